@@ -1,0 +1,112 @@
+# Needs Python 3.11 or newer and make; the rest is installed into this folder.
+# `make help` lists the targets. Another Python: make PYTHON=python3.13
+
+PYTHON  ?= python3
+WORKERS ?= 2
+ARGS    :=
+
+UV_VERSION := 0.13.7
+UV         := .uv/bin/uv
+BIN        := .venv/bin
+
+# Stamps: files whose age tells whether a step is still done.
+UV_READY      := .uv/ready-$(UV_VERSION)
+PINS_READY    := .venv/ready-pins
+READY         := .venv/ready
+PYTHON_CHOICE := .uv/python
+
+export UV_PYTHON_DOWNLOADS := never
+# The caller's environment must not reach ours; without bytecode every start would compile everything.
+unexport PYTHONDONTWRITEBYTECODE PYTHONHOME PYTHONPATH VIRTUAL_ENV
+
+SAY := @printf '== %s\n'
+
+.DEFAULT_GOAL := setup
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.SUFFIXES:
+
+.PHONY: setup
+setup: $(READY)  ## install everything into .venv
+
+.PHONY: demo
+demo: $(READY)  ## run the example workflow, with scripted replies and no model
+	@$(BIN)/roundel run examples/review_loop/workflow.yaml \
+		--script examples/review_loop/script.yaml --input "a short text about tea"
+
+.PHONY: test
+test: lint types cover  ## all that must pass: format, lint, types, tests, coverage
+
+.PHONY: lint
+lint: $(READY)  ## check the format and the rules, changing nothing
+	$(SAY) "ruff format --check"
+	@$(BIN)/ruff format --check .
+	$(SAY) "ruff check"
+	@$(BIN)/ruff check .
+
+.PHONY: types
+types: $(READY)  ## check the types
+	$(SAY) "mypy"
+	@$(BIN)/mypy
+
+.PHONY: cover
+cover: $(READY)  ## run the tests and report what they covered
+	$(SAY) "pytest, $(WORKERS) workers"
+	@$(BIN)/coverage erase
+	@$(BIN)/coverage run -m pytest -n $(WORKERS) --dist worksteal
+	$(SAY) "coverage"
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
+.PHONY: format
+format: $(READY)  ## rewrite the code in the project's format
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format .
+
+.PHONY: bench
+bench: $(READY)  ## run the benchmarks (make bench ARGS="...")
+	@$(BIN)/python -m bench $(ARGS)
+
+.PHONY: pins
+pins: $(UV_READY)  ## rewrite requirements-dev.txt (make pins ARGS=--upgrade)
+	$(SAY) "requirements-dev.txt"
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --extra dev \
+		--no-annotate --no-header $(ARGS) pyproject.toml -o requirements-dev.txt
+
+.PHONY: clean
+clean:  ## remove all that make has made
+	@rm -rf .venv .uv .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* htmlcov dist
+	@find . -name .git -prune -o -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: help
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# --- the environment ---
+
+$(UV_READY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+		"Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ": make PYTHON=python3.x")'
+	$(SAY) "uv $(UV_VERSION)"
+	@$(PYTHON) -m venv --clear .uv
+	@.uv/bin/python -m pip install -qq --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+# A Python that was asked for by name, and is not the one in use, makes the environment anew.
+ifneq ($(origin PYTHON),file)
+ifneq ($(shell cat $(PYTHON_CHOICE) 2>/dev/null),$(PYTHON))
+.PHONY: $(PINS_READY)
+endif
+endif
+
+$(PINS_READY): $(UV_READY) requirements-dev.txt
+	$(SAY) "packages"
+	@$(UV) venv --quiet --clear --python $(PYTHON) .venv
+	@$(UV) pip sync --quiet --python $(BIN)/python requirements-dev.txt
+	@printf '%s\n' '$(PYTHON)' > $(PYTHON_CHOICE)
+	@touch $@
+
+$(READY): $(PINS_READY) pyproject.toml
+	$(SAY) "roundel, editable"
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,4 @@
+from bench import cycle, start
+
+cycle.report()
+start.report()

@@ -1,0 +1,76 @@
+"""Roundel runs loops of agents that always end."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roundel.api import run, run_async, stream
+    from roundel.builder import Graph
+    from roundel.hosts.result import Question, Result
+    from roundel.kernel.events import Event
+    from roundel.kernel.facts import Outcome
+    from roundel.nodes.python import to
+    from roundel.sources import check, load, prepare
+    from roundel.workflow.diagnostics import Diagnostic, WorkflowError
+    from roundel.workflow.functions import condition, processor
+    from roundel.workflow.graph import Workflow
+    from roundel.workflow.message import Message
+    from roundel.workflow.node_type import NodeType
+
+# Where each public name lives. It is imported when first used, so that `import roundel`, and with it
+# the command line, starts quickly.
+_HOMES = {
+    "Diagnostic": "roundel.workflow.diagnostics",
+    "Event": "roundel.kernel.events",
+    "Graph": "roundel.builder",
+    "Message": "roundel.workflow.message",
+    "NodeType": "roundel.workflow.node_type",
+    "Outcome": "roundel.kernel.facts",
+    "Question": "roundel.hosts.result",
+    "Result": "roundel.hosts.result",
+    "Workflow": "roundel.workflow.graph",
+    "WorkflowError": "roundel.workflow.diagnostics",
+    "check": "roundel.sources",
+    "condition": "roundel.workflow.functions",
+    "load": "roundel.sources",
+    "prepare": "roundel.sources",
+    "processor": "roundel.workflow.functions",
+    "run": "roundel.api",
+    "run_async": "roundel.api",
+    "stream": "roundel.api",
+    "to": "roundel.nodes.python",
+}
+
+__all__ = [
+    "Diagnostic",
+    "Event",
+    "Graph",
+    "Message",
+    "NodeType",
+    "Outcome",
+    "Question",
+    "Result",
+    "Workflow",
+    "WorkflowError",
+    "check",
+    "condition",
+    "load",
+    "prepare",
+    "processor",
+    "run",
+    "run_async",
+    "stream",
+    "to",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'roundel' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

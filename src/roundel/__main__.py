@@ -1,0 +1,3 @@
+from roundel.cli import main
+
+main()

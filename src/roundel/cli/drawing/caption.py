@@ -1,0 +1,91 @@
+"""The words in a drawing, kept short."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, set_cell_size
+
+from roundel.cli.drawing.nesting import Group
+from roundel.plan.graph import GraphPlan, NodePlan, Plan
+from roundel.workflow.condition import Condition, Keyword
+from roundel.workflow.graph import Edge
+
+LONGEST = 40
+
+
+def one_line(text: str, most: int = 1000) -> str:
+    """Text from a file or a model as one line that cannot steer a terminal."""
+    line = " ".join(text[:most].split())
+    return (
+        line
+        if line.isprintable()
+        else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    )
+
+
+def cut(text: str, width: int = LONGEST) -> str:
+    """At most so many columns; Chinese, Japanese and Korean characters take two."""
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def edge_words(edge: Edge) -> str:
+    """When an edge is taken and what it does; empty for a plain one."""
+    words = [f"port {one_line(edge.port)}"] if edge.port else []
+    if edge.condition is not None:
+        words.append(condition_words(edge.condition))
+    if edge.dynamic is not None:
+        words.append(f"{edge.dynamic.type}, {edge.dynamic.max_parallel} at a time")
+    if edge.process is not None:
+        words.append("extract" if edge.process.regex else f"via {one_line(edge.process.function or '')}")
+    return " · ".join(cut(word) for word in words)
+
+
+def condition_words(condition: Condition) -> str:
+    if condition.never:
+        return "never"
+    if condition.keyword is not None:
+        return one_line(_keywords(condition.keyword))
+    return one_line(condition.function or condition.expression or "")
+
+
+def _keywords(keyword: Keyword) -> str:
+    kinds = (("none", keyword.none), ("any", keyword.any), ("regex", keyword.regex))
+    return "; ".join(f"{name}: {', '.join(words)}" for name, words in kinds if words)
+
+
+def node_words(node: NodePlan) -> str:
+    """A node's type, and its limit if it guards a loop."""
+    limit = limit_words(node)
+    return f"{node.kind.name}, {limit}" if limit else node.kind.name
+
+
+def limit_words(node: NodePlan) -> str:
+    config = node.config
+    for name, unit in (("max_iterations", "times"), ("max_rounds", "rounds")):
+        if node.kind.guard and hasattr(config, name):
+            return f"{getattr(config, name)} {unit}"
+    if node.kind.guard and hasattr(config, "max_duration"):
+        return f"{config.max_duration:g} {config.duration_unit}"
+    return ""
+
+
+def loop_bounds(loop: Group) -> list[str]:
+    """What bounds a loop: its cap, and the guards in it."""
+    count = loop.scope.cap
+    cap = f"at most {count} round{'' if count == 1 else 's'} (cap)"
+    return [cap, *(f"{one_line(node.id)}: {limit_words(node) or node.kind.name}" for node in loop.guards)]
+
+
+def graph_title(plan: Plan) -> str:
+    return one_line(plan.workflow.graph.id) or "workflow"
+
+
+def graph_words(node: NodePlan) -> list[str]:
+    """What is said of a node that runs a graph, beside its id."""
+    assert node.body is not None
+    return list(filter(None, (node_words(node), voting_words(node.body))))
+
+
+def voting_words(graph: GraphPlan) -> str:
+    if not graph.graph.is_majority_voting:
+        return ""
+    return f"majority voting: the most common answer of {len(graph.nodes)} nodes wins"

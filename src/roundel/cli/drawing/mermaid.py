@@ -1,0 +1,152 @@
+"""A workflow as a Mermaid flowchart, for READMEs and issues: GitHub draws it from the text.
+
+Nodes are numbered, so that an id may be any text; what a user wrote stands only in quoted labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from roundel.cli.drawing.caption import cut, edge_words, loop_bounds, node_words, one_line, voting_words
+from roundel.cli.drawing.nesting import Group, Part, nest, wires
+from roundel.plan.graph import GraphPlan, NodePlan, Plan
+
+SHAPES = {
+    "human": ("[/", "/]"),
+    "python": ("[[", "]]"),
+    "literal": ("[", "]"),
+    "passthrough": ("[", "]"),
+}
+GUARD = ("{{", "}}")
+ROUNDED = ("(", ")")
+# No fills, since GitHub draws on white and on black; and `end` is a word of Mermaid's own.
+CLASSES = {
+    "first": "stroke:#16a34a,stroke-width:3px",
+    "last": "stroke:#7c3aed,stroke-width:3px",
+    "loop": "stroke:#ea580c,stroke-dasharray:6 4",
+}
+BACK = "stroke:#ea580c,stroke-width:2px"
+
+# Inside quotes Mermaid still reads markdown, entities and its own directives. Words, and marks that
+# stand between words, are safe; anything else is written as a number.
+_SAFE = re.compile(r"[^\W_]|[ ,()/']|(?<=[^\W_])[_.-](?=[^\W_])|:(?= )")
+
+
+def mermaid(plan: Plan) -> str:
+    return "\n".join(_Chart(plan).lines())
+
+
+class _Chart:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.loops: list[str] = []
+        self.edges: list[str] = []
+        self.back: list[int] = []
+
+    def lines(self) -> Iterator[str]:
+        yield "flowchart TD"
+        group = nest(self.plan.graph)
+        note = voting_words(self.plan.graph)
+        if note:
+            yield from self._block("vote", note, self._parts(group))
+        else:
+            yield from self._parts(group)
+        self._connect(group)
+        yield from self.edges
+        yield from self._styles()
+
+    def _parts(self, group: Group) -> Iterator[str]:
+        for part in group.parts:
+            if part.node is not None:
+                yield from self._node(part, part.node, group.graph)
+            elif part.inner is not None:
+                yield from self._loop(part.inner)
+
+    def _node(self, part: Part, node: NodePlan, graph: GraphPlan) -> Iterator[str]:
+        shown = _marked_id(node, graph)
+        if part.inner is None:
+            opening, closing = _shape(node)
+            label = f"{quoted(shown)[:-1]}<br/>{quoted(node_words(node))[1:]}"
+            yield f"    {_name(node)}{opening}{label}{closing}"
+            return
+        note = voting_words(part.inner.graph)
+        title = " · ".join(filter(None, (shown, node_words(node), note)))
+        yield from self._block(_name(node), title, self._parts(part.inner))
+        self._connect(part.inner)
+
+    def _loop(self, loop: Group) -> Iterator[str]:
+        assert loop.entry is not None
+        name = f"loop{len(self.loops)}"
+        self.loops.append(name)
+        title = " · ".join((f"loop {_short(loop.entry)}", *loop_bounds(loop)))
+        yield from self._block(name, title, self._parts(loop))
+
+    def _block(self, name: str, title: str, inside: Iterator[str]) -> Iterator[str]:
+        yield f"    subgraph {name}[{quoted(title)}]"
+        yield "        direction TB"
+        for line in inside:
+            yield f"    {line}"
+        yield "    end"
+
+    def _connect(self, group: Group) -> None:
+        nodes = group.graph.nodes
+        for wire in wires(group):
+            edge = wire.edge.edge
+            if wire.back:
+                self.back.append(len(self.edges))
+            words = " ".join(filter(None, ("↺" if wire.back else "", edge_words(edge))))
+            label = f"|{quoted(words)}|" if words else ""
+            arrow = "-->" if edge.trigger else "-.->"
+            source, target = _name(nodes[wire.edge.source]), _name(nodes[wire.edge.target])
+            self.edges.append(f"    {source} {arrow}{label} {target}")
+
+    def _styles(self) -> Iterator[str]:
+        used = {"loop": self.loops, **_classes(self.plan)}
+        for name, members in used.items():
+            if members:
+                yield f"    classDef {name} {CLASSES[name]}"
+                yield f"    class {','.join(members)} {name}"
+        if self.back:
+            yield f"    linkStyle {','.join(str(number) for number in self.back)} {BACK}"
+
+
+def _classes(plan: Plan) -> dict[str, list[str]]:
+    graphs = list(_graphs(plan.graph))
+    starts = [_name(graph.nodes[node]) for graph in graphs for node in graph.start]
+    ends = [_name(graph.nodes[node]) for graph in graphs for node in graph.ends]
+    return {"first": starts, "last": [name for name in ends if name not in starts]}
+
+
+def _graphs(graph: GraphPlan) -> Iterator[GraphPlan]:
+    yield graph
+    for node in graph.nodes:
+        if node.body is not None:
+            yield from _graphs(node.body)
+
+
+def quoted(text: str) -> str:
+    """A label that shows just this text, whatever is in it."""
+    text = text.replace("$$", "$\N{ZERO WIDTH SPACE}$")  # or a formula begins, even when written as numbers
+    shown = (
+        char if not char.isascii() or _SAFE.match(text, at) else f"#{ord(char)};"
+        for at, char in enumerate(text)
+    )
+    return f'"{"".join(shown)}"'
+
+
+def _marked_id(node: NodePlan, graph: GraphPlan) -> str:
+    start, end = node.index in graph.start, node.index in graph.ends
+    return f"{'▶ ' if start else ''}{_short(node)}{' ■' if end else ''}"
+
+
+def _shape(node: NodePlan) -> tuple[str, str]:
+    return GUARD if node.kind.guard else SHAPES.get(node.kind.name, ROUNDED)
+
+
+def _name(node: NodePlan) -> str:
+    return f"n{node.site}"
+
+
+def _short(node: NodePlan) -> str:
+    return cut(one_line(node.id))

@@ -1,0 +1,106 @@
+"""One picture of a run at work, drawn some twelve times a second from a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+from roundel.cli.drawing.caption import one_line
+from roundel.cli.live.bounds import Bound, Bounds
+from roundel.cli.live.progress import Round, Said, Snapshot
+from roundel.cli.live.words import clock, duration, usage_words
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+MOST_DOTS = 12
+AT_WORK = 6
+LEAST_LINES = 6
+
+
+class Display:
+    def __init__(self, title: str, run: Snapshot, bounds: Bounds) -> None:
+        self.title = title
+        self.run = run
+        self.bounds = bounds
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        # One line less than the terminal has, since the cursor stands below.
+        room = max(LEAST_LINES, (options.height or console.height) - 1)
+        for line in self._lines(room):
+            line.no_wrap, line.overflow = True, "ellipsis"
+            line.truncate(options.max_width, overflow="ellipsis")
+            yield line
+
+    def _lines(self, room: int) -> Iterator[Text]:
+        top = [self._headline(), *self._loops(), *self._at_work()][:room]
+        yield from top
+        rest = room - len(top)
+        if rest > 0:
+            yield from (_said(said) for said in self.run.recent[-rest:])
+
+    def _headline(self) -> Text:
+        run = self.run
+        told = " · ".join((run.status, clock(run.seconds), *usage_words(run)))
+        return Text.assemble((self._spin(), "cyan"), " ", (self.title, "bold"), ("  " + told, "dim"))
+
+    def _spin(self, offset: int = 0) -> str:
+        return SPINNER[(int(self.run.seconds * 12) + offset) % len(SPINNER)]
+
+    def _loops(self) -> Iterator[Text]:
+        loops = self.run.loops
+        inside: dict[str, list[str]] = {}
+        for place in loops:
+            inside.setdefault(_around(place, loops), []).append(place)
+
+        def nested(around: str, depth: int) -> Iterator[Text]:
+            for place in inside.get(around, ()):
+                yield _loop_line(loops[place], self.bounds.at(loops[place].address), depth)
+                yield from nested(place, depth + 1)
+
+        yield from nested("", 1)
+
+    def _at_work(self) -> Iterator[Text]:
+        run = self.run
+        shown = [address for address in run.at_work if not _holds_another(address, run.at_work)]
+        for number, address in enumerate(shown[:AT_WORK]):
+            asked = address in run.asked
+            sign = ("? ", "yellow") if asked else (self._spin(3 * number) + " ", "cyan")
+            told = "waits for a person" if asked else duration(run.at_work[address])
+            yield Text.assemble("  ", sign, one_line(address), ("  " + told, "dim"))
+        if len(shown) > AT_WORK:
+            yield Text(f"    and {len(shown) - AT_WORK} more at work", "dim")
+
+
+def _around(place: str, loops: dict[str, Round]) -> str:
+    """The loop at work that holds the one at a place; empty for none."""
+    outer = [
+        other for other, loop in loops.items() if place.startswith((loop.address + ".", loop.address + "/"))
+    ]
+    return max(outer, key=len, default="")
+
+
+def _holds_another(address: str, at_work: dict[str, float]) -> bool:
+    """A node that runs a graph is at work as long as one in it is, which says more."""
+    return len(at_work) < 100 and any(other.startswith(address + "/") for other in at_work)
+
+
+def _loop_line(loop: Round, bound: Bound, depth: int) -> Text:
+    line = Text("  " * depth).append(one_line(loop.loop), "bold yellow").append("  ")
+    if bound.rounds is not None and loop.number <= bound.rounds:
+        done, left = _bar(loop.number, bound.rounds)
+        line.append(done, "yellow").append(left, "dim").append("  ")
+    return line.append(bound.told(loop.number), "dim")
+
+
+def _bar(number: int, limit: int) -> tuple[str, str]:
+    if limit <= MOST_DOTS:
+        return "●" * number, "○" * (limit - number)
+    filled = max(1, number * MOST_DOTS // limit)
+    return "━" * filled, "─" * (MOST_DOTS - filled)
+
+
+def _said(said: Said) -> Text:
+    sign = ("✗ ", "red") if said.failed else ("✓ ", "green")
+    text = one_line(said.text)
+    return Text.assemble("  ", sign, one_line(said.address), ("  " + text, "red" if said.failed else "dim"))

@@ -1,0 +1,42 @@
+"""A run as plain lines, for logs and pipes: no control codes, no colour."""
+
+from __future__ import annotations
+
+from roundel.cli.drawing.caption import one_line
+from roundel.cli.live.bounds import Bounds
+from roundel.kernel.events import Event
+
+EXCERPT = 100
+
+
+def line_of(event: Event, bounds: Bounds) -> str | None:
+    """None for what is not worth a line."""
+    kind, data = event.event, event.data
+    address = one_line(event.address or "")
+    if kind == "node_state_change":
+        return _node_line(address, data)
+    if kind == "loop_round":
+        return f"{address}  {bounds.at(event.address or '').told(data['round'])}"
+    if kind == "loop_exit":
+        rounds = data["rounds"]
+        return f"{address}  left after {rounds} round{'' if rounds == 1 else 's'}  {data['reason']}"
+    if kind == "human_input_required":
+        return f"{address}  asks  {excerpt(data.get('prompt', ''))}".rstrip()
+    if kind == "human_input_received":
+        return f"{address}  answered  {excerpt(data.get('text', ''))}".rstrip()
+    if kind == "limit_reached":
+        return f"{address}  limit reached  {data['limit']} {data['what']}"
+    return None
+
+
+def _node_line(address: str, data: dict[str, object]) -> str | None:
+    status = data.get("status")
+    if status not in ("completed", "failed"):
+        return None
+    said = str(data.get("output" if status == "completed" else "error") or "")
+    return f"{address}  {status}  {excerpt(said)}".rstrip()
+
+
+def excerpt(text: str) -> str:
+    line = one_line(text, EXCERPT * 4)
+    return line if len(line) <= EXCERPT else line[: EXCERPT - 1].rstrip() + "…"

@@ -1,0 +1,84 @@
+"""`roundel new`: a starter workflow that runs at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from roundel.cli.output import say
+
+WORKFLOW = """\
+# A writer and a reviewer go round until the reviewer accepts, three rounds at most.
+# Run it offline:  roundel run {name}.yaml --script {name}.script.yaml --input "a short text about tea"
+version: 0.1.0
+graph:
+  id: {name}
+  nodes:
+    - id: Writer
+      type: agent
+      config:
+        provider: openai
+        name: gpt-4o
+        role: Write a short text. Revise it after each criticism.
+    - id: Reviewer
+      type: agent
+      config:
+        provider: openai
+        name: gpt-4o
+        role: Criticise the text in one sentence, or say ACCEPT.
+    - id: Loop Guard          # silent twice; the third time it speaks, and that ends the loop
+      type: loop_counter
+      config: {{max_iterations: 3}}
+    - id: Final
+      type: passthrough
+  edges:
+    - {{from: Writer, to: Reviewer}}
+    - {{from: Writer, to: Final, trigger: false, clear_context: true}}
+    - from: Reviewer
+      to: Writer
+      condition: {{type: keyword, config: {{none: [ACCEPT]}}}}
+    - from: Reviewer
+      to: Loop Guard
+      condition: {{type: keyword, config: {{none: [ACCEPT]}}}}
+    - from: Reviewer
+      to: Final
+      condition: {{type: keyword, config: {{any: [ACCEPT]}}}}
+      carry_data: false
+    - {{from: Loop Guard, to: Writer}}
+    - {{from: Loop Guard, to: Final, carry_data: false}}
+  start: Writer
+  end: Final
+"""
+
+SCRIPT = """\
+# What each node says, in order; the last line repeats.
+Writer:
+  - Tea is a drink.
+  - Tea is a drink that has travelled further than most people.
+Reviewer:
+  - Too plain. Give the reader a picture.
+  - ACCEPT
+"""
+
+
+@click.command("new")
+@click.argument("name")
+def command(name: str) -> None:
+    """Write a starter workflow, NAME.yaml, and a script to run it with offline."""
+    name = name.removesuffix(".yaml").removesuffix(".yml")
+    stem = Path(name).name
+    if not stem:
+        raise click.UsageError("the name is empty")
+    files = {Path(f"{name}.yaml"): WORKFLOW.format(name=stem), Path(f"{name}.script.yaml"): SCRIPT}
+    for path in files:
+        if path.exists():
+            raise click.UsageError(f"{path} is already there; choose another name")
+    try:
+        for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write: {error}") from None
+    say(f"wrote {' and '.join(map(str, files))}")
+    say(f'run it: roundel run {name}.yaml --script {name}.script.yaml --input "a short text about tea"')

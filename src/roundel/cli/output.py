@@ -1,0 +1,69 @@
+"""What commands share in speaking to people and to machines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from roundel.workflow.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+def tell(diagnostics: Iterable[Diagnostic]) -> None:
+    """Writes diagnostics to standard error, one a line and a hint below it."""
+    for found in diagnostics:
+        place = ":".join(str(part) for part in (found.file, found.line, found.column) if part)
+        label = click.style(found.severity, fg=_COLOURS[found.severity], bold=True)
+        say(f"{place + ': ' if place else ''}{label}: {found.message}")
+        if found.hint:
+            say(click.style(f"    {found.hint}", dim=True))
+
+
+def say(text: str) -> None:
+    click.echo(text, err=True, color=None if "NO_COLOR" not in os.environ else False)
+
+
+def print_json(value: Any) -> None:
+    """One line of JSON on standard output, at once."""
+    out = sys.stdout.buffer
+    out.write(msgspec.json.encode(value, enc_hook=repr) + b"\n")
+    out.flush()
+
+
+def console(stderr: bool = True) -> Console:
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
+
+
+def assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:
+    """`NAME=VALUE` options as a mapping."""
+    values = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise click.UsageError(f"{option} takes NAME=VALUE, not '{pair}'")
+        values[name] = value
+    return values
+
+
+def variables(pairs: Iterable[str]) -> dict[str, Any]:
+    """`--var` options; a value is read as YAML, so that `3` is a number."""
+    from roundel.workflow.diagnostics import Report
+    from roundel.workflow.document import read_text
+
+    read = {}
+    for name, text in assignments(pairs, "--var").items():
+        found = read_text(text, Report())
+        scalar = found is not None and not isinstance(found.value, (dict, list))
+        read[name] = found.value if found is not None and scalar else text
+    return read

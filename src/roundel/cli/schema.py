@@ -1,0 +1,16 @@
+"""`roundel schema`: the JSON Schema of workflow files."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from roundel.nodes import TYPES
+from roundel.workflow.schema import workflow_schema
+
+
+@click.command("schema")
+def command() -> None:
+    """Print the JSON Schema of workflow files, for editors."""
+    click.echo(json.dumps(workflow_schema(TYPES), indent=2, ensure_ascii=False))

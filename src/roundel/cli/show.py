@@ -1,0 +1,33 @@
+"""`roundel show`: draws a workflow with its loops."""
+
+from __future__ import annotations
+
+import click
+
+from roundel.cli.invalid import or_exit
+from roundel.cli.output import console, variables
+from roundel.plan.graph import compile_workflow
+from roundel.sources import load
+
+
+@click.command("show")
+@click.argument("file")
+@click.option(
+    "--format", "form", type=click.Choice(["tree", "mermaid", "svg"]), default="tree", show_default=True
+)
+@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
+def command(file: str, form: str, pairs: tuple[str, ...]) -> None:
+    """Draw a workflow with its loops."""
+    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs))))
+    if form == "mermaid":
+        from roundel.cli.drawing.mermaid import mermaid
+
+        click.echo(mermaid(plan))
+    elif form == "svg":
+        from roundel.cli.drawing.svg import svg
+
+        click.echo(svg(plan))
+    else:
+        from roundel.cli.drawing.tree import tree
+
+        console(stderr=False).print(tree(plan))

@@ -1,0 +1,316 @@
+"""Runs a workflow in this process, on asyncio.
+
+The host does what the kernel commands and tells it what happened. A call that is alone is awaited in
+place; calls that do not depend on each other run as tasks of their own. Functions that are not
+coroutines run in threads, so that none of them holds up the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from roundel.hosts.result import Asker, Question, Result, result_of
+from roundel.hosts.retry import persistent
+from roundel.hosts.threads import in_thread
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
+from roundel.kernel.events import Event
+from roundel.kernel.facts import (
+    Answered,
+    Consulted,
+    Fact,
+    Failed,
+    Finished,
+    Outcome,
+    Started,
+    Stopped,
+    Verdict,
+    Waited,
+)
+from roundel.kernel.state import Run
+from roundel.kernel.step import step
+from roundel.kernel.walk import delivered
+from roundel.llm.scripted import Script, ScriptedModel
+from roundel.nodes.services import Behaviour, Model, NodeError, outcome_of
+from roundel.plan.graph import EdgePlan, NodePlan, Plan
+from roundel.workflow.diagnostics import Report, WorkflowError
+from roundel.workflow.functions import Finder
+from roundel.workflow.graph import Retry
+from roundel.workflow.message import Message
+from roundel.workflow.processor import processed
+
+THREADS = 64
+STEPS_BETWEEN_TURNS = 200
+"""How many calls are awaited in place before others on the event loop get their turn."""
+
+
+class LocalHost:
+    """One run. `asker` answers for people; without one, unanswered questions leave the run waiting."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        script: Script | None = None,
+        asker: Asker | None = None,
+        on_event: Callable[[Event], object] | None = None,
+        on_fact: Callable[[Fact], object] | None = None,
+        folder: Path | None = None,
+        run_id: str | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.plan = plan
+        self.state = Run(plan)
+        self.run_id = run_id or os.urandom(6).hex()
+        self.now = clock
+        self._script = script
+        self._asker = asker
+        self._on_event = on_event
+        self._on_fact = on_fact
+        self._folder = folder or Path(".roundel", "work")
+        workflow = plan.workflow
+        beside = Path(workflow.file).resolve().parent if workflow.file else None
+        self._finder = Finder(workflow.functions, beside)
+        self._behaviours = self._prepared(plan)
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._asked: set[str] = set()
+        """The questions that people have not answered yet."""
+        self._facts: deque[Fact] = deque()
+        self._arrived = asyncio.Event()
+        self._threads = asyncio.Semaphore(THREADS)
+        self._asking = asyncio.Lock()
+
+    # What nodes are lent (nodes/services.py).
+
+    def workspace(self) -> Path:
+        folder = self._folder / self.run_id
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def model(self, node_id: str) -> Model:
+        if self._script is None:
+            raise NodeError(
+                f"agent '{node_id}' has no model: this version answers from a script; "
+                "give one (--script FILE, or script= in Python)"
+            )
+        return ScriptedModel(self._script)
+
+    def function(self, reference: str) -> Callable[..., Any]:
+        own = self.plan.workflow.functions
+        return own[reference] if reference in own else self._finder.load(reference)
+
+    async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        async with self._threads:
+            return await in_thread(function, *arguments)
+
+    # The run.
+
+    async def run(self, messages: tuple[Message, ...]) -> Result:
+        try:
+            await self._drive(self._step(Started(self.run_id, messages, self.now())))
+        except asyncio.CancelledError:
+            await self._stop()
+            if self.state.status == "stopped":
+                raise
+        finally:
+            await self._cancel_tasks()
+        return self.result()
+
+    def result(self) -> Result:
+        return result_of(self.state)
+
+    async def _drive(self, commands: list[Command]) -> None:
+        tasks, facts, behaviours, now = self._tasks, self._facts, self._behaviours, self.now
+        tell, alone = self._step, 0
+        fact: Fact | None
+        while True:
+            if len(commands) == 1 and not tasks and not facts and commands[0].__class__ is Call:
+                # The same as _perform, without a coroutine for each call.
+                call: Call = commands[0]
+                alone += 1
+                if not alone % STEPS_BETWEEN_TURNS:
+                    await asyncio.sleep(0)
+                try:
+                    outcome: Any = behaviours[call.site](call)
+                    if outcome.__class__ is not Outcome:
+                        outcome = await outcome
+                        if outcome.__class__ is not Outcome:
+                            outcome = outcome_of(outcome)
+                    fact = Finished(call.address, outcome, now())
+                except BaseException as error:
+                    fact = self._failure(call.address, error)
+            else:
+                for command in commands:
+                    self._begin(command)
+                fact = await self._next_fact()
+                if fact is None:
+                    return
+            commands = tell(fact)
+
+    async def _next_fact(self) -> Fact | None:
+        """What happens next; None if nothing will."""
+        if not self._facts:
+            if self.state.over or not (self._tasks or self._asked):
+                return None
+            if self._tasks.keys() <= self._asked:  # only people are at work
+                if self.state.status == "running":
+                    return Waited(self.now())
+                if not self._tasks:
+                    return None
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._facts.popleft()
+
+    def _step(self, fact: Fact) -> list[Command]:
+        commands, events = step(self.state, fact)
+        if self._on_fact is not None:
+            self._on_fact(fact)
+        if self._on_event is not None:
+            for event in events:
+                self._on_event(event)
+        return commands
+
+    def _begin(self, command: Command) -> None:
+        if isinstance(command, Cancel):
+            self._asked.discard(command.address)
+            task = self._tasks.pop(command.address, None)
+            if task is not None:
+                task.cancel()
+            return
+        if isinstance(command, Ask):
+            work = self._answer(command)
+            if work is None:
+                return
+        elif isinstance(command, Consult):
+            work = self._consult(command)
+        else:
+            work = self._perform(command)
+        self._tasks[command.address] = asyncio.create_task(self._report(command.address, work))
+
+    async def _report(self, address: str, work: Awaitable[Fact]) -> None:
+        try:
+            fact = await work
+        except BaseException as error:
+            fact = self._failure(address, error)
+        self._tasks.pop(address, None)
+        self._asked.discard(address)
+        self._facts.append(fact)
+        self._arrived.set()
+
+    async def _perform(self, call: Call) -> Fact:
+        outcome = self._behaviours[call.site](call)
+        if not isinstance(outcome, Outcome):
+            outcome = outcome_of(await outcome)
+        return Finished(call.address, outcome, self.now())
+
+    def _failure(self, address: str, error: BaseException) -> Failed:
+        """A node that raised has failed; whatever is meant for the whole run goes on up."""
+        task = asyncio.current_task()
+        stopping = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
+        if stopping or isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+            raise error
+        return Failed(address, _told(error), self.now())
+
+    # People.
+
+    def _answer(self, ask: Ask) -> Awaitable[Fact] | None:
+        """Gets the answer from the script, or from a person; None if there is nobody to ask."""
+        node = self.plan.sites[ask.site]
+        line = self._script.line(node.id, ask.ordinal) if self._script is not None else None
+        if line is not None:
+            return self._scripted_answer(ask, line)
+        self._asked.add(ask.address)
+        if self._asker is None:
+            return None
+        prompt = getattr(node.config, "description", "")
+        return self._asked_answer(Question(ask.address, node.id, prompt, ask.inputs))
+
+    async def _scripted_answer(self, ask: Ask, line: Any) -> Fact:
+        if line.delay:
+            await asyncio.sleep(line.delay)
+        if line.error:
+            return Failed(ask.address, line.error, self.now())
+        return Answered(ask.address, Message(line.text, "user", line.data), self.now())
+
+    async def _asked_answer(self, question: Question) -> Fact:
+        assert self._asker is not None
+        async with self._asking:  # a person answers one question at a time
+            text = await self._asker(question)
+        return Answered(question.address, Message(text, "user"), self.now())
+
+    # Functions on edges.
+
+    async def _consult(self, consult: Consult) -> Fact:
+        node = self.plan.sites[consult.site]
+        edges = {edge.index: edge for edge in node.edges}
+        verdicts = []
+        for index, number in consult.questions:
+            edge = edges[index]
+            try:
+                verdicts.append(await self._verdict(edge, number, consult.messages[number]))
+            except Exception as error:
+                raise NodeError(f"a function on {edge.edge} failed: {_told(error)}") from error
+        return Consulted(consult.address, tuple(verdicts), self.now())
+
+    async def _verdict(self, edge: EdgePlan, number: int, message: Message) -> Verdict:
+        if edge.asks_condition is not None and not await self._call(edge.asks_condition, message):
+            return Verdict(edge.index, number, False)
+        if edge.asks_processor is None or not edge.carry:
+            return Verdict(edge.index, number, True)
+        carried = delivered(edge, message)
+        result = processed(carried, await self._call(edge.asks_processor, carried))
+        return Verdict(edge.index, number, True, result)
+
+    async def _call(self, function: Callable[..., Any], message: Message) -> Any:
+        arguments: tuple[Any, ...] = (message,)
+        if "workspace" in inspect.signature(function).parameters:
+            arguments = (message, self.workspace())
+        if inspect.iscoroutinefunction(function):
+            return await function(*arguments)
+        return await self.in_thread(function, *arguments)
+
+    # Beginnings and ends.
+
+    def _prepared(self, plan: Plan) -> list[Behaviour]:
+        """What each node does; WorkflowError with everything that the run would lack."""
+        behaviours, report = [], Report()
+        for node in plan.sites:
+            try:
+                behaviours.append(self._behaviour(node))
+            except (NodeError, LookupError) as error:
+                text = str(error.args[0] if error.args else error)
+                report.add(node.node.at.diagnostic("error", "cannot-run", text))
+        if not report.ok:
+            raise WorkflowError(report.diagnostics)
+        return behaviours
+
+    def _behaviour(self, node: NodePlan) -> Behaviour:
+        behave: Behaviour = node.kind.prepare(node.node, self)
+        envelope = node.node
+        if envelope.timeout is None and envelope.retry is None:
+            return behave
+        return persistent(behave, envelope.timeout, envelope.retry or Retry(max_attempts=1))
+
+    async def _stop(self) -> None:
+        await self._cancel_tasks()
+        if not self.state.over and self.state.status != "new":
+            self._step(Stopped("stopped", self.now()))
+
+    async def _cancel_tasks(self) -> None:
+        tasks = list(self._tasks.values())
+        self._tasks.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, NodeError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,0 +1,50 @@
+"""What the kernel asks of a host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.workflow.message import Message
+
+
+class Call(Struct, frozen=True, gc=False, tag="call"):
+    """Run a node's behaviour; answer with Finished or Failed."""
+
+    address: str
+    site: int
+    inputs: tuple[Message, ...]
+    state: Any
+    ordinal: int
+    """How many times this node has run before, in this run."""
+    round: int
+    """The round of the innermost loop around the node; 0 outside of any loop."""
+
+
+class Ask(Struct, frozen=True, tag="ask"):
+    """Ask a person; answer with Answered, now or in a month."""
+
+    address: str
+    site: int
+    inputs: tuple[Message, ...]
+    ordinal: int
+
+
+class Consult(Struct, frozen=True, tag="consult"):
+    """Ask the functions on a node's edges about its messages; answer with Consulted or Failed."""
+
+    address: str
+    site: int
+    messages: tuple[Message, ...]
+    questions: tuple[tuple[int, int], ...]
+    """Pairs of an edge and a message."""
+
+
+class Cancel(Struct, frozen=True, tag="cancel"):
+    """Nobody waits for this any more."""
+
+    address: str
+
+
+Command = Call | Ask | Consult | Cancel

@@ -1,0 +1,33 @@
+"""What is shown of a run: one envelope everywhere."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+
+class Event(Struct, frozen=True, gc=False, omit_defaults=True):
+    seq: int
+    event: str
+    timestamp: str
+    run_id: str
+    node_id: str | None = None
+    address: str | None = None
+    data: dict[str, Any] = {}
+
+
+_encoder = msgspec.json.Encoder(enc_hook=repr)
+
+
+def encode_event(event: Event) -> bytes:
+    return _encoder.encode(event)
+
+
+def stamp(seconds: float) -> str:
+    """A time as it stands in an event, `2026-11-15T20:00:00.000Z`."""
+    milliseconds = int(seconds * 1000)
+    whole, rest = divmod(milliseconds, 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{rest:03d}Z"

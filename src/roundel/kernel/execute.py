@@ -1,0 +1,213 @@
+"""Nodes at work: from the decision to run one to the messages that it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from roundel.kernel.commands import Ask, Call, Consult
+from roundel.kernel.events import Event
+from roundel.kernel.expand import ExpansionError, collected, due, expand, gather
+from roundel.kernel.facts import Outcome, Usage, Verdict
+from roundel.kernel.loops import begin, settle
+from roundel.kernel.queue import admit, retained
+from roundel.kernel.state import PARTS, Activation, Execution, Expansion, Instance, Run
+from roundel.kernel.walk import Verdicts, questions, walk
+from roundel.plan.graph import NodePlan
+from roundel.plan.scope import Unit
+from roundel.workflow.message import Message
+
+RUNNING = {"status": "running"}
+"""The same for all, so nobody may change it."""
+
+
+def run_node(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> None:
+    instance, index = activation.instance, node.index
+    instance.marks[index] = 0
+    queue, arrivals = instance.queues[index], instance.arrivals[index]
+    if arrivals:
+        before = (*activation.key, unit.layer, unit.position) if node.picks else None
+        instance.arrivals[index] = admit(queue, arrivals, before)
+    inputs = tuple(queue)
+    if node.keeps:
+        instance.queues[index] = retained(inputs, node.window)
+    else:
+        queue.clear()
+    execution = Execution(activation, unit, node, activation.prefix + node.id)
+    if node.expands and any(message.dynamic for message in inputs):
+        run_parts(run, expand(execution, inputs))
+    else:
+        launch(run, execution, inputs)
+
+
+def launch(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:
+    node, address, activation = execution.node, execution.address, execution.activation
+    instance, site = activation.instance, node.site
+    ordinal = instance.ordinals[site]
+    instance.ordinals[site] = ordinal + 1
+    instance.ran[node.index] = 1
+    run.steps += 1
+    run.runs[site] += 1
+    run.seq = seq = run.seq + 1  # as run.emit does: these are most of all events
+    run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
+    if node.body is not None:
+        _begin_body(run, execution, inputs)
+    elif node.asks:
+        _ask(run, execution, inputs, ordinal)
+    else:
+        state = instance.memory.get(node.index)
+        call = Call(address, site, inputs, state, ordinal, activation.loop_round)
+        execution.command = call
+        run.calls[address] = execution
+        run.commands.append(call)
+
+
+def _ask(run: Run, execution: Execution, inputs: tuple[Message, ...], ordinal: int) -> None:
+    node, address = execution.node, execution.address
+    data: dict[str, Any] = {
+        "prompt": getattr(node.config, "description", ""),
+        "input": [{"source": message.source, "text": message.text} for message in inputs],
+    }
+    run.emit("human_input_required", node.id, address, data)
+    execution.command = Ask(address, node.site, inputs, ordinal)
+    run.calls[address] = execution
+    run.commands.append(execution.command)
+
+
+def _begin_body(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:
+    assert execution.node.body is not None
+    outer = execution.activation.instance
+    ordinals = outer.ordinals
+    if execution.part is not None:
+        # Parts run at the same time: each counts for itself, from its own number on.
+        expansion, number = execution.part
+        ordinals = [count + number for count in expansion.base]
+    instance = Instance(execution.node.body, f"{execution.address}/", execution, ordinals)
+    give(instance, inputs)
+    begin(run, instance)
+
+
+def end_body(run: Run, instance: Instance, execution: Execution, messages: tuple[Message, ...]) -> None:
+    if execution.part is not None:
+        expansion, number = execution.part
+        counts = execution.activation.instance.ordinals
+        for site, before in enumerate(expansion.base):
+            counts[site] += instance.ordinals[site] - before - number
+    complete(run, execution, Outcome(messages))
+
+
+def give(instance: Instance, messages: tuple[Message, ...]) -> None:
+    """The input of a graph goes to each node of its `start`."""
+    for node in instance.plan.start:
+        instance.queues[node].extend(messages)
+        instance.marks[node] = 1
+
+
+def run_parts(run: Run, expansion: Expansion) -> None:
+    outcomes = collected(expansion)
+    if outcomes is not None:  # nothing to do at all
+        conclude(run, expansion.execution, outcomes, None)
+        return
+    whole = expansion.execution
+    for number, address, inputs in due(expansion):
+        part = Execution(whole.activation, whole.unit, whole.node, address)
+        part.part = (expansion, number)
+        launch(run, part, inputs)
+
+
+def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
+    node, messages = execution.node, outcome.messages
+    data: dict[str, Any] = {"status": "completed"}
+    if messages and node.node.log_output:
+        last = messages[-1]
+        data["output"] = last.content if last.content.__class__ is str else last.text
+        if last.data:
+            data["data"] = last.data
+    if outcome.report:
+        data.update(outcome.report)
+    if outcome.state is not None:
+        execution.activation.instance.memory[node.index] = outcome.state
+    if outcome.usage is not None:
+        _spend(run, outcome.usage)
+    run.seq = seq = run.seq + 1  # as run.emit does
+    run.events.append(
+        Event(seq, "node_state_change", run.stamp, run.run_id, node.id, execution.address, data)
+    )
+    if execution.part is not None:
+        _part_done(run, execution, *execution.part, outcome)
+    elif node.consults:
+        conclude(run, execution, (outcome,), None)
+    else:
+        if node.remembered:
+            _remember(execution.activation.instance, node, messages)
+        walk(execution, outcome, None)
+        settle(run, execution.activation, execution.unit)
+
+
+def _spend(run: Run, usage: Usage) -> None:
+    for name, count in run.usage.items():
+        run.usage[name] = count + getattr(usage, name)
+
+
+def _part_done(run: Run, execution: Execution, expansion: Expansion, number: int, outcome: Outcome) -> None:
+    try:
+        outcomes = gather(expansion, number, outcome)
+    except ExpansionError as error:
+        fail(run, execution, str(error))
+        return
+    if outcomes is None:
+        run.agenda.append((expansion, PARTS))
+    else:
+        conclude(run, expansion.execution, outcomes, None)
+
+
+def conclude(
+    run: Run, execution: Execution, outcomes: Sequence[Outcome], verdicts: tuple[Verdict, ...] | None
+) -> None:
+    """The node as a whole is done: what it gave goes out along its edges, once they have been asked."""
+    node = execution.node
+    if node.consults and verdicts is None and _consult(run, execution, outcomes):
+        return
+    if node.remembered:
+        messages = tuple(message for outcome in outcomes for message in outcome.messages)
+        _remember(execution.activation.instance, node, messages)
+    first = 0
+    for outcome in outcomes:
+        walk(execution, outcome, _from(verdicts, first) if verdicts else None)
+        first += len(outcome.messages)
+    settle(run, execution.activation, execution.unit)
+
+
+def _remember(instance: Instance, node: NodePlan, messages: tuple[Message, ...]) -> None:
+    if node.window:
+        instance.queues[node.index].extend(_own(message) for message in messages)
+    if node.shows and messages:
+        instance.outputs[node.index] = messages
+
+
+def _own(message: Message) -> Message:
+    return Message(message.content, "assistant", message.data, message.metadata)
+
+
+def _from(verdicts: tuple[Verdict, ...], first: int) -> Verdicts:
+    return {(verdict.edge, verdict.message - first): verdict for verdict in verdicts}
+
+
+def _consult(run: Run, execution: Execution, outcomes: Sequence[Outcome]) -> bool:
+    """Whether there is anything to wait for before the messages may go out."""
+    asked = questions(execution, outcomes)
+    if not asked:
+        return False
+    messages = tuple(message for outcome in outcomes for message in outcome.messages)
+    execution.outcomes = list(outcomes)
+    execution.command = Consult(execution.address, execution.node.site, messages, tuple(asked))
+    run.calls[execution.address] = execution
+    run.commands.append(execution.command)
+    return True
+
+
+def fail(run: Run, execution: Execution, error: str) -> None:
+    node = execution.node
+    run.emit("node_state_change", node.id, execution.address, {"status": "failed", "error": error})
+    if run.error is None:
+        run.error = f"{execution.address}: {error}"

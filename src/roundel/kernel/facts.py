@@ -1,0 +1,103 @@
+"""What happened, as a host tells the kernel. The facts of a run, in order, are the run.
+
+Facts are frozen and encode to JSON and back without loss; times and ids come in as their fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from roundel.workflow.message import Message
+
+
+class Usage(Struct, frozen=True, omit_defaults=True):
+    model_calls: int = 0
+    tool_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a node gave."""
+
+    messages: tuple[Message, ...] = ()
+    port: str | None = None
+    state: Any = None
+    """The node's own state from now on; None leaves it as it was."""
+    report: dict[str, Any] | None = None
+    """Further fields for the event that tells of it."""
+    stay: bool = False
+    """The messages go only to targets inside the loop."""
+    reason: str = ""
+    """Why the loop ends, if an edge from here ends one."""
+    usage: Usage | None = None
+
+
+class Started(Struct, frozen=True, tag="started"):
+    run_id: str
+    input: tuple[Message, ...]
+    time: float
+
+
+class Finished(Struct, frozen=True, gc=False, tag="finished"):
+    address: str
+    outcome: Outcome
+    time: float
+
+
+class Failed(Struct, frozen=True, tag="failed"):
+    address: str
+    error: str
+    time: float
+
+
+class Answered(Struct, frozen=True, tag="answered"):
+    """A person answered."""
+
+    address: str
+    message: Message
+    time: float
+
+
+class Verdict(Struct, frozen=True, omit_defaults=True):
+    """What the functions on one edge said of one message."""
+
+    edge: int
+    message: int
+    fires: bool
+    result: Message | None = None
+    """What an edge processor made of it; None if it dropped it."""
+
+
+class Consulted(Struct, frozen=True, tag="consulted"):
+    address: str
+    verdicts: tuple[Verdict, ...]
+    time: float
+
+
+class Waited(Struct, frozen=True, tag="waited"):
+    """Nothing is at work, and nobody has answered yet."""
+
+    time: float
+
+
+class Stopped(Struct, frozen=True, tag="stopped"):
+    reason: str
+    time: float
+
+
+Fact = Started | Finished | Failed | Answered | Consulted | Waited | Stopped
+
+_decoder = msgspec.json.Decoder(Fact)
+_encoder = msgspec.json.Encoder()
+
+
+def encode_fact(fact: Fact) -> bytes:
+    return _encoder.encode(fact)
+
+
+def decode_fact(line: bytes | str) -> Fact:
+    return _decoder.decode(line)  # type: ignore[no-any-return]

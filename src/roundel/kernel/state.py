@@ -1,0 +1,290 @@
+"""The state of a run: what is needed for the next step, and no more. The past is in the journal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.kernel.commands import Command
+from roundel.kernel.events import Event, stamp
+from roundel.kernel.facts import Outcome
+from roundel.kernel.queue import Arrival, Key
+from roundel.plan.graph import GraphPlan, NodePlan, Plan
+from roundel.plan.scope import Scope, Unit
+from roundel.workflow.dynamic import Dynamic
+from roundel.workflow.message import Message
+
+NEXT_ROUND = -1
+"""Stands in the agenda for a unit: the loop's next round is to begin."""
+
+GRAPH_OVER = -2
+"""Stands in the agenda for a unit: the graph has run to its end."""
+
+LOOP_OVER = -3
+"""Stands in the agenda for a unit: the loop has ended, and with it a unit of the scope around it."""
+
+PARTS = -4
+"""Stands in the agenda for a unit, behind an expansion: further parts of it may start."""
+
+
+class Instance:
+    """One execution of a graph: the run's own, or one call of a subgraph."""
+
+    __slots__ = (
+        "arrivals",
+        "caller",
+        "fired",
+        "marks",
+        "memory",
+        "ordinals",
+        "outputs",
+        "plan",
+        "prefix",
+        "queues",
+        "ran",
+    )
+
+    def __init__(self, plan: GraphPlan, prefix: str, caller: Execution | None, ordinals: list[int]) -> None:
+        count = len(plan.nodes)
+        self.plan = plan
+        self.prefix = prefix
+        self.caller = caller
+        self.ordinals = ordinals
+        self.queues: list[list[Message]] = [[] for _ in range(count)]
+        self.arrivals: list[list[Arrival]] = [[] for _ in range(count)]
+        self.marks = bytearray(count)
+        self.ran = bytearray(count)
+        self.fired = bytearray(len(plan.edges))
+        self.memory: dict[int, Any] = {}
+        self.outputs: dict[int, tuple[Message, ...]] = {}
+
+
+class LoopRecord(Struct):
+    """What the summary says of a loop: its rounds over all entries, and why it was last left."""
+
+    rounds: int = 0
+    exit_reason: str = ""
+    entries: int = 0
+
+
+class Activation:
+    """A scope at work: the whole graph, or a loop in one of its rounds."""
+
+    __slots__ = (
+        "base",
+        "exit_by",
+        "exit_layer",
+        "exit_reason",
+        "instance",
+        "left",
+        "loop_round",
+        "name",
+        "parent",
+        "prefix",
+        "record",
+        "round",
+        "run",
+        "scope",
+        "stem",
+        "unit",
+        "waits",
+    )
+
+    def __init__(
+        self,
+        run: Run,
+        instance: Instance,
+        scope: Scope,
+        parent: Activation | None = None,
+        unit: Unit | None = None,
+        record: LoopRecord | None = None,
+    ) -> None:
+        self.run = run
+        self.instance = instance
+        self.scope = scope
+        self.parent = parent
+        self.unit = unit
+        self.record = record or LoopRecord()
+        self.round = 0
+        self.loop_round = 0
+        """The round; 0 for the whole graph, which is no loop."""
+        self.waits: list[int] = []
+        self.left = 0
+        self.exit_layer: int | None = None
+        self.exit_reason = ""
+        self.exit_by = ""
+        self.base: Key = ()
+        self.name = ""
+        self.prefix = instance.prefix
+        self.stem = ""
+        if parent is not None and unit is not None and scope.entry is not None:
+            # The loops around this one stand still while it is at work, so what they add to an
+            # address and to the order of messages is made once.
+            self.name = instance.plan.nodes[scope.entry].id
+            self.base = (*parent.key, unit.layer, unit.position)
+            outer = f"{parent.address}." if parent.parent is not None else instance.prefix
+            self.stem = f"{outer}{self.name}["
+
+    def next_round(self) -> None:
+        scope = self.scope
+        self.round += 1
+        self.waits = list(scope.waits)
+        self.left = len(scope.units)
+        if self.parent is not None:
+            self.loop_round = self.round
+            self.record.rounds += 1
+            self.prefix = f"{self.stem}{self.round}]/"
+
+    @property
+    def key(self) -> Key:
+        """Its place in the order of all that happens in the graph."""
+        return (*self.base, self.round)
+
+    @property
+    def address(self) -> str:
+        return self.prefix[:-1]
+
+    def values(self) -> dict[str, Any]:
+        """What an expression on an edge knows beside its message."""
+        run = self.run
+        shown = {"id": run.run_id, "input": run.input[-1].text if run.input else ""}
+        return {"round": self.loop_round, "run": shown, "vars": self.instance.plan.vars}
+
+
+class Execution(Struct):
+    """A node at work."""
+
+    activation: Activation
+    unit: Unit
+    node: NodePlan
+    address: str
+    command: Command | None = None
+    outcomes: list[Outcome] = []
+    part: tuple[Expansion, int] | None = None
+
+
+class Expansion:
+    """A node at work on the parts of what dynamic edges brought."""
+
+    __slots__ = ("base", "dynamic", "execution", "groups", "layer", "outcomes", "shared", "started", "width")
+
+    def __init__(
+        self, execution: Execution, dynamic: Dynamic, shared: tuple[Message, ...], width: int
+    ) -> None:
+        self.execution = execution
+        self.dynamic = dynamic
+        self.shared = shared
+        self.width = width
+        self.layer = 0
+        self.base = list(execution.activation.instance.ordinals)
+        self.groups: list[tuple[Message, ...]] = []
+        self.outcomes: list[Outcome | None] = []
+        self.started = 0
+
+
+class Lock(Struct, frozen=True):
+    """Why a run is locked."""
+
+    what: str
+    limit: float
+    address: str
+
+
+class Run:
+    """A run between two steps."""
+
+    __slots__ = (
+        "agenda",
+        "calls",
+        "commands",
+        "error",
+        "events",
+        "held",
+        "input",
+        "lock",
+        "loops",
+        "ordinals",
+        "output",
+        "plan",
+        "root",
+        "run_id",
+        "runs",
+        "seq",
+        "since",
+        "stamp",
+        "status",
+        "step_limit",
+        "steps",
+        "until",
+        "usage",
+    )
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.run_id = ""
+        self.status = "new"
+        self.input: tuple[Message, ...] = ()
+        self.output: Message | None = None
+        self.error: str | None = None
+        self.lock: Lock | None = None
+        self.since = self.until = 0.0
+        self.stamp = stamp(0)
+        self.seq = 0
+        self.steps = 0
+        limits = plan.workflow.graph.limits
+        self.step_limit = limits.steps or plan.workflow.limits.steps
+        self.root: Instance | None = None
+        self.calls: dict[str, Execution] = {}
+        self.agenda: list[tuple[Any, int]] = []
+        """What has come up and is to be decided: an activation (or expansion), and a unit of it."""
+        self.held: list[tuple[Any, int]] = []
+        """What came up while the run was locked."""
+        self.runs = [0] * len(plan.sites)
+        """How often each node has run, by site."""
+        self.loops: dict[str, LoopRecord] = {}
+        self.ordinals = [0] * len(plan.sites)
+        """How often each node has run as its next call is told: parts of an expansion count apart."""
+        self.usage = {"model_calls": 0, "tool_calls": 0, "input_tokens": 0, "output_tokens": 0}
+        self.commands: list[Command] = []
+        self.events: list[Event] = []
+
+    @property
+    def over(self) -> bool:
+        return self.status in ("completed", "failed", "stopped")
+
+    def at(self, now: float) -> None:
+        # Many steps fall into one millisecond; its text is made once.
+        if not self.since <= now < self.until:
+            self.since = int(now * 1000) / 1000
+            self.until = self.since + 0.001
+            self.stamp = stamp(now)
+
+    def emit(self, event: str, node_id: str | None, address: str | None, data: dict[str, Any]) -> None:
+        self.seq = seq = self.seq + 1
+        self.events.append(Event(seq, event, self.stamp, self.run_id, node_id, address, data))
+
+    def _nodes(self) -> dict[str, int]:
+        nodes: dict[str, int] = {}
+        for node, count in zip(self.plan.sites, self.runs, strict=True):
+            if count:
+                nodes[node.id] = nodes.get(node.id, 0) + count
+        return nodes
+
+    def summary(self) -> dict[str, Any]:
+        """What `run_finished` says."""
+        data: dict[str, Any] = {
+            "status": self.status,
+            "output": self.output.text if self.output else "",
+            "nodes": self._nodes(),
+            "loops": {
+                name: {"rounds": loop.rounds, "exit_reason": loop.exit_reason, "entries": loop.entries}
+                for name, loop in self.loops.items()
+            },
+            "usage": dict(self.usage),
+        }
+        if self.output is not None and self.output.data:
+            data["data"] = self.output.data
+        if self.error is not None:
+            data["error"] = self.error
+        return data

@@ -1,0 +1,296 @@
+"""The step function: a run, a fact, and what follows from it.
+
+How it works
+------------
+A run is a tree of *activations*. The root activation is the whole graph; a loop at work is an
+activation inside the one that holds it; a subgraph at work is a graph instance with a root activation
+of its own, whose caller is the subgraph's node. Each activation has a compiled *scope* (plan/scope.py):
+units in layers, and for each unit how many others it waits for.
+
+    unit          comes up when all that it waits for have settled
+                  -> a node that is marked runs; one that is not is passed over, which settles it
+                  -> a folded loop with one marked node is entered there; with none it is passed over;
+                     with more the run fails
+                  -> if the loop has been left in an earlier layer, nothing runs any more
+    node runs     takes its queue, clears its mark, becomes a command to the host
+    node is done  its messages walk its edges (walk.py): they arrive at their targets and mark them;
+                  an edge that leaves loops says so to each of them; then the unit settles
+    round is over (all units have settled)
+                  left        -> marks are cleared, the loop settles in the scope around it
+                  entry marked-> the next round, unless the cap is met: then the run is locked
+                  otherwise   -> the loop ends quietly
+    graph is over -> its result goes to the subgraph node that called it, or ends the run
+
+A start node is a node that is marked from the beginning. While a loop is at work nothing outside of it
+can mark its nodes, since whatever leads into it has settled before; so at the end of a round a mark on
+the entry came from inside, and when a loop comes up a mark came from outside. One bit a node is enough.
+
+What a step costs depends on the node that finished and what follows from it, not on how many rounds
+there were: nothing is kept of a finished round but its messages in queues.
+
+| status             | ends by                                                                  |
+|--------------------|--------------------------------------------------------------------------|
+| `new`              | Started -> running                                                       |
+| `running`          | the graph is over -> completed; a node fails -> failed, once what is at  |
+|                    | work has finished; a limit is met -> suspended_locked, likewise;         |
+|                    | Waited -> waiting; Stopped -> stopped                                    |
+| `waiting`          | Answered -> running; Stopped -> stopped                                  |
+| `suspended_locked` | Stopped -> stopped                                                       |
+
+| fact        | what it answers        | illegal when                                            |
+|-------------|------------------------|---------------------------------------------------------|
+| `Started`   |                        | the run has started                                     |
+| `Finished`  | Call                   | nothing is at work at that address, or it is not a call |
+| `Failed`    | Call, Ask, Consult     | nothing is at work at that address                      |
+| `Answered`  | Ask                    | nobody was asked at that address                        |
+| `Consulted` | Consult                | nothing was asked at that address                       |
+| `Waited`    |                        | something other than people is at work                  |
+| `Stopped`   |                        | the run is over                                         |
+
+An illegal fact raises IllegalFact and changes nothing. `step` changes the run that it is given, and
+looks at nothing else: the same facts always make the same run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
+from roundel.kernel.events import Event
+from roundel.kernel.execute import complete, conclude, end_body, fail, give, run_node, run_parts
+from roundel.kernel.facts import (
+    Answered,
+    Consulted,
+    Fact,
+    Failed,
+    Finished,
+    Outcome,
+    Started,
+    Stopped,
+    Waited,
+)
+from roundel.kernel.loops import begin, begin_round, enter, lock, settle, settle_loop
+from roundel.kernel.result import result, unfired
+from roundel.kernel.state import GRAPH_OVER, LOOP_OVER, NEXT_ROUND, Activation, Execution, Instance, Run
+from roundel.kernel.walk import EdgeError
+from roundel.plan.graph import Plan
+from roundel.plan.scope import Unit
+
+
+class IllegalFact(Exception):
+    """A fact that cannot be true of the run as it is."""
+
+
+def step(run: Run, fact: Fact) -> tuple[list[Command], list[Event]]:
+    """What the host is to do now, and what there is to show."""
+    commands: list[Command] = []
+    events: list[Event] = []
+    run.commands = commands
+    run.events = events
+    try:
+        _HANDLERS[fact.__class__](run, fact)
+    except EdgeError as error:
+        fail(run, error.execution, str(error))
+        _advance(run)
+    return commands, events
+
+
+def replay(plan: Plan, facts: Iterable[Fact]) -> tuple[Run, list[Command]]:
+    """The run that the facts make, and what is at work in it."""
+    run = Run(plan)
+    for fact in facts:
+        step(run, fact)
+    return run, [call.command for call in run.calls.values() if call.command is not None]
+
+
+def _started(run: Run, fact: Started) -> None:
+    if run.status != "new":
+        raise IllegalFact("the run has already started")
+    run.at(fact.time)
+    run.run_id, run.input, run.status = fact.run_id, fact.input, "running"
+    graph = run.plan.graph
+    data = {"workflow": graph.graph.id, "input": fact.input[-1].text if fact.input else ""}
+    run.emit("run_started", None, None, data)
+    run.root = Instance(graph, "", None, run.ordinals)
+    give(run.root, fact.input)
+    begin(run, run.root)
+    _advance(run)
+
+
+def _finished(run: Run, fact: Finished) -> None:
+    execution = run.calls.get(fact.address)
+    if execution is None or execution.command.__class__ is not Call:
+        raise _illegal(fact.address)
+    if fact.time >= run.until or fact.time < run.since:
+        run.at(fact.time)
+    del run.calls[fact.address]
+    complete(run, execution, fact.outcome)
+    _advance(run)
+
+
+def _answered(run: Run, fact: Answered) -> None:
+    execution = _at_work(run, fact.address, Ask)
+    run.at(fact.time)
+    del run.calls[fact.address]
+    if run.status == "waiting":
+        run.status = "running"
+        run.emit("run_state_change", None, None, {"status": "running", "reason": "answered"})
+    data = {"text": fact.message.text}
+    run.emit("human_input_received", execution.node.id, fact.address, data)
+    complete(run, execution, Outcome((fact.message,)))
+    _advance(run)
+
+
+def _consulted(run: Run, fact: Consulted) -> None:
+    execution = _at_work(run, fact.address, Consult)
+    run.at(fact.time)
+    del run.calls[fact.address]
+    conclude(run, execution, execution.outcomes, fact.verdicts)
+    _advance(run)
+
+
+def _failed(run: Run, fact: Failed) -> None:
+    execution = _at_work(run, fact.address, None)
+    run.at(fact.time)
+    del run.calls[fact.address]
+    fail(run, execution, fact.error)
+    _advance(run)
+
+
+def _waited(run: Run, fact: Waited) -> None:
+    asked = [call for call in run.calls.values() if isinstance(call.command, Ask)]
+    if run.status != "running" or not asked or len(asked) != len(run.calls):
+        raise IllegalFact("the run is not waiting for people alone")
+    run.at(fact.time)
+    run.status = "waiting"
+    reason = "for " + ", ".join(sorted(call.address for call in asked))
+    run.emit("run_state_change", None, None, {"status": "waiting", "reason": reason})
+
+
+def _stopped(run: Run, fact: Stopped) -> None:
+    if run.over or run.status == "new":
+        raise IllegalFact("the run is not at work")
+    run.at(fact.time)
+    _cancel(run, list(run.calls.values()))
+    run.error = fact.reason or None
+    _end(run, "stopped")
+
+
+def _at_work(run: Run, address: str, kind: type[Any] | None) -> Execution:
+    execution = run.calls.get(address)
+    if execution is None or (kind is not None and execution.command.__class__ is not kind):
+        raise _illegal(address)
+    return execution
+
+
+def _illegal(address: str) -> IllegalFact:
+    return IllegalFact(f"nothing of the kind is at work at '{address}'")
+
+
+_HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
+    Started: _started,
+    Finished: _finished,
+    Failed: _failed,
+    Answered: _answered,
+    Consulted: _consulted,
+    Waited: _waited,
+    Stopped: _stopped,
+}
+
+
+def _advance(run: Run) -> None:
+    """Decides whatever has come up, until everything waits for the host."""
+    agenda = run.agenda
+    for activation, index in agenda:  # grows while we walk it
+        if run.error is not None:
+            break
+        if index == LOOP_OVER:
+            settle_loop(run, activation)
+        elif index == GRAPH_OVER:
+            _graph_over(run, activation)
+        elif run.lock is not None:
+            run.held.append((activation, index))
+        elif index >= 0:
+            _decide(run, activation, activation.scope.units[index])
+        elif index == NEXT_ROUND:
+            begin_round(run, activation)
+        else:
+            run_parts(run, activation)
+    agenda.clear()
+    if run.error is not None:
+        _fail_run(run)
+    elif run.lock is not None and not run.calls and run.status == "running":
+        run.status = "suspended_locked"
+        reason = f"limit of {run.lock.limit} {run.lock.what} at {run.lock.address}"
+        run.emit("run_state_change", None, None, {"status": run.status, "reason": reason})
+
+
+def _decide(run: Run, activation: Activation, unit: Unit) -> None:
+    node = unit.node
+    if activation.exit_layer is not None and unit.layer > activation.exit_layer:
+        _pass_over(run, activation, unit, "the loop was left")
+    elif node is None:
+        _come_to_loop(run, activation, unit)
+    elif not activation.instance.marks[node.index]:
+        _pass_over(run, activation, unit, "not triggered")
+    elif run.step_limit is not None and run.steps >= run.step_limit:
+        lock(run, "steps", run.step_limit, node.id, activation.prefix + node.id)
+        run.held.append((activation, unit.index))
+    else:
+        run_node(run, activation, unit, node)
+
+
+def _pass_over(run: Run, activation: Activation, unit: Unit, reason: str) -> None:
+    if unit.node is not None:
+        address = activation.prefix + unit.node.id
+        run.emit("node_state_change", unit.node.id, address, {"status": "skipped", "reason": reason})
+    settle(run, activation, unit)
+
+
+def _come_to_loop(run: Run, activation: Activation, unit: Unit) -> None:
+    marks, nodes = activation.instance.marks, activation.instance.plan.nodes
+    entries = [member for member in unit.members if marks[member]]
+    if not entries:
+        settle(run, activation, unit)
+    elif len(entries) == 1:
+        enter(run, activation, unit, entries[0])
+    else:
+        names = " and ".join(f"'{nodes[entry].id}'" for entry in entries)
+        run.error = (
+            f"a loop was entered at {names} at once; let one node lead into the loop, "
+            "so that it is clear where a round begins"
+        )
+
+
+def _graph_over(run: Run, activation: Activation) -> None:
+    instance = activation.instance
+    messages = result(instance)
+    caller = instance.caller
+    if not messages:
+        node_id, address = (caller.node.id, caller.address) if caller else (None, None)
+        run.emit("end_not_reached", node_id, address, {"edges": unfired(instance)})
+    if caller is not None:
+        end_body(run, instance, caller, messages)
+        return
+    run.output = messages[-1] if messages else None
+    _end(run, "completed")
+
+
+def _fail_run(run: Run) -> None:
+    """What is at work may finish, since it is paid for; people are not asked any more."""
+    _cancel(run, [call for call in run.calls.values() if isinstance(call.command, Ask)])
+    if not run.calls:
+        _end(run, "failed")
+
+
+def _cancel(run: Run, executions: list[Execution]) -> None:
+    for execution in executions:
+        del run.calls[execution.address]
+        run.commands.append(Cancel(execution.address))
+
+
+def _end(run: Run, status: str) -> None:
+    run.status = status
+    run.held.clear()
+    run.emit("run_finished", None, None, run.summary())

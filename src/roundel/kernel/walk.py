@@ -1,0 +1,127 @@
+"""What a node's messages do on its edges.
+
+On one edge: port, condition, clear the target's queue, copy (role, source, keep), process, append,
+mark as triggered. A message that a processor drops triggers nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from roundel.kernel.facts import Outcome, Verdict
+from roundel.kernel.loops import leave
+from roundel.kernel.queue import arrive
+from roundel.kernel.state import Execution
+from roundel.plan.graph import EdgePlan
+from roundel.workflow.message import Message
+
+Verdicts = Mapping[tuple[int, int], Verdict]
+"""By edge and message."""
+
+
+class EdgeError(Exception):
+    """A condition or processor failed on what an execution gave."""
+
+    def __init__(self, execution: Execution, text: str) -> None:
+        super().__init__(text)
+        self.execution = execution
+
+
+def walk(execution: Execution, outcome: Outcome, verdicts: Verdicts | None) -> None:
+    port, stay, number = outcome.port, outcome.stay, 0
+    unit, instance = execution.unit, execution.activation.instance
+    for message in outcome.messages:
+        for edge, loops in unit.out:
+            if (edge.port is not None and edge.port != port) or (stay and loops):
+                continue
+            if edge.plain and edge.direct:
+                instance.fired[edge.index] = 1
+                instance.queues[edge.target].append(delivered(edge, message))
+            else:
+                verdict = verdicts.get((edge.index, number)) if verdicts is not None else None
+                if not _passes(execution, edge, message, verdict):
+                    continue
+            if edge.trigger:
+                instance.marks[edge.target] = 1
+                if loops:
+                    leave(execution.activation, unit, loops, edge.source_id, outcome)
+        number += 1
+
+
+def questions(execution: Execution, outcomes: Sequence[Outcome]) -> list[tuple[int, int]]:
+    """Which messages have to be shown to the functions of which edges."""
+    asked, number = [], 0
+    for outcome in outcomes:
+        for message in outcome.messages:
+            for edge, loops in execution.unit.out:
+                if not edge.consults or not _open(edge, loops, outcome):
+                    continue
+                if edge.asks_condition is not None or _fires(execution, edge, message, None):
+                    asked.append((edge.index, number))
+            number += 1
+    return asked
+
+
+def _open(edge: EdgePlan, loops: int, outcome: Outcome) -> bool:
+    return edge.port in (None, outcome.port) and not (outcome.stay and loops)
+
+
+def _fires(execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None) -> bool:
+    if verdict is not None and edge.asks_condition is not None:
+        return verdict.fires
+    if edge.test is None:
+        return True
+    try:
+        return edge.test(message, execution.activation.values)
+    except Exception as error:
+        raise EdgeError(execution, f"the condition on {edge.edge} failed: {error}") from error
+
+
+def _passes(execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None) -> bool:
+    """Whether the message gets to the other end; False also if a processor dropped it on the way."""
+    if not _fires(execution, edge, message, verdict):
+        return False
+    carried = _carried(execution, edge, message, verdict) if edge.carry else None
+    if carried is not None or edge.clear or edge.clear_kept:
+        _hand_over(execution, edge, carried)
+    if carried is None and edge.carry:
+        return False
+    execution.activation.instance.fired[edge.index] = 1
+    return True
+
+
+def _hand_over(execution: Execution, edge: EdgePlan, message: Message | None) -> None:
+    activation, unit = execution.activation, execution.unit
+    instance = activation.instance
+    if edge.direct:
+        arrive(instance.queues[edge.target], edge, message)
+    else:
+        key = (*activation.key, unit.layer, unit.position)
+        instance.arrivals[edge.target].append((key, edge, message))
+
+
+def _carried(
+    execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None
+) -> Message | None:
+    if verdict is not None and edge.asks_processor is not None:
+        return verdict.result
+    carried = delivered(edge, message)
+    if edge.process is None:
+        return carried
+    try:
+        return edge.process(carried)
+    except Exception as error:
+        raise EdgeError(execution, f"the processor on {edge.edge} failed: {error}") from error
+
+
+def delivered(edge: EdgePlan, message: Message) -> Message:
+    metadata = message.metadata
+    return Message(
+        message.content,
+        message.role if message.preserve_role else edge.role,
+        message.data,
+        {"source": edge.source_id} if metadata is None else {**metadata, "source": edge.source_id},
+        edge.keep,
+        message.preserve_role,
+        edge.dynamic,
+    )

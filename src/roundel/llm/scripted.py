@@ -1,0 +1,125 @@
+"""A script stands in for every model and every person, so that a run is offline and repeatable.
+
+A script gives each node its replies in order; the last one repeats. Which reply a call gets depends
+on how often its node has run before, never on who asked first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from roundel.nodes.services import NodeError, Reply, Request
+from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
+from roundel.workflow.document import Located, read_file, read_text
+from roundel.workflow.fields import INVALID, Reader, located
+from roundel.workflow.message import json_text
+
+EVERY_NODE = "*"
+Count = Annotated[int, Meta(ge=0)]
+
+
+class Tokens(Struct, frozen=True, omit_defaults=True):
+    input: Count = 0
+    output: Count = 0
+
+
+class Line(Struct, frozen=True, omit_defaults=True):
+    """One scripted reply."""
+
+    text: str = ""
+    data: dict[str, Any] | None = None
+    tokens: Tokens = Tokens()
+    delay: Annotated[float, Meta(ge=0)] = 0
+    error: str = ""
+    tool_calls: tuple[Any, ...] = ()
+
+
+class Script:
+    def __init__(self, lines: Mapping[str, tuple[Line, ...]], keys: Mapping[str, Located]) -> None:
+        self._lines = lines
+        self._keys = keys
+
+    def line(self, node_id: str, ordinal: int) -> Line | None:
+        lines = self._lines.get(node_id) or self._lines.get(EVERY_NODE)
+        return lines[min(ordinal, len(lines) - 1)] if lines else None
+
+    def check(self, node_ids: Iterable[str], report: Report) -> None:
+        """Warns of names that are no node's."""
+        known = set(node_ids)
+        for name, at in self._keys.items():
+            if name != EVERY_NODE and name not in known:
+                hint = did_you_mean(name, known)
+                report.warning("unknown-node", f"the script names '{name}', which is not a node", at, hint)
+
+
+def load_script(source: str | os.PathLike[str]) -> tuple[Script, Report]:
+    """The script of a file; WorkflowError with everything that is wrong with it."""
+    report = Report(str(source))
+    return _script(read_file(Path(source), report), report)
+
+
+def script_from(value: Mapping[str, Any] | str) -> Script:
+    """A script given as a mapping, or as the text of a script file."""
+    report = Report("<script>")
+    root = read_text(value, report) if isinstance(value, str) else located(value, report)
+    return _script(root, report)[0]
+
+
+def _script(root: Located | None, report: Report) -> tuple[Script, Report]:
+    lines: dict[str, tuple[Line, ...]] = {}
+    keys: dict[str, Located] = {}
+    if root is not None and isinstance(root.value, dict):
+        for name, at in root.value.items():
+            line, column = (root.keys or {}).get(name, (at.line, at.column))
+            keys[name] = Located(name, line, column)
+            lines[name] = _lines(name, at, report)
+    elif root is not None and root.value is not None:
+        report.error("wrong-type", "a script must be a mapping from node ids to replies", root)
+    if not report.ok:
+        raise WorkflowError(report.diagnostics)
+    return Script(lines, keys), report
+
+
+def _lines(name: str, at: Located, report: Report) -> tuple[Line, ...]:
+    items = at.value if isinstance(at.value, list) else [at]
+    if not items:
+        report.error("empty-script", f"the script gives '{name}' no reply", at, "give one, or leave it out")
+    return tuple(_line(name, item, report) for item in items)
+
+
+def _line(name: str, at: Located, report: Report) -> Line:
+    if at.value is None:
+        return Line()
+    if not isinstance(at.value, dict):
+        try:
+            return Line(json_text(at.plain()))
+        except TypeError as error:
+            report.error("wrong-type", f"a reply of '{name}' cannot be written as text: {error}", at)
+            return Line()
+    line = Reader(report).read_struct(at, Line, f"a reply of '{name}'")
+    return Line() if line is INVALID else line
+
+
+class ScriptedModel:
+    """The model of one agent, played from a script."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    async def reply(self, request: Request) -> Reply:
+        line = self._script.line(request.node_id, request.ordinal)
+        if line is None:
+            return Reply(request.messages[-1].text if request.messages else "")
+        if line.delay:
+            await asyncio.sleep(line.delay)
+        if line.error:
+            raise NodeError(line.error)
+        if line.tool_calls:
+            raise NodeError("the scripted reply calls tools, which this version cannot do yet")
+        return Reply(line.text, line.data, line.tokens.input, line.tokens.output)

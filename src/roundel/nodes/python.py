@@ -1,0 +1,121 @@
+"""`python`: runs a function, or the code that the last message holds."""
+
+from __future__ import annotations
+
+import re
+import sys
+import textwrap
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import Meta, Struct
+
+from roundel.kernel.commands import Call
+from roundel.kernel.facts import Outcome
+from roundel.nodes.code import FENCE, run_program
+from roundel.nodes.services import Behaviour, Services, outcome_of
+from roundel.workflow.graph import Node
+from roundel.workflow.message import Message
+from roundel.workflow.node_type import NodeType
+
+if TYPE_CHECKING:
+    from inspect import Signature
+
+
+class Config(Struct, frozen=True, omit_defaults=True):
+    function: str = ""
+    """A function to call: a registered name, or module:function. Without it the last message is code."""
+    ports: tuple[str, ...] = ()
+    """The ways out that the function chooses from, by giving `roundel.to(port, value)`."""
+    interpreter: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    timeout_seconds: Annotated[float, Meta(gt=0)] = 60
+    encoding: str = "utf-8"
+
+
+def prepare(node: Node, services: Services) -> Behaviour:
+    config: Config = node.config
+    if not config.function:
+        return lambda call: _run_code(node, call, services)
+    return _calling(services.function(config.function), services)
+
+
+def _calling(function: Callable[..., Any], services: Services) -> Behaviour:
+    import inspect
+
+    names = _wanted(inspect.signature(function), function)
+    picks = [_PICKS.get(name, _last) for name in names]
+    if not inspect.iscoroutinefunction(function):
+        return lambda call: services.in_thread(function, *(pick(call) for pick in picks))
+    if picks == [_last]:
+        return lambda call: function(call.inputs[-1] if call.inputs else Message())
+    return lambda call: function(*(pick(call) for pick in picks))
+
+
+def _last(call: Call) -> Message:
+    return call.inputs[-1] if call.inputs else Message()
+
+
+_PICKS: dict[str, Callable[[Call], Any]] = {
+    "message": _last,
+    "messages": lambda call: call.inputs,
+    "text": lambda call: call.inputs[-1].text if call.inputs else "",
+    "data": lambda call: (call.inputs[-1].data if call.inputs else None) or {},
+    "round": lambda call: call.round,
+    "address": lambda call: call.address,
+}
+
+
+def _wanted(signature: Signature, function: Callable[..., Any]) -> list[str]:
+    """The names that a function is given values for; a lone name that is none of ours gets the message."""
+    names = [
+        parameter.name
+        for parameter in signature.parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        and (parameter.default is parameter.empty or parameter.name in _PICKS)
+    ]
+    unknown = [name for name in names if name not in _PICKS]
+    if unknown and len(names) > 1:
+        raise LookupError(
+            f"function '{getattr(function, '__name__', function)}' asks for {', '.join(unknown)}; "
+            f"a node's function may ask for {', '.join(_PICKS)}"
+        )
+    return names
+
+
+def to(port: str, value: object = "") -> Outcome:
+    """For a function of a node: `value` leaves by `port`."""
+    outcome = outcome_of(value)
+    return Outcome(outcome.messages, port)
+
+
+def _run_code(node: Node, call: Call, services: Services) -> Awaitable[Outcome]:
+    text = call.inputs[-1].text if call.inputs else ""
+    found = FENCE.search(text)
+    code = textwrap.dedent(found[1] if found else text)
+    script = _script(call.address, services.workspace())
+    script.write_text(code, encoding=node.config.encoding)
+    return _run(node.config, script)
+
+
+def _script(address: str, folder: Path) -> Path:
+    name = re.sub(r"\W+", "_", address).strip("_") or "code"
+    return folder / f"{name}.py"
+
+
+async def _run(config: Config, script: Path) -> Outcome:
+    command = (config.interpreter or sys.executable, script.name, *config.args)
+    ran = await run_program(command, script.parent, config.timeout_seconds, config.encoding, config.env)
+    return Outcome((Message(ran.told(), "assistant", {"exit_code": ran.exit_code}),))
+
+
+NODE = NodeType(
+    "python",
+    Config,
+    "Runs a Python function, or the code that the last message holds.",
+    prepare,
+    ports=lambda config: config.ports,
+    silent=True,
+)

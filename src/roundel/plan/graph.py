@@ -1,0 +1,214 @@
+"""A workflow compiled for the kernel: numbers instead of names, tests instead of conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.plan.scope import Scope, compile_scope
+from roundel.workflow.condition import Test, compile_condition
+from roundel.workflow.diagnostics import WorkflowError
+from roundel.workflow.fields import Place
+from roundel.workflow.functions import Finder, Kind
+from roundel.workflow.graph import DEFAULT_CAP, Edge, Graph, Node, Workflow
+from roundel.workflow.message import Message, Role
+from roundel.workflow.node_type import NodeType
+from roundel.workflow.processor import Process, compile_processor
+
+
+class EdgePlan(Struct, eq=False):
+    index: int
+    edge: Edge
+    source: int
+    target: int
+    source_id: str
+    trigger: bool
+    test: Test | None
+    """None: always."""
+    process: Process | None
+    port: str | None
+    carry: bool
+    keep: bool
+    clear: bool
+    clear_kept: bool
+    dynamic: bool
+    role: Role
+    asks_condition: Callable[[Message], Any] | None
+    """A function that the host calls, since nothing says that it looks at its argument alone."""
+    asks_processor: Callable[[Message], Any] | None
+    plain: bool = False
+    """It takes whatever comes to its port, and changes nothing."""
+    direct: bool = False
+    """It is its target's only way in, so what it carries is in order as it comes."""
+
+    @property
+    def consults(self) -> bool:
+        return self.asks_condition is not None or self.asks_processor is not None
+
+
+class NodePlan(Struct, eq=False):
+    index: int
+    site: int
+    """A number that is unique in the whole workflow, subgraphs included."""
+    id: str
+    node: Node
+    kind: NodeType
+    config: Any
+    window: int
+    edges: tuple[EdgePlan, ...] = ()
+    body: GraphPlan | None = None
+    asks: bool = False
+    """A person answers."""
+    consults: bool = False
+    """There are functions on its edges that the host has to ask."""
+    keeps: bool = False
+    """Something may stay in its queue after a run."""
+    expands: bool = False
+    """A dynamic edge leads to it."""
+    picks: bool = False
+    """It receives data that may come too late for the round, and must leave it for the next."""
+    shows: bool = False
+    """Its output may be the result."""
+    remembered: bool = False
+    """What it gave is needed after it has gone out along the edges."""
+
+    @property
+    def triggers_itself(self) -> bool:
+        return any(edge.trigger and edge.target == self.index for edge in self.edges)
+
+
+class GraphPlan(Struct, eq=False):
+    graph: Graph
+    nodes: tuple[NodePlan, ...]
+    edges: tuple[EdgePlan, ...]
+    start: tuple[int, ...]
+    ends: tuple[int, ...]
+    vars: dict[str, Any]
+    caps: dict[int, int]
+    default_cap: int
+    index: dict[str, int] = {}
+    _root: Scope | None = None
+
+    @property
+    def root(self) -> Scope:
+        if self._root is None:
+            self._root = compile_scope(self, range(len(self.nodes)), None, None)
+        return self._root
+
+    def cap(self, entry: int | None) -> int:
+        return self.default_cap if entry is None else self.caps.get(entry, self.default_cap)
+
+
+class Plan(Struct, eq=False):
+    workflow: Workflow
+    graph: GraphPlan
+    sites: tuple[NodePlan, ...]
+    """Every node of the workflow, by its site."""
+
+
+def compile_workflow(workflow: Workflow) -> Plan:
+    """WorkflowError if a function that the workflow names cannot be had."""
+    folder = Path(workflow.file).resolve().parent if workflow.file else None
+    compiler = _Compiler(workflow, Finder(workflow.functions, folder))
+    graph = compiler.graph(workflow.graph)
+    return Plan(workflow, graph, tuple(compiler.sites))
+
+
+class _Compiler:
+    def __init__(self, workflow: Workflow, finder: Finder) -> None:
+        self.workflow = workflow
+        self.finder = finder
+        self.sites: list[NodePlan] = []
+
+    def graph(self, graph: Graph) -> GraphPlan:
+        index = {node.id: number for number, node in enumerate(graph.nodes)}
+        nodes = tuple(self._node(number, node) for number, node in enumerate(graph.nodes))
+        edges = () if graph.is_majority_voting else graph.edges
+        plans = tuple(self._edge(number, edge, index) for number, edge in enumerate(edges))
+        _connect(nodes, plans)
+        ends = _ends(graph, nodes, index)
+        for node in nodes:
+            node.shows = node.index in ends
+            node.remembered = node.shows or node.window != 0
+        start = range(len(nodes)) if graph.is_majority_voting else (index[name] for name in graph.start)
+        caps = {index[name]: loop.max_rounds for name, loop in graph.loops.items() if loop.max_rounds}
+        default = graph.limits.rounds or self.workflow.limits.rounds or DEFAULT_CAP
+        return GraphPlan(graph, nodes, plans, tuple(start), ends, self.workflow.vars, caps, default, index)
+
+    def _node(self, number: int, node: Node) -> NodePlan:
+        plan = NodePlan(number, len(self.sites), node.id, node, node.kind, node.config, node.context_window)
+        self.sites.append(plan)
+        plan.asks = node.kind.asks
+        body = node.kind.body(node.config)
+        if body is not None:
+            plan.body = self.graph(body)
+        return plan
+
+    def _edge(self, number: int, edge: Edge, index: dict[str, int]) -> EdgePlan:
+        condition = edge.condition.function if edge.condition else None
+        processor = edge.process.function if edge.process else None
+        test, asked_condition = self._function("condition", condition, edge.at)
+        process, asked_processor = self._function("processor", processor, edge.at)
+        return EdgePlan(
+            index=number,
+            edge=edge,
+            source=index[edge.source],
+            target=index[edge.target],
+            source_id=edge.source,
+            trigger=edge.trigger,
+            test=None if asked_condition else compile_condition(edge.condition, test),
+            process=None if asked_processor else compile_processor(edge.process, process),
+            port=edge.port,
+            carry=edge.carry_data,
+            keep=edge.keep_message,
+            clear=edge.clear_context,
+            clear_kept=edge.clear_kept_context,
+            dynamic=edge.dynamic is not None,
+            role="assistant" if edge.source == edge.target else "user",
+            asks_condition=asked_condition,
+            asks_processor=asked_processor,
+        )
+
+    def _function(
+        self, kind: Kind, name: str | None, at: Place
+    ) -> tuple[Callable[[Message], Any] | None, Callable[[Message], Any] | None]:
+        """The function, as (called by the kernel, called by the host)."""
+        if name is None:
+            return None, None
+        try:
+            function = self.finder.find(kind, name)
+        except LookupError as error:
+            raise WorkflowError([at.diagnostic("error", "unknown-function", str(error.args[0]))]) from None
+        return (function.call, None) if function.pure else (None, function.call)
+
+
+def _connect(nodes: tuple[NodePlan, ...], edges: tuple[EdgePlan, ...]) -> None:
+    into: dict[int, list[EdgePlan]] = {}
+    out: dict[int, list[EdgePlan]] = {}
+    for edge in edges:
+        into.setdefault(edge.target, []).append(edge)
+        out.setdefault(edge.source, []).append(edge)
+    for node in nodes:
+        node.edges = tuple(out.get(node.index, ()))
+        node.consults = any(edge.consults for edge in node.edges)
+        for edge in node.edges:
+            edge.plain = not (edge.test or edge.process or edge.consults or edge.clear or edge.clear_kept)
+            edge.plain = edge.plain and edge.carry
+        arriving = into.get(node.index, [])
+        node.keeps = node.window != 0 or any(edge.keep or edge.consults for edge in arriving)
+        node.expands = any(edge.dynamic for edge in arriving)
+        node.picks = any(not edge.trigger for edge in arriving)
+        if len(arriving) == 1 and arriving[0].trigger:
+            arriving[0].direct = True
+
+
+def _ends(graph: Graph, nodes: tuple[NodePlan, ...], index: dict[str, int]) -> tuple[int, ...]:
+    if graph.is_majority_voting:
+        return tuple(range(len(nodes)))
+    if graph.end:
+        return tuple(index[name] for name in graph.end)
+    # With no `end` the sinks count, in the order of the file.
+    return tuple(node.index for node in nodes if all(edge.target == node.index for edge in node.edges))

@@ -1,0 +1,170 @@
+"""Scopes: what is scheduled as one acyclic piece, the whole graph or one round of a loop.
+
+A scope's units are its nodes, with each loop inside it folded into one unit. The units are ordered
+by the edges between them, less the edges into the scope's own entry. A loop may be entered at any of
+its nodes, and how it nests depends on where: a scope is compiled once for each (loop, entry) that is
+met and kept for all later rounds.
+
+Which edges order units:
+  - triggering edges inside the scope: after folding they form no cycle;
+  - edges with `trigger: false`, as far as they close no cycle: their target should see their data;
+    where they do, a target still waits for a source of an earlier layer;
+  - in a loop, a unit that may leave it comes before the whole next layer, so that whether a later
+    layer runs never depends on who was quicker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from roundel.plan.components import components, layers
+
+if TYPE_CHECKING:
+    from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
+
+
+class Unit(Struct, eq=False):
+    index: int
+    layer: int
+    position: int
+    members: tuple[int, ...]
+    node: NodePlan | None
+    """None for a folded loop."""
+    out: tuple[tuple[EdgePlan, int], ...]
+    """The node's edges, each with the number of loops that it leaves."""
+    successors: tuple[int, ...] = ()
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return self.layer, self.position
+
+
+class Scope(Struct, eq=False):
+    graph: GraphPlan
+    members: frozenset[int]
+    entry: int | None
+    """The node at which the loop was entered; None for the whole graph."""
+    parent: Scope | None
+    cap: int
+    units: tuple[Unit, ...] = ()
+    waits: tuple[int, ...] = ()
+    """How many units each unit waits for."""
+    roots: tuple[int, ...] = ()
+    forgetful: tuple[int, ...] = ()
+    """Nodes whose state starts anew when this loop is entered."""
+    _inner: dict[tuple[int, int], Scope] = {}
+
+    def inner(self, unit: Unit, entry: int) -> Scope:
+        """The scope of a folded loop, entered at `entry`."""
+        key = (unit.index, entry)
+        if key not in self._inner:
+            self._inner[key] = compile_scope(self.graph, unit.members, entry, self)
+        return self._inner[key]
+
+    def loops_left(self, target: int) -> int:
+        """How many loops an edge from this scope to `target` leaves."""
+        left = 0
+        scope: Scope | None = self
+        while scope is not None and scope.entry is not None and target not in scope.members:
+            left += 1
+            scope = scope.parent
+        return left
+
+
+def compile_scope(graph: GraphPlan, members: Sequence[int], entry: int | None, parent: Scope | None) -> Scope:
+    cap = graph.cap(entry)
+    scope = Scope(graph, frozenset(members), entry, parent, cap)
+    inside = [
+        edge
+        for node in members
+        for edge in graph.nodes[node].edges
+        if edge.target in scope.members and edge.target != entry
+    ]
+    groups = _groups(members, inside)
+    unit_of = {node: number for number, group in enumerate(groups) for node in group}
+    before, layer = _ordered(len(groups), inside, unit_of)
+    ranked = sorted(range(len(groups)), key=lambda number: (layer[number], groups[number][0]))
+    place = {number: index for index, number in enumerate(ranked)}
+    units = [_unit(scope, place[number], layer[number], groups[number]) for number in ranked]
+    follows: list[set[int]] = [{place[later] for later in before[number]} for number in ranked]
+    if entry is not None:
+        _wait_for_exits(units, follows)
+    for unit in units:
+        unit.successors = tuple(sorted(follows[unit.index]))
+    waits = [0] * len(units)
+    for unit in units:
+        for later in unit.successors:
+            waits[later] += 1
+    scope.units, scope.waits = tuple(units), tuple(waits)
+    scope.roots = tuple(index for index, count in enumerate(waits) if count == 0)
+    if entry is not None:
+        scope.forgetful = _forgetful(units)
+    return scope
+
+
+def _groups(members: Sequence[int], inside: list[EdgePlan]) -> list[list[int]]:
+    successors: dict[int, list[int]] = {}
+    for edge in inside:
+        if edge.trigger:
+            successors.setdefault(edge.source, []).append(edge.target)
+    return components(members, successors)
+
+
+def _ordered(
+    count: int, inside: list[EdgePlan], unit_of: dict[int, int]
+) -> tuple[list[set[int]], dict[int, int]]:
+    """For each unit those that wait for it, and the layer of each."""
+    firm: dict[int, set[int]] = {number: set() for number in range(count)}
+    loose: set[tuple[int, int]] = set()
+    for edge in inside:
+        source, target = unit_of[edge.source], unit_of[edge.target]
+        if source != target:
+            if edge.trigger:
+                firm[source].add(target)
+            else:
+                loose.add((source, target))
+    either = {number: list(after) for number, after in firm.items()}
+    for source, target in loose:
+        either[source].append(target)
+    cycle_of = {unit: n for n, group in enumerate(components(range(count), either)) for unit in group}
+    for source, target in loose:
+        if cycle_of[source] != cycle_of[target]:
+            firm[source].add(target)
+    layer = layers(range(count), {number: sorted(after) for number, after in firm.items()})
+    for source, target in loose:
+        if layer[source] < layer[target]:
+            firm[source].add(target)
+    return [firm[number] for number in range(count)], layer
+
+
+def _unit(scope: Scope, index: int, layer: int, group: list[int]) -> Unit:
+    first = scope.graph.nodes[group[0]]
+    # The edges of a loop's own entry into itself are its back edges, not a loop of their own.
+    loops = len(group) > 1 or (group[0] != scope.entry and first.triggers_itself)
+    members = tuple(group)
+    if loops:
+        return Unit(index, layer, group[0], members, None, _leaving(scope, members))
+    out = tuple((edge, scope.loops_left(edge.target)) for edge in first.edges)
+    return Unit(index, layer, group[0], members, first, out)
+
+
+def _leaving(scope: Scope, members: tuple[int, ...]) -> tuple[tuple[EdgePlan, int], ...]:
+    edges = (edge for node in members for edge in scope.graph.nodes[node].edges)
+    return tuple((edge, scope.loops_left(edge.target)) for edge in edges if edge.target not in members)
+
+
+def _wait_for_exits(units: list[Unit], follows: list[set[int]]) -> None:
+    by_layer: dict[int, list[Unit]] = {}
+    for unit in units:
+        by_layer.setdefault(unit.layer, []).append(unit)
+    for unit in units:
+        if any(edge.trigger and left for edge, left in unit.out):
+            follows[unit.index].update(later.index for later in by_layer.get(unit.layer + 1, ()))
+
+
+def _forgetful(units: list[Unit]) -> tuple[int, ...]:
+    nodes = (unit.node for unit in units if unit.node is not None)
+    return tuple(node.index for node in nodes if node.kind.forgets(node.config))

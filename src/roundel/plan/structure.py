@@ -1,0 +1,159 @@
+"""What can be said against a workflow before it runs.
+
+Errors are what cannot work whatever the nodes say; warnings are what is probably a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from roundel.plan.components import components, reachable
+from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan, Plan
+from roundel.plan.loops import Loop, entries, loops
+from roundel.plan.scope import Scope, Unit
+from roundel.workflow.diagnostics import Report, Severity
+from roundel.workflow.fields import Place
+
+
+def check_structure(plan: Plan, report: Report) -> None:
+    graphs = [plan.graph, *(node.body for node in plan.sites if node.body is not None)]
+    for graph in graphs:
+        if not graph.graph.is_majority_voting:
+            _check_graph(graph, report)
+
+
+def _check_graph(graph: GraphPlan, report: Report) -> None:
+    found = loops(graph)
+    _check_reach(graph, report)
+    _check_entries(graph, report)
+    _check_ways_out(found, report)
+    _check_guards(graph, found, report)
+
+
+def _say(report: Report, severity: Severity, code: str, message: str, at: Place, hint: str = "") -> None:
+    report.add(at.diagnostic(severity, code, message, hint))
+
+
+def _check_reach(graph: GraphPlan, report: Report) -> None:
+    follow = {node.index: [edge.target for edge in node.edges if edge.trigger] for node in graph.nodes}
+    runs = reachable(graph.start, follow)
+    for node in graph.nodes:
+        if node.index not in runs:
+            message = f"'{node.id}' never runs: no triggering edge leads to it from 'start'"
+            _say(
+                report,
+                "warning",
+                "never-runs",
+                message,
+                node.node.at,
+                "add an edge to it, or name it in 'start'",
+            )
+    if graph.ends and not runs.intersection(graph.ends):
+        names = ", ".join(f"'{graph.nodes[end].id}'" for end in graph.ends)
+        _say(
+            report,
+            "warning",
+            "end-not-reached",
+            f"no run can reach {names}, so it has no output",
+            graph.graph.at,
+        )
+    if not graph.ends:
+        message = "every node has an edge to another, and no 'end' says whose output is the result"
+        _say(report, "warning", "no-end", message, graph.graph.at, "name the nodes in 'end', best one first")
+
+
+def _check_entries(graph: GraphPlan, report: Report) -> None:
+    for scope, unit in _folded(graph):
+        members = set(unit.members)
+        starts = [graph.nodes[node] for node in graph.start if node in members]
+        if len(starts) > 1 and scope.entry is None:
+            _entered_twice(starts, "'start' names both", starts[1].node.at, report)
+        for node in graph.nodes:
+            if node.index in scope.members and node.index not in members:
+                targets = [
+                    graph.nodes[edge.target] for edge in node.edges if edge.target in members and sure(edge)
+                ]
+                if len(targets) > 1:
+                    _entered_twice(targets, f"'{node.id}' leads to both", node.node.at, report)
+
+
+def _folded(graph: GraphPlan) -> Iterator[tuple[Scope, Unit]]:
+    """The loops of the graph; those inside a loop only if that one can be entered at one node alone.
+
+    How a loop nests depends on its entry, and an error must hold for all of them.
+    """
+    pending = [graph.root]
+    for scope in pending:  # grows while we walk it
+        for unit in scope.units:
+            if unit.node is None:
+                yield scope, unit
+                found = entries(scope, unit)
+                if len(found) == 1:
+                    pending.append(scope.inner(unit, found[0]))
+
+
+def _entered_twice(nodes: list[NodePlan], why: str, at: Place, report: Report) -> None:
+    names = " and ".join(f"'{node.id}'" for node in nodes)
+    message = f"a loop is entered at {names} at once: {why}"
+    hint = "let one node lead into the loop, so that it is clear where a round begins"
+    _say(report, "error", "two-entries", message, at, hint)
+
+
+def sure(edge: EdgePlan) -> bool:
+    """Whether the edge triggers its target for certain, whatever its source says."""
+    return (
+        edge.trigger
+        and edge.test is None
+        and edge.process is None
+        and edge.port is None
+        and not edge.consults
+    )
+
+
+def _check_ways_out(found: list[Loop], report: Report) -> None:
+    for loop in found:
+        leaving = [edge for edge in loop.leaving() if not _never(edge)]
+        if not leaving and _must_go_on(loop):
+            path = " → ".join([*(node.id for node in loop.nodes), loop.nodes[0].id])
+            message = f"the loop {path} never ends: no edge leaves it"
+            hint = "add an edge out of the loop, with a condition or from a loop_counter"
+            _say(report, "error", "no-way-out", message, loop.entry.node.at, hint)
+
+
+def _never(edge: EdgePlan) -> bool:
+    return edge.edge.condition is not None and edge.edge.condition.never
+
+
+def _must_go_on(loop: Loop) -> bool:
+    """Whether each round triggers the entry again, whatever the nodes say."""
+    nodes = {node.index: node for node in loop.nodes}
+    follow = {
+        node.index: [edge.target for edge in node.edges if sure(edge) and edge.target in nodes]
+        for node in loop.nodes
+        if not node.kind.silent
+    }
+    entry = loop.entry.index
+    group = next(group for group in components(nodes, follow) if entry in group)
+    return len(group) > 1 or entry in follow.get(entry, ())
+
+
+def _check_guards(graph: GraphPlan, found: list[Loop], report: Report) -> None:
+    for node in graph.nodes:
+        if not node.kind.guard:
+            continue
+        around = [loop for loop in found if any(unit.node is node for unit in loop.scope.units)]
+        if not around:
+            _wired_wrong(node, "no edge leads from it back into the loop, so it belongs to none", report)
+        elif not any(_leaves(loop, node) for loop in around):
+            _wired_wrong(node, "no edge leads from it out of its loop, so it cannot end it", report)
+
+
+def _leaves(loop: Loop, node: NodePlan) -> bool:
+    members = loop.scope.members
+    return any(edge.trigger and edge.target not in members and not _never(edge) for edge in node.edges)
+
+
+def _wired_wrong(node: NodePlan, why: str, report: Report) -> None:
+    message = f"{node.kind.name} '{node.id}' can never end a loop: {why}"
+    hint = f"it needs two edges: '{node.id}' → a node of the loop, and '{node.id}' → the node after the loop"
+    _say(report, "error", "guard-wiring", message, node.node.at, hint)

@@ -1,0 +1,50 @@
+"""Workflows from wherever they come: files, builders, mappings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from roundel.builder import Graph
+from roundel.nodes import TYPES
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.plan.structure import check_structure
+from roundel.workflow.diagnostics import Report, WorkflowError
+from roundel.workflow.graph import Workflow
+from roundel.workflow.loader import examine, from_mapping
+
+Source = Workflow | Graph | Mapping[str, Any] | str | os.PathLike[str]
+
+
+def load(source: Source, variables: Mapping[str, Any] | None = None) -> Workflow:
+    """The workflow of a file, a builder or a mapping; WorkflowError with everything that is wrong."""
+    workflow, report = check(source, variables)
+    if workflow is None or not report.ok:
+        raise WorkflowError(report.errors)
+    return workflow
+
+
+def check(source: Source, variables: Mapping[str, Any] | None = None) -> tuple[Workflow | None, Report]:
+    """The workflow, if it can be read at all, and what there is to say about it."""
+    report = Report()
+    workflow: Workflow | None
+    try:
+        if isinstance(source, (str, os.PathLike)):
+            workflow, report = examine(source, TYPES, variables)
+        elif isinstance(source, Mapping):
+            workflow = from_mapping(source, TYPES, variables=variables)
+        else:
+            workflow = source.workflow() if isinstance(source, Graph) else source
+        if workflow is not None:
+            check_structure(compile_workflow(workflow), report)
+    except WorkflowError as error:
+        for diagnostic in error.diagnostics:
+            report.add(diagnostic)
+        return None, report
+    return workflow, report
+
+
+def prepare(source: Source, variables: Mapping[str, Any] | None = None) -> Plan:
+    """A workflow made ready to run, as often as one likes."""
+    return compile_workflow(load(source, variables))

@@ -1,0 +1,186 @@
+"""When an edge fires: always, never, by keywords, by a function, by an expression."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta, Struct
+
+from roundel.workflow.document import Located
+from roundel.workflow.expression import Expression, ExpressionError
+from roundel.workflow.fields import INVALID, Reader, child
+from roundel.workflow.message import Message
+
+NAMES = ("text", "data", "round", "run", "vars")
+"""What an edge's expression may speak of."""
+
+Values = dict[str, Any]
+Words = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
+
+
+class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """`none` beats `any`, `any` beats `regex`."""
+
+    any: Words = ()
+    none: Words = ()
+    regex: Words = ()
+    case_sensitive: bool = True
+    default: bool = False
+
+    def test(self) -> Callable[[str], bool]:
+        fold = str if self.case_sensitive else str.casefold
+        any_of = [fold(word) for word in self.any if word]
+        none_of = [fold(word) for word in self.none if word]
+        patterns = [compiled(p, 0 if self.case_sensitive else re.IGNORECASE) for p in self.regex]
+        otherwise = not (self.any or self.regex)
+
+        def holds(text: str) -> bool:
+            folded = fold(text)
+            for word in none_of:
+                if word in folded:
+                    return False
+            for word in any_of:
+                if word in folded:
+                    return True
+            return otherwise or any(pattern.search(text) for pattern in patterns)
+
+        return holds
+
+
+class FunctionRef(Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+
+
+class Cel(Struct, frozen=True, forbid_unknown_fields=True):
+    expr: str
+
+
+class Condition(Struct, frozen=True, omit_defaults=True):
+    """`always` is None; otherwise one of the three kinds, or a plain `false`."""
+
+    keyword: Keyword | None = None
+    function: str | None = None
+    expression: str | None = None
+    never: bool = False
+
+    forms: ClassVar[dict[str, type[Struct]]] = {
+        "keyword": Keyword,
+        "function": FunctionRef,
+        "expression": Cel,
+    }
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        value = at.value
+        if value is None or value is True:
+            return None
+        if value is False:
+            return cls(never=True)
+        if isinstance(value, str):
+            return cls.named(value)
+        if isinstance(value, dict) and set(value) == {"cel"}:
+            return cls.from_config(Cel, value["cel"], reader, short=True)
+        return cls._long(at, reader)
+
+    @classmethod
+    def __schema__(cls, maker: Any) -> dict[str, Any]:
+        short = {"type": "object", "properties": {"cel": {"type": "string"}}, "required": ["cel"]}
+        return {"anyOf": [{"type": "boolean"}, {"type": "string"}, short, *maker.variants(cls.forms)]}
+
+    @classmethod
+    def named(cls, name: str) -> Condition | None:
+        word = name.strip().lower()
+        if word in ("true", "always_true", ""):
+            return None
+        return cls(never=True) if word == "false" else cls(function=name)
+
+    @classmethod
+    def _long(cls, at: Located, reader: Reader) -> Any:
+        form = reader.variant(at, cls.forms, "condition")
+        if form is None:
+            return INVALID
+        kind, config = form
+        return cls.from_config(kind, config, reader)
+
+    @classmethod
+    def from_config(cls, kind: type[Struct], at: Located, reader: Reader, short: bool = False) -> Any:
+        what = "'cel' of the condition" if short else "the condition"
+        config = reader.read(at, str if short else kind, what)
+        if config is INVALID:
+            return INVALID
+        if isinstance(config, Keyword):
+            return cls._keyword(config, at, reader)
+        if isinstance(config, FunctionRef):
+            return cls.named(config.name)
+        source = config if isinstance(config, str) else config.expr
+        place = at if short else child(at, "expr")
+        return cls(expression=source) if check_expression(source, NAMES, place, reader) else INVALID
+
+    @classmethod
+    def _keyword(cls, config: Keyword, at: Located, reader: Reader) -> Any:
+        if not (config.any or config.none or config.regex):
+            reader.report.error(
+                "empty-condition",
+                "the keyword condition has nothing to look for",
+                at,
+                "give at least one of any, none, regex",
+            )
+            return INVALID
+        words = child(at, "regex")
+        places = words.value if isinstance(words.value, list) else [words]
+        sound = [
+            check_pattern(pattern, place, reader)
+            for pattern, place in zip(config.regex, places, strict=False)
+        ]
+        return cls(keyword=config) if all(sound) else INVALID
+
+
+def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    with warnings.catch_warnings():
+        # A set such as `[[a]` may mean something else in a later Python; it is not for us to say so.
+        warnings.simplefilter("ignore", FutureWarning)
+        return re.compile(pattern, flags)
+
+
+def check_pattern(pattern: str, at: Located, reader: Reader) -> bool:
+    try:
+        compiled(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        reader.report.error("bad-pattern", f"cannot read the pattern {pattern!r}: {error}", at)
+        return False
+    return True
+
+
+def check_expression(source: str, names: tuple[str, ...], at: Located, reader: Reader) -> bool:
+    try:
+        Expression(source, names)
+    except ExpressionError as error:
+        reader.report.error("bad-expression", str(error), at)
+        return False
+    return True
+
+
+Test = Callable[[Message, Callable[[], Values]], bool]
+"""A message, and the names of an expression (made only if asked for), to yes or no."""
+
+
+def compile_condition(condition: Condition | None, pure: Callable[[Message], Any] | None) -> Test | None:
+    """None means always. `pure` is the function of a condition by a pure function."""
+    if condition is None:
+        return None
+    if condition.never:
+        return lambda _message, _values: False
+    if condition.keyword is not None:
+        holds = condition.keyword.test()
+        return lambda message, _values: holds(message.text)
+    if condition.expression is not None:
+        expression = Expression(condition.expression, NAMES)
+        return lambda message, values: expression.holds(
+            {"text": message.text, "data": message.data or {}, **values()}
+        )
+    assert pure is not None
+    function = pure
+    return lambda message, _values: bool(function(message))

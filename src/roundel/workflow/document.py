@@ -1,0 +1,85 @@
+"""Reads YAML or JSON into values that know their line and column.
+
+PyYAML's parser only gives events here; what they mean is decided by the composer, which follows the
+YAML 1.2 core schema, refuses what is unsafe or ambiguous, and goes on after each problem. Strict JSON
+has an event source of its own. Nothing here raises: what is wrong goes to the report.
+"""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+from typing import Final
+
+from roundel.workflow.diagnostics import Report
+from roundel.workflow.located import Located, locate, place
+
+__all__ = ["MAX_BYTES", "Located", "locate", "read_file", "read_text"]
+
+MAX_BYTES: Final = 5 * 1024 * 1024
+
+_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+_UNREADABLE: Final[dict[type[Exception], tuple[str, str]]] = {
+    FileNotFoundError: ("file-not-found", "there is no such file"),
+    NotADirectoryError: ("file-not-found", "there is no such file"),
+    IsADirectoryError: ("file-unreadable", "this is a directory, not a file"),
+    PermissionError: ("file-unreadable", "there is no permission to read the file"),
+}
+
+
+def read_file(path: Path, report: Report) -> Located | None:
+    report.file = report.file or str(path)
+    data = _bytes_of(path, report)
+    text = None if data is None else _decoded(data, report)
+    return None if text is None else read_text(text, report)
+
+
+def read_text(text: str, report: Report) -> Located | None:
+    text = _with_plain_breaks(text)
+    if len(text) > MAX_BYTES:
+        _refuse_size(report)
+        return None
+    # PyYAML is slow to import, and a workflow that is made in Python does without it.
+    from roundel.workflow.composer import compose
+    from roundel.workflow.json_source import json_events, json_fault
+    from roundel.workflow.yaml_source import compose_yaml
+
+    fault = json_fault(text)
+    return compose(json_events(text), report) if fault is None else compose_yaml(text, fault, report)
+
+
+def _bytes_of(path: Path, report: Report) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            # A pipe, or a file that grows, does not tell its size beforehand.
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        other = ("file-unreadable", f"the file cannot be read: {getattr(error, 'strerror', error)}")
+        report.error(*_UNREADABLE.get(type(error), other))
+        return None
+    if len(data) > MAX_BYTES:
+        _refuse_size(report)
+        return None
+    return data
+
+
+def _refuse_size(report: Report) -> None:
+    report.error("file-too-large", f"the file is larger than {MAX_BYTES // 1024**2} MB")
+
+
+def _decoded(data: bytes, report: Report) -> str | None:
+    head = data[:64]
+    if data.startswith(_WIDE_MARKS) or (data and head.count(0) * 3 >= len(head)):
+        report.error("encoding", "the file is UTF-16 or UTF-32 text", (1, 1), "save the file as UTF-8")
+        return None
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = _with_plain_breaks(data[: error.start].decode("utf-8"))
+        message = f"the byte 0x{data[error.start]:02X} is not valid UTF-8"
+        report.error("encoding", message, place(before, len(before)), "save the file as UTF-8")
+        return None
+
+
+def _with_plain_breaks(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,280 @@
+"""Reads typed values out of a located document, and reports every problem instead of the first.
+
+The types are msgspec structs, which also give the JSON Schema. A type that has short forms brings a
+classmethod `__read__(at, reader)` of its own; a struct may add rules in `__check__(at, report)`
+other spellings of its keys in `__aliases__`, and a word on keys that people try in `__hints__`.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Meta, Struct, ValidationError
+
+from roundel.workflow.diagnostics import Diagnostic, Report, Severity, did_you_mean
+from roundel.workflow.document import Located, locate
+
+
+class _Invalid:
+    def __repr__(self) -> str:
+        return "INVALID"
+
+
+INVALID: Final = _Invalid()
+"""What a value is that could not be read; the report says why."""
+
+
+class Place(Struct, frozen=True):
+    """Where something stands in its file. It never makes two workflows differ."""
+
+    file: str = ""
+    line: int = 0
+    column: int = 0
+
+    def diagnostic(self, severity: Severity, code: str, message: str, hint: str = "") -> Diagnostic:
+        return Diagnostic(
+            code=code,
+            severity=severity,
+            file=self.file,
+            line=self.line,
+            column=self.column,
+            message=message,
+            hint=hint,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Place)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+class Reader:
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def read(self, at: Located, kind: Any, what: str) -> Any:
+        """The value of `kind` at a place, or INVALID."""
+        base, meta = _bare(kind)
+        options = _options(base)
+        if NoneType in options and at.value is None:
+            return None
+        options = tuple(option for option in options if option is not NoneType)
+        if len(options) == 1:
+            return self._read_one(at, options[0], meta, kind, what)
+        return self._read_leaf(at, kind, what)
+
+    def _read_one(self, at: Located, kind: Any, meta: Meta | None, full: Any, what: str) -> Any:
+        base, own = _bare(kind)
+        origin = get_origin(base)
+        if base is Any:
+            return at.plain()
+        if hasattr(base, "__read__"):
+            return base.__read__(at, self)
+        if isinstance(base, type) and issubclass(base, Struct):
+            return self.read_struct(at, base, what)
+        if origin in (tuple, list):
+            return self._read_list(at, get_args(base)[0], own or meta, what)
+        if origin is dict:
+            return self._read_mapping(at, get_args(base)[1], what)
+        return self._read_leaf(at, full, what)
+
+    def read_struct(self, at: Located, kind: type[Struct], what: str) -> Any:
+        value = at.value
+        if not isinstance(value, dict):
+            return self._wrong(at, what, "a mapping")
+        known, values, sound = _fields(kind), {}, True
+        aliases: dict[str, str] = getattr(kind, "__aliases__", {})
+        hints: dict[str, str] = getattr(kind, "__hints__", {})
+        for key, item in value.items():
+            name = key if key in known else aliases.get(key, key)
+            if name not in known:
+                self.unknown_key(at, key, list(known), what, hints.get(key, ""))
+                continue
+            result = self._read_field(item, known[name], key, what)
+            sound = sound and result is not INVALID
+            if result is not _ABSENT:
+                values[known[name].name] = result
+        for name, field in known.items():
+            if field.required and field.name not in values:
+                sound = False
+                if name not in value or value[name].value is None:
+                    self.report.error("missing-key", f"{what} has no '{name}'", at)
+        return self._make(at, kind, values) if sound else INVALID
+
+    def _read_field(self, at: Located, field: msgspec.structs.FieldInfo, key: str, what: str) -> Any:
+        # `key:` with nothing after it means the same as leaving the key out.
+        if at.value is None and NoneType not in _options(_bare(field.type)[0]):
+            return _ABSENT
+        return self.read(at, field.type, f"'{key}' of {what}")
+
+    def _make(self, at: Located, kind: type[Struct], values: dict[str, Any]) -> Any:
+        if "at" in kind.__struct_fields__:
+            values["at"] = Place(self.report.file, at.line, at.column)
+        made = kind(**values)
+        check = getattr(made, "__check__", None)
+        if check is not None and check(at, self.report) is False:
+            return INVALID
+        return made
+
+    def unknown_key(self, at: Located, key: str, known: list[str], what: str, hint: str = "") -> None:
+        place = key_place(at, key)
+        hint = hint or did_you_mean(key, known) or f"known keys: {', '.join(sorted(known))}"
+        self.report.warning("unknown-key", f"{what} has an unknown key '{key}'", place, hint)
+
+    def _read_list(self, at: Located, kind: Any, meta: Meta | None, what: str) -> Any:
+        if not isinstance(at.value, list):
+            if meta is None or not (meta.extra or {}).get("wrap") or at.value is None:
+                return self._wrong(at, what, "a list", "write each item behind a `- `")
+            result = self.read(at, kind, what)
+            return INVALID if result is INVALID else (result,)
+        results = [self.read(item, kind, f"an item of {what}") for item in at.value]
+        return INVALID if any(result is INVALID for result in results) else tuple(results)
+
+    def _read_mapping(self, at: Located, kind: Any, what: str) -> Any:
+        if not isinstance(at.value, dict):
+            return self._wrong(at, what, "a mapping")
+        results = {key: self.read(item, kind, f"'{key}' of {what}") for key, item in at.value.items()}
+        return INVALID if any(result is INVALID for result in results.values()) else results
+
+    def _read_leaf(self, at: Located, kind: Any, what: str) -> Any:
+        if isinstance(at.value, (dict, list)):
+            return self._wrong(at, what, expected(kind))
+        try:
+            # Text may stand for a number, as that of an environment variable; 0 and 1 are not yes and no.
+            value = msgspec.convert(at.value, kind, strict=isinstance(at.value, int))
+        except ValidationError:
+            return self._wrong(at, what, expected(kind), _leaf_hint(at.value, kind))
+        if isinstance(value, float) and not isfinite(value):
+            return self._wrong(at, what, expected(kind))
+        return value
+
+    def _wrong(self, at: Located, what: str, wanted: str, hint: str = "") -> _Invalid:
+        self.report.error("wrong-type", f"{what} must be {wanted}, not {_shown(at.value)}", at, hint)
+        return INVALID
+
+    def variant(
+        self, at: Located, forms: dict[str, type[Struct]], what: str, also: tuple[str, ...] = ()
+    ) -> tuple[type[Struct], Located] | None:
+        """The form that `{type, config}` names, and its config; None if there is none."""
+        value = at.value
+        if not isinstance(value, dict):
+            self._wrong(at, f"the {what}", f"a mapping with 'type' ({', '.join(forms)}) and 'config'")
+            return None
+        for key in value:
+            if key not in ("type", "config", *also):
+                self.unknown_key(at, key, ["type", "config", *also], f"the {what}")
+        if "type" not in value:
+            self.report.error("missing-key", f"the {what} has no 'type'", at, f"one of {', '.join(forms)}")
+            return None
+        name = value["type"].value
+        if not isinstance(name, str) or name not in forms:
+            guess = did_you_mean(name, forms) if isinstance(name, str) else ""
+            hint = guess or f"known are {', '.join(forms)}"
+            self.report.error("unknown-type", f"unknown {what} type {_shown(name)}", value["type"], hint)
+            return None
+        config = value.get("config")
+        if config is None or config.value is None:
+            config = Located({}, at.line, at.column, {})
+        elif not isinstance(config.value, dict):
+            self._wrong(config, f"'config' of the {what}", "a mapping")
+            return None
+        return forms[name], config
+
+
+class _Absent:
+    pass
+
+
+_ABSENT: Final = _Absent()
+
+
+def located(value: Any, report: Report) -> Located | None:
+    """A Python value as a document; None, with the reason in the report, if it has no end."""
+    try:
+        return locate(value)
+    except ValueError as error:
+        report.error("too-deep", str(error))
+        return None
+
+
+def child(at: Located, *path: str) -> Located:
+    """The value behind some keys, as far as it is there: the place to complain about."""
+    for key in path:
+        if not isinstance(at.value, dict) or key not in at.value:
+            break
+        at = at.value[key]
+    return at
+
+
+def key_place(at: Located, key: str) -> Located:
+    line, column = (at.keys or {}).get(key, (at.line, at.column))
+    return Located(key, line, column)
+
+
+@lru_cache(maxsize=512)
+def _fields(kind: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
+    fields = msgspec.structs.fields(kind)
+    return {field.encode_name: field for field in fields if field.type is not Place}
+
+
+def _bare(kind: Any) -> tuple[Any, Meta | None]:
+    if get_origin(kind) is Annotated:
+        base, *notes = get_args(kind)
+        return base, next((note for note in notes if isinstance(note, Meta)), None)
+    return kind, None
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def expected(kind: Any) -> str:
+    """What a value of this kind looks like, in words."""
+    base, meta = _bare(kind)
+    options = [option for option in _options(base) if option is not NoneType]
+    if len(options) > 1 or _bare(options[0])[0] is not base:
+        return " or ".join(expected(option) for option in options)
+    if get_origin(base) is Literal:
+        return f"one of {', '.join(str(word) for word in get_args(base))}"
+    words = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
+    return words.get(base, "a mapping") + _bounds(meta)
+
+
+def _bounds(meta: Meta | None) -> str:
+    if meta is None:
+        return ""
+    signs = {"ge": "of at least", "gt": "above", "le": "of at most", "lt": "below"}
+    limits = [
+        f"{words} {getattr(meta, name)}" for name, words in signs.items() if getattr(meta, name) is not None
+    ]
+    if meta.min_length:
+        limits.append("that is not empty")
+    return f" {' and '.join(limits)}" if limits else ""
+
+
+def _leaf_hint(value: object, kind: Any) -> str:
+    options = _options(_bare(kind)[0])
+    if str in options and isinstance(value, (int, float)):
+        return f'put it in quotes: "{value}"'
+    if bool in options and isinstance(value, str) and value.lower() in ("yes", "no", "on", "off"):
+        return f"YAML 1.2 reads `{value}` as text; write true or false"
+    base = _bare(kind)[0]
+    if get_origin(base) is Literal:
+        return did_you_mean(str(value), [str(word) for word in get_args(base)])
+    return ""
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "empty"
+    text = repr(value) if not isinstance(value, bool) else str(value).lower()
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,0 +1,228 @@
+"""The workflow itself: graphs of nodes and edges, as a file or a builder gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta, Struct, field
+
+from roundel.workflow.condition import Condition
+from roundel.workflow.diagnostics import Report, did_you_mean
+from roundel.workflow.document import Located
+from roundel.workflow.dynamic import Dynamic
+from roundel.workflow.fields import INVALID, Place, Reader
+from roundel.workflow.node_type import NodeType, NodeTypes
+from roundel.workflow.processor import Processor
+
+Name = Annotated[str, Meta(min_length=1)]
+Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
+Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+DEFAULT_CAP = 100
+
+
+class Limits(Struct, frozen=True, omit_defaults=True):
+    rounds: Positive | None = None
+    steps: Positive | None = None
+    model_calls: Annotated[int, Meta(ge=0)] | None = None
+    tool_calls: Annotated[int, Meta(ge=0)] | None = None
+    tokens: Annotated[int, Meta(ge=0)] | None = None
+    cost_usd: Annotated[float, Meta(ge=0)] | None = None
+    seconds: Seconds | None = None
+
+
+class Retry(Struct, frozen=True, omit_defaults=True):
+    """How often a node that failed is tried again, and how long to wait in between."""
+
+    max_attempts: Positive = 3
+    min_wait_seconds: Annotated[float, Meta(ge=0)] = 1
+    max_wait_seconds: Annotated[float, Meta(ge=0)] = 6
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        if self.max_wait_seconds < self.min_wait_seconds:
+            report.error("bad-retry", "max_wait_seconds is less than min_wait_seconds", at)
+            return False
+        return True
+
+
+class Loop(Struct, frozen=True, omit_defaults=True):
+    max_rounds: Positive | None = None
+    limits: Limits | None = None
+
+
+class MemoryStore(Struct, frozen=True, omit_defaults=True):
+    name: Name
+    type: str
+    config: dict[str, Any]
+
+
+class Edge(Struct, frozen=True, omit_defaults=True):
+    source: Name = field(name="from")
+    target: Name = field(name="to")
+    trigger: bool = True
+    condition: Condition | None = None
+    port: str | None = None
+    carry_data: bool = True
+    keep_message: bool = False
+    clear_context: bool = False
+    clear_kept_context: bool = False
+    process: Processor | None = None
+    dynamic: Dynamic | None = None
+    description: str = ""
+    at: Place = Place()
+
+    __hints__: ClassVar[dict[str, str]] = {
+        "source": "the node that an edge comes from is its `from`",
+        "target": "the node that an edge leads to is its `to`",
+    }
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.target}" + (f" ({self.port})" if self.port else "")
+
+
+class Envelope(Struct, frozen=True, omit_defaults=True):
+    """What every node has, whatever its type."""
+
+    id: Name
+    type: str
+    config: Any = None
+    description: str = ""
+    context_window: Annotated[int, Meta(ge=-1)] = 0
+    limits: Limits | None = None
+    retry: Retry | None = None
+    timeout: Seconds | None = None
+    log_output: bool = True
+    input: Any = None
+    output: Any = None
+
+    __hints__: ClassVar[dict[str, str]] = {"dynamic": "`dynamic` belongs on the edge that leads to the node"}
+
+
+class Node(Struct, frozen=True, omit_defaults=True):
+    id: str
+    type: str
+    config: Any
+    kind: NodeType
+    description: str = ""
+    context_window: int = 0
+    limits: Limits | None = None
+    retry: Retry | None = None
+    timeout: float | None = None
+    log_output: bool = True
+    at: Place = Place()
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        assert isinstance(reader, GraphReader)
+        what = _node_name(at)
+        envelope = reader.read_struct(at, Envelope, what)
+        kind = reader.node_type(at, what)
+        if kind is None:
+            return INVALID
+        config_at = _config(at)
+        if not isinstance(config_at.value, dict):
+            what = f"'config' of {what}"
+        config = reader.read(config_at, kind.config, what)
+        if envelope is INVALID or config is INVALID:
+            return INVALID
+        return cls(
+            envelope.id,
+            kind.name,
+            config,
+            kind,
+            envelope.description,
+            envelope.context_window,
+            envelope.limits,
+            envelope.retry,
+            envelope.timeout,
+            envelope.log_output,
+            Place(reader.report.file, at.line, at.column),
+        )
+
+
+def _node_name(at: Located) -> str:
+    value = at.value
+    name = value["id"].value if isinstance(value, dict) and "id" in value else None
+    return f"node '{name}'" if name and not isinstance(name, (dict, list)) else "a node"
+
+
+def _config(at: Located) -> Located:
+    assert isinstance(at.value, dict)
+    config = at.value.get("config")
+    return Located({}, at.line, at.column, {}) if config is None or config.value is None else config
+
+
+class Settings(Struct, frozen=True, omit_defaults=True):
+    """A graph without its nodes and edges."""
+
+    nodes: Any = None
+    edges: Any = None
+    start: Names = ()
+    end: Names = ()
+    id: str = ""
+    description: str = ""
+    initial_instruction: str = ""
+    organization: str = ""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "DEBUG"
+    is_majority_voting: bool = False
+    memory: tuple[MemoryStore, ...] = ()
+    limits: Limits = Limits()
+    loops: dict[str, Loop] = {}
+    breaker: Any = None
+    args: Any = None
+    vars: Any = None
+
+
+class Graph(Struct, frozen=True, omit_defaults=True):
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...] = ()
+    start: tuple[str, ...] = ()
+    end: tuple[str, ...] = ()
+    id: str = ""
+    description: str = ""
+    initial_instruction: str = ""
+    log_level: str = "DEBUG"
+    is_majority_voting: bool = False
+    memory: tuple[MemoryStore, ...] = ()
+    limits: Limits = Limits()
+    loops: dict[str, Loop] = {}
+    breaker: Any = None
+    at: Place = Place()
+
+    def node(self, name: str) -> Node:
+        return next(node for node in self.nodes if node.id == name)
+
+
+class Workflow(Struct, frozen=True):
+    graph: Graph
+    version: str = ""
+    vars: dict[str, Any] = {}
+    models: dict[str, Any] = {}
+    tools: dict[str, Any] = {}
+    limits: Limits = Limits()
+    breaker: Any = None
+    memory: Any = None
+    functions: dict[str, Callable[..., Any]] = {}
+    """Python functions that belong to this workflow alone, by name (for graphs built in Python)."""
+    file: str = ""
+
+
+class GraphReader(Reader):
+    """A reader that knows the node types."""
+
+    def __init__(self, report: Report, types: NodeTypes) -> None:
+        super().__init__(report)
+        self.types = types
+
+    def node_type(self, at: Located, what: str) -> NodeType | None:
+        place = at.value.get("type") if isinstance(at.value, dict) else None
+        name = place.value if place is not None else None
+        if place is None or not isinstance(name, str):
+            return None
+        try:
+            return self.types[name]
+        except KeyError:
+            hint = did_you_mean(name, self.types) or f"known are {', '.join(sorted(self.types))}"
+            self.report.error("unknown-type", f"{what} has the unknown type '{name}'", place, hint)
+            return None

@@ -1,0 +1,81 @@
+"""What a node type is. Each is one module in `roundel/nodes/`, or comes from an installed package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.workflow.functions import entry_points
+
+
+def _nothing(_config: Any) -> Any:
+    return None
+
+
+def _no_ports(_config: Any) -> tuple[str, ...]:
+    return ()
+
+
+class NodeType(Struct, frozen=True, eq=False):
+    name: str
+    config: type[Struct]
+    summary: str
+    prepare: Callable[[Any, Any], Callable[[Any], Any]]
+    """(node, services) to a behaviour: a call to an outcome, or to an awaitable of one.
+
+    It is called once a run for each node, so whatever can be worked out beforehand is."""
+
+    aliases: tuple[str, ...] = ()
+    ports: Callable[[Any], tuple[str, ...]] = _no_ports
+    """The named ways out, from the config."""
+
+    body: Callable[[Any], Any] = _nothing
+    """The graph that this node runs inside itself, from the config; None for an ordinary node."""
+
+    pure: bool = False
+    """It decides from its input and state alone: no effect, nothing that needs a record before going on."""
+
+    guard: bool = False
+    """It bounds a loop: silent until its limit, so it needs an edge into its loop and one out of it."""
+
+    silent: bool = False
+    """It may give no message at all."""
+
+    asks: bool = False
+    """A person answers."""
+
+    speaks: bool = False
+    """A model answers."""
+
+    forgets: Callable[[Any], bool] = _nothing
+    """Whether its state starts anew each time the loop around it is entered."""
+
+
+class NodeTypes(Mapping[str, NodeType]):
+    """Node types by name: the built-in ones, and those of installed packages once a name needs them."""
+
+    def __init__(self, builtin: Iterable[NodeType]) -> None:
+        self._types: dict[str, NodeType] = {}
+        for kind in builtin:
+            self.add(kind)
+
+    def add(self, kind: NodeType) -> None:
+        for name in (kind.name, *kind.aliases):
+            self._types[name] = kind
+
+    def __getitem__(self, name: str) -> NodeType:
+        if name not in self._types:
+            points = entry_points("roundel.nodes")
+            if name not in points:
+                raise KeyError(name)
+            self.add(points[name].load())
+        return self._types[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._types
+        yield from (name for name in entry_points("roundel.nodes") if name not in self._types)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

@@ -1,0 +1,128 @@
+"""What an edge does to a message on its way: extract by a pattern, or hand it to a function."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal
+
+import msgspec
+from msgspec import Struct
+
+from roundel.workflow.condition import FunctionRef, check_pattern, compiled
+from roundel.workflow.document import Located
+from roundel.workflow.fields import INVALID, Reader, child
+from roundel.workflow.message import Message, json_text
+
+Process = Callable[[Message], Message | None]
+
+
+class RegexExtract(Struct, frozen=True, omit_defaults=True):
+    pattern: str
+    group: str | int | None = None
+    case_sensitive: bool = True
+    multiline: bool = False
+    dotall: bool = False
+    multiple: bool = False
+    template: str = ""
+    on_no_match: Literal["pass", "default", "drop"] = "pass"
+    default_value: str = ""
+
+    def compiled(self) -> re.Pattern[str]:
+        flags = 0 if self.case_sensitive else re.IGNORECASE
+        flags |= re.MULTILINE if self.multiline else 0
+        flags |= re.DOTALL if self.dotall else 0
+        return compiled(self.pattern, flags)
+
+    def process(self) -> Process:
+        pattern, group = self.compiled(), group_of(self.group)
+
+        def extract(message: Message) -> Message | None:
+            found = (match[group] for match in pattern.finditer(message.text))
+            parts = [part for part in found if part is not None]
+            if not parts:
+                return self._without_match(message)
+            parts = parts if self.multiple else parts[:1]
+            if self.template:
+                parts = [self.template.replace("{match}", part) for part in parts]
+            return msgspec.structs.replace(message, content="\n".join(parts))
+
+        return extract
+
+    def _without_match(self, message: Message) -> Message | None:
+        if self.on_no_match == "drop":
+            return None
+        if self.on_no_match == "default":
+            return msgspec.structs.replace(message, content=self.default_value)
+        return message
+
+
+class Processor(Struct, frozen=True, omit_defaults=True):
+    regex: RegexExtract | None = None
+    function: str | None = None
+
+    forms: ClassVar[dict[str, type[Struct]]] = {"regex_extract": RegexExtract, "function": FunctionRef}
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        form = reader.variant(at, cls.forms, "processor")
+        if form is None:
+            return INVALID
+        kind, config_at = form
+        config = reader.read(config_at, kind, "the processor")
+        if config is INVALID:
+            return INVALID
+        if isinstance(config, FunctionRef):
+            return cls(function=config.name)
+        sound = check_extraction(config.pattern, config.group, config_at, reader)
+        return cls(regex=config) if sound else INVALID
+
+    @classmethod
+    def __schema__(cls, maker: Any) -> dict[str, Any]:
+        return {"anyOf": maker.variants(cls.forms)}
+
+
+def group_of(group: str | int | None) -> str | int:
+    """A group as `re` wants it: a number that is given as text is a number, nothing is the whole match."""
+    if group is None or group == "":
+        return 0
+    return int(group) if isinstance(group, str) and re.fullmatch("[0-9]{1,9}", group) else group
+
+
+def check_extraction(source: str, named: str | int | None, at: Located, reader: Reader) -> bool:
+    if not check_pattern(source, child(at, "pattern"), reader):
+        return False
+    pattern, group = compiled(source), group_of(named)
+    known = group in pattern.groupindex if isinstance(group, str) else 0 <= group <= pattern.groups
+    if not known:
+        names = ", ".join([*pattern.groupindex, *(str(n) for n in range(1, pattern.groups + 1))]) or "none"
+        message, hint = f"the pattern has no group {group!r}", f"its groups are: {names}"
+        reader.report.error("bad-pattern", message, child(at, "group"), hint)
+    return known
+
+
+def processed(message: Message, result: object) -> Message | None:
+    """The message after a function processor gave `result`: None drops it."""
+    if result is None or isinstance(result, Message):
+        return result
+    if not isinstance(result, dict):
+        return msgspec.structs.replace(message, content=json_text(result))
+    if result.get("drop"):
+        return None
+    metadata = {**(message.metadata or {}), **(result.get("metadata") or {})}
+    return msgspec.structs.replace(
+        message,
+        content=json_text(result["content"]) if "content" in result else message.content,
+        data=result.get("data", message.data),
+        metadata=metadata or None,
+    )
+
+
+def compile_processor(processor: Processor | None, pure: Callable[[Message], Any] | None) -> Process | None:
+    if processor is None:
+        return None
+    if processor.regex is not None:
+        return processor.regex.process()
+    assert pure is not None
+    function = pure
+    return lambda message: processed(message, function(message))

@@ -1,0 +1,256 @@
+"""Puts values in the place of `${NAME}`, everywhere in a workflow but in keys.
+
+A name is looked for among the overrides, in the root's `vars`, in the environment, and in `.env`.
+Only the values of `vars` may hold placeholders themselves; what comes from outside is taken as it is.
+The variables are resolved first, each once, so that the walk over the document never recurses into them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from roundel.workflow.diagnostics import Report, did_you_mean
+from roundel.workflow.located import MAX_DEPTH, Located, locate
+
+MAX_VALUE: Final = 1024 * 1024
+MAX_TOTAL: Final = 16 * MAX_VALUE
+
+_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+_PLACEHOLDER = re.compile(r"\$(?P<escape>\$)?\{(?P<name>(?!\d)\w+)\}")
+_LONGEST_CHAIN: Final = 32
+_MOST_SUGGESTIONS: Final = 20
+
+
+def substitute(
+    root: Located,
+    report: Report,
+    overrides: Mapping[str, Any] = _NONE,
+    environment: Mapping[str, Any] = _NONE,
+    dotenv: Mapping[str, str] = _NONE,
+) -> Located:
+    """The document with its placeholders filled in; branches without any are the same objects."""
+    own = root.value.get("vars") if isinstance(root.value, dict) else None
+    variables = own.value if own is not None else None
+    if not isinstance(variables, dict):
+        if variables is not None:
+            report.error("bad-vars", "vars must be a mapping of names to values", own)
+        variables = {}
+    return _Substitution(report, variables, overrides, environment, dotenv).document(root, own)
+
+
+class _Substitution:
+    def __init__(
+        self,
+        report: Report,
+        variables: dict[str, Located],
+        overrides: Mapping[str, Any],
+        *outside: Mapping[str, Any],
+    ) -> None:
+        self._report = report
+        self._variables = variables
+        self._overrides = overrides
+        self._outside = outside
+        self._known: dict[str, Located | None] = {}
+        self._texts: dict[str, str] = {}
+        self._chain: list[str] = []
+        self._done: dict[int, Located] = {}
+        self._extents: dict[int, tuple[int, int]] = {}
+        self._produced = 0
+        self._hints: dict[str, str] = {}
+
+    def document(self, root: Located, own: Located | None) -> Located:
+        for name, node in self._variables.items():
+            self._lookup(name, node, 1)
+        if own is not None and self._variables:
+            self._done[id(own)] = self._resolved_vars(own)
+        return self._walk(root, 1)
+
+    def _resolved_vars(self, own: Located) -> Located:
+        values = {name: self._known[name] or node for name, node in self._variables.items()}
+        for name in self._overrides.keys() & values.keys():
+            node = self._variables[name]
+            values[name] = Located(values[name].value, node.line, node.column, values[name].keys)
+        changed = any(values[name] is not node for name, node in self._variables.items())
+        return Located(values, own.line, own.column, own.keys) if changed else own
+
+    # Looking up
+
+    def _lookup(self, name: str, at: Located, depth: int) -> Located | None:
+        """The value of a variable; None, with the reason in the report, if there is no such value."""
+        if name not in self._known:
+            if name in self._chain:
+                self._refuse_cycle(name, at)
+                return None
+            if len(self._chain) >= _LONGEST_CHAIN:
+                self._refuse_chain(at)
+                return None
+            self._known[name] = self._found(name, at, depth)
+        elif self._known[name] is None and name not in self._variables:
+            self._refuse_unknown(name, at)
+        return self._known[name]
+
+    def _found(self, name: str, at: Located, depth: int) -> Located | None:
+        if name in self._overrides:
+            return locate(self._overrides[name])
+        if name in self._variables:
+            return self._resolved(name, depth)
+        for source in self._outside:
+            if name in source:
+                return locate(source[name])
+        self._refuse_unknown(name, at)
+        return None
+
+    def _resolved(self, name: str, depth: int) -> Located | None:
+        node = self._variables[name]
+        self._chain.append(name)
+        value = self._walk(node, depth + 1)
+        self._chain.pop()
+        if value is not node and self._extent(value)[0] - self._extent(node)[0] > MAX_VALUE:
+            self._refuse_size(node)
+            return None
+        return value
+
+    def _refuse_cycle(self, name: str, at: Located) -> None:
+        circle = [*self._chain[self._chain.index(name) :], name]
+        hides = any(name in source for source in self._outside)
+        hint = f"{name} in `vars` hides the one of the environment; give it another name" if hides else ""
+        self._report.error("variable-cycle", f"variables lead in a circle: {' → '.join(circle)}", at, hint)
+
+    def _refuse_chain(self, at: Located) -> None:
+        message = f"more than {_LONGEST_CHAIN} variables lead from one to the next"
+        self._report.error("variable-chain", message, at)
+
+    def _refuse_unknown(self, name: str, at: Located) -> None:
+        if name not in self._hints:
+            self._hints[name] = self._suggestion(name)
+        self._report.error("unresolved-variable", f"${{{name}}} has no value", at, self._hints[name])
+
+    def _suggestion(self, name: str) -> str:
+        ways = f"add it to `vars`, set the environment variable {name}, or pass --var {name}=…"
+        if len(self._hints) >= _MOST_SUGGESTIONS:
+            return ways
+        names = [name for source in (self._overrides, self._variables, *self._outside) for name in source]
+        guess = did_you_mean(name, names)
+        return f"{guess} Or {ways}" if guess else ways
+
+    def _refuse_size(self, at: Located) -> None:
+        message = f"variables make this value more than {MAX_VALUE // 1024**2} MB larger"
+        self._report.error("variable-too-large", message, at)
+
+    # Filling in
+
+    def _walk(self, node: Located, depth: int) -> Located:
+        value = node.value
+        if isinstance(value, str):
+            if "${" not in value:
+                return node
+        elif not isinstance(value, (dict, list)):
+            return node
+        made = self._done.get(id(node))
+        if made is None:
+            made = self._done[id(node)] = self._made(node, depth)
+        return made
+
+    def _made(self, node: Located, depth: int) -> Located:
+        value = node.value
+        if depth > MAX_DEPTH + 1:
+            self._refuse_depth(node)
+            return node
+        if isinstance(value, dict):
+            entries = {key: self._walk(item, depth + 1) for key, item in value.items()}
+            changed = any(entries[key] is not item for key, item in value.items())
+            return Located(entries, node.line, node.column, node.keys) if changed else node
+        if isinstance(value, list):
+            items = [self._walk(item, depth + 1) for item in value]
+            changed = any(new is not old for new, old in zip(items, value, strict=True))
+            return Located(items, node.line, node.column) if changed else node
+        assert isinstance(value, str)
+        only = _PLACEHOLDER.fullmatch(value)
+        if only and not only["escape"]:
+            return self._whole(only["name"], node, depth)
+        return self._inside(value, node, depth)
+
+    def _refuse_depth(self, at: Located) -> None:
+        self._report.error("too-deep", f"with its variables, this is nested more than {MAX_DEPTH} deep", at)
+
+    def _whole(self, name: str, node: Located, depth: int) -> Located:
+        found = self._lookup(name, node, depth)
+        if found is None:
+            return node
+        if isinstance(found.value, (dict, list)):
+            size, height = self._extent(found)
+            if depth - 1 + height > MAX_DEPTH:
+                self._refuse_depth(node)
+                return node
+            if not self._affordable(size, node):
+                return node
+        return Located(found.value, node.line, node.column, found.keys)
+
+    def _inside(self, text: str, node: Located, depth: int) -> Located:
+        parts: list[str] = []
+        end = 0
+        for match in _PLACEHOLDER.finditer(text):
+            parts += (text[end : match.start()], self._text_of(match, node, depth))
+            end = match.end()
+        growth = sum(map(len, parts)) - end
+        if not parts or not self._affordable(max(growth, 0), node):
+            return node
+        return Located("".join(parts) + text[end:], node.line, node.column)
+
+    def _text_of(self, match: re.Match[str], node: Located, depth: int) -> str:
+        name = match["name"]
+        if match["escape"]:
+            return match[0][1:]
+        if name not in self._texts:
+            found = self._lookup(name, node, depth)
+            if found is None:
+                return match[0]
+            if isinstance(found.value, (dict, list)) and self._extent(found)[0] > MAX_VALUE:
+                self._refuse_size(node)
+                return match[0]
+            self._texts[name] = _as_text(found)
+        return self._texts[name]
+
+    # Bounds
+
+    def _affordable(self, growth: int, at: Located) -> bool:
+        if growth > MAX_VALUE:
+            self._refuse_size(at)
+            return False
+        before, self._produced = self._produced, self._produced + growth
+        if before <= MAX_TOTAL < self._produced:
+            message = f"variables make the workflow more than {MAX_TOTAL // 1024**2} MB larger up to here"
+            self._report.error("variable-too-large", message, at)
+        return self._produced <= MAX_TOTAL
+
+    def _extent(self, node: Located) -> tuple[int, int]:
+        """How many characters and values stand in a node, and how many levels."""
+        if id(node) not in self._extents:
+            self._extents[id(node)] = self._measured(node)
+        return self._extents[id(node)]
+
+    def _measured(self, node: Located) -> tuple[int, int]:
+        value = node.value
+        if isinstance(value, str):
+            return len(value), 0
+        if not isinstance(value, (dict, list)):
+            return 1, 0
+        items, keys = (value.values(), value) if isinstance(value, dict) else (value, ())
+        extents = [self._extent(item) for item in items]
+        size = 1 + sum(map(len, keys)) + sum(size for size, _ in extents)
+        return size, 1 + max((height for _, height in extents), default=0)
+
+
+def _as_text(node: Located) -> str:
+    value = node.value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (dict, list)):
+        return json.dumps(node.plain(), ensure_ascii=False, default=str)
+    return str(value)

@@ -1,0 +1,330 @@
+"""What `roundel show` draws: a tree, Mermaid, and an SVG that lays itself out."""
+
+from __future__ import annotations
+
+import io
+import re
+import xml.etree.ElementTree as ET
+from itertools import combinations, pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from roundel.cli.drawing.layout import Box, Layout, lay_out
+from roundel.cli.drawing.measure import fit, text_width, wrap
+from roundel.cli.drawing.mermaid import mermaid, quoted
+from roundel.cli.drawing.svg import svg
+from roundel.cli.drawing.tree import tree
+from roundel.nodes import TYPES
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.workflow.loader import from_mapping
+
+NASTY = (
+    "<b>",
+    'a"b',
+    "a&b",
+    "x]]>y",
+    "[end]",
+    "1. list",
+    "🙂 happy",
+    "评论员",
+    "tab\tand\nline",
+    "\x1b[31mred",
+)
+
+
+def node(name: str, kind: str = "literal", **config: Any) -> dict[str, Any]:
+    return {"id": name, "type": kind, "config": config or {"content": "x"}}
+
+
+def edge(source: str, target: str, **more: Any) -> dict[str, Any]:
+    return {"from": source, "to": target, **more}
+
+
+def keyword(**words: list[str]) -> dict[str, Any]:
+    return {"condition": {"type": "keyword", "config": words}}
+
+
+def graph(nodes: list[dict[str, Any]], edges: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    return {"id": "sample", "nodes": nodes, "edges": edges, "start": [nodes[0]["id"]], **more}
+
+
+def plan_of(described: dict[str, Any]) -> Plan:
+    return compile_workflow(from_mapping({"graph": described}, TYPES))
+
+
+def review_loop() -> dict[str, Any]:
+    return graph(
+        [
+            node("Writer"),
+            node("Reviewer"),
+            node("Loop Guard", "loop_counter", max_iterations=3),
+            node("Final Output"),
+        ],
+        [
+            edge("Writer", "Reviewer"),
+            edge("Reviewer", "Final Output", **keyword(any=["ACCEPT"])),
+            edge("Reviewer", "Writer", **keyword(none=["ACCEPT"])),
+            edge("Reviewer", "Loop Guard", **keyword(none=["ACCEPT"])),
+            edge("Loop Guard", "Writer"),
+            edge("Loop Guard", "Final Output"),
+        ],
+        id="review",
+        end=["Final Output"],
+    )
+
+
+def nested_loops() -> dict[str, Any]:
+    return graph(
+        [node("Plan"), node("Draft"), node("Critic"), node("Editor"), node("Out")],
+        [
+            edge("Plan", "Draft"),
+            edge("Draft", "Critic"),
+            edge("Critic", "Draft", **keyword(any=["again"])),
+            edge("Critic", "Editor", **keyword(none=["again"])),
+            edge("Plan", "Editor", trigger=False),
+            edge("Editor", "Plan", condition={"cel": "data.score < 90 && round < 5 && text.size() > 100000"}),
+            edge("Editor", "Out"),
+        ],
+    )
+
+
+def with_subgraph() -> dict[str, Any]:
+    inner = {"id": "B", "type": "subgraph", "config": {"type": "config", "config": review_loop()}}
+    return graph([node("A"), inner, node("C")], [edge("A", "B"), edge("B", "C"), edge("A", "C")])
+
+
+def voting() -> dict[str, Any]:
+    return {"id": "vote", "nodes": [node("甲"), node("乙"), node("丙")], "is_majority_voting": True}
+
+
+def chain_of(names: tuple[str, ...]) -> dict[str, Any]:
+    edges = [edge(a, b, **keyword(any=[a])) for a, b in pairwise(names)]
+    return graph([node(name) for name in names], [*edges, edge(names[-1], names[0])], id="<&>")
+
+
+def shown(plan: Plan, width: int = 120) -> str:
+    file = io.StringIO()
+    Console(file=file, width=width).print(tree(plan))
+    return file.getvalue()
+
+
+# The tree.
+
+
+def test_the_tree_shows_the_loop_its_bounds_and_how_its_edges_lie() -> None:
+    expected = """\
+review  4 nodes, 6 edges, 1 loop
+├── loop Writer: Writer, Reviewer, Loop Guard  at most 100 rounds (cap) · Loop Guard: 3 times
+│   ├── ▶ Writer  literal  (start)
+│   │   └── → Reviewer
+│   ├── Reviewer  literal
+│   │   ├── ⇥ Final Output [any: ACCEPT]
+│   │   ├── ↺ Writer [none: ACCEPT]
+│   │   └── → Loop Guard [none: ACCEPT]
+│   └── Loop Guard  loop_counter, 3 times
+│       ├── ↺ Writer
+│       └── ⇥ Final Output
+└── Final Output  literal  (end)
+"""
+    assert [line.rstrip() for line in shown(plan_of(review_loop())).splitlines()] == expected.splitlines()
+
+
+def test_loops_nest_and_long_conditions_are_cut() -> None:
+    text = shown(plan_of(nested_loops()))
+    assert "├── loop Plan: Plan, Draft, Critic, Editor" in text
+    assert "│   ├── loop Draft: Draft, Critic" in text
+    assert "⇢ Editor [does not trigger]" in text
+    assert "↺ Plan [data.score < 90 && round < 5 && text.si…]" in text
+
+
+def test_a_cap_of_the_workflow_stands_in_the_tree() -> None:
+    described = review_loop() | {"loops": {"Writer": {"max_rounds": 7}}}
+    assert "at most 7 rounds (cap)" in shown(plan_of(described))
+
+
+def test_a_subgraph_is_a_branch_and_a_vote_is_noted() -> None:
+    text = shown(plan_of(with_subgraph()))
+    assert "├── B  subgraph" in text
+    assert "│   ├── loop Writer: Writer, Reviewer, Loop Guard" in text
+    assert "majority voting: the most common answer of 3 nodes wins" in shown(plan_of(voting()))
+
+
+def test_an_edge_out_of_an_inner_loop_to_the_outer_entry_shows_both() -> None:
+    edges = [edge("A", "B"), edge("B", "C"), edge("C", "B"), edge("C", "A"), edge("A", "Z")]
+    text = shown(plan_of(graph([node("A"), node("B"), node("C"), node("Z")], edges)))
+    assert "⇥↺ A" in text and "↺ B" in text
+
+
+# Mermaid.
+
+
+def test_mermaid_draws_loops_as_blocks_and_back_edges_apart() -> None:
+    text = mermaid(plan_of(review_loop()))
+    assert text.startswith("flowchart TD\n")
+    assert 'subgraph loop0["loop Writer · at most 100 rounds (cap) · Loop Guard: 3 times"]' in text
+    assert 'n2{{"Loop Guard<br/>loop_counter, 3 times"}}' in text
+    assert 'n1 -->|"any: ACCEPT"| n3' in text
+    assert 'n1 -->|"↺ none: ACCEPT"| n0' in text
+    assert "linkStyle 2,4 " in text
+    assert 'n3["Final Output ■<br/>literal"]' in text and "class n3 last" in text
+
+
+def test_mermaid_draws_data_edges_dotted_and_subgraphs_as_blocks() -> None:
+    assert "n0 -.-> n3" in mermaid(plan_of(nested_loops()))
+    text = mermaid(plan_of(with_subgraph()))
+    assert 'subgraph n1["B · subgraph"]' in text
+    assert "n0 --> n1" in text
+    assert text.count("subgraph ") == text.count("\n    end") + text.count("\n        end")
+
+
+def test_mermaid_sees_of_a_nasty_id_nothing_but_words_and_numbers() -> None:
+    text = mermaid(plan_of(chain_of(NASTY)))
+    labels = re.findall(r'"(.*?)"', text)
+    assert 'n0["▶ #60;b#62;' in text and 'n1["a#34;b' in text
+    assert "评论员" in text and "🙂 happy" in text
+    assert "\x1b" not in text
+    for label in labels:
+        bare = re.sub(r"#\d+;|<br/>|↺", "", label)
+        assert not set(bare) & set('"<>&[]{}|`;#\n\\'), label
+
+
+@given(st.text(max_size=30))
+def test_a_quoted_label_says_the_same_text(text: str) -> None:
+    label = quoted(text)
+    assert label[0] == label[-1] == '"'
+    told = re.sub(r"#(\d+);", lambda match: chr(int(match[1])), label[1:-1])
+    assert told.replace("\N{ZERO WIDTH SPACE}", "") == text.replace("\N{ZERO WIDTH SPACE}", "")
+    assert '"' not in label[1:-1]
+
+
+# SVG.
+
+
+def texts(drawing: str) -> list[str]:
+    return [element.text or "" for element in ET.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_the_svg_shows_nodes_loops_conditions_start_and_end() -> None:
+    drawing = svg(plan_of(review_loop()))
+    said = texts(drawing)
+    for words in ("review", "Writer", "loop_counter, 3 times", "loop Writer", "any: ACCEPT", "start", "end"):
+        assert words in said
+    assert "at most 100 rounds (cap) · Loop Guard: 3 times" in said
+    assert drawing.count('<path class="edge back"') == 2
+    assert drawing.count('<path class="edge leave"') == 2
+    assert "prefers-color-scheme: dark" in drawing
+
+
+def test_data_edges_are_dashed_and_a_vote_is_counted() -> None:
+    assert '<path class="edge edge data"' in svg(plan_of(nested_loops()))
+    assert "majority vote" in texts(svg(plan_of(voting())))
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_the_svg_is_well_formed_for_any_id(name: str) -> None:
+    drawing = svg(plan_of(chain_of((name, "other"))))
+    kept = [words for words in texts(drawing) if words not in ("start", "end", "literal")]
+    assert " ".join(name.split()).replace("\x1b", "\N{REPLACEMENT CHARACTER}") in kept
+
+
+def test_a_long_id_is_cut_and_told_in_full_when_pointed_at() -> None:
+    name = "非常长的名字" * 12
+    drawing = svg(plan_of(graph([node(name)], [])))
+    assert name not in texts(drawing)
+    assert any(words.startswith("非常长的名字") and words.endswith("…") for words in texts(drawing))
+    assert f"<title>{name} (literal)</title>" in drawing
+
+
+def test_wide_characters_take_twice_the_room() -> None:
+    assert text_width("评论员", 13) > 1.7 * text_width("abc", 13)
+    assert text_width(fit("评论员和作者" * 5, 11, 100), 11) <= 100
+    assert all(text_width(line, 11) <= 80 for line in wrap("one two three four five six " * 3, 11, 80, 3))
+
+
+# The layout.
+
+
+def solid(layout: Layout) -> list[Box]:
+    nodes = [placed.box for placed in layout.nodes if not placed.holds_graph]
+    return nodes + [mark.box for mark in layout.marks]
+
+
+def inside(inner: Box, outer: Box) -> bool:
+    return (
+        outer.x <= inner.x
+        and outer.y <= inner.y
+        and inner.right <= outer.right
+        and inner.bottom <= outer.bottom
+    )
+
+
+def assert_tidy(layout: Layout) -> None:
+    boxes = solid(layout)
+    labels = [drawn.label_box for drawn in layout.edges if drawn.label_box]
+    for one, other in combinations([*boxes, *labels], 2):
+        assert not one.overlaps(other)
+    whole = Box(0, 0, layout.width, layout.height)
+    assert all(inside(box, whole) for box in [*boxes, *labels])
+    for loop in layout.loops:
+        members = loop.loop.scope.members
+        for placed in layout.nodes:
+            if placed.graph is loop.loop.graph:
+                assert inside(placed.box, loop.box) == (placed.node.index in members)
+
+
+@pytest.mark.parametrize("described", [review_loop(), nested_loops(), with_subgraph(), voting()])
+def test_nothing_lies_on_anything_else(described: dict[str, Any]) -> None:
+    assert_tidy(lay_out(plan_of(described)))
+
+
+def test_a_subgraph_box_holds_its_nodes() -> None:
+    layout = lay_out(plan_of(with_subgraph()))
+    outer = next(placed.box for placed in layout.nodes if placed.holds_graph)
+    held = {placed.node.id for placed in layout.nodes if inside(placed.box, outer)}
+    assert held == {"B", "Writer", "Reviewer", "Loop Guard", "Final Output"}
+
+
+def test_edges_pass_beside_nodes_and_end_at_their_target() -> None:
+    layout = lay_out(plan_of(nested_loops()))
+    boxes = {placed.node.id: placed.box for placed in layout.nodes}
+    for drawn in layout.edges:
+        if drawn.wire is None:
+            continue
+        points = [point for points in drawn.curve for point in points]
+        target = boxes[drawn.wire.edge.edge.target]
+        x, y = points[-1]
+        assert target.x - 1 <= x <= target.right + 1 and target.y - 1 <= y <= target.bottom + 1
+        for x, y in points[1:-1]:
+            for box in boxes.values():
+                assert not (box.x + 1 < x < box.right - 1 and box.y + 1 < y < box.bottom - 1)
+
+
+@st.composite
+def random_graphs(draw: st.DrawFn) -> dict[str, Any]:
+    count = draw(st.integers(1, 9))
+    letters = st.text("aM评🙂 <", min_size=1, max_size=12)
+    names = [f"{number}{draw(letters)}" for number in range(count)]
+    ends = st.tuples(st.sampled_from(names), st.sampled_from(names))
+    edges = [
+        edge(
+            source,
+            target,
+            trigger=draw(st.booleans()),
+            **(keyword(any=[draw(letters) * 3]) if draw(st.booleans()) else {}),
+        )
+        for source, target in draw(st.lists(ends, max_size=18, unique=True))
+    ]
+    return graph([node(name) for name in names], edges)
+
+
+@settings(deadline=None, max_examples=150)
+@given(random_graphs())
+def test_random_graphs_are_tidy_too(described: dict[str, Any]) -> None:
+    plan = plan_of(described)
+    assert_tidy(lay_out(plan))
+    ET.fromstring(svg(plan))
+    assert shown(plan) and mermaid(plan)

@@ -1,0 +1,351 @@
+"""What a person sees while a run goes, and what a log gets instead."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from roundel.cli.live import LiveView
+from roundel.cli.live.bounds import Bounds
+from roundel.cli.live.display import Display
+from roundel.cli.live.progress import Progress
+from roundel.cli.live.summary import Summary
+from roundel.cli.live.words import clock, duration
+from roundel.cli.prompt import ask_in_terminal
+from roundel.hosts.local import LocalHost
+from roundel.hosts.result import Question, Result
+from roundel.kernel.events import Event
+from roundel.llm.scripted import script_from
+from roundel.nodes import TYPES
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.workflow.loader import from_mapping
+from roundel.workflow.message import Message
+
+REVIEW = {
+    "id": "review",
+    "nodes": [
+        {"id": "Writer", "type": "agent", "config": {"provider": "openai", "name": "m"}},
+        {"id": "Reviewer", "type": "agent", "config": {"provider": "openai", "name": "m"}},
+        {"id": "Loop Guard", "type": "loop_counter", "config": {"max_iterations": 3}},
+        {"id": "Final Output", "type": "passthrough"},
+    ],
+    "edges": [
+        {"from": "Writer", "to": "Reviewer"},
+        {"from": "Reviewer", "to": "Writer", "condition": {"cel": "text != 'ACCEPT'"}},
+        {"from": "Reviewer", "to": "Loop Guard", "condition": {"cel": "text != 'ACCEPT'"}},
+        {"from": "Reviewer", "to": "Final Output", "condition": {"cel": "text == 'ACCEPT'"}},
+        {"from": "Loop Guard", "to": "Writer"},
+        {"from": "Loop Guard", "to": "Final Output"},
+    ],
+    "start": ["Writer"],
+    "end": ["Final Output"],
+}
+ASKING = {
+    "id": "asking",
+    "nodes": [
+        {"id": "Draft", "type": "literal", "config": {"content": "a draft"}},
+        {"id": "Me", "type": "human", "config": {"description": "Good enough?"}},
+    ],
+    "edges": [{"from": "Draft", "to": "Me"}],
+    "start": ["Draft"],
+}
+SCRIPT = {
+    "Writer": [{"text": "first draft", "tokens": {"input": 1000, "output": 234}}, "second draft"],
+    "Reviewer": ["more colour please"],
+}
+
+
+def plan_of(graph: dict[str, Any]) -> Plan:
+    return compile_workflow(from_mapping({"graph": graph}, TYPES))
+
+
+def console_to(file: io.StringIO, terminal: bool, width: int = 80, height: int = 24) -> Console:
+    return Console(file=file, force_terminal=terminal, width=width, height=height)
+
+
+def run(
+    plan: Plan,
+    on_event: Callable[[Event], object],
+    script: dict[str, Any] | None = None,
+    asker: Callable[[Question], Awaitable[str]] | None = None,
+) -> Result:
+    host = LocalHost(plan, script=script_from(script or SCRIPT), on_event=on_event, asker=asker)
+    return asyncio.run(host.run((Message("go"),)))
+
+
+def events_of(plan: Plan, script: dict[str, Any] | None = None) -> list[Event]:
+    events: list[Event] = []
+    run(plan, events.append, script)
+    return events
+
+
+def picture(plan: Plan, events: list[Event], width: int = 80, height: int = 24) -> str:
+    """The display after these events."""
+    progress = Progress(plan)
+    for event in events:
+        progress.take(event)
+    file = io.StringIO()
+    console_to(file, False, width, height).print(Display("review", progress.snapshot(), Bounds(plan)))
+    return file.getvalue()
+
+
+def until(events: list[Event], address: str, status: str) -> list[Event]:
+    at = next(
+        number
+        for number, event in enumerate(events)
+        if event.address == address and event.data.get("status") == status
+    )
+    return events[: at + 1]
+
+
+def logged(plan: Plan, script: dict[str, Any] | None = None) -> list[str]:
+    file = io.StringIO()
+    view = LiveView(plan, console_to(file, False), interactive=False)
+    with view:
+        run(plan, view, script)
+    return file.getvalue().splitlines()
+
+
+# Plain lines.
+
+
+def test_a_log_gets_a_line_for_each_round_and_each_finished_node() -> None:
+    *lines, ending = logged(plan_of(REVIEW), SCRIPT | {"Reviewer": ["more colour please", "ACCEPT"]})
+    assert lines == [
+        "Writer[1]  round 1 of 3 · Loop Guard",
+        "Writer[1]/Writer  completed  first draft",
+        "Writer[1]/Reviewer  completed  more colour please",
+        "Writer[1]/Loop Guard  completed",
+        "Writer[2]  round 2 of 3 · Loop Guard",
+        "Writer[2]/Writer  completed  second draft",
+        "Writer[2]/Reviewer  completed  ACCEPT",
+        "Writer[2]  left after 2 rounds  exit_edge",
+        "Final Output  completed  ACCEPT",
+    ]
+    assert ending.startswith("completed in 0.") and ending.endswith("4 model calls · 1,234 tokens")
+
+
+def test_a_log_holds_no_control_codes_whatever_a_model_says() -> None:
+    lines = logged(plan_of(REVIEW), {"Writer": "\x1b[31mred\x07\nnext\u202e", "Reviewer": "word " * 80})
+    assert all(line.isprintable() for line in lines)
+    assert lines[1] == "Writer[1]/Writer  completed  �[31mred� next�"
+    assert lines[2].endswith("…") and len(lines[2]) < 140
+
+
+def test_a_log_tells_of_failures_questions_and_ends_that_were_not_reached() -> None:
+    assert "Writer[1]/Writer  failed  rate limit" in logged(
+        plan_of(REVIEW), {"Writer": {"error": "rate limit"}}
+    )
+    *_, asks, waiting = logged(plan_of(ASKING))
+    assert asks == "Me  asks  Good enough?"
+    assert waiting.startswith("waiting for Me after 0.")
+    answered = logged(plan_of(ASKING), {"Me": "yes"})
+    assert "Me  answered  yes" in answered
+    closed = REVIEW | {"edges": [{"from": "Writer", "to": "Final Output", "condition": False}]}
+    assert "no end was reached; these did not fire: Writer → Final Output" in logged(plan_of(closed))
+
+
+def test_a_log_says_which_limit_was_met() -> None:
+    capped = REVIEW | {"loops": {"Writer": {"max_rounds": 2}}}
+    lines = logged(plan_of(capped))
+    assert "Writer[2]  limit reached  2 rounds" in lines
+    assert lines[-1].startswith("suspended_locked: limit of 2 rounds at Writer[2] after")
+
+
+# The display.
+
+
+def test_the_display_shows_the_round_as_a_bar_who_is_at_work_and_what_was_said() -> None:
+    plan = plan_of(REVIEW)
+    lines = picture(plan, until(events_of(plan), "Writer[2]/Reviewer", "running")).splitlines()
+    assert lines[0][2:].startswith("review  running · 0:00 · 3 model calls")
+    assert lines[1] == "  Writer  ●●○  round 2 of 3 · Loop Guard"
+    assert lines[2][4:].startswith("Writer[2]/Reviewer  0.")
+    assert lines[3:] == [
+        "  ✓ Writer[1]/Writer  first draft",
+        "  ✓ Writer[1]/Reviewer  more colour please",
+        "  ✓ Writer[2]/Writer  second draft",
+    ]
+
+
+def test_nested_loops_are_indented_and_found_inside_subgraphs() -> None:
+    outer = {
+        "id": "outer",
+        "nodes": [
+            {"id": "Start", "type": "passthrough"},
+            {"id": "Inner [1]/x", "type": "subgraph", "config": {"type": "config", "config": REVIEW}},
+            {"id": "Stop", "type": "loop_counter", "config": {"max_iterations": 2}},
+            {"id": "End", "type": "passthrough"},
+        ],
+        "edges": [
+            {"from": "Start", "to": "Inner [1]/x"},
+            {"from": "Inner [1]/x", "to": "Start"},
+            {"from": "Inner [1]/x", "to": "Stop"},
+            {"from": "Stop", "to": "Start"},
+            {"from": "Stop", "to": "End"},
+        ],
+        "start": ["Start"],
+    }
+    plan = plan_of(outer)
+    events = until(events_of(plan), "Start[2]/Inner [1]/x/Writer[3]/Writer", "running")
+    lines = picture(plan, events).splitlines()
+    assert lines[1] == "  Start  ●●  round 2 of 2 · Stop"
+    assert lines[2] == "    Writer  ●●●  round 3 of 3 · Loop Guard"
+    assert "Start[2]/Inner [1]/x/Writer[3]/Writer" in lines[3]
+
+
+def test_a_loop_without_a_counter_shows_its_cap() -> None:
+    timed = REVIEW | {
+        "nodes": [
+            *REVIEW["nodes"][:2],
+            {"id": "Loop Guard", "type": "loop_timer", "config": {"max_duration": 5}},
+            REVIEW["nodes"][3],
+        ],
+        "limits": {"rounds": 40},
+    }
+    plan = plan_of(timed)
+    text = picture(plan, until(events_of(plan), "Writer[20]/Writer", "running"))
+    assert "Writer  ━━━━━━──────  round 20 of 40 (cap) · Loop Guard: 5 seconds" in text
+
+
+@pytest.mark.parametrize(("width", "height"), [(20, 5), (33, 8), (80, 24)])
+def test_the_display_fits_narrow_terminals_and_wide_characters(width: int, height: int) -> None:
+    plan = plan_of(REVIEW)
+    script = {"Writer": "请写得更短一些，并且更有诗意" * 5, "Reviewer": "🙂" * 60}
+    text = picture(plan, until(events_of(plan, script), "Writer[3]/Writer", "running"), width, height)
+    assert len(text.splitlines()) <= max(6, height - 1)
+    assert all(Text(line).cell_len <= width for line in text.splitlines())
+
+
+def test_a_terminal_gets_a_display_and_then_the_tables() -> None:
+    plan, file = plan_of(REVIEW), io.StringIO()
+    view = LiveView(plan, console_to(file, True), interactive=True)
+    with view:
+        run(plan, view, {"Writer": {"text": "a draft", "delay": 0.1}, "Reviewer": "no"})
+    text = Text.from_ansi(file.getvalue()).plain
+    assert "●○○  round 1 of 3 · Loop Guard" in text
+    tables = text[text.rindex("node ") :]
+    for row in (r"Writer 3", r"Reviewer 3", "Loop Guard 3", "Final Output 1"):
+        assert row in " ".join(tables.split())
+    assert "Writer 3 Loop Guard (max_iterations_reached)" in " ".join(tables.split())
+    assert "✓ completed in 0." in tables and "6 model calls" in tables
+
+
+def test_the_tables_stand_below_each_other_where_there_is_no_room() -> None:
+    plan, file = plan_of(REVIEW), io.StringIO()
+    progress = Progress(plan)
+    for event in events_of(plan):
+        progress.take(event)
+    console_to(file, False, width=44).print(Summary(progress.snapshot()))
+    lines = [line.split() for line in file.getvalue().splitlines()]
+    assert lines[0] == ["node", "times", "run"]
+    assert ["loop", "rounds", "left", "by"] in lines
+
+
+def test_without_colour_the_display_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    plan, file = plan_of(REVIEW), io.StringIO()
+    view = LiveView(plan, console_to(file, True), interactive=True)
+    with view:
+        run(plan, view)
+    assert "\x1b[3" not in file.getvalue() and "\x1b[9" not in file.getvalue()
+
+
+def test_ten_thousand_events_cost_next_to_nothing() -> None:
+    graph = REVIEW | {"limits": {"rounds": 5000}}
+    graph["nodes"] = [
+        {"id": "Writer", "type": "passthrough"},
+        {"id": "Reviewer", "type": "passthrough"},
+        {"id": "Loop Guard", "type": "loop_counter", "config": {"max_iterations": 1500}},
+        {"id": "Final Output", "type": "passthrough"},
+    ]
+    plan = plan_of(graph)
+    events = events_of(plan)
+    assert len(events) > 10_000
+    view = LiveView(plan, console_to(io.StringIO(), True), interactive=True)
+    with view:
+        began = time.process_time()
+        for event in events:
+            view(event)
+        spent = time.process_time() - began
+    assert spent / len(events) < 20e-6  # in fact about 1 µs; slow machines run tests too
+
+
+def test_times_are_told_as_people_tell_them() -> None:
+    assert [clock(7.9), clock(754), clock(3723)] == ["0:07", "12:34", "1:02:03"]
+    assert [duration(1.25), duration(192), duration(3900)] == ["1.2 s", "3 min 12 s", "1 h 5 min"]
+
+
+# Asking.
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
+    """A terminal as standard input; what is written to the number given is typed."""
+    pty = pytest.importorskip("pty")
+    keyboard, screen = pty.openpty()
+    with os.fdopen(screen, encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        yield keyboard
+    os.close(keyboard)
+
+
+def ask(keys: bytes, keyboard: int) -> tuple[Result, str]:
+    plan, file = plan_of(ASKING), io.StringIO()
+    view = LiveView(plan, console_to(file, True), interactive=True)
+
+    async def asker(question: Question) -> str:
+        typing = asyncio.get_running_loop().call_later(0.1, os.write, keyboard, keys)
+        try:
+            return await ask_in_terminal(question, view)
+        finally:
+            typing.cancel()
+
+    with view:
+        result = run(plan, view, asker=asker)
+    return result, Text.from_ansi(file.getvalue()).plain
+
+
+def test_a_person_sees_the_input_and_the_question_and_answers(terminal: int) -> None:
+    result, text = ask("够好了\n".encode(), terminal)
+    assert result.status == "completed" and result.output == "够好了"
+    assert "a draft" in text and "Good enough?" in text
+    assert text.rindex("✓ completed") > text.rindex("Good enough?")
+
+
+def test_a_backslash_goes_on_in_the_next_line(terminal: int) -> None:
+    result, text = ask(b"not yet:\\\nshorter\n", terminal)
+    assert result.output == "not yet:\nshorter"
+    assert "… " in text
+
+
+def test_the_end_of_input_fails_the_node_in_plain_words(terminal: int) -> None:
+    result, _ = ask(b"\x04", terminal)
+    assert result.status == "failed" and "the terminal was closed before there was an answer" in str(
+        result.error
+    )
+
+
+def test_an_interrupted_question_leaves_the_terminal_to_the_next_one(terminal: int) -> None:
+    view = LiveView(plan_of(ASKING), console_to(io.StringIO(), True), interactive=True)
+    question = Question("Me", "Me", "", ())
+
+    async def twice() -> str:
+        first = asyncio.create_task(ask_in_terminal(question, view))
+        await asyncio.sleep(0.05)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        await asyncio.sleep(0.5)
+        os.write(terminal, b"for the second\n")
+        return await ask_in_terminal(question, view)
+
+    assert asyncio.run(twice()) == "for the second"

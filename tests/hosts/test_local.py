@@ -1,0 +1,327 @@
+"""The local host: things at the same time, things that fail, things that are stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.hosts.local import LocalHost
+from roundel.workflow.message import Message
+
+
+def agents(*names: str) -> list[dict[str, Any]]:
+    return [{"id": name, "type": "agent", "config": {}} for name in names]
+
+
+def host_for(graph: roundel.Graph, **options: Any) -> LocalHost:
+    return LocalHost(roundel.prepare(graph), **options)
+
+
+def run_host(host: LocalHost) -> roundel.Result:
+    return asyncio.run(host.run((Message("go"),)))
+
+
+def diamond() -> roundel.Graph:
+    graph = roundel.Graph(start="In", end="Join")
+    graph.node("In", "passthrough").node("Join", "passthrough", only_last_message=False)
+    return graph
+
+
+def test_nodes_that_do_not_depend_on_each_other_run_at_the_same_time() -> None:
+    graph, seen = diamond(), []
+    together = asyncio.Barrier(3)
+
+    async def meet(text: str) -> str:
+        async with asyncio.timeout(5):
+            await together.wait()  # passes only if all three are at work at once
+        seen.append(text)
+        return text
+
+    for name in ("A", "B", "C"):
+        graph.node(name, "python", function=meet).edge("In", name).edge(name, "Join")
+    result = roundel.run(graph, "go")
+    assert result.status == "completed"
+    assert len(seen) == 3
+
+
+def test_a_slow_branch_does_not_hold_up_the_other() -> None:
+    order: list[str] = []
+    graph = roundel.Graph(start=["Slow", "Quick"], end="Last")
+
+    @graph.function("Slow")
+    async def slow() -> str:
+        await asyncio.sleep(0.2)
+        order.append("slow")
+        return "slow"
+
+    @graph.function("Quick")
+    async def quick() -> str:
+        order.append("quick")
+        return "quick"
+
+    @graph.function("Next")
+    async def following() -> str:
+        order.append("next")
+        return "next"
+
+    @graph.function("Last")
+    async def last() -> str:
+        order.append("last")
+        return "last"
+
+    graph.edge("Quick", "Next").edge("Next", "Last").edge("Slow", "Last")
+    roundel.run(graph)
+    assert order == ["quick", "next", "slow", "last"]
+
+
+def test_a_fact_that_waits_is_not_held_up_by_a_call_in_place() -> None:
+    """Two calls end in the same turn; what follows from both must run side by side."""
+    graph = roundel.Graph(start=["A", "B"], end="B2")
+    together = asyncio.Barrier(2)
+
+    async def at_once() -> str:
+        return "x"
+
+    async def meet() -> str:
+        async with asyncio.timeout(5):
+            await together.wait()
+        return "met"
+
+    for name, function in (("A", at_once), ("B", at_once), ("A2", meet), ("B2", meet)):
+        graph.node(name, "python", function=function)
+    graph.edge("A", "A2").edge("B", "B2")
+    assert roundel.run(graph).output == "met"
+
+
+def test_functions_that_block_do_not_block_each_other() -> None:
+    graph = diamond()
+
+    def block() -> str:
+        time.sleep(0.3)
+        return "done"
+
+    for name in "ABCD":
+        graph.node(name, "python", function=block).edge("In", name).edge(name, "Join")
+    begin = time.perf_counter()
+    assert roundel.run(graph).status == "completed"
+    assert time.perf_counter() - begin < 0.9, "one after the other they would take 1.2 seconds"
+
+
+def test_a_node_that_raises_fails_the_run_with_its_address() -> None:
+    graph = roundel.Graph(start="A", end="A")
+
+    @graph.function("A")
+    async def broken() -> str:
+        raise ValueError("no such city")
+
+    result = roundel.run(graph)
+    assert result.status == "failed"
+    assert result.error == "A: ValueError: no such city"
+    assert result.output == ""
+
+
+@pytest.mark.parametrize("way", ["cancelled", "exit"])
+def test_a_node_that_gives_up_in_a_strange_way_fails_and_does_not_hang(way: str) -> None:
+    graph = diamond()
+
+    async def strange() -> str:
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError if way == "cancelled" else SystemExit(3)
+
+    async def fine() -> str:
+        await asyncio.sleep(0.01)
+        return "fine"
+
+    graph.node("Strange", "python", function=strange).edge("In", "Strange").edge("Strange", "Join")
+    graph.node("Fine", "python", function=fine).edge("In", "Fine").edge("Fine", "Join")
+    result = roundel.run(graph)
+    assert result.status == "failed"
+    assert result.nodes["Fine"] == 1
+
+
+def test_a_time_limit_on_a_node() -> None:
+    graph = roundel.Graph(start="A", end="A")
+
+    @graph.function("A", timeout=0.05)
+    async def slow() -> str:
+        await asyncio.sleep(10)
+        return "late"
+
+    result = roundel.run(graph)
+    assert (result.status, result.error) == ("failed", "A: no answer after 0.05 seconds")
+
+
+def test_a_failing_node_is_tried_again() -> None:
+    graph, tries = roundel.Graph(start="A", end="A"), []
+
+    @graph.function("A", retry={"max_attempts": 3, "min_wait_seconds": 0, "max_wait_seconds": 0})
+    async def moody() -> str:
+        tries.append(1)
+        if len(tries) < 3:
+            raise ConnectionError("busy")
+        return "at last"
+
+    result = roundel.run(graph)
+    assert (result.output, len(tries), result.nodes) == ("at last", 3, {"A": 1})
+
+
+def test_tries_are_limited() -> None:
+    graph, tries = roundel.Graph(start="A", end="A"), []
+
+    @graph.function("A", retry={"max_attempts": 2, "min_wait_seconds": 0, "max_wait_seconds": 0})
+    async def hopeless() -> str:
+        tries.append(1)
+        raise ConnectionError("busy")
+
+    assert roundel.run(graph).error == "A: ConnectionError: busy"
+    assert len(tries) == 2
+
+
+def test_a_run_that_is_cancelled_stops_its_nodes_and_says_so() -> None:
+    stopped: list[str] = []
+    graph = roundel.Graph(start=["A", "B"], end="A")
+
+    async def endless(address: str) -> str:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            stopped.append(address)
+            raise
+        return "never"
+
+    graph.node("A", "python", function=endless).node("B", "python", function=endless)
+    events: list[roundel.Event] = []
+    host = host_for(graph, on_event=events.append)
+
+    async def cancel_soon() -> None:
+        task = asyncio.create_task(host.run((Message("go"),)))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel_soon())
+    assert sorted(stopped) == ["A", "B"]
+    assert host.result().status == "stopped"
+    assert events[-1].event == "run_finished"
+    assert events[-1].data["status"] == "stopped"
+
+
+def test_an_endless_loop_of_quick_nodes_can_be_cancelled() -> None:
+    graph = roundel.Graph(start="A", end="Out", limits={"rounds": 10**9})
+    graph.node("A", "literal", content="a").node("B", "passthrough").node("Out", "passthrough")
+    never = {"type": "keyword", "config": {"any": ["z"]}}
+    graph.edge("A", "B").edge("B", "A").edge("B", "Out", condition=never)
+    host = host_for(graph)
+
+    async def cancel_soon() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(host.run((Message("go"),)), 0.2)
+
+    asyncio.run(cancel_soon())
+    assert host.result().status == "stopped"
+
+
+def human_graph() -> roundel.Graph:
+    graph = roundel.Graph(start="Ask", end="Out")
+    graph.node("Ask", "human", description="Which colour?").node("Out", "passthrough")
+    return graph.edge("Ask", "Out")
+
+
+def test_without_anybody_to_ask_the_run_waits() -> None:
+    events: list[roundel.Event] = []
+    result = run_host(host_for(human_graph(), on_event=events.append))
+    assert result.status == "waiting"
+    assert [event.event for event in events[-2:]] == ["human_input_required", "run_state_change"]
+    assert events[-2].data["prompt"] == "Which colour?"
+    assert events[-1].data == {"status": "waiting", "reason": "for Ask"}
+
+
+def test_a_person_is_asked_and_answers() -> None:
+    async def ask(question: roundel.Question) -> str:
+        assert (question.node_id, question.prompt) == ("Ask", "Which colour?")
+        return "blue"
+
+    events: list[roundel.Event] = []
+    result = run_host(host_for(human_graph(), asker=ask, on_event=events.append))
+    assert (result.status, result.output) == ("completed", "blue")
+    states = [event.data["status"] for event in events if event.event == "run_state_change"]
+    assert states == ["waiting", "running"]
+
+
+def test_a_person_is_asked_one_question_at_a_time() -> None:
+    asking: list[int] = []
+    graph = diamond()
+
+    async def ask(question: roundel.Question) -> str:
+        asking.append(1)
+        assert sum(asking) == 1
+        await asyncio.sleep(0.01)
+        asking.append(-1)
+        return question.node_id
+
+    for name in "ABC":
+        graph.node(name, "human").edge("In", name).edge(name, "Join")
+    result = run_host(host_for(graph, asker=ask))
+    assert result.status == "completed"
+    assert result.output == "C"
+
+
+def test_other_branches_go_on_while_nobody_answers() -> None:
+    graph = human_graph()
+    graph.node("Other", "literal", content="x").node("Beside", "passthrough").edge("Other", "Beside")
+    graph.edge("Beside", "Out")
+    mapping = graph.mapping()
+    mapping["graph"]["start"] = ["Ask", "Other"]
+    result = roundel.run(mapping)
+    assert result.status == "waiting"
+    assert result.nodes == {"Ask": 1, "Other": 1, "Beside": 1}
+
+
+def test_a_run_that_lacks_something_says_all_of_it_before_it_starts(tmp_path: Path) -> None:
+    file = tmp_path / "flow.yaml"
+    file.write_text(
+        "graph:\n"
+        "  start: A\n"
+        "  nodes:\n"
+        "    - {id: A, type: agent}\n"
+        "    - {id: B, type: python, config: {function: 'statistics:mode'}}\n"
+        "    - {id: C, type: python, config: {function: 'statistics:modus'}}\n"
+        "  edges: [{from: A, to: B}, {from: B, to: C}]\n"
+    )
+    with pytest.raises(roundel.WorkflowError) as caught:
+        roundel.run(file, "go")
+    found = [(diagnostic.line, diagnostic.message) for diagnostic in caught.value.diagnostics]
+    assert [line for line, _ in found] == [4, 6]
+    assert "'A' has no model" in found[0][1]
+    assert "no function 'modus'" in found[1][1]
+
+
+def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
+    """The queue, the marks and the activations after many rounds are those after a few."""
+    sizes = []
+    for rounds in (10, 3000):
+        graph = roundel.Graph(start="A", end="Out", limits={"rounds": 10**6})
+        graph.node("A", "literal", content="a").node("B", "passthrough").node("Out", "passthrough")
+        graph.node("Gate", "loop_counter", max_iterations=rounds)
+        graph.edge("A", "B").edge("B", "A").edge("B", "Gate").edge("Gate", "A").edge("Gate", "Out")
+        host = host_for(graph)
+        assert run_host(host).loops["A"]["rounds"] == rounds
+        state = host.state
+        assert state.root is not None
+        sizes.append(
+            (
+                len(state.calls),
+                len(state.agenda),
+                len(state.held),
+                sum(map(len, state.root.queues)),
+                sum(map(len, state.root.arrivals)),
+            )
+        )
+    # The counter's release message and the back edge's last one stay queued at A.
+    assert sizes[0] == sizes[1]

@@ -1,0 +1,431 @@
+"""A second, slow reading of what a workflow means, for comparison with the engine.
+
+Nothing here is shared with the engine: no code, no plan, no cleverness. One node runs at a time, layer
+by layer, and everything that depends on order is sorted by an explicit key. It knows the node types
+`passthrough`, `literal`, `loop_counter` and `agent`; an agent says what a script tells it to say.
+
+The one idea worth knowing first is the *place* of an execution: for each scope around it, from the whole
+graph inwards, the round of that scope, the layer of the unit there, and the unit's position in the file.
+Places sort into the one true order of a run, and comparing two of them tells whether one execution may
+see what the other has sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+DEFAULT_CAP = 100
+
+Step = tuple[int, int, int]  # round, layer, position in the file
+Place = tuple[Step, ...]
+Links = dict[str, set[str]]
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One run of one node: where, what it took as (role, text), and the texts it gave."""
+
+    address: str
+    node: str
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[str, ...]
+
+
+@dataclass
+class Trace:
+    """What a run did. `loops` maps the id of a loop to its rounds, summed over all entries."""
+
+    status: str  # completed | failed | suspended_locked
+    output: str
+    executions: list[Execution]
+    runs: dict[str, int]
+    loops: dict[str, int]
+
+
+def interpret(workflow: dict[str, Any], text: str, script: dict[str, list[str]]) -> Trace:
+    """Run `workflow` on the input `text`; `script` has the replies of each agent, by node id."""
+    run = _Run(workflow["graph"], script)
+    try:
+        run.start(text)
+    except _Stopped as stopped:
+        return run.trace(stopped.status, "")
+    return run.trace("completed", run.result())
+
+
+# --- the file ---
+
+
+@dataclass(frozen=True)
+class _Message:
+    role: str
+    text: str
+    preserve: bool = False  # the role survives delivery
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class _Edge:
+    index: int
+    source: str
+    target: str
+    trigger: bool
+    condition: Any
+    carry_data: bool
+    keep_message: bool
+    clear_context: bool
+    clear_kept_context: bool
+
+
+def _read_edges(graph: dict[str, Any]) -> list[_Edge]:
+    """The edges in file order; of two with the same ends only the later is left, where it stands."""
+    last: dict[tuple[str, str], _Edge] = {}
+    for index, raw in enumerate(graph.get("edges", [])):
+        last[raw["from"], raw["to"]] = _Edge(
+            index=index,
+            source=raw["from"],
+            target=raw["to"],
+            trigger=raw.get("trigger", True),
+            condition=raw.get("condition"),
+            carry_data=raw.get("carry_data", True),
+            keep_message=raw.get("keep_message", False),
+            clear_context=raw.get("clear_context", False),
+            clear_kept_context=raw.get("clear_kept_context", False),
+        )
+    return sorted(last.values(), key=lambda edge: edge.index)
+
+
+def _as_list(value: Any) -> list[str]:
+    if value is None:
+        return []
+    return [value] if isinstance(value, str) else list(value)
+
+
+def _holds(condition: Any, text: str) -> bool:
+    if condition is None or isinstance(condition, bool):
+        return condition is not False
+    if condition["type"] != "keyword":
+        raise ValueError(f"not a condition of the reference: {condition!r}")
+    return _keyword_holds(condition["config"], text)
+
+
+def _keyword_holds(config: dict[str, Any], text: str) -> bool:
+    exact = config.get("case_sensitive", True)
+    required, forbidden = _as_list(config.get("any")), _as_list(config.get("none"))
+    patterns = _as_list(config.get("regex"))
+
+    def said(word: str) -> bool:
+        if word == "":
+            return False
+        return word in text if exact else word.lower() in text.lower()
+
+    if any(said(word) for word in forbidden):
+        return False
+    if any(said(word) for word in required):
+        return True
+    if any(re.search(pattern, text, 0 if exact else re.IGNORECASE) for pattern in patterns):
+        return True
+    return not required and not patterns
+
+
+# --- scopes: units and layers ---
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """What a scope runs as one thing: a node, or a whole inner loop. It stands where its first node does."""
+
+    first: str
+    members: frozenset[str]
+    loop: bool
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One scope: the whole graph (no entry), or a loop that was entered at one of its nodes."""
+
+    nodes: frozenset[str]
+    layers: tuple[tuple[_Unit, ...], ...]
+
+
+def _links(pairs: Iterable[tuple[str, str]]) -> Links:
+    links: Links = {}
+    for source, target in pairs:
+        links.setdefault(source, set()).add(target)
+    return links
+
+
+def _reach(links: Links, start: str) -> set[str]:
+    """All that can be reached from `start` in one step or more."""
+    found: set[str] = set()
+    ahead = list(links.get(start, ()))
+    while ahead:
+        node = ahead.pop()
+        if node not in found:
+            found.add(node)
+            ahead.extend(links.get(node, ()))
+    return found
+
+
+def _make_plan(order: list[str], all_edges: list[_Edge], nodes: frozenset[str], entry: str | None) -> _Plan:
+    edges = [e for e in all_edges if e.source in nodes and e.target in nodes and e.target != entry]
+    units = _make_units([node for node in order if node in nodes], edges)
+    layer = _make_layers(units, edges)
+    rows = (tuple(unit for unit in units if layer[unit.first] == row) for row in range(len(units)))
+    return _Plan(nodes, tuple(rows))
+
+
+def _make_units(nodes: list[str], edges: list[_Edge]) -> list[_Unit]:
+    """The strongly connected parts over triggering edges, in file order."""
+    links = _links((edge.source, edge.target) for edge in edges if edge.trigger)
+    reach = {node: _reach(links, node) for node in nodes}
+    units: dict[frozenset[str], _Unit] = {}
+    for node in nodes:
+        circle = frozenset(other for other in reach[node] if node in reach[other])
+        members = circle | {node}
+        units.setdefault(members, _Unit(node, members, loop=node in circle))
+    return list(units.values())
+
+
+def _make_layers(units: list[_Unit], edges: list[_Edge]) -> dict[str, int]:
+    """The longest way to each unit: over triggering edges, and over data edges that lie on no cycle."""
+    home = {node: unit.first for unit in units for node in unit.members}
+    between = [(home[edge.source], home[edge.target], edge.trigger) for edge in edges]
+    links = _links((source, target) for source, target, _ in between)
+    layer = {unit.first: 0 for unit in units}
+    for _ in units:  # a longest way has fewer steps than there are units
+        for source, target, trigger in between:
+            if source != target and (trigger or source not in _reach(links, target)):
+                layer[target] = max(layer[target], layer[source] + 1)
+    return layer
+
+
+def _may_see(reader: Place, sender: Place) -> bool:
+    """Where the two part, the sender must be of an earlier round, or of an earlier layer of the same one."""
+    for theirs, ours in zip(sender, reader, strict=False):
+        if theirs != ours:
+            return theirs[:2] < ours[:2]
+    return False
+
+
+# --- queues ---
+
+
+@dataclass(frozen=True)
+class _Delivery:
+    """A message on its way: sorted by place, then message, then edge, it tells how queues are filled."""
+
+    place: Place
+    number: int  # of the message among the outputs of its sender
+    edge: _Edge
+    message: _Message
+
+    @property
+    def key(self) -> tuple[Place, int, int]:
+        return (self.place, self.number, self.edge.index)
+
+
+def _apply(queue: list[_Message], edge: _Edge, message: _Message) -> list[_Message]:
+    if edge.clear_context:
+        queue = [old for old in queue if old.keep]
+    if edge.clear_kept_context:
+        queue = [old for old in queue if not old.keep]
+    if not edge.carry_data:
+        return queue
+    own = "assistant" if edge.source == edge.target else "user"
+    role = message.role if message.preserve else own
+    return [*queue, replace(message, role=role, keep=edge.keep_message)]
+
+
+def _retained(inputs: list[_Message], window: int) -> list[_Message]:
+    """What stays in the queue after a run; kept messages always do, and use up the window."""
+    if window == -1:
+        return list(inputs)
+    room = max(0, window - sum(message.keep for message in inputs))
+    passing = [index for index, message in enumerate(inputs) if not message.keep]
+    newest = set(passing[len(passing) - room :] if room < len(passing) else passing)
+    return [message for index, message in enumerate(inputs) if message.keep or index in newest]
+
+
+def _remembered(output: _Message) -> _Message:
+    """A node's own output as it stands in its own queue afterwards."""
+    return replace(output, role="assistant", keep=False, preserve=False)
+
+
+# --- running ---
+
+
+class _Stopped(Exception):
+    """The run cannot go on."""
+
+    def __init__(self, status: str) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class _Run:
+    def __init__(self, graph: dict[str, Any], script: dict[str, list[str]]) -> None:
+        self.graph = graph
+        self.script = script
+        self.nodes: dict[str, dict[str, Any]] = {node["id"]: node for node in graph["nodes"]}
+        self.order = list(self.nodes)
+        self.edges = _read_edges(graph)
+        self.queues: dict[str, list[_Message]] = {node: [] for node in self.nodes}
+        self.waiting: dict[str, list[_Delivery]] = {node: [] for node in self.nodes}
+        self.marks: set[str] = set()
+        self.counts: dict[str, int] = dict.fromkeys(self.nodes, 0)
+        self.said: dict[str, list[str]] = {node: [] for node in self.nodes}
+        self.runs: dict[str, int] = {}
+        self.loops: dict[str, int] = {}
+        self.executions: list[Execution] = []
+        self.actions: dict[str, Callable[[str, list[_Message]], list[_Message]]] = {
+            "passthrough": self.passthrough,
+            "literal": self.literal,
+            "loop_counter": self.loop_counter,
+            "agent": self.agent,
+        }
+
+    def start(self, text: str) -> None:
+        for node in dict.fromkeys(_as_list(self.graph.get("start"))):
+            self.queues[node].append(_Message("user", text))
+            self.marks.add(node)
+        plan = _make_plan(self.order, self.edges, frozenset(self.nodes), None)
+        self.run_scope(plan, (), "", 1)
+
+    def result(self) -> str:
+        for node in _as_list(self.graph.get("end")):
+            if self.said[node]:
+                return self.said[node][-1]
+        return ""
+
+    def trace(self, status: str, output: str) -> Trace:
+        return Trace(status, output, self.executions, self.runs, self.loops)
+
+    # Each of these returns the targets of the triggering edges that fired.
+
+    def run_scope(self, plan: _Plan, around: Place, path: str, number: int) -> set[str]:
+        """The whole graph, or one round of a loop. What it returns lies outside: the exits."""
+        for layer, units in enumerate(plan.layers):
+            fired: set[str] = set()
+            for unit in units:
+                step = (number, layer, self.order.index(unit.first))
+                fired |= self.run_unit(unit, (*around, step), path)
+            exits = fired - plan.nodes
+            if exits:
+                return exits
+        return set()
+
+    def run_unit(self, unit: _Unit, place: Place, path: str) -> set[str]:
+        marked = unit.members & self.marks
+        if not marked:
+            return set()
+        if len(marked) > 1:
+            raise _Stopped("failed")
+        (entry,) = marked
+        return self.run_loop(unit, entry, place, path) if unit.loop else self.run_node(entry, place, path)
+
+    def run_loop(self, unit: _Unit, entry: str, place: Place, path: str) -> set[str]:
+        plan = _make_plan(self.order, self.edges, unit.members, entry)
+        self.reset_counters(plan)
+        number = 0
+        while entry in self.marks:
+            number += 1
+            if number > self.cap(entry):
+                raise _Stopped("suspended_locked")
+            self.loops[entry] = self.loops.get(entry, 0) + 1
+            here = f"{path}.{entry}[{number}]" if path else f"{entry}[{number}]"
+            exits = self.run_scope(plan, place, here, number)
+            if exits:
+                self.marks -= unit.members
+                return exits
+        return set()
+
+    def reset_counters(self, plan: _Plan) -> None:
+        """Entering a loop resets the counters right in it, not those of its inner loops."""
+        for unit in (unit for units in plan.layers for unit in units if not unit.loop):
+            if self.config(unit.first).get("scope") == "loop":
+                self.counts[unit.first] = 0
+
+    def run_node(self, node: str, place: Place, path: str) -> set[str]:
+        self.marks.discard(node)
+        inputs = self.take(node, place)
+        outputs = self.actions[self.nodes[node]["type"]](node, inputs)
+        self.runs[node] = self.runs.get(node, 0) + 1
+        self.said[node] += [message.text for message in outputs]
+        self.record(f"{path}/{node}" if path else node, node, inputs, outputs)
+        self.remember(node, inputs, outputs)
+        return self.deliver(node, place, outputs)
+
+    # What a run of a node consists of.
+
+    def take(self, node: str, place: Place) -> list[_Message]:
+        """The whole queue, with all deliveries applied that this execution may see."""
+        queue, later = self.queues[node], []
+        for delivery in sorted(self.waiting[node], key=lambda delivery: delivery.key):
+            if _may_see(place, delivery.place):
+                queue = _apply(queue, delivery.edge, delivery.message)
+            else:
+                later.append(delivery)
+        self.waiting[node] = later
+        return queue
+
+    def record(self, address: str, node: str, inputs: list[_Message], outputs: list[_Message]) -> None:
+        taken = tuple((message.role, message.text) for message in inputs)
+        given = tuple(message.text for message in outputs)
+        self.executions.append(Execution(address, node, taken, given))
+
+    def remember(self, node: str, inputs: list[_Message], outputs: list[_Message]) -> None:
+        window = self.nodes[node].get("context_window", 0)
+        self.queues[node] = _retained(inputs, window)
+        if window != 0:
+            self.queues[node] += [_remembered(output) for output in outputs]
+
+    def deliver(self, node: str, place: Place, outputs: list[_Message]) -> set[str]:
+        fired: set[str] = set()
+        for number, message in enumerate(outputs):
+            for edge in self.edges:
+                if edge.source == node and _holds(edge.condition, message.text):
+                    self.waiting[edge.target].append(_Delivery(place, number, edge, message))
+                    if edge.trigger:
+                        fired.add(edge.target)
+        self.marks |= fired
+        return fired
+
+    # What the types of nodes do.
+
+    def passthrough(self, node: str, inputs: list[_Message]) -> list[_Message]:
+        if not inputs:
+            return [_Message("user", "")]
+        return inputs[-1:] if self.config(node).get("only_last_message", True) else list(inputs)
+
+    def literal(self, node: str, _inputs: list[_Message]) -> list[_Message]:
+        config = self.config(node)
+        return [_Message(config.get("role", "user"), config["content"], preserve=True)]
+
+    def loop_counter(self, node: str, _inputs: list[_Message]) -> list[_Message]:
+        config = self.config(node)
+        limit = config.get("max_iterations", 10)
+        self.counts[node] += 1
+        if self.counts[node] < limit:
+            return []
+        if config.get("reset_on_emit", True):
+            self.counts[node] = 0
+        return [_Message("assistant", config.get("message") or f"Loop limit reached ({limit})")]
+
+    def agent(self, node: str, inputs: list[_Message]) -> list[_Message]:
+        replies = self.script.get(node)
+        if replies:
+            return [_Message("assistant", replies[min(self.runs.get(node, 0), len(replies) - 1)])]
+        return [_Message("assistant", inputs[-1].text if inputs else "")]
+
+    # Settings.
+
+    def config(self, node: str) -> dict[str, Any]:
+        return self.nodes[node].get("config") or {}
+
+    def cap(self, entry: str) -> int:
+        general: int = self.graph.get("limits", {}).get("rounds", DEFAULT_CAP)
+        special: int = self.graph.get("loops", {}).get(entry, {}).get("max_rounds", general)
+        return special

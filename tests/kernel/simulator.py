@@ -1,0 +1,121 @@
+"""Drives the kernel with no event loop: the test decides in which order calls finish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
+from roundel.kernel.events import Event
+from roundel.kernel.facts import (
+    Answered,
+    Consulted,
+    Fact,
+    Finished,
+    Outcome,
+    Started,
+    Verdict,
+    decode_fact,
+    encode_fact,
+)
+from roundel.kernel.state import Run
+from roundel.kernel.step import replay, step
+from roundel.nodes import TYPES
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.workflow.loader import from_mapping
+from roundel.workflow.message import Message
+from tests.kernel.reference import Execution
+
+Choose = Callable[[int], int]
+"""From how many there are to which one is next."""
+
+Script = dict[str, list[str]]
+
+
+def plan_of(workflow: dict[str, Any]) -> Plan:
+    return compile_workflow(from_mapping(workflow, TYPES))
+
+
+class Simulator:
+    """One run. It keeps the facts (as JSON lines), the events and what each execution saw."""
+
+    def __init__(self, plan: Plan, script: Script, choose: Choose = lambda _count: 0) -> None:
+        self.plan = plan
+        self.script = script
+        self.choose = choose
+        self.state = Run(plan)
+        self.journal: list[bytes] = []
+        self.events: list[Event] = []
+        self.executions: list[Execution] = []
+        self.at_work: list[Command] = []
+        self.clock = 1_000_000.0
+        self.behaviours = {
+            node.site: node.kind.prepare(node.node, None) for node in plan.sites if not node.kind.speaks
+        }
+
+    def now(self) -> float:
+        self.clock += 0.25
+        return self.clock
+
+    def start(self, text: str) -> Simulator:
+        self.tell(Started("run", (Message(text),), self.now()))
+        return self
+
+    def resume(self, journal: Iterable[bytes]) -> Simulator:
+        """Goes on where a journal ends."""
+        self.journal = list(journal)
+        self.state, self.at_work = replay(self.plan, map(decode_fact, self.journal))
+        self.clock += 0.25 * len(self.journal)
+        return self
+
+    def tell(self, fact: Fact) -> None:
+        self.journal.append(encode_fact(fact))
+        commands, events = step(self.state, decode_fact(self.journal[-1]))
+        self.events += events
+        for command in commands:
+            if isinstance(command, Cancel):
+                self.at_work = [other for other in self.at_work if other.address != command.address]
+            else:
+                self.at_work.append(command)
+
+    def finish(self) -> Simulator:
+        while self.at_work:
+            command = self.at_work.pop(self.choose(len(self.at_work)))
+            self.tell(self.answer(command))
+        return self
+
+    def answer(self, command: Command) -> Fact:
+        if isinstance(command, Consult):
+            verdicts = tuple(Verdict(edge, number, True) for edge, number in command.questions)
+            return Consulted(command.address, verdicts, self.now())
+        assert isinstance(command, (Call, Ask))
+        node = self.plan.sites[command.site]
+        if isinstance(command, Ask):
+            text = self.said(node.id, command.ordinal, command.inputs)
+            outcome = Outcome((Message(text, "user"),))
+        elif node.kind.speaks:
+            text = self.said(node.id, command.ordinal, command.inputs)
+            outcome = Outcome((Message(text, "assistant"),))
+        else:
+            outcome = self.behaviours[node.site](command)
+        self.executions.append(
+            Execution(
+                command.address,
+                node.id,
+                tuple((message.role, message.text) for message in command.inputs),
+                tuple(message.text for message in outcome.messages),
+            )
+        )
+        if isinstance(command, Ask):
+            return Answered(command.address, outcome.messages[0], self.now())
+        return Finished(command.address, outcome, self.now())
+
+    def said(self, name: str, ordinal: int, inputs: tuple[Message, ...]) -> str:
+        replies = self.script.get(name)
+        if replies:
+            return replies[min(ordinal, len(replies) - 1)]
+        return inputs[-1].text if inputs else ""
+
+    def trace(self) -> list[Execution]:
+        """What happened, whatever happened first."""
+        return sorted(self.executions, key=lambda execution: execution.address)

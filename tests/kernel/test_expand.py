@@ -1,0 +1,165 @@
+"""Dynamic edges: a node runs once for each part."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import roundel
+
+
+def graph(dynamic: dict[str, Any], worker: str = "agent", **fields: Any) -> roundel.Graph:
+    made = roundel.Graph(start="In", end="Out").node("In", "passthrough")
+    made.node("Each", worker, **fields).node("Out", "passthrough", only_last_message=False)
+    return made.edge("In", "Each", dynamic=dynamic).edge("Each", "Out")
+
+
+def lines(**config: Any) -> dict[str, Any]:
+    return {"type": "map", "split": {"type": "regex", "config": {"pattern": r"[^\n]+"}}, "config": config}
+
+
+def inputs_of(made: roundel.Graph, text: str, node: str, **options: Any) -> tuple[list[str], roundel.Result]:
+    """What `node` said in the end, message by message, seen by a function that follows it."""
+    seen: list[str] = []
+
+    def look(messages: tuple[roundel.Message, ...]) -> str:
+        seen.extend(message.text for message in messages)
+        return "seen"
+
+    made.node("Look", "python", function=look).edge(node, "Look")
+    return seen, roundel.run(made, text, **options)
+
+
+def test_map_keeps_the_order_of_the_parts_whoever_is_first() -> None:
+    made = roundel.Graph(start="In", end="Each").node("In", "passthrough")
+    made.edge("In", "Each", dynamic=lines())
+
+    @made.function("Each")
+    async def slower_first(text: str) -> str:
+        await asyncio.sleep(0.05 if text == "a" else 0)
+        return text.upper()
+
+    seen, result = inputs_of(made, "a\nb\nc", "Each")
+    assert seen == ["A", "B", "C"]
+    assert result.nodes["Each"] == 3
+
+
+def test_parts_have_addresses_and_replies_of_their_own() -> None:
+    events: list[roundel.Event] = []
+    made = graph(lines())
+    seen, _ = inputs_of(made, "a\nb", "Each", script={"Each": ["one", "two"]}, on_event=events.append)
+    ran = [event.address for event in events if event.data.get("status") == "running"]
+    assert ran[1:3] == ["Each#1", "Each#2"]
+    assert seen == ["one", "two"]
+
+
+def test_at_most_so_many_at_once() -> None:
+    at_work: list[int] = []
+    most: list[int] = []
+    made = roundel.Graph(start="In", end="Each").node("In", "passthrough")
+    made.edge("In", "Each", dynamic=lines(max_parallel=2))
+
+    @made.function("Each")
+    async def work() -> str:
+        at_work.append(1)
+        most.append(sum(at_work))
+        await asyncio.sleep(0.01)
+        at_work.append(-1)
+        return "x"
+
+    assert roundel.run(made, "a\nb\nc\nd\ne").nodes["Each"] == 5
+    assert max(most) == 2
+
+
+def test_other_input_goes_to_every_part() -> None:
+    made = roundel.Graph(start=["In", "Rule"], end="Each").node("In", "passthrough")
+    made.node("Rule", "literal", content="be brief").edge("Rule", "Each")
+    made.edge("In", "Each", dynamic=lines())
+
+    @made.function("Each")
+    def join(messages: tuple[roundel.Message, ...]) -> str:
+        return " | ".join(message.text for message in messages)
+
+    seen, _ = inputs_of(made, "a\nb", "Each")
+    assert seen == ["be brief | a", "be brief | b"]
+
+
+@pytest.mark.parametrize(("count", "runs"), [(1, 1), (2, 1), (3, 1), (4, 3), (9, 4), (10, 7)])
+def test_tree_goes_on_until_one_is_left(count: int, runs: int) -> None:
+    made = roundel.Graph(start="In", end="Sum").node("In", "passthrough")
+    split = {"type": "regex", "config": {"pattern": r"\d+"}}
+    made.edge("In", "Sum", dynamic={"type": "tree", "split": split, "config": {"group_size": 3}})
+
+    @made.function("Sum")
+    def total(messages: tuple[roundel.Message, ...]) -> str:
+        return str(sum(int(message.text) for message in messages))
+
+    result = roundel.run(made, " ".join(str(number) for number in range(1, count + 1)))
+    assert result.output == str(count * (count + 1) // 2)
+    assert result.nodes["Sum"] == runs
+
+
+def test_a_tree_that_does_not_come_together_fails() -> None:
+    made = roundel.Graph(start="In", end="Sum").node("In", "passthrough")
+    made.edge("In", "Sum", dynamic={"type": "tree", "split": lines()["split"], "config": {"group_size": 2}})
+
+    @made.function("Sum")
+    async def more(messages: tuple[roundel.Message, ...]) -> list[str]:
+        return ["x", "y"]
+
+    result = roundel.run(made, "a\nb\nc\nd")
+    assert result.status == "failed"
+    assert "did not come together" in str(result.error)
+
+
+def test_splitting_by_messages_and_by_paths() -> None:
+    made = roundel.Graph(start=["A", "B"], end="Each").node("A", "literal", content="a")
+    made.node("B", "literal", content="b").node("All", "passthrough", only_last_message=False)
+    made.node("Each", "agent").edge("A", "All").edge("B", "All").edge("All", "Each", dynamic={"type": "map"})
+    assert inputs_of(made, "", "Each", script={})[0] == ["a", "b"]
+    for path in ("plan.steps", "$.plan.steps[*]", "plan[steps]"):
+        split = {"type": "json_path", "config": {"json_path": path}}
+        text = '{"plan": {"steps": ["dig", {"n": 1}, null]}}'
+        seen, _ = inputs_of(graph({"type": "map", "split": split}), text, "Each", script={})
+        assert seen == ["dig", '{"n": 1}', "null"]
+
+
+@pytest.mark.parametrize("text", ["no json", '{"other": 1}'])
+def test_nothing_at_the_path_leaves_the_message_whole(text: str) -> None:
+    split = {"type": "json_path", "config": {"json_path": "plan.steps"}}
+    seen, _ = inputs_of(graph({"type": "map", "split": split}), text, "Each", script={})
+    assert seen == [text]
+
+
+def test_no_part_at_all_runs_nothing_and_triggers_nothing() -> None:
+    split = {"type": "regex", "config": {"pattern": "z+", "on_no_match": "empty"}}
+    result = roundel.run(graph({"type": "map", "split": split}), "abc", script={})
+    assert (result.status, result.nodes) == ("completed", {"In": 1})
+
+
+def test_each_part_may_be_a_subgraph_with_replies_of_its_own() -> None:
+    inner = roundel.Graph(start="First", end="Second").node("First", "agent").node("Second", "agent")
+    inner.edge("First", "Second")
+    script = {
+        "First": [{"text": "f1", "delay": 0.05}, "f2", {"text": "f3", "delay": 0.02}],
+        "Second": ["s1", "s2", "s3"],
+    }
+    made = graph(lines(max_parallel=2), "subgraph", graph=inner)
+    seen, result = inputs_of(made, "a\nb\nc", "Each", script=script)
+    assert seen == ["s1", "s2", "s3"]
+    assert result.nodes["First"] == 3
+
+
+def test_a_failing_part_fails_the_run() -> None:
+    result = roundel.run(graph(lines()), "a\nb", script={"Each": ["ok", {"error": "no"}]})
+    assert (result.status, result.error) == ("failed", "Each#2: no")
+
+
+def test_a_counter_counts_its_parts() -> None:
+    made = roundel.Graph(start="A", end="Out").node("A", "literal", content="a\nb\nc")
+    made.node("Gate", "loop_counter", max_iterations=3).node("Out", "passthrough")
+    made.edge("A", "Gate", dynamic=lines()).edge("Gate", "A").edge("Gate", "Out")
+    result = roundel.run(made)
+    assert (result.output, result.loops["A"]["rounds"]) == ("Loop limit reached (3)", 1)

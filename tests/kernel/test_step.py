@@ -1,0 +1,176 @@
+"""The kernel against a second reading of the rules, and against itself in another order."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roundel.kernel.facts import Answered, Failed, Finished, Outcome, Started, Stopped, Waited
+from roundel.kernel.state import Run
+from roundel.kernel.step import IllegalFact, step
+from roundel.workflow.message import Message
+from tests.kernel.graphs import case
+from tests.kernel.reference import interpret
+from tests.kernel.simulator import Simulator, plan_of
+
+seeds = st.integers(0, 2**40)
+
+
+def chooser(seed: int) -> Any:
+    return random.Random(seed).randrange
+
+
+def assert_same_end(one: str, other: str) -> None:
+    """Where one branch would fail and another meets a limit, whichever is first stops the run."""
+    stopped = {"failed", "suspended_locked"}
+    assert one == other or {one, other} <= stopped
+
+
+@settings(max_examples=1500, deadline=None)
+@given(seeds, seeds)
+def test_the_kernel_agrees_with_the_reference_in_any_order(seed: int, order: int) -> None:
+    workflow, text, script = case(seed)
+    expected = interpret(workflow, text, script)
+    run = Simulator(plan_of(workflow), script, chooser(order)).start(text).finish()
+    assert_same_end(run.state.status, expected.status)
+    if expected.status == "completed":
+        summary = run.state.summary()
+        assert run.trace() == sorted(expected.executions, key=lambda execution: execution.address)
+        assert summary["output"] == expected.output
+        assert summary["nodes"] == expected.runs
+        assert {name: loop["rounds"] for name, loop in summary["loops"].items()} == expected.loops
+
+
+@settings(max_examples=500, deadline=None)
+@given(seeds, seeds, seeds)
+def test_the_trace_does_not_depend_on_who_finishes_first(seed: int, one: int, other: int) -> None:
+    workflow, text, script = case(seed)
+    plan = plan_of(workflow)
+    first = Simulator(plan, script, chooser(one)).start(text).finish()
+    second = Simulator(plan, script, chooser(other)).start(text).finish()
+    assert_same_end(first.state.status, second.state.status)
+    if first.state.status == "completed":
+        assert first.trace() == second.trace()
+        assert first.state.summary() == second.state.summary()
+
+
+@settings(max_examples=400, deadline=None)
+@given(seeds, seeds, st.floats(0, 1))
+def test_any_prefix_of_a_journal_goes_on_to_the_same_end(seed: int, order: int, where: float) -> None:
+    workflow, text, script = case(seed)
+    plan = plan_of(workflow)
+    whole = Simulator(plan, script, chooser(order)).start(text).finish()
+    cut = max(1, int(where * len(whole.journal)))
+    resumed = Simulator(plan, script, chooser(order + 1)).resume(whole.journal[:cut]).finish()
+    assert_same_end(resumed.state.status, whole.state.status)
+    if whole.state.status == "completed":
+        assert resumed.state.summary() == whole.state.summary()
+        addresses = {execution.address for execution in resumed.executions}
+        again = [execution for execution in whole.trace() if execution.address in addresses]
+        assert resumed.trace() == again
+        # What had finished before the cut is not done again.
+        assert len(resumed.executions) == len(whole.executions) - (cut - 1)
+
+
+@settings(max_examples=300, deadline=None)
+@given(seeds, seeds)
+def test_events_count_up_and_rounds_stay_under_the_cap(seed: int, order: int) -> None:
+    workflow, text, script = case(seed)
+    plan = plan_of(workflow)
+    run = Simulator(plan, script, chooser(order)).start(text).finish()
+    assert [event.seq for event in run.events] == list(range(1, len(run.events) + 1))
+    assert all(
+        event.timestamp <= later.timestamp for event, later in zip(run.events, run.events[1:], strict=False)
+    )
+    for event in run.events:
+        if event.event == "loop_round":
+            entry = plan.graph.index[event.data["loop"]]
+            assert event.data["round"] <= plan.graph.cap(entry)
+    running = [event.address for event in run.events if event.data.get("status") == "running"]
+    assert len(running) == len(set(running)), "an address stands for one execution"
+    last = run.events[-1]
+    assert last.event == ("run_finished" if run.state.over else "run_state_change")
+
+
+WORKFLOW = {
+    "graph": {
+        "nodes": [
+            {"id": "A", "type": "agent", "config": {}},
+            {"id": "Ask", "type": "human", "config": {}},
+            {"id": "End", "type": "passthrough", "config": {}},
+        ],
+        "edges": [{"from": "A", "to": "End"}, {"from": "Ask", "to": "End"}],
+        "start": ["A", "Ask"],
+        "end": "End",
+    }
+}
+
+ILLEGAL = [
+    Started("other", (), 5.0),
+    Finished("nowhere", Outcome(), 5.0),
+    Finished("Ask", Outcome(), 5.0),
+    Failed("nowhere", "broken", 5.0),
+    Answered("A", Message("x"), 5.0),
+    Waited(5.0),
+]
+
+
+@pytest.mark.parametrize(
+    "fact", ILLEGAL, ids=lambda fact: f"{type(fact).__name__}-{getattr(fact, 'address', '')}"
+)
+def test_an_illegal_fact_raises_and_changes_nothing(fact: Any) -> None:
+    run = Simulator(plan_of(WORKFLOW), {}).start("go")
+    seq, calls = run.state.seq, dict(run.state.calls)
+    with pytest.raises(IllegalFact):
+        step(run.state, fact)
+    assert (run.state.seq, run.state.calls, run.state.status) == (seq, calls, "running")
+    assert run.finish().state.status == "completed"
+
+
+def test_nothing_may_happen_before_the_start_or_after_the_end() -> None:
+    state = Run(plan_of(WORKFLOW))
+    with pytest.raises(IllegalFact):
+        step(state, Stopped("", 1.0))
+    ended = Simulator(plan_of(WORKFLOW), {}).start("go").finish().state
+    with pytest.raises(IllegalFact):
+        step(ended, Stopped("", 1.0))
+
+
+def test_a_failure_lets_work_finish_and_asks_nobody_any_more() -> None:
+    workflow = {
+        "graph": {
+            "nodes": [{"id": name, "type": "agent", "config": {}} for name in ("Bad", "Slow", "Next")]
+            + [{"id": "Ask", "type": "human", "config": {}}],
+            "edges": [{"from": "Slow", "to": "Next"}],
+            "start": ["Bad", "Slow", "Ask"],
+            "end": "Next",
+        }
+    }
+    run = Simulator(plan_of(workflow), {}).start("go")
+    run.tell(Failed("Bad", "no credit", run.now()))
+    assert [command.address for command in run.at_work if command.address != "Bad"] == ["Slow"]
+    run.at_work = [command for command in run.at_work if command.address == "Slow"]
+    run.finish()
+    assert run.state.status == "failed"
+    assert run.state.error == "Bad: no credit"
+    assert run.state.summary()["nodes"] == {"Bad": 1, "Slow": 1, "Ask": 1}
+
+
+def test_loops_nested_very_deep_need_no_deep_stack() -> None:
+    """Each node leads to the next and back to itself and the one before; all loops end at once."""
+    count = 400
+    names = [f"N{number}" for number in range(count)]
+    nodes: list[Any] = [{"id": name, "type": "passthrough", "config": {}} for name in [*names, "Out"]]
+    edges = [{"from": one, "to": other} for one, other in zip(names, names[1:], strict=False)]
+    edges += [{"from": names[-1], "to": name} for name in names]
+    edges.append({"from": names[-1], "to": "Out"})
+    workflow = {"graph": {"nodes": nodes, "edges": edges, "start": names[0], "end": "Out"}}
+    run = Simulator(plan_of(workflow), {}).start("go").finish()
+    assert run.state.status == "completed"
+    assert run.state.summary()["nodes"]["Out"] == 1
+    deepest = max(run.executions, key=lambda execution: execution.address.count("["))
+    assert deepest.address.count("[") == count

@@ -1,0 +1,116 @@
+"""Graphs as nodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+
+INNER = """
+graph:
+  start: Inner
+  end: Inner
+  nodes: [{id: Inner, type: literal, config: {content: "from ${NAME}"}}]
+"""
+
+OUTER = """
+vars: {NAME: outside}
+graph:
+  start: Sub
+  end: Out
+  nodes:
+    - {id: Sub, type: subgraph, config: {type: file, config: {path: inner.yaml}}}
+    - {id: Out, type: passthrough}
+  edges: [{from: Sub, to: Out}]
+"""
+
+
+@pytest.mark.parametrize("place", ["inner.yaml", "subgraphs/inner.yaml"])
+def test_a_file_beside_the_workflow_or_in_its_folder_of_subgraphs(tmp_path: Path, place: str) -> None:
+    (tmp_path / "subgraphs").mkdir()
+    (tmp_path / "outer.yaml").write_text(OUTER)
+    (tmp_path / place).write_text(INNER)
+    assert roundel.run(tmp_path / "outer.yaml").output == "from outside"
+
+
+def test_a_file_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep/outer.yaml").write_text(OUTER)
+    (tmp_path / "inner.yaml").write_text(INNER)
+    monkeypatch.chdir(tmp_path)
+    assert roundel.run("deep/outer.yaml").output == "from outside"
+
+
+def test_its_own_variables_come_before_those_of_the_file_that_uses_it(tmp_path: Path) -> None:
+    (tmp_path / "outer.yaml").write_text(OUTER)
+    (tmp_path / "inner.yaml").write_text("vars: {NAME: inside}" + INNER)
+    assert roundel.run(tmp_path / "outer.yaml").output == "from inside"
+
+
+def inner_loop() -> roundel.Graph:
+    graph = roundel.Graph(start="W", end="Done")
+    graph.node("W", "agent").node("Done", "passthrough").node("Gate", "loop_counter", max_iterations=2)
+    return graph.edge("W", "W").edge("W", "Gate").edge("Gate", "W").edge("Gate", "Done")
+
+
+def test_addresses_lead_into_subgraphs_and_their_loops() -> None:
+    outer = roundel.Graph(start="A", end="Out").node("A", "passthrough").node("Out", "passthrough")
+    outer.node("Sub", "subgraph", graph=inner_loop()).node("Gate2", "loop_counter", max_iterations=2)
+    outer.edge("A", "Sub").edge("Sub", "A").edge("Sub", "Gate2").edge("Gate2", "A").edge("Gate2", "Out")
+    events: list[roundel.Event] = []
+    result = roundel.run(outer, script={}, on_event=events.append)
+    ran = [event.address for event in events if event.data.get("status") == "running"]
+    assert "A[2]/Sub/W[1]/W" in ran
+    assert "A[2]/Sub/Done" in ran
+    assert result.loops["W"] == {"rounds": 4, "exit_reason": "max_iterations_reached", "entries": 2}
+
+
+def test_what_comes_out_is_what_its_end_said_last() -> None:
+    inner = roundel.Graph(start="A", end="A").node("A", "passthrough", only_last_message=False)
+    outer = roundel.Graph(start=["X", "Y"], end="Out").node("X", "literal", content="x")
+    outer.node("Y", "literal", content="y").node("Sub", "subgraph", graph=inner)
+    outer.node("Out", "passthrough", only_last_message=False)
+    outer.edge("X", "Sub").edge("Y", "Sub").edge("Sub", "Out")
+    events: list[roundel.Event] = []
+    assert roundel.run(outer, on_event=events.append).output == "y"
+
+
+def test_a_subgraph_that_does_not_reach_its_end_says_so_and_triggers_nothing() -> None:
+    inner = roundel.Graph(start="A", end="B").node("A", "agent").node("B", "passthrough")
+    inner.edge("A", "B", condition={"type": "keyword", "config": {"any": ["never"]}})
+    outer = (
+        roundel.Graph(start="Sub", end="Out").node("Sub", "subgraph", graph=inner).node("Out", "passthrough")
+    )
+    outer.edge("Sub", "Out")
+    events: list[roundel.Event] = []
+    result = roundel.run(outer, script={}, on_event=events.append)
+    assert (result.status, result.output, result.nodes) == ("completed", "", {"Sub": 1, "A": 1})
+    missed = [(event.address, event.data["edges"]) for event in events if event.event == "end_not_reached"]
+    assert missed == [("Sub", ["A → B"]), (None, ["Sub → Out"])]
+
+
+def test_people_are_asked_inside_subgraphs() -> None:
+    inner = roundel.Graph(start="Ask", end="Ask").node("Ask", "human", description="well?")
+    outer = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=inner)
+    events: list[roundel.Event] = []
+    assert roundel.run(outer, on_event=events.append).status == "waiting"
+    assert [event.address for event in events if event.event == "human_input_required"] == ["Sub/Ask"]
+    assert roundel.run(outer, script={"Ask": "fine"}).output == "fine"
+
+
+def test_a_failure_inside_fails_the_run_with_its_address() -> None:
+    inner: Any = roundel.Graph(start="A", end="A").node("A", "agent")
+    outer = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=inner)
+    assert roundel.run(outer, script={"A": [{"error": "no"}]}).error == "Sub/A: no"
+
+
+def test_a_cap_inside_locks_the_whole_run() -> None:
+    inner = roundel.Graph(start="A", end="B", limits={"rounds": 3}).node("A", "literal", content="a")
+    inner.node("B", "passthrough")
+    inner.edge("A", "A").edge("A", "B", condition={"type": "keyword", "config": {"any": ["z"]}})
+    outer = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=inner)
+    result = roundel.run(outer)
+    assert (result.status, result.nodes["A"]) == ("suspended_locked", 3)

@@ -1,0 +1,140 @@
+"""Scopes: units, layers, who waits for whom, nesting by entry."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import roundel
+from roundel.plan.components import components, layers, reachable
+from roundel.plan.graph import GraphPlan
+from roundel.plan.loops import loops
+from roundel.plan.scope import Scope
+
+
+def plan(edges: str, start: str, *data: str) -> GraphPlan:
+    """`A>B B>A`: triggering edges; further arguments: edges that only carry data."""
+    pairs = [pair.split(">") for pair in edges.split()]
+    loose = [pair.split(">") for pair in data]
+    names = dict.fromkeys(name for pair in [*pairs, *loose] for name in pair)
+    graph = roundel.Graph(start=start.split(","))
+    for name in names:
+        graph.node(name, "passthrough")
+    for source, target in pairs:
+        graph.edge(source, target)
+    for source, target in loose:
+        graph.edge(source, target, trigger=False)
+    from roundel.plan.graph import compile_workflow
+
+    return compile_workflow(graph.workflow()).graph
+
+
+def shape(scope: Scope) -> list[tuple[int, str]]:
+    """Each unit as (layer, its nodes)."""
+    nodes = scope.graph.nodes
+    return [(unit.layer, "".join(nodes[member].id for member in unit.members)) for unit in scope.units]
+
+
+def waits(scope: Scope) -> dict[str, set[str]]:
+    nodes = scope.graph.nodes
+    names = ["".join(nodes[member].id for member in unit.members) for unit in scope.units]
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for unit in scope.units:
+        for later in unit.successors:
+            found[names[later]].add(names[unit.index])
+    return found
+
+
+def test_layers_are_longest_paths() -> None:
+    assert shape(plan("A>B A>C B>D C>D A>D", "A").root) == [(0, "A"), (1, "B"), (1, "C"), (2, "D")]
+
+
+def test_a_loop_is_folded_into_one_unit() -> None:
+    root = plan("I>A A>B B>A B>O", "I").root
+    assert shape(root) == [(0, "I"), (1, "AB"), (2, "O")]
+
+
+def test_inside_a_loop_the_edges_into_its_entry_do_not_count() -> None:
+    graph = plan("A>B B>C C>A C>O", "A")
+    (loop,) = loops(graph)
+    assert shape(loop.scope) == [(0, "A"), (1, "B"), (2, "C")]
+
+
+def test_nesting_depends_on_the_entry() -> None:
+    # Two rings that share B: entered at A, the ring B-C is inside; entered at C, the ring A-B is.
+    graph = plan("A>B B>A B>C C>B B>O", "A")
+    root = graph.root
+    unit = next(unit for unit in root.units if unit.node is None)
+    at_a = root.inner(unit, graph.index["A"])
+    at_c = root.inner(unit, graph.index["C"])
+    assert shape(at_a) == [(0, "A"), (1, "BC")]
+    assert shape(at_c) == [(0, "C"), (1, "AB")]
+    assert root.inner(unit, graph.index["A"]) is at_a, "compiled once, then kept"
+
+
+def test_a_self_edge_is_a_loop_except_at_the_entry() -> None:
+    graph = plan("A>B B>B B>A A>A B>O", "A")
+    outer, inner = loops(graph)
+    assert shape(outer.scope) == [(0, "A"), (1, "B")]
+    assert outer.scope.units[1].node is None
+    assert shape(inner.scope) == [(0, "B")]
+    assert inner.scope.units[0].node is not None
+
+
+def test_data_only_edges_make_no_loop_and_order_where_they_can() -> None:
+    assert shape(plan("A>B", "A", "B>A").root) == [(0, "A"), (1, "B")]
+    assert waits(plan("G>C", "G,D", "D>C").root)["C"] == {"G", "D"}
+
+
+def test_data_that_goes_both_ways_orders_nothing() -> None:
+    root = plan("X>S X>T", "X", "S>T", "T>S").root
+    assert waits(root)["S"] == waits(root)["T"] == {"X"}
+
+
+def test_in_a_loop_the_next_layer_waits_for_whoever_may_leave() -> None:
+    # B may leave the loop in the layer of C; D follows C alone and must still wait for B.
+    graph = plan("A>B A>C C>D D>A B>O B>A", "A")
+    (loop,) = loops(graph)
+    assert waits(loop.scope)["D"] == {"B", "C"}
+    assert waits(graph.root)["O"] == {"ABCD"}
+
+
+def test_edges_know_how_many_loops_they_leave() -> None:
+    graph = plan("A>B B>C C>B C>A C>O", "A")
+    inner = next(loop for loop in loops(graph) if loop.depth == 1)
+    unit = next(unit for unit in inner.scope.units if unit.node is not None and unit.node.id == "C")
+    left = {graph.nodes[edge.target].id: count for edge, count in unit.out}
+    assert left == {"B": 0, "A": 1, "O": 2}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32))
+def test_components_and_layers_of_random_graphs(seed: int) -> None:
+    dice = random.Random(seed)
+    count = dice.randint(1, 12)
+    follow = {
+        node: sorted({dice.randrange(count) for _ in range(dice.randint(0, 3))}) for node in range(count)
+    }
+    groups = components(range(count), follow)
+    assert sorted(node for group in groups for node in group) == list(range(count))
+    reach = {node: reachable([node], follow) for node in range(count)}
+    for group in groups:
+        for node in range(count):
+            together = node in reach[group[0]] and group[0] in reach[node]
+            assert together == (node in group)
+    forward = {node: [other for other in follow[node] if other > node] for node in range(count)}
+    layer = layers(range(count), forward)
+    for node in range(count):
+        before = [layer[other] for other in range(count) if node in forward[other]]
+        assert layer[node] == (max(before) + 1 if before else 0)
+
+
+def test_long_chains_need_no_deep_stack() -> None:
+    count = 5000
+    chain = {node: [node + 1] for node in range(count - 1)}
+    assert len(components(range(count), chain)) == count
+    ring = {**chain, count - 1: [0]}
+    assert len(components(range(count), ring)) == 1
+    assert layers(range(count), chain)[count - 1] == count - 1

@@ -1,0 +1,128 @@
+"""What can be said against a workflow before it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import roundel
+
+
+def codes(graph: roundel.Graph) -> list[str]:
+    _, report = roundel.check(graph)
+    return [f"{found.severity} {found.code}" for found in report.diagnostics]
+
+
+def ring(*names: str, **fields: Any) -> roundel.Graph:
+    graph = roundel.Graph(start=names[0], end="Out", **fields).node("Out", "passthrough")
+    for name in names:
+        graph.node(name, "passthrough")
+    for source, target in zip(names, names[1:], strict=False):
+        graph.edge(source, target)
+    return graph
+
+
+WORD = {"type": "keyword", "config": {"any": ["z"]}}
+
+
+def test_a_loop_with_a_way_out_is_fine() -> None:
+    assert codes(ring("A", "B").edge("B", "A").edge("B", "Out", condition=WORD)) == []
+
+
+def test_a_loop_that_may_end_quietly_is_fine() -> None:
+    graph = roundel.Graph(start="A", end="B").node("A", "agent").node("B", "human")
+    assert codes(graph.edge("A", "B").edge("B", "A", condition=WORD)) == []
+
+
+@pytest.mark.parametrize("names", [("A",), ("A", "B"), ("A", "B", "C", "D")])
+def test_a_loop_that_nothing_leaves(names: tuple[str, ...]) -> None:
+    graph = ring(*names).edge(names[-1], names[0])
+    assert "error no-way-out" in codes(graph)
+
+
+def test_a_way_out_that_never_opens_is_none() -> None:
+    graph = ring("A", "B").edge("B", "A").edge("B", "Out", condition=False)
+    assert "error no-way-out" in codes(graph)
+
+
+def test_an_inner_loop_that_nothing_leaves() -> None:
+    # Whatever happens outside, B goes round and round; nothing but itself follows it.
+    graph = ring("A", "B", "C").edge("C", "A", condition=WORD).edge("C", "Out")
+    graph = graph.node("Trap", "passthrough").edge("B", "Trap").edge("Trap", "Trap")
+    assert "error no-way-out" in codes(graph)
+
+
+def test_a_silent_node_may_end_a_loop() -> None:
+    graph = roundel.Graph(start="A", end="A").edge("A", "A")
+    graph.function("A")(lambda: None)
+    assert codes(graph) == []
+
+
+def guarded(*edges: tuple[str, str], **options: Any) -> roundel.Graph:
+    graph = ring("A", "B").node("Gate", "loop_counter").edge("B", "A").edge("B", "Gate")
+    for source, target in edges:
+        graph.edge(source, target, **options)
+    return graph
+
+
+def test_a_guard_wired_as_it_should_be() -> None:
+    assert codes(guarded(("Gate", "A"), ("Gate", "Out"))) == []
+
+
+@pytest.mark.parametrize("edges", [[("Gate", "Out")], [("Gate", "A")], []])
+def test_a_guard_that_cannot_act(edges: list[tuple[str, str]]) -> None:
+    _, report = roundel.check(guarded(*edges))
+    found = next(found for found in report.diagnostics if found.code == "guard-wiring")
+    assert "'Gate'" in found.message
+    assert "'Gate' → a node of the loop" in found.hint
+    assert "'Gate' → the node after the loop" in found.hint
+
+
+def test_a_guard_of_an_inner_loop_may_lead_to_the_outer_one() -> None:
+    graph = ring("Outer", "Body", "Check").node("Gate", "loop_counter")
+    graph.edge("Body", "Body").edge("Body", "Gate").edge("Gate", "Body").edge("Gate", "Check")
+    graph.edge("Check", "Outer", condition=WORD).edge("Check", "Out")
+    # Body → Check is there by `ring`; without it the inner loop is left by its guard alone.
+    assert codes(graph) == []
+
+
+def test_two_starts_in_one_loop() -> None:
+    graph = roundel.Graph(start=["A", "B"], end="Out").node("Out", "passthrough")
+    graph.node("A", "passthrough").node("B", "passthrough").edge("A", "B").edge("B", "A").edge("B", "Out")
+    assert codes(graph) == ["error two-entries"]
+
+
+def test_a_node_that_leads_into_a_loop_twice() -> None:
+    graph = ring("A", "B").edge("B", "A").edge("B", "Out").node("In", "passthrough")
+    graph.edge("In", "A").edge("In", "B")
+    mapping = graph.mapping()
+    mapping["graph"]["start"] = "In"
+    _, report = roundel.check(mapping)
+    assert [found.code for found in report.diagnostics] == ["two-entries"]
+
+
+def test_nodes_that_never_run_and_ends_that_are_never_reached() -> None:
+    graph = roundel.Graph(start="A", end="Far").node("A", "passthrough").node("Far", "passthrough")
+    graph.node("Alone", "passthrough").edge("Alone", "Far").edge("A", "Far", trigger=False)
+    found = codes(graph)
+    assert found.count("warning never-runs") == 2
+    assert "warning end-not-reached" in found
+
+
+def test_a_graph_whose_result_is_nobodys() -> None:
+    graph = roundel.Graph(start="A").node("A", "agent").node("B", "agent")
+    assert codes(graph.edge("A", "B").edge("B", "A", condition=WORD)) == ["warning no-end"]
+
+
+def test_a_tangle_of_loops_is_checked_in_good_time() -> None:
+    """Every node leads to every other: the ways to nest grow without end, the check does not."""
+    names = [f"N{number}" for number in range(14)]
+    graph = roundel.Graph(start="N0", end="Out").node("Out", "passthrough")
+    for name in names:
+        graph.node(name, "agent")
+    for source in names:
+        for target in names:
+            graph.edge(source, target, condition=WORD)
+    graph.edge("N3", "Out")
+    assert codes(graph) == []

@@ -1,0 +1,181 @@
+"""Workflows from Python."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import roundel
+
+FILE = """
+graph:
+  id: review
+  start: Writer
+  end: Final
+  nodes:
+    - {id: Writer, type: agent, config: {role: Write.}, context_window: 2}
+    - {id: Gate, type: loop_counter, config: {max_iterations: 2}}
+    - {id: Final, type: passthrough}
+  edges:
+    - {from: Writer, to: Writer, condition: {type: keyword, config: {none: [DONE]}}}
+    - {from: Writer, to: Gate}
+    - {from: Gate, to: Writer}
+    - {from: Gate, to: Final}
+    - {from: Writer, to: Final, condition: {type: keyword, config: {any: [DONE]}}}
+"""
+
+
+def built() -> roundel.Graph:
+    graph = roundel.Graph("review", start="Writer", end="Final")
+    graph.node("Writer", "agent", role="Write.", context_window=2)
+    graph.node("Gate", "loop_counter", max_iterations=2)
+    graph.node("Final", "passthrough")
+    graph.edge("Writer", "Writer", condition={"type": "keyword", "config": {"none": ["DONE"]}})
+    graph.edge("Writer", "Gate").edge("Gate", "Writer").edge("Gate", "Final")
+    return graph.edge("Writer", "Final", condition={"type": "keyword", "config": {"any": ["DONE"]}})
+
+
+def test_a_builder_gives_the_same_workflow_as_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "review.yaml"
+    file.write_text(FILE)
+    assert roundel.load(file).graph == built().workflow().graph
+
+
+def test_run_gives_the_result() -> None:
+    result = roundel.run(built(), "go", script={"Writer": ["one", "DONE"]})
+    assert result.completed
+    assert result.output == "DONE"
+    assert result.loops == {"Writer": {"rounds": 2, "exit_reason": "exit_edge", "entries": 1}}
+    assert result.usage["model_calls"] == 2
+
+
+def test_run_takes_files_mappings_builders_workflows_and_plans(tmp_path: Path) -> None:
+    file = tmp_path / "review.yaml"
+    file.write_text(FILE)
+    sources = [file, str(file), built(), built().mapping(), built().workflow(), roundel.prepare(built())]
+    for source in sources:
+        assert roundel.run(source, "go", script={"Writer": "DONE"}).output == "DONE"
+
+
+def test_events_come_as_they_happen() -> None:
+    async def watch() -> list[str]:
+        seen = []
+        async for event in roundel.stream(built(), "go", script={"Writer": ["one", "DONE"]}):
+            seen.append(event.event)
+        return seen
+
+    seen = asyncio.run(watch())
+    assert seen[0] == "run_started"
+    assert seen[-1] == "run_finished"
+    assert seen.count("loop_round") == 2
+
+
+def test_to_leave_the_stream_is_to_stop_the_run() -> None:
+    stopped = []
+    graph = roundel.Graph(start="A", end="A")
+
+    @graph.function("A")
+    async def endless() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.append(True)
+
+    async def watch() -> None:
+        stream = roundel.stream(graph, "go")
+        async for event in stream:
+            if event.data.get("status") == "running":
+                break
+        await stream.aclose()
+
+    asyncio.run(watch())
+    assert stopped == [True]
+
+
+def test_a_stream_raises_what_the_workflow_lacks() -> None:
+    async def watch() -> None:
+        async for _ in roundel.stream(built(), "go"):
+            pass
+
+    with pytest.raises(roundel.WorkflowError, match="has no model"):
+        asyncio.run(watch())
+
+
+def test_functions_stand_wherever_a_file_would_name_one() -> None:
+    graph = roundel.Graph(start="Count", end="Out")
+
+    @graph.function("Count", ports=["again", "done"])
+    def count(data: dict[str, int]) -> roundel.Outcome:
+        number = data.get("number", 0) + 1
+        return roundel.to("done" if number == 3 else "again", {"data": {"number": number}})
+
+    def loud(message: roundel.Message) -> str:
+        return f"{(message.data or {})['number']}!"
+
+    graph.node("Out", "passthrough").edge("Count", "Count", port="again")
+    graph.edge("Count", "Out", port="done", process=loud, condition=lambda message: True)
+    result = roundel.run(graph, "go")
+    assert (result.output, result.nodes) == ("3!", {"Count": 3, "Out": 1})
+
+
+def test_a_condition_function_that_raises_fails_the_run() -> None:
+    graph = roundel.Graph(start="A", end="B")
+    graph.node("A", "literal", content="x").node("B", "passthrough")
+
+    def broken(message: roundel.Message) -> bool:
+        raise KeyError("mood")
+
+    graph.edge("A", "B", condition=broken)
+    result = roundel.run(graph)
+    assert result.status == "failed"
+    assert result.error is not None
+    assert "A → B" in result.error
+    assert "mood" in result.error
+
+
+def test_a_processor_may_drop_a_message_and_then_nothing_is_triggered() -> None:
+    graph = roundel.Graph(start="A", end="B")
+    graph.node("A", "literal", content="x").node("B", "passthrough")
+    graph.edge("A", "B", process=lambda message: None)
+    events: list[roundel.Event] = []
+    result = roundel.run(graph, on_event=events.append)
+    assert (result.status, result.output) == ("completed", "")
+    assert [event.data for event in events if event.event == "end_not_reached"] == [{"edges": ["A → B"]}]
+
+
+def test_what_is_wrong_is_said_all_at_once() -> None:
+    graph = roundel.Graph(start="A", end="Nowhere")
+    graph.node("A", "literal").node("B", "loop_countr")
+    with pytest.raises(roundel.WorkflowError) as caught:
+        graph.workflow()
+    codes = {diagnostic.code for diagnostic in caught.value.diagnostics}
+    assert codes == {"missing-key", "unknown-type", "unknown-node"}
+
+
+def test_check_gives_the_report() -> None:
+    graph = roundel.Graph(start="A", end="A")
+    graph.node("A", "literal", content="x").node("B", "passthrough")
+    workflow, report = roundel.check(graph)
+    assert workflow is not None
+    assert [diagnostic.code for diagnostic in report.diagnostics] == ["never-runs"]
+
+
+def test_subgraphs_nest_in_python() -> None:
+    inner = roundel.Graph("inner", start="Shout", end="Shout")
+
+    @inner.function("Shout")
+    def shout(text: str) -> str:
+        return text.upper()
+
+    outer = roundel.Graph("outer", start="In", end="Sub")
+    outer.node("In", "passthrough").node("Sub", "subgraph", graph=inner).edge("In", "Sub")
+    assert roundel.run(outer, "quiet").output == "QUIET"
+
+
+def test_public_names_are_there() -> None:
+    for name in roundel.__all__:
+        assert getattr(roundel, name) is not None
+    with pytest.raises(AttributeError):
+        _ = roundel.nothing_of_the_kind

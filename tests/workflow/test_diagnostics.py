@@ -1,0 +1,158 @@
+"""Findings: how they read, how they travel, and how they are collected."""
+
+from __future__ import annotations
+
+import pickle
+
+import msgspec
+import pytest
+
+from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError, did_you_mean
+from roundel.workflow.document import Located
+
+FULL = Diagnostic(
+    code="unknown-key",
+    severity="warning",
+    file="review.yaml",
+    line=3,
+    column=7,
+    message="unknown key 'max_iteration'",
+    hint="did you mean 'max_iterations'?",
+)
+
+
+def test_a_diagnostic_reads_like_a_line_of_a_compiler() -> None:
+    assert str(FULL) == (
+        "review.yaml:3:7: warning: unknown key 'max_iteration' (did you mean 'max_iterations'?)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        ({}, "error: it is wrong"),
+        ({"file": "a.yaml"}, "a.yaml: error: it is wrong"),
+        ({"file": "a.yaml", "line": 2}, "a.yaml:2: error: it is wrong"),
+        ({"line": 2, "column": 4}, "2:4: error: it is wrong"),
+    ],
+)
+def test_what_is_not_known_about_the_place_is_left_out(known: dict[str, object], text: str) -> None:
+    found = msgspec.convert({"code": "x", "severity": "error", "message": "it is wrong", **known}, Diagnostic)
+    assert str(found) == text
+
+
+def test_a_diagnostic_is_json_with_its_fields_in_a_fixed_order() -> None:
+    encoded = msgspec.json.encode(FULL)
+    names = ["code", "severity", "file", "line", "column", "message", "hint"]
+    assert list(msgspec.json.decode(encoded)) == names
+    assert msgspec.json.decode(encoded, type=Diagnostic) == FULL
+
+
+def test_the_fields_with_defaults_are_written_too() -> None:
+    bare = Diagnostic(code="x", severity="error", message="m")
+    assert msgspec.to_builtins(bare) == {
+        "code": "x",
+        "severity": "error",
+        "file": "",
+        "line": 0,
+        "column": 0,
+        "message": "m",
+        "hint": "",
+    }
+
+
+def test_a_file_name_that_is_not_unicode_still_encodes() -> None:
+    found = Diagnostic(code="x", severity="error", message="é", file="caf\udce9.yaml")
+    assert msgspec.json.decode(msgspec.json.encode(found))["file"] == "caf?.yaml"
+    assert found.message == "é"
+
+
+def test_a_diagnostic_cannot_be_changed() -> None:
+    with pytest.raises(AttributeError):
+        FULL.line = 9  # type: ignore[misc]
+
+
+def test_a_report_takes_the_place_from_a_value_from_a_pair_or_from_nothing() -> None:
+    report = Report("a.yaml")
+    report.error("one", "first", Located("text", 4, 2), "do this")
+    report.warning("two", "second", (5, 1))
+    report.warning("three", "third")
+    assert [(d.code, d.severity, d.line, d.column, d.hint) for d in report.diagnostics] == [
+        ("three", "warning", 0, 0, ""),
+        ("one", "error", 4, 2, "do this"),
+        ("two", "warning", 5, 1, ""),
+    ]
+    assert {d.file for d in report.diagnostics} == {"a.yaml"}
+
+
+def test_a_report_is_sorted_by_file_then_line_then_column() -> None:
+    report = Report("b.yaml")
+    for line, column in [(10, 1), (9, 3), (9, 2)]:
+        report.error("x", "m", (line, column))
+    report.file = "a.yaml"
+    report.error("x", "m", (99, 1))
+    assert [(d.file, d.line, d.column) for d in report.diagnostics] == [
+        ("a.yaml", 99, 1),
+        ("b.yaml", 9, 2),
+        ("b.yaml", 9, 3),
+        ("b.yaml", 10, 1),
+    ]
+
+
+def test_the_same_finding_is_kept_once() -> None:
+    report = Report()
+    for _ in range(3):
+        report.error("x", "m", (1, 1))
+    report.error("x", "m", (1, 2))
+    assert len(report.diagnostics) == 2
+
+
+def test_warnings_alone_leave_a_report_ok() -> None:
+    mild, bad = Report(), Report()
+    mild.warning("x", "m")
+    bad.extend(mild)
+    bad.error("y", "n")
+    assert mild.ok and mild.errors == []
+    assert not bad.ok and [d.code for d in bad.errors] == ["y"]
+
+
+def test_a_report_takes_in_another_without_repeating_it() -> None:
+    ours, theirs = Report("a.yaml"), Report("b.yaml")
+    ours.error("x", "m")
+    theirs.error("x", "m")
+    theirs.warning("y", "n")
+    ours.extend(theirs)
+    ours.extend(theirs)
+    assert [(d.file, d.code) for d in ours.diagnostics] == [("a.yaml", "x"), ("b.yaml", "x"), ("b.yaml", "y")]
+
+
+def test_an_error_shows_all_its_diagnostics_one_a_line() -> None:
+    other = Diagnostic(code="x", severity="error", message="no nodes")
+    error = WorkflowError([FULL, other])
+    assert error.diagnostics == (FULL, other)
+    assert str(error).split("\n") == [str(FULL), "error: no nodes"]
+
+
+def test_an_error_survives_the_way_to_another_process() -> None:
+    error = pickle.loads(pickle.dumps(WorkflowError([FULL])))
+    assert error.diagnostics == (FULL,)
+
+
+KEYS = ["max_iterations", "reset_on_emit", "message", "scope"]
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["max_iteration", "maxIterations", "max-iterations", "MAX_ITERATIONS", "Maxiteration", "max_itertions"],
+)
+def test_a_near_miss_is_answered_with_the_right_word(word: str) -> None:
+    assert did_you_mean(word, KEYS) == "did you mean 'max_iterations'?"
+
+
+@pytest.mark.parametrize("word", ["temperature", "", "x", "m" * 1_000_000])
+def test_nothing_is_said_when_nothing_is_near(word: str) -> None:
+    assert did_you_mean(word, KEYS) == ""
+
+
+def test_of_two_spellings_the_first_is_named() -> None:
+    assert did_you_mean("toolIDs", ["tool_ids", "toolIds"]) == "did you mean 'tool_ids'?"

@@ -1,0 +1,548 @@
+"""Workflows with random damage: whatever comes, there are only diagnostics, and what is accepted runs.
+
+Valid workflows are changed as values (values replaced, keys renamed, parts deleted, doubled and swapped)
+and as text (pieces cut, doubled, replaced and put in).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+import roundel
+from roundel import Diagnostic, Workflow, WorkflowError
+from roundel.nodes import TYPES
+from roundel.workflow.diagnostics import Report
+from roundel.workflow.document import read_text
+from roundel.workflow.graph import Graph, Limits, Node, Retry
+from roundel.workflow.loader import examine_mapping, examine_text
+from roundel.workflow.schema import workflow_schema
+
+SMALL = Limits(rounds=5, steps=60)
+ENDS = ("completed", "failed", "suspended_locked", "waiting")
+BROKEN = Path(__file__).parent.parent / "broken"
+VALIDATOR = Draft202012Validator(workflow_schema(TYPES))
+
+# --- valid workflows ---------------------------------------------------------------------------------
+
+REVIEW: dict[str, Any] = {
+    "version": "0.4.0",
+    "vars": {"TONE": "dry", "ROUNDS": 3, "WORDS": ["ACCEPT", "DONE"]},
+    "limits": {
+        "rounds": 50,
+        "model_calls": 100,
+        "tool_calls": 0,
+        "tokens": 10000,
+        "cost_usd": 1.5,
+        "seconds": 60,
+    },
+    "graph": {
+        "id": "review",
+        "description": "A writer and a reviewer.",
+        "initial_instruction": "What about?",
+        "log_level": "INFO",
+        "start": "Writer",
+        "end": ["Final", "Editor"],
+        "limits": {"rounds": 5, "steps": 60},
+        "loops": {"Writer": {"max_rounds": 4, "limits": {"steps": 50}}},
+        "memory": [{"name": "notes", "type": "simple", "config": {"size": 3}}],
+        "nodes": [
+            {
+                "id": "Writer",
+                "type": "agent",
+                "description": "writes",
+                "context_window": 2,
+                "timeout": 5,
+                "retry": {"max_attempts": 2, "min_wait_seconds": 0, "max_wait_seconds": 0},
+                "limits": {"model_calls": 9},
+                "log_output": False,
+                "config": {
+                    "provider": "openai",
+                    "name": "small",
+                    "role": "Be ${TONE}.",
+                    "prompt": "Go on.",
+                    "input_mode": "prompt",
+                    "params": {"temperature": 0.5},
+                    "maxToolCalls": 2,
+                    "tooling": [{"type": "function", "config": {"tools": []}, "prefix": "x"}],
+                    "memories": [{"name": "notes", "top_k": 1, "similarity_threshold": 0.5}],
+                },
+            },
+            {
+                "id": "Reviewer",
+                "type": "llm",
+                "context_window": -1,
+                "config": {"model": "m", "on_error": "message"},
+            },
+            {"id": "Editor", "type": "human", "config": {"description": "Good?"}},
+            {
+                "id": "Guard",
+                "type": "loop_counter",
+                "config": {
+                    "max_iterations": "${ROUNDS}",
+                    "reset_on_emit": True,
+                    "message": "enough",
+                    "scope": "loop",
+                },
+            },
+            {"id": "Final", "type": "passthrough", "config": {"only_last_message": False}},
+        ],
+        "edges": [
+            {"from": "Writer", "to": "Reviewer", "description": "read it", "keep_message": True},
+            {
+                "from": "Reviewer",
+                "to": "Writer",
+                "condition": {"type": "keyword", "config": {"none": "${WORDS}", "case_sensitive": False}},
+                "clear_context": True,
+            },
+            {"from": "Reviewer", "to": "Guard", "carry_data": False},
+            {"from": "Guard", "to": "Writer"},
+            {"from": "Guard", "to": "Final"},
+            {
+                "from": "Reviewer",
+                "to": "Editor",
+                "condition": {"type": "keyword", "config": {"any": ["ACCEPT"], "regex": ["^DONE", "\\d{3}"]}},
+            },
+            {"from": "Editor", "to": "Final", "clear_kept_context": True},
+            {"from": "Writer", "to": "Final", "trigger": False},
+        ],
+    },
+}
+
+PARTS: dict[str, Any] = {
+    "graph": {
+        "start": ["Plan"],
+        "end": "Done",
+        "limits": {"rounds": 5, "steps": 60},
+        "nodes": [
+            {
+                "id": "Plan",
+                "type": "literal",
+                "config": {"content": '{"steps": ["- a", "- b"]}', "role": "assistant"},
+            },
+            {"id": "Split", "type": "agent"},
+            {"id": "Sum", "type": "passthrough"},
+            {
+                "id": "Clean",
+                "type": "python",
+                "config": {"function": "textwrap:dedent", "ports": ["left", "right"], "timeout_seconds": 5},
+            },
+            {
+                "id": "Inner",
+                "type": "subgraph",
+                "config": {
+                    "type": "config",
+                    "config": {
+                        "start": "Tick",
+                        "end": "Tock",
+                        "nodes": [
+                            {"id": "Tick", "type": "passthrough"},
+                            {
+                                "id": "Watch",
+                                "type": "loop_timer",
+                                "config": {"max_duration": 1, "passthrough": True},
+                            },
+                            {"id": "Tock", "type": "literal", "config": {"content": "over"}},
+                        ],
+                        "edges": [
+                            {"from": "Tick", "to": "Tick", "condition": {"cel": "round < 3"}},
+                            {"from": "Tick", "to": "Watch"},
+                            {"from": "Watch", "to": "Tick", "condition": False},
+                            {"from": "Watch", "to": "Tock"},
+                            {"from": "Tick", "to": "Tock", "condition": {"cel": "round >= 3"}},
+                        ],
+                    },
+                },
+            },
+            {"id": "Done", "type": "passthrough"},
+        ],
+        "edges": [
+            {
+                "from": "Plan",
+                "to": "Split",
+                "dynamic": {
+                    "type": "map",
+                    "split": {"type": "json_path", "config": {"json_path": "$.steps[*]"}},
+                    "config": {"max_parallel": 2},
+                },
+            },
+            {
+                "from": "Split",
+                "to": "Sum",
+                "dynamic": {
+                    "type": "tree",
+                    "split": {
+                        "type": "regex",
+                        "config": {"pattern": "(o)(k)", "group": 1, "on_no_match": "pass"},
+                    },
+                    "config": {"group_size": 2, "max_parallel": 3},
+                },
+            },
+            {
+                "from": "Sum",
+                "to": "Clean",
+                "process": {
+                    "type": "regex_extract",
+                    "config": {
+                        "pattern": "(?P<x>o)",
+                        "group": "x",
+                        "multiple": True,
+                        "template": "<{match}>",
+                    },
+                },
+            },
+            {
+                "from": "Clean",
+                "to": "Inner",
+                "process": {"type": "function", "config": {"name": "uppercase_payload"}},
+            },
+            {"from": "Clean", "to": "Done", "port": "left"},
+            {"from": "Clean", "to": "Done", "port": "right", "condition": "code_pass"},
+            {
+                "from": "Inner",
+                "to": "Done",
+                "condition": {"type": "expression", "config": {"expr": "size(text) > 0"}},
+            },
+            {"from": "Inner", "to": "Plan", "trigger": False, "condition": "false"},
+        ],
+    },
+}
+
+VOTE: dict[str, Any] = {
+    "graph": {
+        "is_majority_voting": True,
+        "limits": {"rounds": 5, "steps": 60},
+        "nodes": [{"id": name, "type": "agent", "config": {"role": "Vote."}} for name in ("A", "B", "C")],
+    }
+}
+
+SAMPLES = [REVIEW, PARTS, VOTE]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs leave their files in the working folder."""
+    before = Path.cwd()
+    os.chdir(tmp_path_factory.mktemp("fuzz"))
+    yield
+    os.chdir(before)
+
+
+def test_the_samples_use_every_node_type_and_every_field_of_an_edge() -> None:
+    found = [place for sample in SAMPLES for place in _places(sample)]
+    types = {holder["type"] for holder, key in found if key == "id" and "type" in holder}
+    assert {TYPES[name] for name in types} == set(TYPES.values())
+    fields = {key for holder, key in found if isinstance(holder, dict) and "from" in holder}
+    assert fields == set(VALIDATOR.schema["$defs"]["graph.Edge"]["properties"])
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_samples_are_valid_and_run(sample: dict[str, Any]) -> None:
+    workflow, report = roundel.check(sample)
+    assert workflow is not None and report.ok
+    assert not [found for found in report.diagnostics if found.code != "without-effect"]
+    assert run(workflow) == "completed"
+
+
+# --- what is asked of every input --------------------------------------------------------------------
+
+
+def run(workflow: Workflow) -> str:
+    """How a run of the workflow ends, with every model and person saying the same."""
+    calm = msgspec.structs.replace(workflow, graph=_calm(workflow.graph))
+    work = roundel.run_async(calm, "go", script={"*": ["ok"]})
+    try:
+        return asyncio.run(asyncio.wait_for(work, 20)).status
+    except WorkflowError as error:
+        if any(found.code != "cannot-run" for found in error.diagnostics):
+            raise
+        return "failed"  # the function of a python node is only looked for when the run begins
+
+
+def _calm(graph: Graph) -> Graph:
+    """The graph with small limits, and with few attempts for nodes that fail."""
+    nodes = tuple(_calm_node(node) for node in graph.nodes)
+    return msgspec.structs.replace(graph, nodes=nodes, limits=SMALL)
+
+
+def _calm_node(node: Node) -> Node:
+    retry = node.retry and Retry(min(node.retry.max_attempts, 3), 0, 0)
+    inner = node.kind.body(node.config)
+    config = node.config if inner is None else msgspec.structs.replace(node.config, graph=_calm(inner))
+    return msgspec.structs.replace(node, retry=retry, config=config)
+
+
+def assert_sound(workflow: Workflow | None, report: Report, lines: int | None = None) -> bool:
+    """Whether the workflow was accepted; then it runs."""
+    for found in report.diagnostics:
+        assert isinstance(found, Diagnostic) and found.message and found.code
+        assert "Located(" not in found.message
+        assert lines is None or (0 <= found.line <= lines and found.column >= 0)
+        json.dumps(msgspec.to_builtins(found))
+    accepted = workflow is not None and report.ok
+    event("accepted" if accepted else f"refused: {report.errors[0].code}")
+    if workflow is not None and accepted:
+        assert run(workflow) in ENDS
+    return accepted
+
+
+# --- damaged values ----------------------------------------------------------------------------------
+
+Place = tuple[Any, Any]
+"""A mapping or list, and a key or index in it."""
+
+# Text that reads as a number, as true or as false is taken for one (variables of the environment are
+# text), but the schema, which is for editors, would rather see the number itself. So: no digits here.
+TEXTS = st.text("aZ_-é $\n\t'\"[{(*.:/\\😀\ud800", max_size=6)
+INTERESTING = st.sampled_from(
+    [
+        *(
+            None,
+            True,
+            False,
+            0,
+            1,
+            -1,
+            2,
+            -2,
+            10**20,
+            0.0,
+            0.5,
+            -0.5,
+            1e308,
+            "",
+            " ",
+            "*",
+            "Writer",
+            "Done",
+            "Guard",
+        ),
+        *(
+            "loop_counter",
+            "subgraph",
+            "agent",
+            "keyword",
+            "regex",
+            "config",
+            "file",
+            "map",
+            "code_fail",
+            "os:",
+        ),
+        *(
+            "text == 'ok'",
+            "data.x",
+            "(",
+            "[[a]",
+            "${TONE}",
+            "${NOPE}",
+            "$${TONE}",
+            "²",
+            "a.b:c",
+            "false",
+            "yes",
+        ),
+        *([], {}, [[]], [None], {"": None}, {"type": "x"}, {"cel": "round > 1"}, ["Writer", "Writer"]),
+    ]
+)
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+def _places(value: Any) -> list[Place]:
+    if isinstance(value, dict):
+        items: list[tuple[Any, Any]] = list(value.items())
+    elif isinstance(value, list):
+        items = list(enumerate(value))
+    else:
+        return []
+    return [place for key, item in items for place in [(value, key), *_places(item)]]
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> dict[str, Any]:
+    root = copy.deepcopy(draw(st.sampled_from(SAMPLES)))
+    for _ in range(draw(st.integers(1, 3))):
+        places = _places(root)
+        if not places:
+            break
+        holder, key = draw(st.sampled_from(places))
+        others = st.sampled_from(places)
+        how = draw(st.sampled_from(["replace", "replace", "delete", "double", "rename", "swap", "move"]))
+        if how == "replace":
+            holder[key] = copy.deepcopy(draw(INTERESTING | JSON_VALUES))
+        elif how == "delete":
+            del holder[key]
+        elif how == "double":
+            _put(holder, copy.deepcopy(holder[key]), draw(TEXTS))
+        elif how == "rename" and isinstance(holder, dict):
+            _, name = draw(others)
+            holder[name if isinstance(name, str) else draw(TEXTS)] = holder.pop(key)
+        elif how == "swap":
+            other, name = draw(others)
+            _exchange(holder, key, other, name)
+        elif how == "move":
+            other, name = draw(others)
+            holder[key] = copy.deepcopy(other[name])
+    return root
+
+
+def _put(holder: Any, value: Any, name: str) -> None:
+    if isinstance(holder, list):
+        holder.append(value)
+    else:
+        holder[name] = value
+
+
+def _exchange(first: Any, key: Any, second: Any, name: Any) -> None:
+    one, two = copy.deepcopy(first[key]), copy.deepcopy(second[name])
+    first[key] = two
+    second[name] = one
+
+
+@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(damaged())
+@example({})
+@example({"graph": None})
+@example({"nodes": [], "graph": {}})
+def test_damaged_values_meet_diagnostics_and_accepted_ones_run(value: dict[str, Any]) -> None:
+    workflow, report = roundel.check(value)
+    accepted = assert_sound(workflow, report)
+    _, reading = examine_mapping(value, TYPES)
+    unknown = any(found.code == "unknown-key" for found in reading.diagnostics)
+    if accepted and not unknown:
+        faults = [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(value)]
+        assert faults == []
+
+
+# --- damaged text ------------------------------------------------------------------------------------
+
+TEXT_SAMPLES = [yaml.safe_dump(sample, sort_keys=False, allow_unicode=True) for sample in SAMPLES]
+PIECES = st.sampled_from(
+    [
+        *(
+            "\t",
+            "\n",
+            "  ",
+            ": ",
+            "- ",
+            "[",
+            "]",
+            "{",
+            "}",
+            '"',
+            "'",
+            "#",
+            "&a ",
+            "*a",
+            "!!str ",
+            "|\n",
+            ">\n",
+            "? ",
+        ),
+        *(
+            "---\n",
+            "...\n",
+            "<<: *a\n",
+            "%YAML 1.2\n",
+            "\ufeff",
+            "\0",
+            "\x85",
+            "\u2028",
+            "\\",
+            "${",
+            "${TONE}",
+            "@",
+            ",",
+        ),
+        *(
+            "null",
+            "true",
+            "-1",
+            "1e999",
+            ".nan",
+            "0x10",
+            "~",
+            "type: agent\n",
+            "from: Writer\n",
+            "\r",
+            "😀",
+            "`",
+        ),
+    ]
+)
+
+
+@st.composite
+def damaged_text(draw: st.DrawFn) -> str:
+    text = draw(st.sampled_from(TEXT_SAMPLES))
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, len(text)))
+        size = draw(st.integers(1, 30))
+        how = draw(st.sampled_from(["cut", "flip", "insert", "double", "end"]))
+        if how == "cut":
+            text = text[:start] + text[start + size :]
+        elif how == "flip":
+            text = text[:start] + draw(PIECES) + text[start + 1 :]
+        elif how == "insert":
+            text = text[:start] + draw(PIECES) + text[start:]
+        elif how == "double":
+            text = text[: start + size] + text[start:]
+        else:
+            text = text[:start]
+    return text
+
+
+@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(damaged_text())
+def test_damaged_text_meets_diagnostics_and_accepted_text_runs(text: str) -> None:
+    workflow, report = examine_text(text, TYPES)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+    assert (workflow is None) == (not report.ok)
+    if workflow is not None:
+        _, structure = roundel.check(workflow)
+        report.extend(structure)
+    assert_sound(workflow, report, lines)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: data.decode("utf-8", "replace")))
+def test_any_text_at_all_meets_diagnostics(text: str) -> None:
+    workflow, report = examine_text(text, TYPES)
+    assert workflow is None and not report.ok
+
+
+# --- the schema --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_schema_accepts_the_samples(sample: dict[str, Any]) -> None:
+    assert [error.message for error in VALIDATOR.iter_errors(sample)] == []
+
+
+def test_the_schema_is_a_valid_schema() -> None:
+    Draft202012Validator.check_schema(VALIDATOR.schema)
+
+
+def test_the_schema_refuses_most_of_what_is_broken() -> None:
+    values = [read_text(path.read_text(encoding="utf-8"), Report()) for path in sorted(BROKEN.glob("*.*"))]
+    readable = [value.plain() for value in values if value is not None]
+    refused = [value for value in readable if not VALIDATOR.is_valid(value)]
+    # The others have the right form: names that lead nowhere, loops without a way out, bad patterns.
+    assert len(readable) > 80
+    assert len(refused) >= 0.5 * len(readable)
