@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,17 +55,16 @@ def test_run_gives_the_result() -> None:
 def test_run_takes_files_mappings_builders_workflows_and_plans(tmp_path: Path) -> None:
     file = tmp_path / "review.yaml"
     file.write_text(FILE)
-    sources = [file, str(file), built(), built().mapping(), built().workflow(), roundel.prepare(built())]
+    graph = built()
+    sources: list[Any] = [file, str(file), graph, graph.mapping(), graph.workflow(), roundel.prepare(graph)]
     for source in sources:
         assert roundel.run(source, "go", script={"Writer": "DONE"}).output == "DONE"
 
 
 def test_events_come_as_they_happen() -> None:
     async def watch() -> list[str]:
-        seen = []
-        async for event in roundel.stream(built(), "go", script={"Writer": ["one", "DONE"]}):
-            seen.append(event.event)
-        return seen
+        stream = roundel.stream(built(), "go", script={"Writer": ["one", "DONE"]})
+        return [event.event async for event in stream]
 
     seen = asyncio.run(watch())
     assert seen[0] == "run_started"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ async def stream(
     script: ScriptSource = None,
     ask: Asker | None = None,
     variables: Mapping[str, Any] | None = None,
-) -> AsyncIterator[Event]:
+) -> AsyncGenerator[Event, None]:
     """The events of a run as they come; to leave the iteration is to stop the run."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     host = _host(workflow, script, ask, events.put_nowait, variables)

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from roundel.cli.drawing.curve import Curve
 from roundel.cli.drawing.layout import Box, Layout, lay_out
 from roundel.cli.drawing.measure import fit, text_width, wrap
 from roundel.cli.drawing.mermaid import mermaid, quoted
@@ -262,7 +263,19 @@ def inside(inner: Box, outer: Box) -> bool:
     )
 
 
+def assert_unbroken(curve: Curve) -> None:
+    """On its way down it goes sideways only in bends, also where it crosses the border of a loop."""
+    at = curve[0][0]
+    downwards = at[1] < curve[-1][-1][1]
+    for points in curve[1:]:
+        if len(points) == 1 and downwards:
+            assert abs(points[0][0] - at[0]) < 0.6
+        at = points[-1]
+
+
 def assert_tidy(layout: Layout) -> None:
+    for drawn in layout.edges:
+        assert_unbroken(drawn.curve)
     boxes = solid(layout)
     labels = [drawn.label_box for drawn in layout.edges if drawn.label_box]
     for one, other in combinations([*boxes, *labels], 2):

@@ -202,6 +202,21 @@ def test_nested_loops_are_indented_and_found_inside_subgraphs() -> None:
     assert "Start[2]/Inner [1]/x/Writer[3]/Writer" in lines[3]
 
 
+def test_a_free_cycle_inside_another_is_indented_with_its_own_bound() -> None:
+    nodes = [{"id": name, "type": "passthrough"} for name in ("A", "B", "C", "D")]
+    guards = [
+        {"id": "Often", "type": "loop_counter", "config": {"max_iterations": 4}},
+        {"id": "Seldom", "type": "loop_counter", "config": {"max_iterations": 2}},
+    ]
+    ways = ["AB", "BC", "CB", "C Often", "Often B", "Often D", "DA", "D Seldom", "Seldom A", "Seldom End"]
+    edges = [dict(zip(("from", "to"), way.split() if " " in way else way, strict=True)) for way in ways]
+    end = {"id": "End", "type": "passthrough"}
+    plan = plan_of({"id": "n", "nodes": [*nodes, *guards, end], "edges": edges, "start": ["A"]})
+    lines = picture(plan, until(events_of(plan), "A[2].B[3]/C", "running")).splitlines()
+    assert lines[1] == "  A  ●●  round 2 of 2 · Seldom"
+    assert lines[2] == "    B  ●●●○  round 3 of 4 · Often"
+
+
 def test_a_loop_without_a_counter_shows_its_cap() -> None:
     timed = REVIEW | {
         "nodes": [
@@ -230,6 +245,8 @@ def test_a_terminal_gets_a_display_and_then_the_tables() -> None:
     view = LiveView(plan, console_to(file, True), interactive=True)
     with view:
         run(plan, view, {"Writer": {"text": "a draft", "delay": 0.1}, "Reviewer": "no"})
+    last_frame = file.getvalue().rindex("review")
+    assert "\x1b[2K" in file.getvalue()[last_frame : file.getvalue().rindex("node")], "the display was wiped"
     text = Text.from_ansi(file.getvalue()).plain
     assert "●○○  round 1 of 3 · Loop Guard" in text
     tables = text[text.rindex("node ") :]
@@ -248,6 +265,18 @@ def test_the_tables_stand_below_each_other_where_there_is_no_room() -> None:
     lines = [line.split() for line in file.getvalue().splitlines()]
     assert lines[0] == ["node", "times", "run"]
     assert ["loop", "rounds", "left", "by"] in lines
+
+
+def test_a_suspended_display_keeps_still_until_it_comes_back() -> None:
+    file = io.StringIO()
+    view = LiveView(plan_of(REVIEW), console_to(file, True), interactive=True)
+    with view:
+        with view.suspend():
+            before = file.tell()
+            time.sleep(0.3)
+            assert file.tell() == before
+        time.sleep(0.3)
+        assert file.tell() > before
 
 
 def test_without_colour_the_display_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,11 +79,13 @@ def _run_problems(expect: dict[str, Any], stdout: str) -> list[str]:
 
 def _check_problems(expect: dict[str, Any], stdout: str) -> list[str]:
     report = json.loads(stdout)
-    problems = []
+    problems: list[str] = []
     for name in ("diagnostics", "loops"):
-        for want in expect.get(name, []):
-            if all(missing(want, found) for found in report[name]):
-                problems.append(f"{name}: none like {want}; found {report[name]}")
+        problems += [
+            f"{name}: none like {want}; found {report[name]}"
+            for want in expect.get(name, [])
+            if all(missing(want, found) for found in report[name])
+        ]
     severities = {found["severity"] for found in report["diagnostics"]}
     if expect.get("clean") and severities:
         problems.append(f"not clean: {report['diagnostics']}")

@@ -20,6 +20,7 @@ import yaml
 from hypothesis import HealthCheck, event, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
 
 import roundel
 from roundel import Diagnostic, Workflow, WorkflowError
@@ -215,7 +216,7 @@ PARTS: dict[str, Any] = {
                 "to": "Done",
                 "condition": {"type": "expression", "config": {"expr": "size(text) > 0"}},
             },
-            {"from": "Inner", "to": "Plan", "trigger": False, "condition": "false"},
+            {"from": "Inner", "to": "Plan", "trigger": False, "condition": "always_false"},
         ],
     },
 }
@@ -304,7 +305,7 @@ Place = tuple[Any, Any]
 """A mapping or list, and a key or index in it."""
 
 # Text that reads as a number, as true or as false is taken for one (variables of the environment are
-# text), but the schema, which is for editors, would rather see the number itself. So: no digits here.
+# text), but the schema, which is for editors, would rather see the number itself. So there is none here.
 TEXTS = st.text("aZ_-é $\n\t'\"[{(*.:/\\😀\ud800", max_size=6)
 INTERESTING = st.sampled_from(
     [
@@ -351,7 +352,6 @@ INTERESTING = st.sampled_from(
             "$${TONE}",
             "²",
             "a.b:c",
-            "false",
             "yes",
         ),
         *([], {}, [[]], [None], {"": None}, {"type": "x"}, {"cel": "round > 1"}, ["Writer", "Writer"]),
@@ -426,8 +426,8 @@ def test_damaged_values_meet_diagnostics_and_accepted_ones_run(value: dict[str, 
     _, reading = examine_mapping(value, TYPES)
     unknown = any(found.code == "unknown-key" for found in reading.diagnostics)
     if accepted and not unknown:
-        faults = [f"{error.json_path}: {error.message}" for error in VALIDATOR.iter_errors(value)]
-        assert faults == []
+        fault = best_match(VALIDATOR.iter_errors(value))
+        assert fault is None, f"{fault.json_path}: {fault.message}"
 
 
 # --- damaged text ------------------------------------------------------------------------------------

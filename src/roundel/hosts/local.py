@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from roundel.hosts.log import event_logger
 from roundel.hosts.result import Asker, Question, Result, result_of
 from roundel.hosts.retry import persistent
 from roundel.hosts.threads import in_thread
@@ -60,7 +61,6 @@ class LocalHost:
         script: Script | None = None,
         asker: Asker | None = None,
         on_event: Callable[[Event], object] | None = None,
-        on_fact: Callable[[Fact], object] | None = None,
         folder: Path | None = None,
         run_id: str | None = None,
         clock: Callable[[], float] = time.time,
@@ -71,8 +71,8 @@ class LocalHost:
         self.now = clock
         self._script = script
         self._asker = asker
-        self._on_event = on_event
-        self._on_fact = on_fact
+        observers = (on_event, event_logger(plan.graph.graph.log_level))
+        self._observers = tuple(observer for observer in observers if observer is not None)
         self._folder = folder or Path(".roundel", "work")
         workflow = plan.workflow
         beside = Path(workflow.file).resolve().parent if workflow.file else None
@@ -169,11 +169,9 @@ class LocalHost:
 
     def _step(self, fact: Fact) -> list[Command]:
         commands, events = step(self.state, fact)
-        if self._on_fact is not None:
-            self._on_fact(fact)
-        if self._on_event is not None:
+        for observe in self._observers:
             for event in events:
-                self._on_event(event)
+                observe(event)
         return commands
 
     def _begin(self, command: Command) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from roundel.kernel.commands import Ask, Call, Consult
+from roundel.kernel.commands import Ask, Call, Command, Consult
 from roundel.kernel.events import Event
 from roundel.kernel.expand import ExpansionError, collected, due, expand, gather
 from roundel.kernel.facts import Outcome, Usage, Verdict
@@ -33,45 +33,48 @@ def run_node(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> No
         instance.queues[index] = retained(inputs, node.window)
     else:
         queue.clear()
-    execution = Execution(activation, unit, node, activation.prefix + node.id)
+    address = activation.prefix + node.id
     if node.expands and any(message.dynamic for message in inputs):
-        run_parts(run, expand(execution, inputs))
+        run_parts(run, expand(Execution(activation, unit, node, address), inputs))
     else:
-        launch(run, execution, inputs)
+        launch(run, activation, unit, node, address, inputs)
 
 
-def launch(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:
-    node, address, activation = execution.node, execution.address, execution.activation
+def launch(
+    run: Run,
+    activation: Activation,
+    unit: Unit,
+    node: NodePlan,
+    address: str,
+    inputs: tuple[Message, ...],
+    part: tuple[Expansion, int] | None = None,
+) -> None:
     instance, site = activation.instance, node.site
     ordinal = instance.ordinals[site]
     instance.ordinals[site] = ordinal + 1
-    instance.ran[node.index] = 1
-    run.steps += 1
     run.runs[site] += 1
     run.seq = seq = run.seq + 1  # as run.emit does: these are most of all events
     run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
+    command: Command
     if node.body is not None:
-        _begin_body(run, execution, inputs)
-    elif node.asks:
-        _ask(run, execution, inputs, ordinal)
+        _begin_body(run, Execution(activation, unit, node, address, None, part), inputs)
+        return
+    if node.asks:
+        _show_question(run, node, address, inputs)
+        command = Ask(address, site, inputs, ordinal)
     else:
         state = instance.memory.get(node.index)
-        call = Call(address, site, inputs, state, ordinal, activation.loop_round)
-        execution.command = call
-        run.calls[address] = execution
-        run.commands.append(call)
+        command = Call(address, site, inputs, state, ordinal, activation.loop_round)
+    run.calls[address] = Execution(activation, unit, node, address, command, part)
+    run.commands.append(command)
 
 
-def _ask(run: Run, execution: Execution, inputs: tuple[Message, ...], ordinal: int) -> None:
-    node, address = execution.node, execution.address
+def _show_question(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...]) -> None:
     data: dict[str, Any] = {
         "prompt": getattr(node.config, "description", ""),
         "input": [{"source": message.source, "text": message.text} for message in inputs],
     }
     run.emit("human_input_required", node.id, address, data)
-    execution.command = Ask(address, node.site, inputs, ordinal)
-    run.calls[address] = execution
-    run.commands.append(execution.command)
 
 
 def _begin_body(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:
@@ -110,19 +113,20 @@ def run_parts(run: Run, expansion: Expansion) -> None:
         return
     whole = expansion.execution
     for number, address, inputs in due(expansion):
-        part = Execution(whole.activation, whole.unit, whole.node, address)
-        part.part = (expansion, number)
-        launch(run, part, inputs)
+        launch(run, whole.activation, whole.unit, whole.node, address, inputs, (expansion, number))
 
 
 def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
     node, messages = execution.node, outcome.messages
-    data: dict[str, Any] = {"status": "completed"}
+    data: dict[str, Any]
     if messages and node.node.log_output:
         last = messages[-1]
-        data["output"] = last.content if last.content.__class__ is str else last.text
+        text = last.content if last.content.__class__ is str else last.text
+        data = {"status": "completed", "output": text}
         if last.data:
             data["data"] = last.data
+    else:
+        data = {"status": "completed"}
     if outcome.report:
         data.update(outcome.report)
     if outcome.state is not None:

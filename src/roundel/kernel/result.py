@@ -29,17 +29,15 @@ def _elected(instance: Instance) -> tuple[Message, ...]:
 
 def unfired(instance: Instance) -> list[str]:
     """The edges on the way to an end that could have fired and did not."""
-    plan = instance.plan
+    plan, fired = instance.plan, instance.fired
+    triggers = [edge for edge in plan.edges if edge.trigger]
+    ran = {*plan.start, *(edge.target for edge in triggers if fired[edge.index])}
     into: dict[int, list[int]] = {}
-    for edge in plan.edges:
-        if edge.trigger:
-            into.setdefault(edge.target, []).append(edge.source)
+    for edge in triggers:
+        into.setdefault(edge.target, []).append(edge.source)
     on_the_way = reachable(plan.ends, into)
     return [
         str(edge.edge)
-        for edge in plan.edges
-        if edge.trigger
-        and edge.target in on_the_way
-        and instance.ran[edge.source]
-        and not instance.fired[edge.index]
+        for edge in triggers
+        if edge.source in ran and edge.target in on_the_way and not fired[edge.index]
     ]

@@ -42,7 +42,6 @@ class Instance:
         "plan",
         "prefix",
         "queues",
-        "ran",
     )
 
     def __init__(self, plan: GraphPlan, prefix: str, caller: Execution | None, ordinals: list[int]) -> None:
@@ -54,18 +53,20 @@ class Instance:
         self.queues: list[list[Message]] = [[] for _ in range(count)]
         self.arrivals: list[list[Arrival]] = [[] for _ in range(count)]
         self.marks = bytearray(count)
-        self.ran = bytearray(count)
         self.fired = bytearray(len(plan.edges))
         self.memory: dict[int, Any] = {}
         self.outputs: dict[int, tuple[Message, ...]] = {}
 
 
-class LoopRecord(Struct):
+class LoopRecord:
     """What the summary says of a loop: its rounds over all entries, and why it was last left."""
 
-    rounds: int = 0
-    exit_reason: str = ""
-    entries: int = 0
+    __slots__ = ("entries", "exit_reason", "rounds")
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self.exit_reason = ""
+        self.entries = 0
 
 
 class Activation:
@@ -160,8 +161,9 @@ class Execution(Struct):
     node: NodePlan
     address: str
     command: Command | None = None
-    outcomes: list[Outcome] = []
     part: tuple[Expansion, int] | None = None
+    outcomes: list[Outcome] = []
+    """What it gave, while functions on its edges are asked."""
 
 
 class Expansion:
@@ -215,7 +217,6 @@ class Run:
         "stamp",
         "status",
         "step_limit",
-        "steps",
         "until",
         "usage",
     )
@@ -231,7 +232,6 @@ class Run:
         self.since = self.until = 0.0
         self.stamp = stamp(0)
         self.seq = 0
-        self.steps = 0
         limits = plan.workflow.graph.limits
         self.step_limit = limits.steps or plan.workflow.limits.steps
         self.root: Instance | None = None

@@ -205,14 +205,14 @@ def _advance(run: Run) -> None:
     for activation, index in agenda:  # grows while we walk it
         if run.error is not None:
             break
-        if index == LOOP_OVER:
+        if index >= 0 and run.lock is None:
+            _decide(run, activation, activation.scope.units[index])
+        elif index == LOOP_OVER:
             settle_loop(run, activation)
         elif index == GRAPH_OVER:
             _graph_over(run, activation)
         elif run.lock is not None:
             run.held.append((activation, index))
-        elif index >= 0:
-            _decide(run, activation, activation.scope.units[index])
         elif index == NEXT_ROUND:
             begin_round(run, activation)
         else:
@@ -234,7 +234,7 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
         _come_to_loop(run, activation, unit)
     elif not activation.instance.marks[node.index]:
         _pass_over(run, activation, unit, "not triggered")
-    elif run.step_limit is not None and run.steps >= run.step_limit:
+    elif run.step_limit is not None and sum(run.runs) >= run.step_limit:
         lock(run, "steps", run.step_limit, node.id, activation.prefix + node.id)
         run.held.append((activation, unit.index))
     else:

@@ -12,6 +12,7 @@ from roundel.kernel.facts import Outcome, Usage
 from roundel.nodes.services import Behaviour, Request, Services
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
+from roundel.workflow.fields import without_effect
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
@@ -76,11 +77,9 @@ class Config(Struct, frozen=True, omit_defaults=True):
     )
 
     def __check__(self, at: Located, report: Report) -> bool:
-        given = at.value if isinstance(at.value, dict) else {}
-        for name in self.later:
-            if getattr(self, name):
-                report.warning("without-effect", f"'{name}' has no effect in this version", given.get(name))
+        without_effect(self, self.later, at, report)
         if self.max_tool_calls < 0:
+            given = at.value if isinstance(at.value, dict) else {}
             place = given.get("max_tool_calls", given.get("maxToolCalls"))
             report.error("negative-limit", "Max tool calls must be non-negative", place)
             return False

@@ -113,7 +113,7 @@ def compile_workflow(workflow: Workflow) -> Plan:
     """WorkflowError if a function that the workflow names cannot be had."""
     folder = Path(workflow.file).resolve().parent if workflow.file else None
     compiler = _Compiler(workflow, Finder(workflow.functions, folder))
-    graph = compiler.graph(workflow.graph)
+    graph = compiler.graph(workflow.graph, workflow.limits.rounds or DEFAULT_CAP)
     return Plan(workflow, graph, tuple(compiler.sites))
 
 
@@ -123,9 +123,11 @@ class _Compiler:
         self.finder = finder
         self.sites: list[NodePlan] = []
 
-    def graph(self, graph: Graph) -> GraphPlan:
+    def graph(self, graph: Graph, cap: int) -> GraphPlan:
+        """`cap` bounds the rounds of loops that say nothing of their own, subgraphs included."""
+        cap = graph.limits.rounds or cap
         index = {node.id: number for number, node in enumerate(graph.nodes)}
-        nodes = tuple(self._node(number, node) for number, node in enumerate(graph.nodes))
+        nodes = tuple(self._node(number, node, cap) for number, node in enumerate(graph.nodes))
         edges = () if graph.is_majority_voting else graph.edges
         plans = tuple(self._edge(number, edge, index) for number, edge in enumerate(edges))
         _connect(nodes, plans)
@@ -135,16 +137,15 @@ class _Compiler:
             node.remembered = node.shows or node.window != 0
         start = range(len(nodes)) if graph.is_majority_voting else (index[name] for name in graph.start)
         caps = {index[name]: loop.max_rounds for name, loop in graph.loops.items() if loop.max_rounds}
-        default = graph.limits.rounds or self.workflow.limits.rounds or DEFAULT_CAP
-        return GraphPlan(graph, nodes, plans, tuple(start), ends, self.workflow.vars, caps, default, index)
+        return GraphPlan(graph, nodes, plans, tuple(start), ends, self.workflow.vars, caps, cap, index)
 
-    def _node(self, number: int, node: Node) -> NodePlan:
+    def _node(self, number: int, node: Node, cap: int) -> NodePlan:
         plan = NodePlan(number, len(self.sites), node.id, node, node.kind, node.config, node.context_window)
         self.sites.append(plan)
         plan.asks = node.kind.asks
         body = node.kind.body(node.config)
         if body is not None:
-            plan.body = self.graph(body)
+            plan.body = self.graph(body, cap)
         return plan
 
     def _edge(self, number: int, edge: Edge, index: dict[str, int]) -> EdgePlan:

@@ -28,7 +28,6 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     none: Words = ()
     regex: Words = ()
     case_sensitive: bool = True
-    default: bool = False
 
     def test(self) -> Callable[[str], bool]:
         fold = str if self.case_sensitive else str.casefold

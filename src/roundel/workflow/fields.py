@@ -7,6 +7,7 @@ other spellings of its keys in `__aliases__`, and a word on keys that people try
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from math import isfinite
 from types import NoneType, UnionType
@@ -147,7 +148,7 @@ class Reader:
         try:
             # Text may stand for a number, as that of an environment variable; 0 and 1 are not yes and no.
             value = msgspec.convert(at.value, kind, strict=isinstance(at.value, int))
-        except ValidationError:
+        except (ValidationError, UnicodeEncodeError):
             return self._wrong(at, what, expected(kind), _leaf_hint(at.value, kind))
         if isinstance(value, float) and not isfinite(value):
             return self._wrong(at, what, expected(kind))
@@ -184,6 +185,15 @@ class Reader:
             self._wrong(config, f"'config' of the {what}", "a mapping")
             return None
         return forms[name], config
+
+
+def without_effect(made: Struct, names: Iterable[str], at: Located, report: Report) -> None:
+    """Warns of keys that are read but that this version does nothing with."""
+    given = at.value if isinstance(at.value, dict) else {}
+    for name in names:
+        if getattr(made, name):
+            message = f"'{name}' has no effect in this version"
+            report.warning("without-effect", message, given.get(name, at))
 
 
 class _Absent:

@@ -11,7 +11,7 @@ from roundel.workflow.condition import Condition
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.dynamic import Dynamic
-from roundel.workflow.fields import INVALID, Place, Reader
+from roundel.workflow.fields import INVALID, Place, Reader, without_effect
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.processor import Processor
 
@@ -31,6 +31,10 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     cost_usd: Annotated[float, Meta(ge=0)] | None = None
     seconds: Seconds | None = None
 
+    def __check__(self, at: Located, report: Report) -> bool:
+        without_effect(self, ("model_calls", "tool_calls", "tokens", "cost_usd", "seconds"), at, report)
+        return True
+
 
 class Retry(Struct, frozen=True, omit_defaults=True):
     """How often a node that failed is tried again, and how long to wait in between."""
@@ -49,6 +53,10 @@ class Retry(Struct, frozen=True, omit_defaults=True):
 class Loop(Struct, frozen=True, omit_defaults=True):
     max_rounds: Positive | None = None
     limits: Limits | None = None
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        without_effect(self, ("limits",), at, report)
+        return True
 
 
 class MemoryStore(Struct, frozen=True, omit_defaults=True):
@@ -97,6 +105,10 @@ class Envelope(Struct, frozen=True, omit_defaults=True):
     output: Any = None
 
     __hints__: ClassVar[dict[str, str]] = {"dynamic": "`dynamic` belongs on the edge that leads to the node"}
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        without_effect(self, ("limits", "input", "output"), at, report)
+        return True
 
 
 class Node(Struct, frozen=True, omit_defaults=True):
@@ -172,6 +184,10 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     breaker: Any = None
     args: Any = None
     vars: Any = None
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        without_effect(self, ("memory", "breaker"), at, report)
+        return True
 
 
 class Graph(Struct, frozen=True, omit_defaults=True):

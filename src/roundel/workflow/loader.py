@@ -12,7 +12,7 @@ from msgspec import Struct
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.dotenv import read_dotenv
-from roundel.workflow.fields import INVALID, Place, child, key_place, located
+from roundel.workflow.fields import INVALID, Place, child, key_place, located, without_effect
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import (
     Edge,
@@ -41,6 +41,10 @@ class Root(Struct, frozen=True, omit_defaults=True):
     limits: Limits = Limits()
     breaker: Any = None
     memory: Any = None
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        without_effect(self, ("models", "tools", "breaker", "memory"), at, report)
+        return True
 
 
 def load(
@@ -169,16 +173,7 @@ class WorkflowReader(GraphReader):
     def _read_root(self, root: Located) -> Any:
         if isinstance(root.value, dict) and "graph" not in root.value and "nodes" in root.value:
             return Root()  # the file is the graph itself
-        settings = self.read_struct(root, Root, "the workflow")
-        if isinstance(settings, Root):
-            for name in ("models", "tools", "breaker", "memory"):
-                if getattr(settings, name):
-                    self._without_effect(root, name)
-        return settings
-
-    def _without_effect(self, at: Located, name: str) -> None:
-        assert isinstance(at.value, dict)
-        self.report.warning("without-effect", f"'{name}' has no effect in this version", at.value[name])
+        return self.read_struct(root, Root, "the workflow")
 
     def _graph_of(self, root: Located) -> Any:
         if not isinstance(root.value, dict):
@@ -350,8 +345,6 @@ class WorkflowReader(GraphReader):
             self.report.error("no-start", "the graph has no 'start'", at, "name the node that gets the input")
         if settings.vars:
             self.report.error("misplaced-vars", "'vars' belongs at the top of the file", at.value["vars"])
-        if settings.breaker:
-            self._without_effect(at, "breaker")
         self._check_memory(at, settings)
 
     def _check_memory(self, at: Located, settings: Settings) -> None:

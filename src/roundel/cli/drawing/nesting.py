@@ -51,9 +51,6 @@ class Group:
         """Those of the loop itself; what guards a loop inside it stands there."""
         return guards_of(self.scope)
 
-    def part(self, node: int) -> Part:
-        return next(part for part in self.parts if node in part.members)
-
     def loops(self) -> Iterator[Group]:
         """The loops of this graph, outer ones first."""
         for part in self.parts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import Template
+
 from roundel.workflow.node_type import NodeType
 
 OTHER = "other"
@@ -58,52 +60,51 @@ _DARK = {
     "other": "#9db7f0",
 }
 
-_RULES = """
-text { font-family: ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "PingFang SC",
-  "Microsoft YaHei", "Noto Sans CJK SC", sans-serif; fill: var(--ink) }
-.page { fill: var(--page) }
-.id { font-size: 13px; font-weight: 600 }
-.type, .label { font-size: 11px }
-.type { fill: var(--soft) }
-.card { fill: var(--card); stroke-width: 1.25 }
-.ring { fill: none; stroke-width: 1.25 }
-.tile { stroke: none; opacity: .14 }
-.icon { fill: none; stroke-width: 1.5; stroke-linecap: round; stroke-linejoin: round }
-.loop { fill: var(--loop); fill-opacity: .055; stroke: var(--loop);
-  stroke-opacity: .6; stroke-dasharray: 5 4 }
-.loop-title { fill: var(--loop) }
-.graph { fill: var(--graph); fill-opacity: .05;
-  stroke: var(--graph); stroke-opacity: .65; stroke-width: 1.25 }
-.edge { fill: none; stroke: var(--line); stroke-width: 1.5 }
-.back { stroke: var(--loop); stroke-width: 1.75 }
-.leave { stroke: var(--leave) }
-.data { stroke-dasharray: 2 4; stroke-linecap: round }
-.head { fill: var(--line) }
-.head.back { fill: var(--loop); stroke: none }
-.head.leave { fill: var(--leave) }
-.chip { fill: var(--page); stroke: var(--rule) }
-.chip.back { stroke: var(--loop); stroke-opacity: .55; stroke-width: 1 }
-.chip.leave { stroke: var(--leave); stroke-opacity: .55 }
-.mark { fill: var(--leave) }
-.vote { fill: var(--graph) }
-.mark-text { fill: var(--page); font-size: 11px; font-weight: 600 }
-"""
+# Selector and declarations; `$name` is a colour. Colours are written out, not left to CSS variables, which
+# programs other than browsers often do not know.
+_RULES = {
+    "text": "font-family: ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', "
+    "'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif; fill: $ink",
+    ".page": "fill: $page",
+    ".id": "font-size: 13px; font-weight: 600",
+    ".type": "font-size: 11px; fill: $soft",
+    ".label": "font-size: 11px",
+    ".card": "fill: $card; stroke-width: 1.25",
+    ".ring": "fill: none; stroke-width: 1.25",
+    ".tile": "opacity: .14",
+    ".icon": "fill: none; stroke-width: 1.5; stroke-linecap: round; stroke-linejoin: round",
+    ".loop": "fill: $loop; fill-opacity: .055; stroke: $loop; stroke-opacity: .6; stroke-dasharray: 5 4",
+    ".loop-title": "fill: $loop",
+    ".graph": "fill: $graph; fill-opacity: .05; stroke: $graph; stroke-opacity: .65; stroke-width: 1.25",
+    ".edge": "fill: none; stroke: $line; stroke-width: 1.5",
+    ".back": "stroke: $loop; stroke-width: 1.75",
+    ".leave": "stroke: $leave",
+    ".data": "stroke-dasharray: 2 4; stroke-linecap: round",
+    ".head": "fill: $line; stroke: none",
+    ".head.back": "fill: $loop; stroke: none",
+    ".head.leave": "fill: $leave; stroke: none",
+    ".chip": "fill: $page; stroke: $rule; stroke-width: 1",
+    ".chip.back": "stroke: $loop; stroke-opacity: .55",
+    ".chip.leave": "stroke: $leave; stroke-opacity: .55",
+    ".mark": "fill: $leave",
+    ".vote": "fill: $graph",
+    ".mark-text": "fill: $page; font-size: 11px; font-weight: 600",
+    **{f".k-{kind}": f"stroke: ${kind}" for kind in (*KINDS, OTHER)},
+    **{f".tile.k-{kind}": f"fill: ${kind}; stroke: none" for kind in (*KINDS, OTHER)},
+}
 
 
 def style() -> str:
-    kinds = "".join(
-        f".k-{kind} {{ stroke: var(--{kind}) }} .tile.k-{kind} {{ fill: var(--{kind}) }}\n"
-        for kind in (*KINDS, OTHER)
-    )
-    dark = f"@media (prefers-color-scheme: dark) {{ svg {{ {_variables(_DARK)} }} }}\n"
-    return f"svg {{ {_variables(_LIGHT)} }}\n{dark}{_RULES}{kinds}"
+    return f"{_sheet(_LIGHT)}@media (prefers-color-scheme: dark) {{\n{_sheet(_DARK)}}}\n"
+
+
+def _sheet(colours: dict[str, str]) -> str:
+    # Under a class of our own, so that it touches nothing else on a page that holds the drawing.
+    rules = (f".roundel {selector} {{ {declared} }}\n" for selector, declared in _RULES.items())
+    return Template("".join(rules)).substitute(colours)
 
 
 def kind_of(kind: NodeType) -> str:
     if kind.guard:
         return "guard"
     return kind.name if kind.name in KINDS else OTHER
-
-
-def _variables(colours: dict[str, str]) -> str:
-    return " ".join(f"--{name}: {value};" for name, value in colours.items())

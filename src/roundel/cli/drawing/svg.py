@@ -25,7 +25,7 @@ def svg(plan: Plan) -> str:
 def _lines(layout: Layout, plan: Plan) -> Iterator[str]:
     size = f'width="{_n(layout.width)}" height="{_n(layout.height)}"'
     yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
+        f'<svg class="roundel" xmlns="http://www.w3.org/2000/svg" {size} '
         f'viewBox="0 0 {_n(layout.width)} {_n(layout.height)}" role="img">'
     )
     yield f"<title>{_text(graph_title(plan))}</title>"
