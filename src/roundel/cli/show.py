@@ -6,7 +6,7 @@ import click
 
 from roundel.cli.invalid import or_exit
 from roundel.cli.output import console, variables
-from roundel.plan.graph import compile_workflow
+from roundel.plan.graph import Plan, compile_workflow
 from roundel.sources import load
 
 
@@ -19,6 +19,13 @@ from roundel.sources import load
 def command(file: str, form: str, pairs: tuple[str, ...]) -> None:
     """Draw a workflow with its loops."""
     plan = compile_workflow(or_exit(lambda: load(file, variables(pairs))))
+    try:
+        _draw(plan, form)
+    except RecursionError:
+        raise click.ClickException(f"the loops of {file} are nested too deep to draw") from None
+
+
+def _draw(plan: Plan, form: str) -> None:
     if form == "mermaid":
         from roundel.cli.drawing.mermaid import mermaid
 

@@ -132,7 +132,7 @@ def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
     if outcome.state is not None:
         execution.activation.instance.memory[node.index] = outcome.state
     if outcome.usage is not None:
-        _spend(run, outcome.usage)
+        _spend(run, node, execution.address, outcome.usage)
     run.seq = seq = run.seq + 1  # as run.emit does
     run.events.append(
         Event(seq, "node_state_change", run.stamp, run.run_id, node.id, execution.address, data)
@@ -148,9 +148,12 @@ def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
         settle(run, execution.activation, execution.unit)
 
 
-def _spend(run: Run, usage: Usage) -> None:
+def _spend(run: Run, node: NodePlan, address: str, usage: Usage) -> None:
     for name, count in run.usage.items():
         run.usage[name] = count + getattr(usage, name)
+    if usage.input_tokens or usage.output_tokens:
+        data = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+        run.emit("token_usage", node.id, address, data)
 
 
 def _part_done(run: Run, execution: Execution, expansion: Expansion, number: int, outcome: Outcome) -> None:

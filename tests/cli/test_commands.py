@@ -1,0 +1,111 @@
+"""The smaller commands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+
+
+def roundel(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "roundel", *arguments]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    done = roundel(tmp_path, "--help")
+    assert done.returncode == 0
+    for name in ("run", "check", "show", "new", "schema"):
+        assert f"\n  {name} " in done.stdout
+        own = roundel(tmp_path, name, "--help")
+        assert own.returncode == 0
+        assert own.stdout.startswith(f"Usage: python -m roundel {name}") or "Usage:" in own.stdout
+
+
+def test_a_new_workflow_checks_out_and_runs(tmp_path: Path) -> None:
+    assert roundel(tmp_path, "new", "tea").returncode == 0
+    checked = roundel(tmp_path, "check", "tea.yaml", "--strict")
+    assert checked.returncode == 0, checked.stderr
+    done = roundel(tmp_path, "run", "tea.yaml", "--script", "tea.script.yaml", "--input", "tea")
+    assert done.returncode == 0
+    assert done.stdout == "Tea is a drink that has travelled further than most people.\n"
+
+
+def test_new_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "tea.script.yaml").write_text("mine")
+    done = roundel(tmp_path, "new", "tea.yaml")
+    assert done.returncode == 2
+    assert "tea.script.yaml is already there" in done.stderr
+    assert not (tmp_path / "tea.yaml").exists()
+    assert (tmp_path / "tea.script.yaml").read_text() == "mine"
+
+
+def test_the_schema_accepts_what_the_reader_accepts(tmp_path: Path) -> None:
+    schema = json.loads(roundel(tmp_path, "schema").stdout)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(schema)
+    for file in ROOT.glob("examples/*/workflow.yaml"):
+        errors = [error.message for error in validator.iter_errors(yaml.safe_load(file.read_text()))]
+        assert not errors, file
+    wrong = {"graph": {"nodes": [{"id": "A", "type": "loop_counter", "config": {"max_iterations": "many"}}]}}
+    assert not validator.is_valid(wrong)
+
+
+CYCLE = """
+graph:
+  start: A
+  end: B
+  nodes: [{id: A, type: agent}, {id: B, type: human}]
+  edges: [{from: A, to: B}, {from: B, to: A, condition: {type: keyword, config: {none: [stop]}}}]
+"""
+
+
+def test_check_speaks_of_every_file_and_their_loops(tmp_path: Path) -> None:
+    (tmp_path / "good.yaml").write_text(CYCLE)
+    (tmp_path / "odd.yaml").write_text(CYCLE + "colour: blue\n")
+    (tmp_path / "bad.yaml").write_text("graph: {nodes: []}\n")
+    done = roundel(tmp_path, "check", "good.yaml", "odd.yaml", "bad.yaml")
+    assert done.returncode == 2
+    assert "good.yaml: loop A: A, B (capped at 100 rounds)" in done.stderr
+    assert "good.yaml: ok" in done.stderr
+    assert "odd.yaml:7:1: warning: the workflow has an unknown key 'colour'" in done.stderr
+    assert "bad.yaml: not ok" in done.stderr
+
+
+def test_strict_makes_warnings_count(tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text(CYCLE + "colour: blue\n")
+    assert roundel(tmp_path, "check", "odd.yaml").returncode == 0
+    assert roundel(tmp_path, "check", "odd.yaml", "--strict").returncode == 2
+
+
+def test_check_as_json_is_one_object(tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text(CYCLE + "colour: blue\n")
+    report = json.loads(roundel(tmp_path, "check", "odd.yaml", "--json").stdout)
+    (found,) = report["diagnostics"]
+    assert list(found) == ["code", "severity", "file", "line", "column", "message", "hint"]
+    assert (found["code"], found["line"], found["column"]) == ("unknown-key", 7, 1)
+    assert report["loops"] == [{"id": "A", "nodes": ["A", "B"], "cap": 100}]
+
+
+@pytest.mark.parametrize(("form", "part"), [("tree", "loop A"), ("mermaid", "flowchart"), ("svg", "<svg")])
+def test_show(tmp_path: Path, form: str, part: str) -> None:
+    (tmp_path / "flow.yaml").write_text(CYCLE)
+    done = roundel(tmp_path, "show", "flow.yaml", "--format", form)
+    assert done.returncode == 0
+    assert part in done.stdout
+
+
+def test_show_of_a_broken_file(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("graph: {nodes: []}\n")
+    done = roundel(tmp_path, "show", "bad.yaml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no nodes" in done.stderr

@@ -1,0 +1,115 @@
+"""Every example runs, offline and without delays, and ends as it says."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.offline import EXAMPLES, copy_examples
+
+NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/workflow.yaml"))
+ENDS: dict[str, dict[str, Any]] = {
+    "fan_out": {"nodes": {"Editor": 1, "Researcher": 5, "Summariser": 3}},
+    "human_review": {"output": "Please come to tea on Sunday at four."},
+    "nested_loops": {
+        "output": "def total(xs): return sum(xs)",
+        "loops": {
+            "Planner": {"rounds": 2, "exit_reason": "exit_edge", "entries": 1},
+            "Coder": {"rounds": 3, "exit_reason": "exit_edge", "entries": 2},
+        },
+    },
+    "python_functions": {"output": "Please close the door", "data": {"words": 4}},
+    "review_loop": {
+        "output": "Tea has travelled further than most people, and it arrives every afternoon at four.",
+        "nodes": {"Writer": 3, "Reviewer": 3, "Loop Guard": 2, "Final": 1},
+    },
+    "subgraph": {"output": "steam above the cup\na leaf opens like a hand\nthe afternoon waits"},
+    "timer": {},
+    "voting": {"output": "8"},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return copy_examples(tmp_path).parent
+
+
+def roundel(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return python(folder, "-m", "roundel", *arguments)
+
+
+def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+def run(folder: Path, name: str, script: str = "script.yaml", *more: str) -> dict[str, Any]:
+    """What the last line of the run says."""
+    example = f"examples/{name}"
+    scripted = ("--script", f"{example}/{script}", "--input", "tea", "--json", *more)
+    done = roundel(folder, "run", f"{example}/workflow.yaml", *scripted)
+    last: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])["data"]
+    return last
+
+
+def test_every_example_is_known_here() -> None:
+    assert set(NAMES) == set(ENDS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_is_sound_and_ends_as_it_says(name: str, folder: Path) -> None:
+    checked = roundel(folder, "check", "--strict", f"examples/{name}/workflow.yaml")
+    assert checked.returncode == 0, checked.stderr
+    end = run(folder, name)
+    assert end["status"] == "completed", end
+    assert {key: end[key] for key in ENDS[name]} == ENDS[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_says_how_to_run_it(name: str) -> None:
+    text = (EXAMPLES / name / "workflow.yaml").read_text(encoding="utf-8")
+    head = "".join(line.removeprefix("#") for line in text.splitlines(keepends=True) if line.startswith("#"))
+    commands = re.sub(r"\\\n +", "", head)
+    assert f"roundel run examples/{name}/workflow.yaml --script examples/{name}/script.yaml --input" in commands
+
+
+def test_the_guard_of_the_review_loop_ends_it(folder: Path) -> None:
+    end = run(folder, "review_loop", "script.yaml", "--var", "ROUNDS=2")
+    assert end["output"] == "Tea is a drink that has travelled further than most people."
+    assert end["loops"]["Writer"]["exit_reason"] == "max_iterations_reached"
+
+
+def test_a_person_who_is_not_there_is_waited_for(folder: Path) -> None:
+    end = run(folder, "human_review", "writer_only.yaml")
+    assert end["status"] == "waiting"
+
+
+def test_the_clock_ends_the_timed_loop(folder: Path) -> None:
+    end = run(folder, "timer", "script.yaml", "--var", "SECONDS=0.2")
+    assert end["loops"]["Searcher"] == {"rounds": 2, "exit_reason": "max_duration_reached", "entries": 1}
+
+
+def test_the_workflow_built_in_python_ends_as_the_file_does(folder: Path) -> None:
+    done = python(folder, "examples/python_functions/build.py")
+    assert done.stdout == "completed after 3 rounds: Please close the door\n", done.stderr
+    assert run(folder, "python_functions")["loops"]["Writer"]["rounds"] == 3
+
+
+def test_the_subgraph_file_runs_alone(folder: Path) -> None:
+    example = "examples/subgraph"
+    given = ("--script", f"{example}/script.yaml", "--var", "LANGUAGE=English")
+    done = roundel(folder, "run", f"{example}/polish.yaml", *given, "--input", "x")
+    assert done.stdout == "steam above the cup\na leaf opens like a hand\nthe afternoon waits\n", done.stderr

@@ -1,0 +1,186 @@
+"""The manual lists all there is, and nothing else: keys and defaults, options, codes, events, names."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from typing import Any
+
+import click
+import msgspec
+import pytest
+from msgspec import Struct
+
+import roundel
+from roundel.cli import COMMANDS, EXIT, INVALID, cli
+from roundel.hosts.result import Result
+from roundel.kernel.commands import Call
+from roundel.kernel.events import Event
+from roundel.llm.scripted import Line
+from roundel.nodes import TYPES
+from roundel.nodes.python import _PICKS
+from roundel.workflow import functions
+from roundel.workflow.condition import NAMES, FunctionRef, Keyword
+from roundel.workflow.diagnostics import Diagnostic
+from roundel.workflow.dynamic import JsonPathSplit, RegexSplit, TreeSettings
+from roundel.workflow.expression import _KNOWN_FUNCTIONS, MACROS
+from roundel.workflow.fields import Place
+from roundel.workflow.graph import Edge, Envelope, Limits, Loop, Retry, Settings
+from roundel.workflow.loader import Root
+from roundel.workflow.processor import RegexExtract
+from roundel.workflow.schema import SchemaMaker
+from tests.docs.manual import DOCS, code, rows, sections
+from tests.docs.source import diagnostics, event_names
+
+FILES = sections(DOCS / "workflow-files.md")
+NODES = sections(DOCS / "nodes.md")
+PYTHON = sections(DOCS / "python.md")
+
+STRUCTS: dict[str, type[Struct]] = {
+    "The file": Root,
+    "The graph": Settings,
+    "Limits": Limits,
+    "Loops": Loop,
+    "Nodes": Envelope,
+    "Retry": Retry,
+    "Edges": Edge,
+    "Keywords": Keyword,
+    "regex_extract": RegexExtract,
+    "function": FunctionRef,
+    "Dynamic edges": TreeSettings,
+    "Split by regex": RegexSplit,
+    "Split by json_path": JsonPathSplit,
+    "Script files": Line,
+}
+KINDS = list(dict.fromkeys(kind for name, kind in TYPES.items() if name == kind.name))
+
+
+def defaults(kind: type[Struct]) -> dict[str, str]:
+    """The keys of a struct, each with its default as the manual writes it."""
+    fields = [field for field in msgspec.structs.fields(kind) if field.type is not Place]
+    return {field.encode_name: _default(field) for field in fields}
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    value = field.default
+    plain = isinstance(value, (bool, int, float, str)) and value != ""
+    return f"`{json.dumps(value)}`" if plain else "–"
+
+
+def documented(section: str) -> dict[str, str]:
+    """The keys in the table of a section that has the columns key, type, default, meaning."""
+    return {code(cells[0])[0]: cells[2] for cells in rows(section) if len(cells) == 4}
+
+
+def first_column(section: str) -> list[str]:
+    return [word for cells in rows(section) for word in code(cells[0])]
+
+
+@pytest.mark.parametrize("title", STRUCTS)
+def test_every_key_of_a_file_is_listed_with_its_default(title: str) -> None:
+    assert documented(FILES[title]) == defaults(STRUCTS[title])
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_key_of_a_node_type_is_listed_with_its_default(kind: roundel.NodeType) -> None:
+    if hasattr(kind.config, "__read__"):
+        assert set(documented(NODES[kind.name])) == _properties(SchemaMaker().of(kind.config))
+    else:
+        assert documented(NODES[kind.name]) == defaults(kind.config)
+    for name in (*kind.aliases, *getattr(kind.config, "__aliases__", {})):
+        assert f"`{name}`" in NODES[kind.name]
+
+
+def _properties(schema: Any) -> set[str]:
+    """All names of properties in a schema."""
+    if isinstance(schema, list):
+        return set().union(*map(_properties, schema))
+    if not isinstance(schema, dict):
+        return set()
+    own = set(schema.get("properties", {}))
+    return own.union(*(_properties(value) for value in schema.values())) | _named(schema)
+
+
+def _named(schema: dict[str, Any]) -> set[str]:
+    """The properties behind a reference to one of our own structs."""
+    module, _, name = schema.get("$ref", "").rpartition("/")[2].partition(".")
+    if not name:
+        return set()
+    kind = getattr(importlib.import_module(f"roundel.nodes.{module}"), name)
+    return set(defaults(kind))
+
+
+def test_every_node_type_is_named_with_its_summary() -> None:
+    listed = {code(cells[0])[0]: cells[1] for cells in rows(NODES["Node types"])}
+    assert listed == {kind.name: kind.summary for kind in KINDS}
+
+
+def test_the_names_of_expressions_are_listed() -> None:
+    assert first_column(FILES["Expressions"]) == list(NAMES)
+    times = {name for name in _KNOWN_FUNCTIONS if name.startswith("get")}
+    words = set(code(FILES["Expressions"]))
+    assert _KNOWN_FUNCTIONS - times <= words
+    assert set(MACROS) <= words
+
+
+def test_the_functions_that_are_always_there_are_listed() -> None:
+    # One is registered when its module is imported, which running a workflow does.
+    importlib.import_module("roundel.nodes.code")
+    registered = {
+        name
+        for known in functions._registered.values()
+        for name, function in known.items()
+        if function.call.__module__.startswith("roundel.")
+    }
+    assert set(first_column(FILES["Functions"])) == registered
+
+
+def test_the_parameters_of_a_function_are_listed() -> None:
+    listed = [code(cells[0]) for cells in rows(NODES["A function"])]
+    assert [words[0] for words in listed if words][: len(_PICKS)] == list(_PICKS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_is_listed(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    options = {word for option in command.params for word in option.opts if word.startswith("-")}
+    section = sections(DOCS / "command-line.md")[name]
+    listed = {word.split()[0] for cells in rows(section) for word in code(cells[0])}
+    assert listed == options
+    for option in command.params:
+        if isinstance(option.type, click.Choice):
+            assert all(f"{option.opts[0]} {choice}" in section for choice in option.type.choices)
+
+
+def test_every_exit_code_is_listed() -> None:
+    listed = {int(cells[0]) for cells in rows(sections(DOCS / "command-line.md")["Exit codes"])}
+    assert listed == {*EXIT.values(), INVALID}
+    ends = {code(cells[0])[0]: int(cells[1]) for cells in rows(sections(DOCS / "running.md")["How a run ends"])}
+    assert ends == EXIT
+
+
+def test_every_diagnostic_is_listed() -> None:
+    cells = [row for section in sections(DOCS / "errors.md").values() for row in rows(section)]
+    listed = [(code(row[0])[0], severity) for row in cells for severity in row[1].split(", ")]
+    assert sorted(listed) == sorted(diagnostics())
+
+
+def test_every_event_is_listed() -> None:
+    pages = sections(DOCS / "events.md")
+    assert set(pages) - {"Events", "The envelope"} == event_names()
+    assert first_column(pages["The envelope"]) == list(Event.__struct_fields__)
+
+
+def test_the_public_names_of_python_are_in_the_manual() -> None:
+    text = (DOCS / "python.md").read_text(encoding="utf-8")
+    assert not [name for name in roundel.__all__ if not re.search(rf"\b{name}\b", text)]
+
+
+def test_the_fields_of_results_calls_and_diagnostics_are_listed() -> None:
+    assert set(Result.__struct_fields__) | {"completed"} <= set(first_column(PYTHON["Running a workflow"]))
+    assert set(Call.__struct_fields__) - {"site"} <= set(first_column(PYTHON["A node type of your own"]))
+    assert set(Diagnostic.__struct_fields__) <= set(code(PYTHON["Checking a workflow"]))
