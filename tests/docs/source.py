@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tests.docs.manual import ROOT
 
@@ -37,7 +38,7 @@ def diagnostics() -> set[tuple[str, str]]:
             # Helpers that are handed a severity and, behind it, a code.
             found |= {
                 (code, severity)
-                for severity, code in zip(words, words[1:], strict=False)
+                for severity, code in pairwise(words)
                 if severity in ("error", "warning") and _is_code(code)
             }
     return found

@@ -5,7 +5,7 @@
 - Any other python block is run, and must not fail.
 - In a console block each line that begins with `$ ` is run; what it prints must be what stands below it.
   `…` stands for anything, alone on a line also for several lines. Run ids and times are not compared.
-- A json block with an `event` in it must be an event that a command of the page printed.
+- A json block with an `event` in it must be an event that a command of the page printed, but for its `seq`.
 - A block below a comment `<!-- $ COMMAND -->` must be what that command prints.
 - The folder holds the examples, with no delays in their scripts.
 """
@@ -23,6 +23,8 @@ from typing import Any
 
 import pytest
 
+from roundel.workflow.diagnostics import Report
+from roundel.workflow.document import read_text
 from tests.docs.manual import DOCS, PAGES, ROOT, Block, anchors, blocks, examples, without_blocks
 from tests.docs.offline import copy_examples
 
@@ -64,8 +66,8 @@ class Reader:
             check=False,
         )
         for line in done.stdout.splitlines():
-            if line.startswith('{"seq":') or line.startswith('{"event":'):
-                self.events.append(json.loads(_plain(line)))
+            if line.startswith(('{"seq":', '{"event":')):
+                self.events.append(_sample(line))
         return done.stdout
 
     def _environment(self) -> dict[str, str]:
@@ -116,7 +118,7 @@ class Reader:
         assert done.returncode == 0, f"the block at line {block.line}:\n{done.stderr}"
 
     def _find_event(self, block: Block) -> None:
-        sample = json.loads(_plain(block.text))
+        sample = _sample(block.text)
         if "event" in sample:
             assert sample in self.events, f"no command of the page printed the event at line {block.line}"
 
@@ -125,6 +127,13 @@ def _plain(text: str) -> str:
     """Without what is different each time."""
     text = _TIME.sub("2026-11-15T20:00:00.000Z", _RUN_ID.sub("5b1c8e0f2a7d", text))
     return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE).rstrip("\n")
+
+
+def _sample(text: str) -> dict[str, Any]:
+    """An event without its number, which shifts with every event before it."""
+    event: dict[str, Any] = json.loads(_plain(text))
+    event.pop("seq", None)
+    return event
 
 
 def _lines(text: str) -> str:
@@ -141,6 +150,15 @@ def test_whatever_a_page_shows_works(page: Path, tmp_path: Path) -> None:
     reader = Reader(tmp_path)
     for block in blocks(page):
         reader.try_out(block)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_fragments_can_be_read(page: Path) -> None:
+    for block in blocks(page):
+        if block.kind == "yaml":
+            report = Report(f"{page.name}, the block at line {block.line}")
+            read_text(block.text, report)
+            assert not report.diagnostics, "\n".join(map(str, report.diagnostics))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

@@ -83,7 +83,8 @@ def test_an_example_says_how_to_run_it(name: str) -> None:
     text = (EXAMPLES / name / "workflow.yaml").read_text(encoding="utf-8")
     head = "".join(line.removeprefix("#") for line in text.splitlines(keepends=True) if line.startswith("#"))
     commands = re.sub(r"\\\n +", "", head)
-    assert f"roundel run examples/{name}/workflow.yaml --script examples/{name}/script.yaml --input" in commands
+    example = f"examples/{name}"
+    assert f"roundel run {example}/workflow.yaml --script {example}/script.yaml --input" in commands
 
 
 def test_the_guard_of_the_review_loop_ends_it(folder: Path) -> None:

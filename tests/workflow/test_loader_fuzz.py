@@ -383,7 +383,7 @@ def damaged(draw: st.DrawFn) -> dict[str, Any]:
             break
         holder, key = draw(st.sampled_from(places))
         others = st.sampled_from(places)
-        how = draw(st.sampled_from(["replace", "replace", "delete", "double", "rename", "swap", "move"]))
+        how = draw(st.sampled_from(["replace", "replace", "delete", "double", "rename", "swap", "move", "all"]))
         if how == "replace":
             holder[key] = copy.deepcopy(draw(INTERESTING | JSON_VALUES))
         elif how == "delete":
@@ -399,7 +399,17 @@ def damaged(draw: st.DrawFn) -> dict[str, Any]:
         elif how == "move":
             other, name = draw(others)
             holder[key] = copy.deepcopy(other[name])
+        elif how == "all":
+            _replace_all(root, holder[key], draw(INTERESTING | TEXTS))
     return root
+
+
+def _replace_all(root: Any, old: Any, new: Any) -> None:
+    """What is the same everywhere, such as the id of a node, stays the same."""
+    if isinstance(old, str):
+        for holder, key in _places(root):
+            if holder[key] == old:
+                holder[key] = copy.deepcopy(new)
 
 
 def _put(holder: Any, value: Any, name: str) -> None:
@@ -512,7 +522,8 @@ def damaged_text(draw: st.DrawFn) -> str:
 @given(damaged_text())
 def test_damaged_text_meets_diagnostics_and_accepted_text_runs(text: str) -> None:
     workflow, report = examine_text(text, TYPES)
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 1
+    # A value that is missing at the very end may stand in the line after it.
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 2
     assert (workflow is None) == (not report.ok)
     if workflow is not None:
         _, structure = roundel.check(workflow)
