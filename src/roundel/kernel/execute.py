@@ -133,6 +133,8 @@ def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
         execution.activation.instance.memory[node.index] = outcome.state
     if outcome.usage is not None:
         _spend(run, node, execution.address, outcome.usage)
+    for name, shown in outcome.events:
+        run.emit(name, node.id, execution.address, shown)
     run.seq = seq = run.seq + 1  # as run.emit does
     run.events.append(
         Event(seq, "node_state_change", run.stamp, run.run_id, node.id, execution.address, data)

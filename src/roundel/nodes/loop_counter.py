@@ -15,7 +15,7 @@ from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, Services
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
-from roundel.workflow.node_type import NodeType
+from roundel.workflow.node_type import Bound, NodeType
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
@@ -53,6 +53,7 @@ NODE = NodeType(
     prepare,
     pure=True,
     guard=True,
+    bound=lambda config: Bound(rounds=config.max_iterations),
     silent=True,
     forgets=lambda config: bool(config.scope == "loop"),
 )

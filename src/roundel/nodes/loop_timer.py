@@ -14,7 +14,7 @@ from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, Services
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
-from roundel.workflow.node_type import NodeType
+from roundel.workflow.node_type import Bound, NodeType
 
 _SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
 
@@ -60,5 +60,6 @@ NODE = NodeType(
     prepare,
     pure=True,
     guard=True,
+    bound=lambda config: Bound(seconds=config.max_duration * _SECONDS[config.duration_unit]),
     silent=True,
 )

@@ -18,6 +18,17 @@ def _no_ports(_config: Any) -> tuple[str, ...]:
     return ()
 
 
+class Bound(Struct, frozen=True):
+    """How a node bounds the loop that it runs in, if it runs in each of its rounds."""
+
+    rounds: int | None = None
+    """After so many runs it gives a message that ends the loop."""
+    seconds: float | None = None
+    """After so much time it does."""
+    port: str | None = None
+    """That message leaves by this port; None if the node has no ports."""
+
+
 class NodeType(Struct, frozen=True, eq=False):
     name: str
     config: type[Struct]
@@ -39,6 +50,9 @@ class NodeType(Struct, frozen=True, eq=False):
 
     guard: bool = False
     """It bounds a loop: silent until its limit, so it needs an edge into its loop and one out of it."""
+
+    bound: Callable[[Any], Bound | None] = _nothing
+    """How it bounds its loop, from the config."""
 
     silent: bool = False
     """It may give no message at all."""
