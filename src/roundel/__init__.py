@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from roundel.nodes.python import to
     from roundel.sources import check, load, prepare
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
-    from roundel.workflow.functions import condition, processor
+    from roundel.workflow.functions import condition, function, processor
     from roundel.workflow.graph import Workflow
     from roundel.workflow.message import Message
     from roundel.workflow.node_type import NodeType
@@ -34,6 +34,7 @@ _HOMES = {
     "WorkflowError": "roundel.workflow.diagnostics",
     "check": "roundel.sources",
     "condition": "roundel.workflow.functions",
+    "function": "roundel.workflow.functions",
     "load": "roundel.sources",
     "prepare": "roundel.sources",
     "processor": "roundel.workflow.functions",
@@ -56,6 +57,7 @@ __all__ = [
     "WorkflowError",
     "check",
     "condition",
+    "function",
     "load",
     "prepare",
     "processor",

@@ -11,6 +11,7 @@ import pytest
 
 import roundel
 from roundel.hosts.local import LocalHost
+from roundel.llm.scripted import script_from
 from roundel.workflow.message import Message
 
 
@@ -325,3 +326,22 @@ def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
         )
     # The counter's release message and the back edge's last one stay queued at A.
     assert sizes[0] == sizes[1]
+
+
+def test_drafts_that_will_be_cleared_do_not_pile_up() -> None:
+    graph = roundel.Graph(start="Writer", end="Final", limits={"rounds": 10**6})
+    graph.node("Writer", "agent").node("Gate", "loop_counter", max_iterations=500).node("Final", "passthrough")
+    graph.edge("Writer", "Final", trigger=False, clear_context=True)
+    graph.edge("Writer", "Writer").edge("Writer", "Gate").edge("Gate", "Writer")
+    graph.edge("Gate", "Final", carry_data=False)
+    most: list[int] = []
+
+    def look(_event: roundel.Event) -> None:
+        root = host.state.root
+        most.append(max(map(len, root.arrivals)) if root else 0)
+
+    script = script_from({"Writer": [f"draft {number}" for number in range(500)]})
+    host = host_for(graph, script=script, on_event=look)
+    result = run_host(host)
+    assert result.output == "draft 499"
+    assert max(most) <= 3

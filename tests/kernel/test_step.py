@@ -13,7 +13,7 @@ from roundel.kernel.facts import Answered, Failed, Finished, Outcome, Started, S
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.workflow.message import Message
-from tests.kernel.graphs import case
+from tests.kernel.graphs import case, scripts, texts, workflows
 from tests.kernel.reference import interpret
 from tests.kernel.simulator import Simulator, plan_of
 
@@ -30,10 +30,7 @@ def assert_same_end(one: str, other: str) -> None:
     assert one == other or {one, other} <= stopped
 
 
-@settings(max_examples=1500, deadline=None)
-@given(seeds, seeds)
-def test_the_kernel_agrees_with_the_reference_in_any_order(seed: int, order: int) -> None:
-    workflow, text, script = case(seed)
+def assert_agrees(workflow: dict[str, Any], text: str, script: dict[str, list[str]], order: int) -> None:
     expected = interpret(workflow, text, script)
     run = Simulator(plan_of(workflow), script, chooser(order)).start(text).finish()
     assert_same_end(run.state.status, expected.status)
@@ -43,6 +40,19 @@ def test_the_kernel_agrees_with_the_reference_in_any_order(seed: int, order: int
         assert summary["output"] == expected.output
         assert summary["nodes"] == expected.runs
         assert {name: loop["rounds"] for name, loop in summary["loops"].items()} == expected.loops
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), texts(), st.integers(0, 1000))
+def test_the_kernel_agrees_with_the_reference(data: st.DataObject, text: str, order: int) -> None:
+    workflow = data.draw(workflows())
+    assert_agrees(workflow, text, data.draw(scripts(workflow)), order)
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_the_kernel_agrees_with_the_reference_on_thousands_more(block: int) -> None:
+    for seed in range(block * 700, (block + 1) * 700):
+        assert_agrees(*case(seed), order=seed)
 
 
 @settings(max_examples=500, deadline=None)

@@ -12,7 +12,7 @@ import inspect
 import os
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ from roundel.kernel.facts import (
 from roundel.kernel.state import Run
 from roundel.kernel.step import step
 from roundel.kernel.walk import delivered
-from roundel.llm.scripted import Script, ScriptedModel
+from roundel.llm.scripted import Line, Script, ScriptedModel
 from roundel.nodes.services import Behaviour, Model, NodeError, outcome_of
 from roundel.plan.graph import EdgePlan, NodePlan, Plan
 from roundel.workflow.diagnostics import Report, WorkflowError
@@ -102,8 +102,7 @@ class LocalHost:
         return ScriptedModel(self._script)
 
     def function(self, reference: str) -> Callable[..., Any]:
-        own = self.plan.workflow.functions
-        return own[reference] if reference in own else self._finder.load(reference)
+        return self._finder.find("function", reference).call
 
     async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
         async with self._threads:
@@ -181,25 +180,25 @@ class LocalHost:
             if task is not None:
                 task.cancel()
             return
-        if isinstance(command, Ask):
-            work = self._answer(command)
-            if work is None:
-                return
-        elif isinstance(command, Consult):
-            work = self._consult(command)
-        else:
-            work = self._perform(command)
-        self._tasks[command.address] = asyncio.create_task(self._report(command.address, work))
+        if isinstance(command, Ask) and not self._can_ask(command):
+            return
+        self._tasks[command.address] = asyncio.create_task(self._report(command))
 
-    async def _report(self, address: str, work: Awaitable[Fact]) -> None:
+    async def _report(self, command: Call | Ask | Consult) -> None:
+        address = command.address
         try:
-            fact = await work
+            fact = await self._carry_out(command)
         except BaseException as error:
             fact = self._failure(address, error)
         self._tasks.pop(address, None)
         self._asked.discard(address)
         self._facts.append(fact)
         self._arrived.set()
+
+    async def _carry_out(self, command: Call | Ask | Consult) -> Fact:
+        if isinstance(command, Ask):
+            return await self._answer(command)
+        return await (self._consult(command) if isinstance(command, Consult) else self._perform(command))
 
     async def _perform(self, call: Call) -> Fact:
         outcome = self._behaviours[call.site](call)
@@ -217,30 +216,34 @@ class LocalHost:
 
     # People.
 
-    def _answer(self, ask: Ask) -> Awaitable[Fact] | None:
-        """Gets the answer from the script, or from a person; None if there is nobody to ask."""
-        node = self.plan.sites[ask.site]
-        line = self._script.line(node.id, ask.ordinal) if self._script is not None else None
-        if line is not None:
-            return self._scripted_answer(ask, line)
+    def _can_ask(self, ask: Ask) -> bool:
+        """Whether the script or a person answers; a question that people have to answer is noted."""
+        if self._line(ask) is not None:
+            return True
         self._asked.add(ask.address)
-        if self._asker is None:
-            return None
-        prompt = getattr(node.config, "description", "")
-        return self._asked_answer(Question(ask.address, node.id, prompt, ask.inputs))
+        return self._asker is not None
 
-    async def _scripted_answer(self, ask: Ask, line: Any) -> Fact:
+    def _line(self, ask: Ask) -> Line | None:
+        script = self._script
+        return script.line(self.plan.sites[ask.site].id, ask.ordinal) if script is not None else None
+
+    async def _answer(self, ask: Ask) -> Fact:
+        line = self._line(ask)
+        if line is None:
+            return await self._ask_somebody(ask)
         if line.delay:
             await asyncio.sleep(line.delay)
         if line.error:
-            return Failed(ask.address, line.error, self.now())
+            raise NodeError(line.error)
         return Answered(ask.address, Message(line.text, "user", line.data), self.now())
 
-    async def _asked_answer(self, question: Question) -> Fact:
+    async def _ask_somebody(self, ask: Ask) -> Fact:
         assert self._asker is not None
+        node = self.plan.sites[ask.site]
+        question = Question(ask.address, node.id, getattr(node.config, "description", ""), ask.inputs)
         async with self._asking:  # a person answers one question at a time
             text = await self._asker(question)
-        return Answered(question.address, Message(text, "user"), self.now())
+        return Answered(ask.address, Message(text, "user"), self.now())
 
     # Functions on edges.
 

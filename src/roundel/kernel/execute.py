@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from roundel.kernel.commands import Ask, Call, Command, Consult
@@ -11,7 +11,18 @@ from roundel.kernel.expand import ExpansionError, collected, due, expand, gather
 from roundel.kernel.facts import Outcome, Usage, Verdict
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.queue import admit, retained
-from roundel.kernel.state import PARTS, Activation, Execution, Expansion, Instance, Run
+from roundel.kernel.state import (
+    OPEN,
+    PARTS,
+    RETURN,
+    Activation,
+    Execution,
+    Expansion,
+    Instance,
+    LoopRecord,
+    Performance,
+    Run,
+)
 from roundel.kernel.walk import Verdicts, questions, walk
 from roundel.plan.graph import NodePlan
 from roundel.plan.scope import Unit
@@ -49,21 +60,23 @@ def launch(
     inputs: tuple[Message, ...],
     part: tuple[Expansion, int] | None = None,
 ) -> None:
-    instance, site = activation.instance, node.site
-    ordinal = instance.ordinals[site]
-    instance.ordinals[site] = ordinal + 1
-    run.runs[site] += 1
+    site, ordinals = node.site, activation.instance.ordinals
+    ordinal = ordinals[site]
+    ordinals[site] = ordinal + 1
+    if ordinals is not run.ordinals:
+        run.ordinals[site] += 1
     run.seq = seq = run.seq + 1  # as run.emit does: these are most of all events
     run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
     command: Command
-    if node.body is not None:
-        _begin_body(run, Execution(activation, unit, node, address, None, part), inputs)
+    if node.bodies:
+        _begin_bodies(run, Execution(activation, unit, node, address, None, part), inputs)
         return
     if node.asks:
         _show_question(run, node, address, inputs)
         command = Ask(address, site, inputs, ordinal)
     else:
-        state = instance.memory.get(node.index)
+        memory = activation.instance.memory
+        state = memory.get(node.index) if memory else None
         command = Call(address, site, inputs, state, ordinal, activation.loop_round)
     run.calls[address] = Execution(activation, unit, node, address, command, part)
     run.commands.append(command)
@@ -77,15 +90,20 @@ def _show_question(run: Run, node: NodePlan, address: str, inputs: tuple[Message
     run.emit("human_input_required", node.id, address, data)
 
 
-def _begin_body(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:
-    assert execution.node.body is not None
-    outer = execution.activation.instance
+def _begin_bodies(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:
+    node, outer = execution.node, execution.activation.instance
+    if node.kind.conduct is not None:
+        record = run.loops.setdefault(node.id, LoopRecord()) if node.kind.loops else LoopRecord()
+        record.entries += 1
+        performance = Performance(execution, node.kind.conduct(node.config), inputs, record)
+        run.agenda.append((performance, OPEN))
+        return
     ordinals = outer.ordinals
     if execution.part is not None:
         # Parts run at the same time: each counts for itself, from its own number on.
         expansion, number = execution.part
         ordinals = [count + number for count in expansion.base]
-    instance = Instance(execution.node.body, f"{execution.address}/", execution, ordinals)
+    instance = Instance(node.bodies[0], f"{execution.address}/", execution, ordinals)
     give(instance, inputs)
     begin(run, instance)
 
@@ -93,10 +111,16 @@ def _begin_body(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> 
 def end_body(run: Run, instance: Instance, execution: Execution, messages: tuple[Message, ...]) -> None:
     if execution.part is not None:
         expansion, number = execution.part
-        counts = execution.activation.instance.ordinals
-        for site, before in enumerate(expansion.base):
-            counts[site] += instance.ordinals[site] - before - number
+        add_ordinals(run, execution, instance, expansion.base, number)
     complete(run, execution, Outcome(messages))
+
+
+def add_ordinals(run: Run, execution: Execution, instance: Instance, base: list[int], number: int) -> None:
+    """What ran in a part that counted for itself counts around it too (for the run it does already)."""
+    counts = execution.activation.instance.ordinals
+    if counts is not run.ordinals:
+        for site, before in enumerate(base):
+            counts[site] += instance.ordinals[site] - before - number
 
 
 def give(instance: Instance, messages: tuple[Message, ...]) -> None:
@@ -117,9 +141,27 @@ def run_parts(run: Run, expansion: Expansion) -> None:
 
 
 def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
-    node, messages = execution.node, outcome.messages
+    node = execution.node
+    if outcome.state is not None:
+        execution.activation.instance.memory[node.index] = outcome.state
+    _tell(run, execution, outcome)
+    if outcome.jump:
+        _jump(run, execution, outcome)
+    elif execution.part is not None:
+        _part_done(run, execution, *execution.part, outcome)
+    elif node.consults:
+        conclude(run, execution, (outcome,), None)
+    else:
+        if node.remembered:
+            _remember(execution.activation.instance, node, outcome.messages)
+        walk(execution, outcome, None)
+        settle(run, execution.activation, execution.unit)
+
+
+def _tell(run: Run, execution: Execution, outcome: Outcome) -> None:
+    node, messages, address = execution.node, outcome.messages, execution.address
     data: dict[str, Any]
-    if messages and node.node.log_output:
+    if messages and node.logs:
         last = messages[-1]
         text = last.content if last.content.__class__ is str else last.text
         data = {"status": "completed", "output": text}
@@ -129,25 +171,12 @@ def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
         data = {"status": "completed"}
     if outcome.report:
         data.update(outcome.report)
-    if outcome.state is not None:
-        execution.activation.instance.memory[node.index] = outcome.state
     if outcome.usage is not None:
-        _spend(run, node, execution.address, outcome.usage)
+        _spend(run, node, address, outcome.usage)
     for name, shown in outcome.events:
-        run.emit(name, node.id, execution.address, shown)
+        run.emit(name, node.id, address, shown)
     run.seq = seq = run.seq + 1  # as run.emit does
-    run.events.append(
-        Event(seq, "node_state_change", run.stamp, run.run_id, node.id, execution.address, data)
-    )
-    if execution.part is not None:
-        _part_done(run, execution, *execution.part, outcome)
-    elif node.consults:
-        conclude(run, execution, (outcome,), None)
-    else:
-        if node.remembered:
-            _remember(execution.activation.instance, node, messages)
-        walk(execution, outcome, None)
-        settle(run, execution.activation, execution.unit)
+    run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, data))
 
 
 def _spend(run: Run, node: NodePlan, address: str, usage: Usage) -> None:
@@ -218,5 +247,29 @@ def _consult(run: Run, execution: Execution, outcomes: Sequence[Outcome]) -> boo
 def fail(run: Run, execution: Execution, error: str) -> None:
     node = execution.node
     run.emit("node_state_change", node.id, execution.address, {"status": "failed", "error": error})
+    for instance in _around(execution):
+        performance, turn = instance.performance, instance.turn
+        if performance is not None and performance.conductor.catches(turn):
+            run.agenda.append(((instance, "failed", error), RETURN))
+            return
     if run.error is None:
         run.error = f"{execution.address}: {error}"
+        run.smooth = False
+
+
+def _jump(run: Run, execution: Execution, outcome: Outcome) -> None:
+    for instance in _around(execution):
+        performance = instance.performance
+        if performance is not None and performance.execution.node.kind.loops:
+            run.agenda.append(((instance, outcome.jump, outcome.messages), RETURN))
+            return
+    fail(run, execution, f"'{outcome.jump}' stands in no loop agent")
+
+
+def _around(execution: Execution) -> Iterator[Instance]:
+    """The graphs that an execution is in, from the inside out."""
+    caller: Execution | None = execution
+    while caller is not None:
+        instance = caller.activation.instance
+        yield instance
+        caller = instance.caller

@@ -5,7 +5,7 @@ Facts are frozen and encode to JSON and back without loss; times and ids come in
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -31,6 +31,8 @@ class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
     """Further fields for the event that tells of it."""
     stay: bool = False
     """The messages go only to targets inside the loop."""
+    jump: Literal["", "break", "continue"] = ""
+    """Ends the round of the loop agent around the node (`continue`), or the whole of its loop (`break`)."""
     reason: str = ""
     """Why the loop ends, if an edge from here ends one."""
     usage: Usage | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from roundel.kernel.facts import Outcome
+from roundel.kernel.queue import compacted
 from roundel.kernel.state import (
     GRAPH_OVER,
     LOOP_OVER,
@@ -56,8 +57,10 @@ def enter(run: Run, activation: Activation, unit: Unit, entry: int) -> None:
 def leave(activation: Activation, unit: Unit, loops: int, node_id: str, outcome: Outcome) -> None:
     """An edge fired that leaves so many loops: none of them goes on past its current layer."""
     for _ in range(loops):
-        if activation.exit_layer is None:
+        if activation.exit_layer is None or unit.position < activation.exit_position:
+            # Several nodes of a layer may leave; the first in the file names the reason, not the quickest.
             activation.exit_layer = unit.layer
+            activation.exit_position = unit.position
             activation.exit_by = node_id
             activation.exit_reason = _reason(outcome)
         outer, place = activation.parent, activation.unit
@@ -84,6 +87,9 @@ def _round_over(run: Run, activation: Activation) -> None:
             marks[node] = 0
         _loop_over(run, activation, activation.exit_reason)
     elif marks[scope.entry]:  # type: ignore[index]
+        for node in scope.cleared:
+            arrivals = activation.instance.arrivals
+            arrivals[node] = compacted(arrivals[node], activation.base)
         if activation.round >= scope.cap:
             _capped(run, activation)
         else:
@@ -119,3 +125,4 @@ def lock(run: Run, what: str, limit: int, node_id: str, address: str) -> None:
     run.emit("limit_reached", node_id, address, data)
     if run.lock is None:
         run.lock = Lock(what, limit, address)
+        run.smooth = False

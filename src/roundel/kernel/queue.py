@@ -42,6 +42,26 @@ def admit(queue: list[Message], arrivals: list[Arrival], before: Key | None) -> 
     return late
 
 
+def compacted(arrivals: list[Arrival], base: Key) -> list[Arrival]:
+    """Without what a later arrival of the same loop (its keys begin with `base`) will clear anyway.
+
+    A loop may send drafts to a node that runs only once it is over; with an edge that clears the context
+    only the last of them counts, and the others need not wait there for all of ten thousand rounds.
+    """
+    left: list[Arrival] = []
+    clear = clear_kept = False
+    arrivals.sort(key=_key)
+    for key, edge, message in reversed(arrivals):
+        inside = key[: len(base)] == base
+        if inside and message is not None and (clear_kept if message.keep else clear):
+            message = None
+        subsumed = (clear or not edge.clear) and (clear_kept or not edge.clear_kept)
+        if message is not None or not inside or not subsumed:
+            left.append((key, edge, message))
+        clear, clear_kept = clear or (inside and edge.clear), clear_kept or (inside and edge.clear_kept)
+    return left[::-1]
+
+
 def _earlier(key: Key, than: Key) -> bool:
     """Whether what happened at one place was over before another: an earlier round, or an earlier layer.
 

@@ -24,7 +24,16 @@ GRAPH_OVER = -2
 LOOP_OVER = -3
 """Stands in the agenda for a unit: the loop has ended, and with it a unit of the scope around it."""
 
-PARTS = -4
+RETURN = -4
+"""Stands in the agenda for a unit, behind a performance: a body of it has ended out of turn."""
+
+OPEN = -5
+"""Stands in the agenda for a unit, behind a performance: it is to begin."""
+
+TURNS = -6
+"""Stands in the agenda for a unit, behind a performance: turns of it may start."""
+
+PARTS = -7
 """Stands in the agenda for a unit, behind an expansion: further parts of it may start."""
 
 
@@ -35,20 +44,30 @@ class Instance:
         "arrivals",
         "caller",
         "fired",
+        "gone",
         "marks",
         "memory",
         "ordinals",
         "outputs",
+        "performance",
         "plan",
         "prefix",
         "queues",
+        "stem",
+        "turn",
     )
 
     def __init__(self, plan: GraphPlan, prefix: str, caller: Execution | None, ordinals: list[int]) -> None:
         count = len(plan.nodes)
         self.plan = plan
         self.prefix = prefix
+        self.stem = prefix
+        """What the addresses of its loops begin with."""
         self.caller = caller
+        self.performance: Performance | None = None
+        self.turn: Turn | None = None
+        """Which turn of a performance it is."""
+        self.gone = False
         self.ordinals = ordinals
         self.queues: list[list[Message]] = [[] for _ in range(count)]
         self.arrivals: list[list[Arrival]] = [[] for _ in range(count)]
@@ -76,6 +95,7 @@ class Activation:
         "base",
         "exit_by",
         "exit_layer",
+        "exit_position",
         "exit_reason",
         "instance",
         "left",
@@ -113,6 +133,7 @@ class Activation:
         self.waits: list[int] = []
         self.left = 0
         self.exit_layer: int | None = None
+        self.exit_position = 0
         self.exit_reason = ""
         self.exit_by = ""
         self.base: Key = ()
@@ -124,8 +145,7 @@ class Activation:
             # address and to the order of messages is made once.
             self.name = instance.plan.nodes[scope.entry].id
             self.base = (*parent.key, unit.layer, unit.position)
-            outer = f"{parent.address}." if parent.parent is not None else instance.prefix
-            self.stem = f"{outer}{self.name}["
+            self.stem = f"{parent.outer}{self.name}["
 
     def next_round(self) -> None:
         scope = self.scope
@@ -146,6 +166,11 @@ class Activation:
     def address(self) -> str:
         return self.prefix[:-1]
 
+    @property
+    def outer(self) -> str:
+        """What the address of a loop in this scope begins with."""
+        return f"{self.address}." if self.parent is not None else self.instance.stem
+
     def values(self) -> dict[str, Any]:
         """What an expression on an edge knows beside its message."""
         run = self.run
@@ -164,6 +189,8 @@ class Execution(Struct):
     part: tuple[Expansion, int] | None = None
     outcomes: list[Outcome] = []
     """What it gave, while functions on its edges are asked."""
+    performance: Performance | None = None
+    """What it conducts, while its behaviour is asked about it."""
 
 
 class Expansion:
@@ -183,6 +210,36 @@ class Expansion:
         self.groups: list[tuple[Message, ...]] = []
         self.outcomes: list[Outcome | None] = []
         self.started = 0
+
+
+class Turn(Struct, frozen=True):
+    """One run of one body of a node that conducts."""
+
+    body: int
+    inputs: tuple[Message, ...]
+    round: int
+    apart: int | None = None
+    """Its number among turns that run at the same time; None if it runs alone."""
+
+
+class Performance:
+    """A node at work that conducts: its bodies run in turns, as its conductor says."""
+
+    __slots__ = ("at_work", "base", "conductor", "execution", "inputs", "pending", "record", "round", "stem")
+
+    def __init__(
+        self, execution: Execution, conductor: Any, inputs: tuple[Message, ...], record: LoopRecord
+    ) -> None:
+        activation = execution.activation
+        self.execution = execution
+        self.conductor = conductor
+        self.inputs = inputs
+        self.record = record
+        self.round = 0
+        self.pending: list[Turn] = []
+        self.at_work: list[Instance] = []
+        self.base = list(activation.instance.ordinals)
+        self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
 
 
 class Lock(Struct, frozen=True):
@@ -211,9 +268,9 @@ class Run:
         "plan",
         "root",
         "run_id",
-        "runs",
         "seq",
         "since",
+        "smooth",
         "stamp",
         "status",
         "step_limit",
@@ -240,12 +297,12 @@ class Run:
         """What has come up and is to be decided: an activation (or expansion), and a unit of it."""
         self.held: list[tuple[Any, int]] = []
         """What came up while the run was locked."""
-        self.runs = [0] * len(plan.sites)
-        """How often each node has run, by site."""
         self.loops: dict[str, LoopRecord] = {}
         self.ordinals = [0] * len(plan.sites)
-        """How often each node has run as its next call is told: parts of an expansion count apart."""
+        """How often each node has run, by site."""
         self.usage = {"model_calls": 0, "tool_calls": 0, "input_tokens": 0, "output_tokens": 0}
+        self.smooth = True
+        """There is no error, no lock, nothing gone: what comes up needs no second look."""
         self.commands: list[Command] = []
         self.events: list[Event] = []
 
@@ -266,7 +323,7 @@ class Run:
 
     def _nodes(self) -> dict[str, int]:
         nodes: dict[str, int] = {}
-        for node, count in zip(self.plan.sites, self.runs, strict=True):
+        for node, count in zip(self.plan.sites, self.ordinals, strict=True):
             if count:
                 nodes[node.id] = nodes.get(node.id, 0) + count
         return nodes

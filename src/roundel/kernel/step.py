@@ -57,6 +57,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
+from roundel.kernel.conduct import come_back, end_turn, is_gone, open_performance, start_turns, told
 from roundel.kernel.events import Event
 from roundel.kernel.execute import complete, conclude, end_body, fail, give, run_node, run_parts
 from roundel.kernel.facts import (
@@ -72,7 +73,19 @@ from roundel.kernel.facts import (
 )
 from roundel.kernel.loops import begin, begin_round, enter, lock, settle, settle_loop
 from roundel.kernel.result import result, unfired
-from roundel.kernel.state import GRAPH_OVER, LOOP_OVER, NEXT_ROUND, Activation, Execution, Instance, Run
+from roundel.kernel.state import (
+    GRAPH_OVER,
+    LOOP_OVER,
+    NEXT_ROUND,
+    OPEN,
+    PARTS,
+    RETURN,
+    TURNS,
+    Activation,
+    Execution,
+    Instance,
+    Run,
+)
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import Plan
 from roundel.plan.scope import Unit
@@ -125,7 +138,10 @@ def _finished(run: Run, fact: Finished) -> None:
     if fact.time >= run.until or fact.time < run.since:
         run.at(fact.time)
     del run.calls[fact.address]
-    complete(run, execution, fact.outcome)
+    if execution.performance is None:
+        complete(run, execution, fact.outcome)
+    else:
+        told(run, execution, fact.outcome)
     _advance(run)
 
 
@@ -202,22 +218,35 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
 def _advance(run: Run) -> None:
     """Decides whatever has come up, until everything waits for the host."""
     agenda = run.agenda
-    for activation, index in agenda:  # grows while we walk it
-        if run.error is not None:
+    for item, index in agenda:  # grows while we walk it
+        if index >= 0 and run.smooth:
+            _decide(run, item, item.scope.units[index])
+        elif run.error is not None:
             break
-        if index >= 0 and run.lock is None:
-            _decide(run, activation, activation.scope.units[index])
-        elif index == LOOP_OVER:
-            settle_loop(run, activation)
-        elif index == GRAPH_OVER:
-            _graph_over(run, activation)
-        elif run.lock is not None:
-            run.held.append((activation, index))
-        elif index == NEXT_ROUND:
-            begin_round(run, activation)
-        else:
-            run_parts(run, activation)
+        elif run.smooth or not _passed_by(run, item, index):
+            _CHANGES[index](run, item)
     agenda.clear()
+    if not run.smooth:
+        _rest(run)
+
+
+def _passed_by(run: Run, item: Any, index: int) -> bool:
+    """Whether what came up is left alone, since it belongs to what is no more or waits for an unlock."""
+    if index == RETURN:
+        return False
+    owner = item.execution.activation if index in (OPEN, TURNS, PARTS) else item
+    if is_gone(owner.instance):
+        return True
+    if run.lock is not None and index not in (LOOP_OVER, GRAPH_OVER):
+        run.held.append((item, index))
+        return True
+    if index >= 0:
+        _decide(run, item, item.scope.units[index])
+    return index >= 0
+
+
+def _rest(run: Run) -> None:
+    """Ends or locks the run, once nothing is at work that may still finish."""
     if run.error is not None:
         _fail_run(run)
     elif run.lock is not None and not run.calls and run.status == "running":
@@ -234,7 +263,7 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
         _come_to_loop(run, activation, unit)
     elif not activation.instance.marks[node.index]:
         _pass_over(run, activation, unit, "not triggered")
-    elif run.step_limit is not None and sum(run.runs) >= run.step_limit:
+    elif run.step_limit is not None and sum(run.ordinals) >= run.step_limit:
         lock(run, "steps", run.step_limit, node.id, activation.prefix + node.id)
         run.held.append((activation, unit.index))
     else:
@@ -261,6 +290,7 @@ def _come_to_loop(run: Run, activation: Activation, unit: Unit) -> None:
             f"a loop was entered at {names} at once; let one node lead into the loop, "
             "so that it is clear where a round begins"
         )
+        run.smooth = False
 
 
 def _graph_over(run: Run, activation: Activation) -> None:
@@ -270,11 +300,25 @@ def _graph_over(run: Run, activation: Activation) -> None:
     if not messages:
         node_id, address = (caller.node.id, caller.address) if caller else (None, None)
         run.emit("end_not_reached", node_id, address, {"edges": unfired(instance)})
+    if instance.performance is not None:
+        end_turn(run, instance, messages)
+        return
     if caller is not None:
         end_body(run, instance, caller, messages)
         return
     run.output = messages[-1] if messages else None
     _end(run, "completed")
+
+
+_CHANGES: dict[int, Callable[[Run, Any], None]] = {
+    LOOP_OVER: settle_loop,
+    GRAPH_OVER: _graph_over,
+    RETURN: lambda run, back: come_back(run, *back),
+    NEXT_ROUND: begin_round,
+    OPEN: open_performance,
+    TURNS: start_turns,
+    PARTS: run_parts,
+}
 
 
 def _fail_run(run: Run) -> None:

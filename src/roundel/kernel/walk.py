@@ -34,7 +34,7 @@ def walk(execution: Execution, outcome: Outcome, verdicts: Verdicts | None) -> N
         for edge, loops in unit.out:
             if (edge.port is not None and edge.port != port) or (stay and loops):
                 continue
-            if edge.plain and edge.direct:
+            if edge.simple:
                 instance.fired[edge.index] = 1
                 instance.queues[edge.target].append(delivered(edge, message))
             else:

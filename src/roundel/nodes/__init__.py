@@ -3,7 +3,9 @@
 from roundel.nodes import (
     agent,
     human,
+    jump,
     literal,
+    loop_agent,
     loop_counter,
     loop_timer,
     passthrough,
@@ -12,6 +14,6 @@ from roundel.nodes import (
 )
 from roundel.workflow.node_type import NodeTypes
 
-TYPES = NodeTypes(
-    module.NODE for module in (agent, human, passthrough, literal, python, subgraph, loop_counter, loop_timer)
-)
+_MODULES = (agent, human, passthrough, literal, python, subgraph, loop_counter, loop_timer, loop_agent)
+
+TYPES = NodeTypes([*(module.NODE for module in _MODULES), jump.BREAK, jump.CONTINUE])

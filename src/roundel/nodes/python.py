@@ -117,5 +117,6 @@ NODE = NodeType(
     "Runs a Python function, or the code that the last message holds.",
     prepare,
     ports=lambda config: config.ports,
+    function=lambda config: config.function,
     silent=True,
 )

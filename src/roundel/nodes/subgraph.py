@@ -65,5 +65,5 @@ def prepare(_node: Node, _services: Services) -> Behaviour:
 
 
 NODE = NodeType(
-    "subgraph", Config, "Runs a whole graph as one node.", prepare, body=lambda config: config.graph
+    "subgraph", Config, "Runs a whole graph as one node.", prepare, bodies=lambda config: (config.graph,)
 )

@@ -39,8 +39,8 @@ class EdgePlan(Struct, eq=False):
     asks_condition: Callable[[Message], Any] | None
     """A function that the host calls, since nothing says that it looks at its argument alone."""
     asks_processor: Callable[[Message], Any] | None
-    plain: bool = False
-    """It takes whatever comes to its port, and changes nothing."""
+    simple: bool = False
+    """It is direct, takes whatever comes to its port, and changes nothing."""
     direct: bool = False
     """It is its target's only way in, so what it carries is in order as it comes."""
 
@@ -59,7 +59,8 @@ class NodePlan(Struct, eq=False):
     config: Any
     window: int
     edges: tuple[EdgePlan, ...] = ()
-    body: GraphPlan | None = None
+    bodies: tuple[GraphPlan, ...] = ()
+    """The graphs that it runs inside itself."""
     asks: bool = False
     """A person answers."""
     consults: bool = False
@@ -72,8 +73,15 @@ class NodePlan(Struct, eq=False):
     """It receives data that may come too late for the round, and must leave it for the next."""
     shows: bool = False
     """Its output may be the result."""
+    logs: bool = True
+    """What it gave is shown."""
     remembered: bool = False
     """What it gave is needed after it has gone out along the edges."""
+
+    @property
+    def body(self) -> GraphPlan | None:
+        """Its only body, if it has just one."""
+        return self.bodies[0] if len(self.bodies) == 1 else None
 
     @property
     def triggers_itself(self) -> bool:
@@ -143,9 +151,8 @@ class _Compiler:
         plan = NodePlan(number, len(self.sites), node.id, node, node.kind, node.config, node.context_window)
         self.sites.append(plan)
         plan.asks = node.kind.asks
-        body = node.kind.body(node.config)
-        if body is not None:
-            plan.body = self.graph(body, cap)
+        plan.logs = node.log_output
+        plan.bodies = tuple(self.graph(body, cap) for body in node.kind.bodies(node.config))
         return plan
 
     def _edge(self, number: int, edge: Edge, index: dict[str, int]) -> EdgePlan:
@@ -195,15 +202,18 @@ def _connect(nodes: tuple[NodePlan, ...], edges: tuple[EdgePlan, ...]) -> None:
     for node in nodes:
         node.edges = tuple(out.get(node.index, ()))
         node.consults = any(edge.consults for edge in node.edges)
-        for edge in node.edges:
-            edge.plain = not (edge.test or edge.process or edge.consults or edge.clear or edge.clear_kept)
-            edge.plain = edge.plain and edge.carry
         arriving = into.get(node.index, [])
         node.keeps = node.window != 0 or any(edge.keep or edge.consults for edge in arriving)
         node.expands = any(edge.dynamic for edge in arriving)
         node.picks = any(not edge.trigger for edge in arriving)
         if len(arriving) == 1 and arriving[0].trigger:
             arriving[0].direct = True
+            arriving[0].simple = _is_simple(arriving[0])
+
+
+def _is_simple(edge: EdgePlan) -> bool:
+    special = edge.test or edge.process or edge.consults or edge.clear or edge.clear_kept
+    return edge.carry and not special
 
 
 def _ends(graph: Graph, nodes: tuple[NodePlan, ...], index: dict[str, int]) -> tuple[int, ...]:

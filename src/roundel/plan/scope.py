@@ -55,6 +55,8 @@ class Scope(Struct, eq=False):
     roots: tuple[int, ...] = ()
     forgetful: tuple[int, ...] = ()
     """Nodes whose state starts anew when this loop is entered."""
+    cleared: tuple[int, ...] = ()
+    """Nodes whose context edges from this loop clear, and which have other ways in."""
     _inner: dict[tuple[int, int], Scope] = {}
 
     def inner(self, unit: Unit, entry: int) -> Scope:
@@ -102,6 +104,7 @@ def compile_scope(graph: GraphPlan, members: Sequence[int], entry: int | None, p
     scope.roots = tuple(index for index, count in enumerate(waits) if count == 0)
     if entry is not None:
         scope.forgetful = _forgetful(units)
+        scope.cleared = _cleared(graph, members)
     return scope
 
 
@@ -168,3 +171,9 @@ def _wait_for_exits(units: list[Unit], follows: list[set[int]]) -> None:
 def _forgetful(units: list[Unit]) -> tuple[int, ...]:
     nodes = (unit.node for unit in units if unit.node is not None)
     return tuple(node.index for node in nodes if node.kind.forgets(node.config))
+
+
+def _cleared(graph: GraphPlan, members: Sequence[int]) -> tuple[int, ...]:
+    edges = (edge for member in members for edge in graph.nodes[member].edges)
+    targets = {edge.target for edge in edges if (edge.clear or edge.clear_kept) and not edge.direct}
+    return tuple(sorted(targets))

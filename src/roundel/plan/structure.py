@@ -16,7 +16,7 @@ from roundel.workflow.fields import Place
 
 
 def check_structure(plan: Plan, report: Report) -> None:
-    graphs = [plan.graph, *(node.body for node in plan.sites if node.body is not None)]
+    graphs = [plan.graph, *(body for node in plan.sites for body in node.bodies)]
     for graph in graphs:
         if not graph.graph.is_majority_voting:
             _check_graph(graph, report)
@@ -110,18 +110,41 @@ def sure(edge: EdgePlan) -> bool:
     )
 
 
+def never(edge: EdgePlan) -> bool:
+    """Whether the edge cannot fire, whatever its source says."""
+    return edge.edge.condition is not None and edge.edge.condition.never
+
+
+def speaks(node: NodePlan) -> bool:
+    """Whether each run of the node gives a message, and for all its edges."""
+    return not (node.kind.silent or node.kind.guard or node.bodies or node.expands)
+
+
 def _check_ways_out(found: list[Loop], report: Report) -> None:
     for loop in found:
-        leaving = [edge for edge in loop.leaving() if not _never(edge)]
-        if not leaving and _must_go_on(loop):
-            path = " → ".join([*(node.id for node in loop.nodes), loop.nodes[0].id])
+        leaving = [edge for edge in loop.leaving() if not never(edge)]
+        runs = _runs(loop)
+        if any(edge.source in runs for edge in leaving) or not _must_go_on(loop):
+            continue
+        path = " → ".join([*(node.id for node in loop.nodes), loop.nodes[0].id])
+        if leaving:
+            shut, source = leaving[0].edge, leaving[0].source_id
+            message = f"the loop {path} never ends: its way out, {shut}, is out of reach"
+            hint = f"'{source}' never runs; let an edge of the loop lead to it"
+            _say(report, "error", "unreachable-exit", message, shut.at, hint)
+        else:
             message = f"the loop {path} never ends: no edge leaves it"
             hint = "add an edge out of the loop, with a condition or from a loop_counter"
             _say(report, "error", "no-way-out", message, loop.entry.node.at, hint)
 
 
-def _never(edge: EdgePlan) -> bool:
-    return edge.edge.condition is not None and edge.edge.condition.never
+def _runs(loop: Loop) -> set[int]:
+    """The nodes of the loop that may run in it."""
+    follow: dict[int, list[int]] = {node.index: [] for node in loop.nodes}
+    for edge in loop.edges():
+        if edge.target in follow and not never(edge):
+            follow[edge.source].append(edge.target)
+    return reachable([loop.entry.index], follow)
 
 
 def _must_go_on(loop: Loop) -> bool:
@@ -130,7 +153,7 @@ def _must_go_on(loop: Loop) -> bool:
     follow = {
         node.index: [edge.target for edge in node.edges if sure(edge) and edge.target in nodes]
         for node in loop.nodes
-        if not node.kind.silent
+        if speaks(node)
     }
     entry = loop.entry.index
     group = next(group for group in components(nodes, follow) if entry in group)
@@ -150,7 +173,7 @@ def _check_guards(graph: GraphPlan, found: list[Loop], report: Report) -> None:
 
 def _leaves(loop: Loop, node: NodePlan) -> bool:
     members = loop.scope.members
-    return any(edge.trigger and edge.target not in members and not _never(edge) for edge in node.edges)
+    return any(edge.trigger and edge.target not in members and not never(edge) for edge in node.edges)
 
 
 def _wired_wrong(node: NodePlan, why: str, report: Report) -> None:

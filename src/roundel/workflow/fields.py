@@ -191,7 +191,8 @@ def without_effect(made: Struct, names: Iterable[str], at: Located, report: Repo
     """Warns of keys that are read but that this version does nothing with."""
     given = at.value if isinstance(at.value, dict) else {}
     for name in names:
-        if getattr(made, name):
+        value = getattr(made, name)
+        if value is not None and value is not False and value not in ((), [], {}, ""):
             message = f"'{name}' has no effect in this version"
             report.warning("without-effect", message, given.get(name, at))
 

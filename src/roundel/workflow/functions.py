@@ -1,4 +1,4 @@
-"""Named Python functions: conditions and edge processors that a workflow file refers to by name.
+"""Named Python functions: conditions, edge processors and the functions of `python` nodes.
 
 A name is looked for among the functions that belong to the workflow itself (given in Python), then
 those registered here, then the entry points of installed packages, and, in the form
@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from roundel.workflow.message import Message
 
-Kind = Literal["condition", "processor"]
+Kind = Literal["condition", "processor", "function"]
 FAILED_CODE = "==CODE EXECUTION FAILED=="
 
 
@@ -33,7 +33,7 @@ class Function(Struct, frozen=True):
     pure: bool = False
 
 
-_registered: dict[Kind, dict[str, Function]] = {"condition": {}, "processor": {}}
+_registered: dict[Kind, dict[str, Function]] = {"condition": {}, "processor": {}, "function": {}}
 
 
 def condition(name: str, *, pure: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -44,6 +44,11 @@ def condition(name: str, *, pure: bool = False) -> Callable[[Callable[..., Any]]
 def processor(name: str, *, pure: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function of a message as an edge processor under `name`."""
     return _register("processor", name, pure)
+
+
+def function(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function that `python` nodes may call under `name`."""
+    return _register("function", name, False)
 
 
 def _register(kind: Kind, name: str, pure: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

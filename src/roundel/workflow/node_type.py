@@ -14,6 +14,10 @@ def _nothing(_config: Any) -> Any:
     return None
 
 
+def _no_function(_config: Any) -> str:
+    return ""
+
+
 def _no_ports(_config: Any) -> tuple[str, ...]:
     return ()
 
@@ -42,11 +46,22 @@ class NodeType(Struct, frozen=True, eq=False):
     ports: Callable[[Any], tuple[str, ...]] = _no_ports
     """The named ways out, from the config."""
 
-    body: Callable[[Any], Any] = _nothing
-    """The graph that this node runs inside itself, from the config; None for an ordinary node."""
+    bodies: Callable[[Any], tuple[Any, ...]] = _no_ports
+    """The graphs that this node runs inside itself, from the config; none for an ordinary node."""
+
+    conduct: Callable[[Any], Any] | None = None
+    """Makes a conductor (kernel/conduct.py) from the config, which says when which body runs on what.
+
+    Without one, the one body runs once on what the node got."""
+
+    loops: bool = False
+    """It is a loop of its own: its bodies run in rounds that are counted and shown."""
 
     pure: bool = False
     """It decides from its input and state alone: no effect, nothing that needs a record before going on."""
+
+    function: Callable[[Any], str] = _no_function
+    """The name of the Python function that it calls, from the config; empty for most."""
 
     guard: bool = False
     """It bounds a loop: silent until its limit, so it needs an edge into its loop and one out of it."""

@@ -134,10 +134,10 @@ class SchemaMaker:
                 "type": "object",
                 "properties": {
                     "type": {"const": name},
-                    "config": {"anyOf": [self.of(form), {"type": "null"}]},
+                    "config": self._config(form),
                     **(extra or {}),
                 },
-                "required": ["type"],
+                "required": ["type", "config"] if _needed(form) else ["type"],
                 "additionalProperties": False,
             }
             for name, form in forms.items()
@@ -147,6 +147,16 @@ class SchemaMaker:
         schema = self.struct(Envelope)
         names = [kind.name, *kind.aliases]
         schema["properties"]["type"] = {"const": names[0]} if len(names) == 1 else {"enum": names}
-        schema["properties"]["config"] = {"anyOf": [self.of(kind.config), {"type": "null"}]}
+        schema["properties"]["config"] = self._config(kind.config)
         schema["description"] = kind.summary
+        if _needed(kind.config):
+            schema["required"] = [*schema["required"], "config"]
         return schema
+
+    def _config(self, kind: type[Struct]) -> Schema:
+        schema = self.of(kind)
+        return schema if _needed(kind) else {"anyOf": [schema, {"type": "null"}]}
+
+
+def _needed(config: type[Struct]) -> bool:
+    return any(field.required for field in msgspec.structs.fields(config))

@@ -1,0 +1,177 @@
+"""Nodes that conduct: loop agents, debates and votes run their bodies in turns.
+
+What runs when is the business of the node's conductor, which looks at nothing but what it is told:
+
+    begin(inputs)           the node has come up
+    turned(turn, messages)  a body has run to its end
+    failed(turn, error)     a body has failed, and `catches(turn)` said that the conductor sees to it
+    broken(turn, messages)  a node inside said `break`
+    told(answer)            what the node's own behaviour, called by the host, answered
+
+Each gives a Move: turns to start, an outcome that ends the node, a question for its behaviour (for
+functions of users, which the kernel does not call), events to show, a limit that locks the run.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from roundel.kernel.commands import Call, Cancel
+from roundel.kernel.execute import add_ordinals, complete, give
+from roundel.kernel.facts import Outcome
+from roundel.kernel.loops import begin, lock
+from roundel.kernel.state import TURNS, Execution, Instance, Performance, Run, Turn
+from roundel.workflow.message import Message
+
+__all__ = ["Conductor", "Move", "Turn", "come_back", "end_turn", "open_performance", "start_turns", "told"]
+
+
+class Move(Struct, frozen=True):
+    turns: tuple[Turn, ...] = ()
+    outcome: Outcome | None = None
+    ask: Any = None
+    """A question for the node's behaviour, as the state of its call."""
+    inputs: tuple[Message, ...] = ()
+    """What the question is about."""
+    events: tuple[tuple[str, dict[str, Any]], ...] = ()
+    lock: tuple[str, int] | None = None
+    """What is used up and its limit: the turns start once the run is unlocked."""
+
+
+class Conductor(Protocol):
+    def begin(self, inputs: tuple[Message, ...]) -> Move: ...
+    def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move: ...
+    def broken(self, turn: Turn, messages: tuple[Message, ...]) -> Move: ...
+    def catches(self, turn: Turn) -> bool: ...
+    def failed(self, turn: Turn, error: str) -> Move: ...
+    def told(self, answer: Any) -> Move: ...
+
+
+def open_performance(run: Run, performance: Performance) -> None:
+    _make(run, performance, performance.conductor.begin(performance.inputs))
+
+
+def told(run: Run, execution: Execution, outcome: Outcome) -> None:
+    performance = execution.performance
+    assert performance is not None
+    execution.performance = None
+    _make(run, performance, performance.conductor.told(outcome.state))
+
+
+def _make(run: Run, performance: Performance, move: Move) -> None:
+    execution = performance.execution
+    node, address = execution.node, execution.address
+    if move.events:
+        for name, data in move.events:
+            run.emit(name, node.id, address, data)
+    if move.lock is not None:
+        what, limit = move.lock
+        lock(run, what, limit, node.id, address)
+    if move.turns:
+        performance.pending.extend(move.turns)
+        run.agenda.append((performance, TURNS))
+    if move.ask is not None:
+        _ask(run, performance, move)
+    if move.outcome is not None:
+        _close(run, performance, move.outcome)
+
+
+def _ask(run: Run, performance: Performance, move: Move) -> None:
+    execution = performance.execution
+    address, round_ = execution.address, execution.activation.loop_round
+    call = Call(address, execution.node.site, move.inputs, move.ask, performance.round, round_)
+    execution.command = call
+    execution.performance = performance
+    run.calls[address] = execution
+    run.commands.append(call)
+
+
+def _close(run: Run, performance: Performance, outcome: Outcome) -> None:
+    execution = performance.execution
+    node = execution.node
+    for instance in performance.at_work:
+        _abandon(run, instance)
+    performance.at_work.clear()
+    performance.pending.clear()
+    if node.kind.loops:
+        performance.record.exit_reason = outcome.reason
+        data = {"loop": node.id, "rounds": performance.round, "reason": outcome.reason}
+        run.emit("loop_exit", node.id, execution.address, data)
+    complete(run, execution, outcome)
+
+
+def start_turns(run: Run, performance: Performance) -> None:
+    turns = performance.pending
+    performance.pending = []
+    for turn in turns:
+        _start(run, performance, turn)
+
+
+def _start(run: Run, performance: Performance, turn: Turn) -> None:
+    execution = performance.execution
+    node = execution.node
+    address = f"{performance.stem}{turn.round}]"
+    if turn.round > performance.round:
+        performance.round = turn.round
+        performance.record.rounds += 1
+        if node.kind.loops:
+            run.emit("loop_round", node.id, address, {"loop": node.id, "round": turn.round})
+    ordinals = execution.activation.instance.ordinals
+    if turn.apart is not None:
+        ordinals = [count + turn.apart for count in performance.base]
+    instance = Instance(node.bodies[turn.body], address + "/", execution, ordinals)
+    instance.stem = address + "."
+    instance.performance, instance.turn = performance, turn
+    performance.at_work.append(instance)
+    give(instance, turn.inputs)
+    begin(run, instance)
+
+
+def end_turn(run: Run, instance: Instance, messages: tuple[Message, ...]) -> None:
+    performance, turn = _left(run, instance)
+    _make(run, performance, performance.conductor.turned(turn, messages))
+
+
+def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:
+    """A body ends before its time: a node in it failed, or said `break` or `continue`."""
+    if is_gone(instance):
+        return
+    _abandon(run, instance)
+    performance, turn = _left(run, instance)
+    conductor = performance.conductor
+    if how == "failed":
+        _make(run, performance, conductor.failed(turn, what))
+    elif how == "break":
+        _make(run, performance, conductor.broken(turn, what))
+    else:
+        _make(run, performance, conductor.turned(turn, what))
+
+
+def _left(run: Run, instance: Instance) -> tuple[Performance, Turn]:
+    performance, turn = instance.performance, instance.turn
+    assert performance is not None
+    assert turn is not None
+    performance.at_work.remove(instance)
+    if turn.apart is not None:
+        add_ordinals(run, performance.execution, instance, performance.base, turn.apart)
+    return performance, turn
+
+
+def _abandon(run: Run, instance: Instance) -> None:
+    """What is at work in it is called off; what comes up in it is passed over."""
+    instance.gone = True
+    run.smooth = False
+    inside = [call for call in run.calls.values() if is_gone(call.activation.instance)]
+    for call in inside:
+        del run.calls[call.address]
+        run.commands.append(Cancel(call.address))
+
+
+def is_gone(instance: Instance | None) -> bool:
+    while instance is not None:
+        if instance.gone:
+            return True
+        instance = instance.caller.activation.instance if instance.caller is not None else None
+    return False

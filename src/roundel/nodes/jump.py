@@ -1,0 +1,30 @@
+"""`break` and `continue`: end the loop of the loop agent around them, or just its round."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from roundel.kernel.commands import Call
+from roundel.kernel.facts import Outcome
+from roundel.nodes.services import Behaviour, Services
+from roundel.workflow.graph import Node
+from roundel.workflow.node_type import NodeType
+
+
+class Config(Struct, frozen=True, omit_defaults=True):
+    """Nothing to set: what it got last is what the round gives."""
+
+
+def prepare(node: Node, _services: Services) -> Behaviour:
+    jump: Literal["break", "continue"] = "break" if node.type == "break" else "continue"
+
+    def behave(call: Call) -> Outcome:
+        return Outcome(call.inputs[-1:], jump=jump)
+
+    return behave
+
+
+BREAK = NodeType("break", Config, "Ends the loop of the loop agent around it.", prepare, pure=True)
+CONTINUE = NodeType("continue", Config, "Ends the round of the loop agent around it.", prepare, pure=True)

@@ -1,0 +1,147 @@
+"""The proof that loops end: what bounds each, as it may be entered, and how many rounds there can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from roundel.plan.graph import GraphPlan, NodePlan, Plan
+from roundel.plan.guards import ends_at_once, guards
+from roundel.plan.loops import MOST, Loop, loops
+from roundel.plan.scope import Scope
+from roundel.workflow.node_type import Bound
+
+
+class Limit(Struct, frozen=True):
+    guard: str
+    limit: int | str
+    """A number of rounds; or a time, such as `20 seconds`, after which no further round begins."""
+
+
+class Proof(Struct, frozen=True):
+    """What is certain of a loop each time that it is entered at one of its nodes."""
+
+    id: str
+    nodes: tuple[str, ...]
+    bounded_by: tuple[Limit, ...]
+    worst_case_rounds: int | None
+    """None where nothing but the cap, or a clock, bounds it."""
+    cap: int
+    depth: int
+    """How many loops are around it, with those around a subgraph that it is in."""
+    worst_case_total: int | None
+    """The rounds of a whole run: times those of the loops around it, as far as they are known."""
+
+    @property
+    def per_entry(self) -> str:
+        return told(self.bounded_by, self.worst_case_rounds, self.cap)
+
+    def __str__(self) -> str:
+        again = " each time" if self.depth or self.worst_case_total != self.worst_case_rounds else ""
+        if again and self.worst_case_total is not None:
+            again += f", {self.worst_case_total} in all"
+        return f"{self.id}: {told(self.bounded_by, self.worst_case_rounds, self.cap, again)}"
+
+
+class Case(Struct, frozen=True, eq=False):
+    """A proof, and the loop that it is about."""
+
+    loop: Loop
+    proof: Proof
+    default: bool
+    """Its cap is nobody's choice."""
+
+
+class Use(Struct, frozen=True, eq=False):
+    """A graph, and how it is called: so often at most in a run, inside so many loops."""
+
+    graph: GraphPlan
+    times: int | None
+    depth: int
+    default: bool
+
+
+def prove(plan: Plan) -> list[Proof]:
+    """One proof for each loop and node at which it may be entered; those of subgraphs come after."""
+    return [case.proof for case in cases(plan)]
+
+
+def cases(plan: Plan) -> list[Case]:
+    found: list[Case] = []
+    pending = [Use(plan.graph, 1, 0, not plan.workflow.limits.rounds)]
+    for use in pending:  # grows while we walk it
+        here = list(_cases(use))
+        found += here
+        for node in use.graph.nodes:
+            pending += [_use(use, here, node, body) for body in node.bodies]
+    return found
+
+
+def _cases(use: Use) -> Iterator[Case]:
+    totals: dict[Scope, int | None] = {use.graph.root: use.times}
+    chosen = use.graph.caps if _default(use) else range(len(use.graph.nodes))
+    for loop in loops(use.graph):
+        scope = loop.scope
+        assert scope.parent is not None
+        limits, worst = bounds(scope)
+        total = totals[scope] = _times(worst, totals[scope.parent])
+        names = tuple(node.id for node in loop.nodes)
+        proof = Proof(loop.id, names, limits, worst, scope.cap, use.depth + loop.depth, total)
+        yield Case(loop, proof, loop.entry.index not in chosen)
+
+
+def _use(use: Use, here: list[Case], node: NodePlan, body: GraphPlan) -> Use:
+    """How the body of a node is called. A node runs once in each round of the innermost loop around it."""
+    around = [case for case in here if any(unit.node is node for unit in case.loop.scope.units)]
+    totals = [case.proof.worst_case_total for case in around] or [use.times]
+    known = [total for total in totals if total is not None]
+    # Nobody knows how many parts a dynamic edge brings, how often a conductor calls, what a tangle leaves out.
+    open_ended = node.expands or node.kind.conduct is not None or len(here) >= MOST
+    times = max(known) if len(known) == len(totals) and not open_ended else None
+    depth = max((case.proof.depth + 1 for case in around), default=use.depth) + bool(node.kind.loops)
+    return Use(body, times, depth, _default(use))
+
+
+def _default(use: Use) -> bool:
+    return use.default and not use.graph.graph.limits.rounds
+
+
+def _times(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one * other
+
+
+def bounds(scope: Scope) -> tuple[tuple[Limit, ...], int | None]:
+    """The guards that bound a loop, and the rounds that there can be each time that it is entered."""
+    if ends_at_once(scope):
+        return (), 1
+    limits = tuple(Limit(node.id, _limit(bound)) for node, bound in guards(scope))
+    counts = counted(limits)
+    return limits, min(*counts.values(), scope.cap) if counts else None
+
+
+def counted(limits: tuple[Limit, ...]) -> dict[str, int]:
+    """The guards that count rounds, and how many."""
+    return {limit.guard: limit.limit for limit in limits if isinstance(limit.limit, int)}
+
+
+def _limit(bound: Bound) -> int | str:
+    if bound.rounds is not None:
+        return max(1, bound.rounds)
+    seconds = f"{bound.seconds:.15g}"
+    return f"{seconds} second{'' if seconds == '1' else 's'}"
+
+
+def told(limits: tuple[Limit, ...], worst: int | None, cap: int, again: str = "") -> str:
+    """The same in words, for people."""
+    clocks = [f"at most {at.limit}{again}, by {at.guard}" for at in limits if isinstance(at.limit, str)]
+    counts = counted(limits)
+    if worst is None:
+        return "; ".join(clocks) or f"nothing but its cap of {_rounds(cap)}"
+    first = " and ".join(guard for guard, limit in counts.items() if limit == worst)
+    why = f"by {first}" if first else "by its cap" if counts else "which always ends it"
+    return "; ".join([f"at most {_rounds(worst)}{again}, {why}", *clocks])
+
+
+def _rounds(count: int) -> str:
+    return f"{count} round{'' if count == 1 else 's'}"
