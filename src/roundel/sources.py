@@ -12,7 +12,7 @@ from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.structure import check_structure
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.graph import Workflow
-from roundel.workflow.loader import examine, from_mapping
+from roundel.workflow.loader import examine, examine_mapping
 
 Source = Workflow | Graph | Mapping[str, Any] | str | os.PathLike[str]
 
@@ -27,15 +27,8 @@ def load(source: Source, variables: Mapping[str, Any] | None = None) -> Workflow
 
 def check(source: Source, variables: Mapping[str, Any] | None = None) -> tuple[Workflow | None, Report]:
     """The workflow, if it can be read at all, and what there is to say about it."""
-    report = Report()
-    workflow: Workflow | None
+    workflow, report = _read(source, variables)
     try:
-        if isinstance(source, (str, os.PathLike)):
-            workflow, report = examine(source, TYPES, variables)
-        elif isinstance(source, Mapping):
-            workflow = from_mapping(source, TYPES, variables=variables)
-        else:
-            workflow = source.workflow() if isinstance(source, Graph) else source
         if workflow is not None:
             check_structure(compile_workflow(workflow), report)
     except WorkflowError as error:
@@ -43,6 +36,16 @@ def check(source: Source, variables: Mapping[str, Any] | None = None) -> tuple[W
             report.add(diagnostic)
         return None, report
     return workflow, report
+
+
+def _read(source: Source, variables: Mapping[str, Any] | None) -> tuple[Workflow | None, Report]:
+    if isinstance(source, (str, os.PathLike)):
+        return examine(source, TYPES, variables)
+    if isinstance(source, Graph):
+        return source.examined(variables)
+    if isinstance(source, Mapping):
+        return examine_mapping(source, TYPES, variables=variables)
+    return source, Report()
 
 
 def prepare(source: Source, variables: Mapping[str, Any] | None = None) -> Plan:

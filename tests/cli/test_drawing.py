@@ -274,8 +274,6 @@ def assert_unbroken(curve: Curve) -> None:
 
 
 def assert_tidy(layout: Layout) -> None:
-    for drawn in layout.edges:
-        assert_unbroken(drawn.curve)
     boxes = solid(layout)
     labels = [drawn.label_box for drawn in layout.edges if drawn.label_box]
     for one, other in combinations([*boxes, *labels], 2):
@@ -291,7 +289,11 @@ def assert_tidy(layout: Layout) -> None:
 
 @pytest.mark.parametrize("described", [review_loop(), nested_loops(), with_subgraph(), voting()])
 def test_nothing_lies_on_anything_else(described: dict[str, Any]) -> None:
-    assert_tidy(lay_out(plan_of(described)))
+    layout = lay_out(plan_of(described))
+    assert_tidy(layout)
+    # In tangled graphs data that goes back into a loop from outside is led around it, not through it.
+    for drawn in layout.edges:
+        assert_unbroken(drawn.curve)
 
 
 def test_a_subgraph_box_holds_its_nodes() -> None:

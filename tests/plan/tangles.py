@@ -1,12 +1,13 @@
 """Random workflows that try to escape the proof that loops end.
 
-`tangle` makes few nodes with many edges, of few kinds, so that guards are wired in every way, right and
-nearly right: beside edges back with the same condition or another, behind nodes that may be silent, on ports,
-behind dynamic edges, in inner loops. `spiced` does the same to any other workflow. Nodes speak at random.
+`woven` wires a guard as it should be, by way of other nodes, and then spoils it a little: a condition, a port,
+a node that may be silent, a dynamic edge, one edge more. `tangle` has few nodes and many edges of all kinds.
+`spiced` spoils any other workflow. All nodes speak at random.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -20,6 +21,7 @@ from roundel.plan.scope import Scope
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType, NodeTypes
+from tests.kernel.graphs import LAST, TEXTS
 from tests.kernel.simulator import Simulator
 
 Dict = dict[str, Any]
@@ -33,7 +35,7 @@ def _chance_of(seed: int) -> Random:
 
 
 class Moods:
-    """Node types that speak by chance: some are silent at times, and some stay in their loop."""
+    """Node types that speak by chance: a fork has ports, a mute is silent at times, a shy one stays in its loop."""
 
     def __init__(self, seed: int) -> None:
         self.random = _chance_of(seed)
@@ -41,13 +43,14 @@ class Moods:
 
     def types(self) -> NodeTypes:
         kinds = {id(kind): kind for kind in (TYPES[name] for name in TYPES)}
-        mute = NodeType("mute", Config, "", self._prepare(False), ports=lambda _: PORTS, silent=True)
-        shy = NodeType("shy", Config, "", self._prepare(True), guard=True, silent=True)
-        return NodeTypes([*kinds.values(), mute, shy])
+        fork = NodeType("fork", Config, "", self._prepare(False, 0), ports=lambda _: PORTS)
+        mute = NodeType("mute", Config, "", self._prepare(False, self.gloom), ports=lambda _: PORTS, silent=True)
+        shy = NodeType("shy", Config, "", self._prepare(True, self.gloom), guard=True, silent=True)
+        return NodeTypes([*kinds.values(), fork, mute, shy])
 
-    def _prepare(self, stays: bool) -> Any:
+    def _prepare(self, stays: bool, gloom: float) -> Any:
         def behave(_call: Call) -> Outcome:
-            if self.random.random() < self.gloom:
+            if self.random.random() < gloom:
                 return Outcome()
             message = Message(self.random.choice(WORDS), "assistant")
             stay = stays and self.random.random() < 0.7
@@ -62,7 +65,7 @@ class Gambler(Simulator):
     def __init__(self, plan: Plan, seed: int) -> None:
         self.random = _chance_of(seed + 1)
         super().__init__(plan, {}, self.random.randrange)
-        self.words = self.random.choice((WORDS, ("a",), ("b", "a b"), ("",)))
+        self.words = self.random.choice((WORDS, ("a",), ("b", "a b"), ("",), TEXTS, LAST))
 
     def said(self, name: str, ordinal: int, inputs: tuple[Message, ...]) -> str:
         return self.random.choice(self.words)
@@ -112,9 +115,12 @@ def scope_at(plan: Plan, address: str) -> Scope:
 
 # --- what comes by chance ---
 
+LIMITS = {"rounds": 25, "steps": 400}
+TALKERS = ("agent", "passthrough", "fork")
+ALL = (*TALKERS, *TALKERS, "loop_counter", "loop_counter", "mute", "shy", "literal", "subgraph")
 
-def _node(random: Random, name: str) -> Dict:
-    kinds = ["agent"] * 3 + ["passthrough"] * 3 + ["loop_counter"] * 4 + ["mute", "shy", "literal"]
+
+def _node(random: Random, name: str, *kinds: str) -> Dict:
     kind = random.choice(kinds)
     config: Dict = {}
     if kind == "loop_counter":
@@ -122,95 +128,131 @@ def _node(random: Random, name: str) -> Dict:
         config["reset_on_emit"] = random.random() < 0.7
     elif kind == "literal":
         config = {"content": random.choice(("a", "b", "c"))}
+    elif kind == "subgraph":
+        config = {"type": "config", "config": _moody_graph()}
     return {"id": name, "type": kind, "config": config}
 
 
-def _condition(random: Random) -> Any:
-    one = {"type": "keyword", "config": {"any": ["a"]}}
-    other = {"type": "keyword", "config": {"none": ["a"]}}
-    third = {"type": "keyword", "config": {"any": ["b"]}}
-    return random.choice((None, None, None, one, one, other, third, {"cel": "round < 4"}, False, "whim"))
+def _moody_graph() -> Dict:
+    """It gives nothing if its agent does not say a."""
+    nodes = [{"id": "Ask", "type": "agent"}, {"id": "Tell", "type": "passthrough"}]
+    edge = {"from": "Ask", "to": "Tell", "condition": _keyword(any=["a"])}
+    return {"nodes": nodes, "edges": [edge], "start": "Ask", "end": "Tell"}
 
 
-def _spice(random: Random, edge: Dict, kinds: dict[str, str]) -> None:
-    luck = random.random()
-    if luck < 0.05:
+def _keyword(**config: Any) -> Dict:
+    return {"type": "keyword", "config": config}
+
+
+CONDITIONS = (
+    *(_keyword(any=["a"]), _keyword(any=["a"]), _keyword(none=["a"]), _keyword(any=["b"])),
+    *({"cel": "round < 4"}, False, "whim"),
+)
+
+
+def _edge(random: Random, source: str, target: str) -> Dict:
+    edge: Dict = {"from": source, "to": target}
+    if random.random() < 0.5:
+        edge["condition"] = random.choice(CONDITIONS)
+    return edge
+
+
+def _spoil(random: Random, edge: Dict, kinds: dict[str, str]) -> None:
+    how = random.randrange(6)
+    if how == 0:
         edge["trigger"] = False
-    elif luck < 0.1:
-        drop = {"pattern": "b", "on_no_match": "drop"}
-        edge["process"] = {"type": "regex_extract", "config": drop}
-    elif luck < 0.15:
+    elif how == 1:
+        edge["process"] = {"type": "regex_extract", "config": {"pattern": "b", "on_no_match": "drop"}}
+    elif how == 2:
         split = {"type": "regex", "config": {"pattern": "a", "on_no_match": "empty"}}
         edge["dynamic"] = {"type": "map", "split": split}
-    elif luck < 0.2:
+    elif how == 3:
         edge["carry_data"] = False
-    if kinds[edge["from"]] == "mute" and random.random() < 0.6:
+    elif how == 4 and kinds[edge["from"]] in ("fork", "mute"):
         edge["port"] = random.choice(PORTS)
+    else:
+        edge["condition"] = random.choice(CONDITIONS)
 
 
-def _edge(random: Random, source: str, target: str, kinds: dict[str, str]) -> Dict:
-    edge: Dict = {"from": source, "to": target}
-    condition = _condition(random)
-    if condition is not None and kinds[source] != "loop_counter":
-        edge["condition"] = condition
-    _spice(random, edge, kinds)
-    return edge
+def _workflow(random: Random, nodes: list[Dict], edges: list[Dict], spoilt: int) -> Dict:
+    kinds = {node["id"]: node["type"] for node in nodes}
+    for edge in random.sample(edges, min(spoilt, len(edges))):
+        _spoil(random, edge, kinds)
+    start = nodes[0]["id"]
+    graph = {"nodes": nodes, "edges": edges, "start": start, "end": "Out", "limits": LIMITS}
+    return _wrapped(random, graph)
+
+
+def woven(seed: int) -> Dict:
+    random = Random(seed)
+    ring = [f"N{number}" for number in range(random.randint(1, 4))]
+    nodes = [_node(random, name, *TALKERS) for name in ring]
+    edges = [{"from": one, "to": other} for one, other in pairwise(ring)]
+    for source in {ring[-1], random.choice(ring)}:
+        back = _edge(random, source, ring[0])
+        edges += [back, *_thread(random, nodes, back)]
+    nodes += [_node(random, "Guard", "loop_counter"), {"id": "Out", "type": "passthrough"}]
+    edges += [{"from": "Guard", "to": random.choice(ring)}, {"from": "Guard", "to": "Out"}]
+    names = [node["id"] for node in nodes[:-1]]
+    for _ in range(random.choice((0, 0, 1, 2))):
+        edges.append(_edge(random, random.choice(names), random.choice((*names, "Out"))))
+    return _workflow(random, nodes, edges, random.choice((0, 1, 1, 2)))
+
+
+def _thread(random: Random, nodes: list[Dict], back: Dict) -> list[Dict]:
+    """From beside an edge back to the guard, perhaps by way of a new node."""
+    if random.random() < 0.5:
+        return [{**back, "to": "Guard"}]
+    via = _node(random, f"V{len(nodes)}", *ALL)
+    nodes.append(via)
+    return [{**back, "to": via["id"]}, {"from": via["id"], "to": "Guard"}]
 
 
 def tangle(seed: int) -> Dict:
     random = Random(seed)
     names = [f"N{number}" for number in range(random.randint(2, 6))]
-    nodes = [_node(random, name) for name in names]
-    kinds = {node["id"]: node["type"] for node in nodes}
-    nodes += [{"id": "Out", "type": "passthrough"}]
+    nodes = [_node(random, name, *ALL) for name in names]
+    guards = [node["id"] for node in nodes if node["type"] == "loop_counter"]
     ways = [(names[at - 1], name) for at, name in enumerate(names) if random.random() < 0.8]
     ways += [(random.choice(names), random.choice(names)) for _ in range(random.randint(1, 6))]
-    guards = [name for name in names if kinds[name] == "loop_counter"]
-    ways += [(guard, random.choice(names)) for guard in guards]
-    ways += [(name, "Out") for name in {*guards, random.choice(names)}]
-    edges = [_edge(random, source, target, kinds) for source, target in ways]
-    edges += _copies(random, edges, guards)
-    limits = {"rounds": 25, "steps": 400}
-    graph = {"nodes": nodes, "edges": edges, "start": names[0], "end": "Out", "limits": limits}
-    return _wrapped(random, graph)
-
-
-def _copies(random: Random, edges: list[Dict], guards: list[str]) -> list[Dict]:
-    """Beside some edges one more of the same kind, to a guard."""
-    if not guards:
-        return []
-    chosen = [edge for edge in edges if random.random() < 0.5]
-    return [{**edge, "to": random.choice(guards)} for edge in chosen if "dynamic" not in edge]
+    edges = [_edge(random, source, target) for source, target in ways]
+    if guards:
+        edges += [{**edge, "to": random.choice(guards)} for edge in edges if random.random() < 0.5]
+    edges += [{"from": guard, "to": target} for guard in guards for target in (random.choice(names), "Out")]
+    nodes.append({"id": "Out", "type": "passthrough"})
+    return _workflow(random, nodes, edges, random.randrange(4))
 
 
 def _wrapped(random: Random, graph: Dict) -> Dict:
     """Now and then the whole is a subgraph, in a loop of its own."""
-    if random.random() < 0.85:
+    if random.random() < 0.9:
         return {"graph": graph}
     body = {"id": "Body", "type": "subgraph", "config": {"type": "config", "config": graph}}
-    gate = {"id": "Gate", "type": "loop_counter", "config": {"max_iterations": random.randint(1, 3)}}
-    nodes = [{"id": "Top", "type": "agent"}, body, gate, {"id": "Last", "type": "passthrough"}]
+    nodes = [{"id": "Top", "type": "agent"}, body, _node(random, "Gate", "loop_counter")]
     ways = (("Top", "Body"), ("Top", "Gate"), ("Top", "Top"), ("Body", "Top"), ("Gate", "Top"), ("Gate", "Last"))
     edges: list[Dict] = [{"from": source, "to": target} for source, target in ways]
     if random.random() < 0.3:
         edges[0]["dynamic"] = {"type": "map", "split": {"type": "regex", "config": {"pattern": "a"}}}
-    limits = {"rounds": 25, "steps": 400}
-    return {"graph": {"nodes": nodes, "edges": edges, "start": "Top", "end": "Last", "limits": limits}}
+    nodes.append({"id": "Last", "type": "passthrough"})
+    return {"graph": {"nodes": nodes, "edges": edges, "start": "Top", "end": "Last", "limits": LIMITS}}
 
 
 def spiced(workflow: Dict, seed: int) -> Dict:
-    """The same with other conditions and kinds here and there, long runs, and no caps of its own."""
+    """The same with other kinds and edges here and there, long runs, and no caps of its own."""
     random = Random(seed)
     graph = workflow["graph"]
-    graph["limits"] = {"rounds": 40, "steps": 600}
+    graph["limits"] = {"rounds": 40, "steps": 400}
     graph.pop("loops", None)
     for node in graph["nodes"]:
+        node.pop("context_window", None)
+        node["config"].pop("only_last_message", None)  # in long runs what is handed on would double and double
         if node["type"] == "loop_counter":
             node["config"]["max_iterations"] = random.randint(1, 8)
         elif node["type"] == "agent" and random.random() < 0.1:
-            node |= {"type": random.choice(("mute", "shy")), "config": {}}
+            node |= {"type": random.choice(("mute", "shy", "fork")), "config": {}}
     kinds = {node["id"]: node["type"] for node in graph["nodes"]}
     for edge in graph["edges"]:
-        if random.random() < 0.15:
-            _spice(random, edge, kinds)
+        edge.pop("keep_message", None)
+        if random.random() < 0.06:
+            _spoil(random, edge, kinds)
     return workflow

@@ -9,7 +9,8 @@ What runs when is the business of the node's conductor, which looks at nothing b
     told(answer)            what the node's own behaviour, called by the host, answered
 
 Each gives a Move: turns to start, an outcome that ends the node, a question for its behaviour (for
-functions of users, which the kernel does not call), events to show, a limit that locks the run.
+functions of users, which the kernel does not call), events to show, a limit that locks the run, an
+error that fails the node.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from roundel.kernel.commands import Call, Cancel
-from roundel.kernel.execute import add_ordinals, complete, give
+from roundel.kernel.execute import add_ordinals, complete, fail, give
 from roundel.kernel.facts import Outcome
-from roundel.kernel.loops import begin, lock
-from roundel.kernel.state import TURNS, Execution, Instance, Performance, Run, Turn
+from roundel.kernel.loops import begin_round, lock
+from roundel.kernel.state import TURNS, Activation, Execution, Expansion, Instance, Performance, Run, Turn
 from roundel.workflow.message import Message
 
 __all__ = ["Conductor", "Move", "Turn", "come_back", "end_turn", "open_performance", "start_turns", "told"]
@@ -36,8 +37,14 @@ class Move(Struct, frozen=True):
     inputs: tuple[Message, ...] = ()
     """What the question is about."""
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
+    reached: tuple[str, int] | None = None
+    """What is used up and its limit, although the run goes on."""
     lock: tuple[str, int] | None = None
     """What is used up and its limit: the turns start once the run is unlocked."""
+    last: int | None = None
+    """Turns of later rounds than this are called off."""
+    error: str = ""
+    """The node fails."""
 
 
 class Conductor(Protocol):
@@ -50,6 +57,11 @@ class Conductor(Protocol):
 
 
 def open_performance(run: Run, performance: Performance) -> None:
+    part = performance.execution.part
+    if part is not None:
+        # Parts run at the same time: each counts for itself, from its own number on.
+        expansion, number = part
+        performance.base = [count + number for count in expansion.base]
     _make(run, performance, performance.conductor.begin(performance.inputs))
 
 
@@ -63,12 +75,18 @@ def told(run: Run, execution: Execution, outcome: Outcome) -> None:
 def _make(run: Run, performance: Performance, move: Move) -> None:
     execution = performance.execution
     node, address = execution.node, execution.address
-    if move.events:
-        for name, data in move.events:
-            run.emit(name, node.id, address, data)
+    for name, data in move.events:
+        run.emit(name, node.id, address, data)
+    if move.error:
+        fail(run, execution, move.error)
+        return
+    if move.last is not None:
+        _shorten(run, performance, move.last)
+    if move.reached is not None:
+        what, limit = move.reached
+        run.emit("limit_reached", node.id, address, {"what": what, "limit": limit, "address": address})
     if move.lock is not None:
-        what, limit = move.lock
-        lock(run, what, limit, node.id, address)
+        lock(run, *move.lock, node.id, address)
     if move.turns:
         performance.pending.extend(move.turns)
         run.agenda.append((performance, TURNS))
@@ -88,18 +106,34 @@ def _ask(run: Run, performance: Performance, move: Move) -> None:
     run.commands.append(call)
 
 
+def _shorten(run: Run, performance: Performance, last: int) -> None:
+    at_work = performance.at_work
+    performance.at_work = [instance for instance in at_work if _turn(instance).round <= last]
+    performance.pending = [turn for turn in performance.pending if turn.round <= last]
+    _call_off(run, [instance for instance in at_work if _turn(instance).round > last])
+
+
 def _close(run: Run, performance: Performance, outcome: Outcome) -> None:
     execution = performance.execution
     node = execution.node
-    for instance in performance.at_work:
-        _abandon(run, instance)
+    _call_off(run, performance.at_work)
     performance.at_work.clear()
     performance.pending.clear()
+    if execution.part is not None:
+        _count_part(run, performance, *execution.part)
     if node.kind.loops:
         performance.record.exit_reason = outcome.reason
         data = {"loop": node.id, "rounds": performance.round, "reason": outcome.reason}
         run.emit("loop_exit", node.id, execution.address, data)
     complete(run, execution, outcome)
+
+
+def _count_part(run: Run, performance: Performance, expansion: Expansion, number: int) -> None:
+    """What ran in turns that followed each other; turns that ran apart have been counted already."""
+    counts = performance.execution.activation.instance.ordinals
+    if counts is not run.ordinals:
+        for site, before in enumerate(expansion.base):
+            counts[site] += performance.base[site] - before - number
 
 
 def start_turns(run: Run, performance: Performance) -> None:
@@ -111,22 +145,30 @@ def start_turns(run: Run, performance: Performance) -> None:
 
 def _start(run: Run, performance: Performance, turn: Turn) -> None:
     execution = performance.execution
-    node = execution.node
-    address = f"{performance.stem}{turn.round}]"
+    node, loops = execution.node, execution.node.kind.loops
+    address = f"{performance.stem}{turn.round}]" if loops else execution.address
     if turn.round > performance.round:
         performance.round = turn.round
         performance.record.rounds += 1
-        if node.kind.loops:
+        if loops:
             run.emit("loop_round", node.id, address, {"loop": node.id, "round": turn.round})
-    ordinals = execution.activation.instance.ordinals
-    if turn.apart is not None:
-        ordinals = [count + turn.apart for count in performance.base]
-    instance = Instance(node.bodies[turn.body], address + "/", execution, ordinals)
-    instance.stem = address + "."
+    instance = Instance(node.bodies[turn.body], address + "/", execution, _ordinals(performance, turn))
     instance.performance, instance.turn = performance, turn
     performance.at_work.append(instance)
     give(instance, turn.inputs)
-    begin(run, instance)
+    activation = Activation(run, instance, instance.plan.root)
+    if loops:
+        instance.stem = address + "."
+        activation.loop_round = turn.round
+    begin_round(run, activation)
+
+
+def _ordinals(performance: Performance, turn: Turn) -> list[int]:
+    """Where the nodes of a turn count how often they have run."""
+    if turn.apart is not None:
+        return [count + turn.apart for count in performance.base]
+    execution = performance.execution
+    return execution.activation.instance.ordinals if execution.part is None else performance.base
 
 
 def end_turn(run: Run, instance: Instance, messages: tuple[Message, ...]) -> None:
@@ -138,7 +180,7 @@ def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:
     """A body ends before its time: a node in it failed, or said `break` or `continue`."""
     if is_gone(instance):
         return
-    _abandon(run, instance)
+    _call_off(run, [instance])
     performance, turn = _left(run, instance)
     conductor = performance.conductor
     if how == "failed":
@@ -150,18 +192,25 @@ def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:
 
 
 def _left(run: Run, instance: Instance) -> tuple[Performance, Turn]:
-    performance, turn = instance.performance, instance.turn
+    performance, turn = instance.performance, _turn(instance)
     assert performance is not None
-    assert turn is not None
     performance.at_work.remove(instance)
     if turn.apart is not None:
         add_ordinals(run, performance.execution, instance, performance.base, turn.apart)
     return performance, turn
 
 
-def _abandon(run: Run, instance: Instance) -> None:
-    """What is at work in it is called off; what comes up in it is passed over."""
-    instance.gone = True
+def _turn(instance: Instance) -> Turn:
+    assert instance.turn is not None
+    return instance.turn
+
+
+def _call_off(run: Run, instances: list[Instance]) -> None:
+    """What is at work in them is cancelled; what comes up in them is passed over."""
+    if not instances:
+        return
+    for instance in instances:
+        instance.gone = True
     run.smooth = False
     inside = [call for call in run.calls.values() if is_gone(call.activation.instance)]
     for call in inside:

@@ -21,6 +21,14 @@ units in layers, and for each unit how many others it waits for.
                   otherwise   -> the loop ends quietly
     graph is over -> its result goes to the subgraph node that called it, or ends the run
 
+Nodes that conduct (loop agents, debates, votes; conduct.py) hold graphs too, and run them in turns: when
+a graph is over, the node's conductor says what comes next. A `break`, a `continue` or a failure that the
+conductor sees to ends such a graph out of turn; what is still at work in it is called off.
+
+Whatever comes up goes through the *agenda*, which a step works through to its end, so that neither long
+chains of nodes nor deeply nested loops need a deep stack. While the run is locked, what would begin
+something new is held back, and everything else is seen to.
+
 A start node is a node that is marked from the beginning. While a loop is at work nothing outside of it
 can mark its nodes, since whatever leads into it has settled before; so at the end of a round a mark on
 the entry came from inside, and when a loop comes up a mark came from outside. One bit a node is enough.

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
-from roundel.nodes.services import Behaviour, Services
+from roundel.nodes.services import Behaviour, Services, outcome_of
 from roundel.workflow.graph import Node
 from roundel.workflow.node_type import NodeType
 
@@ -24,6 +24,16 @@ def prepare(node: Node, _services: Services) -> Behaviour:
         return Outcome(call.inputs[-1:], jump=jump)
 
     return behave
+
+
+def break_loop(value: object = None) -> Outcome:
+    """For a function of a node: ends the loop of the loop agent around it; its last round gives `value`."""
+    return Outcome(outcome_of(value).messages, jump="break")
+
+
+def continue_loop(value: object = None) -> Outcome:
+    """For a function of a node: ends the round of the loop agent around it, which gives `value`."""
+    return Outcome(outcome_of(value).messages, jump="continue")
 
 
 BREAK = NodeType("break", Config, "Ends the loop of the loop agent around it.", prepare, pure=True)

@@ -1,4 +1,4 @@
-"""When a loop agent goes on: so many times, until something holds, for each element, or as somebody's code says.
+"""When a loop agent goes on: so many times, until something holds, for each element, as somebody's code says.
 
 A strategy is what a workflow says (the structs here); its conductor (nodes/conductors.py) carries it out.
 """
@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
-from roundel.workflow.condition import check_expression
+from roundel.nodes.asked import Asked, check_name
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
@@ -17,31 +17,6 @@ from roundel.workflow.fields import INVALID, Reader
 UNTIL_NAMES = ("text", "messages", "data", "round")
 ITEMS_NAMES = ("text", "messages", "data")
 Positive = Annotated[int, Meta(ge=1)]
-
-
-class Asked(Struct, frozen=True, omit_defaults=True):
-    """A CEL expression, or a Python function that is called with the messages so far."""
-
-    expression: str = ""
-    function: str = ""
-
-    @classmethod
-    def __read__(cls, at: Located, reader: Reader) -> Any:
-        value = at.value
-        if isinstance(value, (str, bool)):
-            return cls(expression=value if isinstance(value, str) else str(value).lower())
-        if isinstance(value, dict) and set(value) == {"function"}:
-            name = reader.read(value["function"], str, "the function")
-            return INVALID if name is INVALID else cls(function=name)
-        reader.report.error(
-            "wrong-type", "expected a CEL expression, or {function: name}", at, "for example data.score >= 90"
-        )
-        return INVALID
-
-    @classmethod
-    def __schema__(cls, _maker: Any) -> dict[str, Any]:
-        named = {"type": "object", "properties": {"function": {"type": "string"}}, "required": ["function"]}
-        return {"anyOf": [{"type": "string"}, {"type": "boolean"}, named]}
 
 
 class Count(Struct, frozen=True, omit_defaults=True):
@@ -77,8 +52,11 @@ class Custom(Struct, frozen=True, omit_defaults=True):
     max: Positive = 1000
 
 
+Kind = Count | Until | Array | Custom
+
+
 class Strategy(Struct, frozen=True):
-    kind: Count | Until | Array | Custom
+    kind: Kind
 
     forms: ClassVar[dict[str, type[Struct]]] = {
         "count": Count,
@@ -87,22 +65,35 @@ class Strategy(Struct, frozen=True):
         "custom": Custom,
     }
 
+    @property
+    def function(self) -> str:
+        """The name of the Python code that it asks; empty if it asks none."""
+        kind = self.kind
+        if isinstance(kind, Custom):
+            return kind.use
+        asked = asked_of(kind)
+        return asked.function if asked is not None else ""
+
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         known = ", ".join(cls.forms)
         if not isinstance(at.value, dict) or "mode" not in at.value:
             hint = f"write strategy: {{mode: …}} with one of {known}"
-            reader.report.error("no-strategy", "this is not a strategy: it has no 'mode'", at, hint)
+            message = f"'strategy' is not a loop strategy: {_lack(at.value)}"
+            reader.report.error("no-strategy", message, at, hint)
             return INVALID
         mode = at.value["mode"]
-        form = cls.forms.get(str(mode.value))
+        name = reader.read(mode, str, "'mode' of the strategy")
+        if name is INVALID:
+            return INVALID
+        form = cls.forms.get(name)
         if form is None:
-            hint = did_you_mean(str(mode.value), cls.forms) or f"known are {known}"
-            reader.report.error("no-strategy", f"{mode.value!r} is not a loop strategy", mode, hint)
+            hint = did_you_mean(name, cls.forms) or f"known are {known}"
+            reader.report.error("no-strategy", f"'{name}' is not a loop strategy", mode, hint)
             return INVALID
         rest = {key: value for key, value in at.value.items() if key != "mode"}
-        kind = reader.read(Located(rest, at.line, at.column, at.keys), form, f"the {mode.value} strategy")
-        return cls(kind) if kind is not INVALID and _sound(kind, at, reader) else INVALID
+        kind = reader.read(Located(rest, at.line, at.column, at.keys), form, f"the {name} strategy")
+        return cls(kind) if kind is not INVALID and _sound(kind, at.value, reader) else INVALID
 
     @classmethod
     def __schema__(cls, maker: Any) -> dict[str, Any]:
@@ -115,13 +106,25 @@ class Strategy(Struct, frozen=True):
         return {"anyOf": options}
 
 
-def _sound(kind: Any, at: Located, reader: Reader) -> bool:
-    assert isinstance(at.value, dict)
-    asked, key, names = None, "", UNTIL_NAMES
+def _lack(value: object) -> str:
+    if isinstance(value, dict):
+        return "it has no 'mode'"
+    return "it is a list" if isinstance(value, list) else f"it is {value!r:.60}"
+
+
+def asked_of(kind: Kind) -> Asked | None:
+    """What is asked before the rounds, or before each: of an expression or a function."""
     if isinstance(kind, Until):
-        asked, key = kind.until, "until"
-    elif isinstance(kind, Array):
-        asked, key, names = kind.items, "items", ITEMS_NAMES
-    if asked is None or not asked.expression:
+        return kind.until
+    return kind.items if isinstance(kind, Array) else None
+
+
+def _sound(kind: Kind, given: dict[str, Located], reader: Reader) -> bool:
+    if isinstance(kind, Custom):
+        return check_name(kind.use, "strategy", given["use"], reader)
+    asked = asked_of(kind)
+    if asked is None:
         return True
-    return check_expression(asked.expression, names, at.value[key], reader)
+    if isinstance(kind, Until):
+        return asked.check(given["until"], UNTIL_NAMES, reader)
+    return asked.check(given["items"], ITEMS_NAMES, reader)

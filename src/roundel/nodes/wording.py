@@ -17,7 +17,15 @@ AGREEING = (
     *("we have consensus", "we have a consensus"),
     *("达成共识", "达成了共识", "达成一致", "达成了一致", "意见一致", "同意", "赞成"),
     *("達成共識", "達成了共識", "達成一致", "達成了一致", "意見一致", "贊成"),
-    *("同意します", "同意いたします", "賛成です", "賛成します", "合意しました", "合意に達しました", "異議なし"),
+    *(
+        "同意します",
+        "同意いたします",
+        "賛成です",
+        "賛成します",
+        "合意しました",
+        "合意に達しました",
+        "異議なし",
+    ),
     *("동의합니다", "동의해요", "찬성합니다", "합의했습니다", "합의에 도달했습니다"),
     *("ich stimme zu", "ich stimme dir zu", "ich stimme ihnen zu", "stimme zu", "wir stimmen zu"),
     *("einverstanden", "wir sind uns einig", "d'accord", "nous avons un consensus", "d'accordo"),
@@ -54,7 +62,7 @@ BREAKS = re.compile(
     r"|\b(?:and|but|so|because|however|though|although|und|aber|weil|mais|pero|porque|maar|но)\b"
     r"|但是?|不过|不過|然而|可是|而且|所以|因为|因為|并且|並且"
 )
-"""Where a clause ends. Some are short words; those that stand in a negation ("not yet") are not among them."""
+"""Where a clause ends. Words that stand in a negation ("not yet agreed") are not among them."""
 
 COMMAS = frozenset(",、:-–—")
 
@@ -72,7 +80,8 @@ NEGATED = re.compile(
 
 UNDONE = re.compile(
     r"\bdisagree"
-    r"|^\s+(?:(?:with|on|to|about)\s+)?(?:almost\s+)?(?:nothing|none|nobody|no one|neither|not at all|in no way)\b"
+    r"|^\s+(?:(?:with|on|to|about)\s+)?(?:almost\s+)?"
+    r"(?:nothing|none|nobody|no one|neither|not at all|in no way)\b"
     r"|^[ぁ-ん]*?(?:ませ|ない|なか|かね)"
 )
 """Behind a phrase, in its clause."""
@@ -101,5 +110,5 @@ WISHED = re.compile(
 )
 """Before a phrase, in its clause: it is not so yet."""
 
-ASKED = re.compile(r"(?:吗|嗎|么|麼|ですか|ますか)\s*$")
+ASKED = re.compile(r"(?:吗|嗎|么|麼|か)\s*$")
 """Behind a phrase, at the end of its clause."""

@@ -145,7 +145,7 @@ class _Compiler:
             node.remembered = node.shows or node.window != 0
         start = range(len(nodes)) if graph.is_majority_voting else (index[name] for name in graph.start)
         caps = {index[name]: loop.max_rounds for name, loop in graph.loops.items() if loop.max_rounds}
-        return GraphPlan(graph, nodes, plans, tuple(start), ends, self.workflow.vars, caps, cap, index)
+        return GraphPlan(graph, nodes, plans, tuple(start), ends, graph.vars, caps, cap, index)
 
     def _node(self, number: int, node: Node, cap: int) -> NodePlan:
         plan = NodePlan(number, len(self.sites), node.id, node, node.kind, node.config, node.context_window)

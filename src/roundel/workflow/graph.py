@@ -12,6 +12,7 @@ from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.dynamic import Dynamic
 from roundel.workflow.fields import INVALID, Place, Reader, without_effect
+from roundel.workflow.functions import Finder, Kind
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.processor import Processor
 
@@ -138,6 +139,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
         config = reader.read(config_at, kind.config, what)
         if envelope is INVALID or config is INVALID:
             return INVALID
+        reader.check_node(at, kind, envelope, config)
         return cls(
             envelope.id,
             kind.name,
@@ -204,6 +206,8 @@ class Graph(Struct, frozen=True, omit_defaults=True):
     limits: Limits = Limits()
     loops: dict[str, Loop] = {}
     breaker: Any = None
+    vars: dict[str, Any] = {}
+    """The variables that its expressions know."""
     at: Place = Place()
 
     def node(self, name: str) -> Node:
@@ -225,11 +229,28 @@ class Workflow(Struct, frozen=True):
 
 
 class GraphReader(Reader):
-    """A reader that knows the node types."""
+    """A reader that knows the node types, and where functions are."""
+
+    finder: Finder
 
     def __init__(self, report: Report, types: NodeTypes) -> None:
         super().__init__(report)
         self.types = types
+
+    def check_node(self, at: Located, kind: NodeType, envelope: Envelope, config: Any) -> None:
+        if kind.asks or kind.bodies(config):
+            without_effect(envelope, ("timeout", "retry"), at, self.report)
+        name = kind.function(config)
+        if name:
+            self.check_function("function", name, at)
+
+    def check_function(self, kind: Kind, name: str, at: Located) -> None:
+        if not self.finder.known(kind, name):
+            hint = did_you_mean(name, self.finder.names(kind)) or (
+                f"register it with @roundel.{kind}('{name}'), or write module:function"
+            )
+            what = "function" if kind == "function" else f"{kind} function"
+            self.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
 
     def node_type(self, at: Located, what: str) -> NodeType | None:
         place = at.value.get("type") if isinstance(at.value, dict) else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
@@ -164,6 +165,17 @@ class WorkflowReader(GraphReader):
             file,
         )
 
+    def read_subgraph(self, at: Located) -> Any:
+        """The graph of a file that another one uses; what stands beside it counts for it alone."""
+        root = self._resolved(at)
+        settings = self._read_root(root)
+        if isinstance(settings, Root):
+            self.vars = {**self.vars, **settings.vars}
+        graph = self._graph_of(root)
+        if settings is INVALID or graph is INVALID or graph.limits.rounds:
+            return graph
+        return replace(graph, limits=settings.limits)
+
     def _resolved(self, at: Located) -> Located:
         dotenv = read_dotenv(self.folder / ".env", self.report) if self.folder else {}
         # The variables of the file that a subgraph is used from stand behind its own.
@@ -209,6 +221,7 @@ class WorkflowReader(GraphReader):
             limits=settings.limits,
             loops=settings.loops,
             breaker=settings.breaker,
+            vars=self.vars,
             at=Place(self.report.file, at.line, at.column),
         )
 
@@ -301,17 +314,10 @@ class WorkflowReader(GraphReader):
     def _check_functions(self, item: Located, edge: Edge) -> None:
         if edge.condition is not None and edge.condition.function is not None:
             place = child(item, "condition", "config", "name")
-            self._check_function("condition", edge.condition.function, place)
+            self.check_function("condition", edge.condition.function, place)
         if edge.process is not None and edge.process.function is not None:
             place = child(item, "process", "config", "name")
-            self._check_function("processor", edge.process.function, place)
-
-    def _check_function(self, kind: Any, name: str, at: Located) -> None:
-        if not self.finder.known(kind, name):
-            hint = did_you_mean(name, self.finder.names(kind)) or (
-                f"register it with @roundel.{kind}('{name}'), or write module:function"
-            )
-            self.report.error("unknown-function", f"there is no {kind} function '{name}'", at, hint)
+            self.check_function("processor", edge.process.function, place)
 
     def _check_dynamic(self, edges: Any) -> None:
         first: dict[str, Edge] = {}
@@ -394,7 +400,7 @@ class WorkflowReader(GraphReader):
             other = WorkflowReader(report, self.types, self.finder, path.parent, self.variables)
             other.top, other.chain, other.vars = self.top, (*self.chain, path), self.vars
             other.files = self.files
-            graph = other._graph_of(other._resolved(root))
+            graph = other.read_subgraph(root)
         self.report.extend(report)
         return graph
 

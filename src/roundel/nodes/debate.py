@@ -1,0 +1,156 @@
+"""`debate`: participants answer each other, round after round."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from msgspec import Meta, Struct
+
+from roundel.kernel.commands import Call
+from roundel.kernel.facts import Outcome
+from roundel.nodes.consensus import Consensus
+from roundel.nodes.debate_conductor import DebateConductor, Pair
+from roundel.nodes.participant import Participant, check_participants
+from roundel.nodes.services import Behaviour, NodeError, Services
+from roundel.workflow.diagnostics import Report, did_you_mean
+from roundel.workflow.document import Located
+from roundel.workflow.fields import child
+from roundel.workflow.graph import Graph, Node
+from roundel.workflow.node_type import NodeType
+
+
+class Judged(Consensus, frozen=True, omit_defaults=True):
+    """Consensus with the node that is asked for it, if one is."""
+
+    judge: Participant | None = None
+
+
+class Config(Struct, frozen=True, omit_defaults=True):
+    participants: tuple[Participant, ...] = ()
+    agent_pairs: tuple[tuple[str, ...], ...] = ()
+    """Who answers whom, in the order of a round; without them each participant answers the one before."""
+    max_rounds: Annotated[int, Meta(ge=1)] = 3
+    exit_condition: Literal["max_rounds", "consensus"] = "max_rounds"
+    consensus: Judged = Judged()
+
+    __hints__: ClassVar[dict[str, str]] = {
+        "judge": "it belongs to the consensus: `consensus: {method: judge, judge: …}`"
+    }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(participant.id for participant in self.participants)
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        if self.agent_pairs:
+            return tuple((first, second) for first, second in self.agent_pairs)
+        return tuple((name, self.names[place - 1]) for place, name in enumerate(self.names))
+
+    @property
+    def sought(self) -> Judged | None:
+        """The consensus that ends the debate, if one does."""
+        return self.consensus if self.exit_condition == "consensus" else None
+
+    @property
+    def judge(self) -> Participant | None:
+        """Who is asked after each round."""
+        return self.consensus.judge if self.sought and self.consensus.method == "judge" else None
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        sound = check_participants(self.participants, 2, "a debate", at, report)
+        sound = self._check_pairs(at, report) and sound
+        sound = self._check_judge(child(at, "consensus"), report) and sound
+        if sound:
+            self._warn(at, report)
+        return sound
+
+    def _check_pairs(self, at: Located, report: Report) -> bool:
+        places = child(at, "agent_pairs").value if self.agent_pairs else []
+        assert isinstance(places, list)
+        checks = [
+            self._check_pair(pair, place, report)
+            for pair, place in zip(self.agent_pairs, places, strict=True)
+        ]
+        return all(checks)
+
+    def _check_pair(self, pair: tuple[str, ...], at: Located, report: Report) -> bool:
+        if len(pair) != 2 or pair[0] == pair[1]:
+            message = f"a pair is two participants, the first answers the second; this is {list(pair)}"
+            report.error("bad-pair", message, at, "write [who answers, whom]")
+            return False
+        assert isinstance(at.value, list)
+        strangers = [
+            (name, place)
+            for name, place in zip(pair, at.value, strict=True)
+            if self.names and name not in self.names
+        ]
+        for name, place in strangers:
+            hint = did_you_mean(name, self.names) or f"participants: {', '.join(self.names[:12])}"
+            report.error("unknown-node", f"the pair names '{name}', who does not take part", place, hint)
+        return not strangers
+
+    def _check_judge(self, at: Located, report: Report) -> bool:
+        judge, method = self.consensus.judge, self.consensus.method
+        if judge is None and method == "judge":
+            message = "a judge is to say whether there is consensus, and there is none"
+            report.error("no-judge", message, at, "name one: `judge: {id: Judge, type: agent}`")
+            return False
+        if judge is not None and judge.id in self.names:
+            message = f"there is already a participant '{judge.id}'"
+            report.error("duplicate-id", message, child(at, "judge"), "give the judge an id of its own")
+            return False
+        if judge is not None and method != "judge":
+            message = f"'judge' has no effect with the method {method}"
+            report.warning("without-effect", message, child(at, "judge"), "write `method: judge`")
+        return True
+
+    def _warn(self, at: Located, report: Report) -> None:
+        """Of what is probably a mistake."""
+        speakers = {first for first, _ in self.pairs}
+        for silent in (one for one in self.participants if one.id not in speakers):
+            hint = f"add a pair [{silent.id}, …], or leave it out"
+            place = (silent.graph.at.line, silent.graph.at.column)
+            report.warning("never-runs", f"'{silent.id}' never speaks: no pair begins with it", place, hint)
+        consensus = child(at, "consensus")
+        if self.sought is not None:
+            self._warn_of_no_consensus(len(speakers), consensus, report)
+        elif consensus is not at and consensus.value is not None:
+            message = "'consensus' has no effect without 'exit_condition: consensus'"
+            report.warning("without-effect", message, consensus)
+
+    def _warn_of_no_consensus(self, speakers: int, at: Located, report: Report) -> None:
+        config, why = self.consensus, ""
+        if config.stable_for > self.max_rounds:
+            why = f"it has to hold for {config.stable_for} rounds, and there are {self.max_rounds}"
+        elif config.method == "phrase" and speakers < 2:
+            why = "it takes two who speak, and there is one"
+        if why:
+            report.warning("no-consensus", f"there can be no consensus: {why}", at)
+
+
+def _bodies(config: Config) -> tuple[Graph, ...]:
+    judge = (config.judge.graph,) if config.judge is not None else ()
+    return (*(participant.graph for participant in config.participants), *judge)
+
+
+def _conduct(config: Config) -> DebateConductor:
+    return DebateConductor(config.names, config.pairs, config.max_rounds, config.sought)
+
+
+def prepare(_node: Node, _services: Services) -> Behaviour:
+    def behave(call: Call) -> Outcome:
+        raise NodeError(f"{call.address} is a debate, not called as a whole")
+
+    return behave
+
+
+NODE = NodeType(
+    "debate",
+    Config,
+    "Participants answer each other, for some rounds or until they agree.",
+    prepare,
+    bodies=_bodies,
+    conduct=_conduct,
+    loops=True,
+)

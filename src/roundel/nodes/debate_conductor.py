@@ -1,0 +1,127 @@
+"""How a debate goes: one pair after the other, then whether they agree, then the next round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from roundel.kernel.conduct import Move, Turn
+from roundel.kernel.facts import Outcome
+from roundel.nodes.consensus import Consensus, ballot, reached, rounds_in_a_row
+from roundel.workflow.message import Message, Role
+
+Pair = tuple[str, str]
+"""Who answers, and whom."""
+Events = tuple[tuple[str, dict[str, Any]], ...]
+
+
+class DebateConductor:
+    def __init__(
+        self, names: tuple[str, ...], pairs: tuple[Pair, ...], max_rounds: int, consensus: Consensus | None
+    ) -> None:
+        self.names = names
+        self.pairs = pairs
+        self.max_rounds = max_rounds
+        self.consensus = consensus
+        self.topic: tuple[Message, ...] = ()
+        self.said: list[Message] = []
+        self.before = 0
+        """How many messages there were before this round."""
+        self.history: list[dict[str, Any]] = []
+        self.latest: dict[str, Message] = {}
+        """What each speaker said last in this round; nothing is an empty message."""
+        self.round = 0
+        self.place = 0
+        """Which of the pairs has its turn."""
+        self.agreed = 0
+        """For how many rounds there has been consensus."""
+
+    def begin(self, inputs: tuple[Message, ...]) -> Move:
+        self.topic = inputs
+        return self._next_round()
+
+    def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
+        if turn.body == len(self.names):
+            return self._judged(messages)
+        events = self._note(messages)
+        self.place += 1
+        if self.place < len(self.pairs):
+            return Move((self._turn(),), events=events)
+        return self._round_over(events)
+
+    def broken(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
+        events = self._note(messages) if turn.body < len(self.names) else ()
+        return self._finish("break", [], events)
+
+    def catches(self, _turn: Turn) -> bool:
+        return False
+
+    def failed(self, _turn: Turn, error: str) -> Move:
+        raise AssertionError(error)
+
+    def told(self, _answer: Any) -> Move:
+        raise AssertionError("nothing was asked")
+
+    def _next_round(self, events: Events = ()) -> Move:
+        self.round += 1
+        self.place, self.before = 0, len(self.said)
+        self.latest = {speaker: Message() for speaker, _ in self.pairs}
+        return Move((self._turn(),), events=events)
+
+    def _turn(self) -> Turn:
+        speaker, opponent = self.pairs[self.place]
+        history = tuple(_heard(message, speaker) for message in self.said)
+        inputs = (*self.topic, *history, *self._reminder(opponent))
+        return Turn(self.names.index(speaker), inputs, self.round)
+
+    def _reminder(self, opponent: str) -> tuple[Message, ...]:
+        """Whom to answer, where that is not the one who spoke last."""
+        speakers = [message.source for message in self.said]
+        unclear = opponent in speakers and speakers[-1] != opponent
+        return (Message(f"Answer {opponent}."),) if unclear else ()
+
+    def _note(self, messages: tuple[Message, ...]) -> Events:
+        if not messages:
+            return ()
+        answer, speaker = messages[-1], self.pairs[self.place][0]
+        metadata = {**(answer.metadata or {}), "source": speaker}
+        self.latest[speaker] = Message(answer.content, "user", answer.data, metadata)
+        self.said.append(self.latest[speaker])
+        self.history.append({"agent": speaker, "content": answer.text, "round": self.round})
+        return (("debate_round", {"round": self.round, "agent": speaker, "content": answer.text}),)
+
+    def _round_over(self, events: Events) -> Move:
+        if self.consensus is None:
+            return self._go_on(False, events)
+        if self.consensus.method != "judge":
+            return self._go_on(reached(self.consensus, self.latest), events)
+        if self.before == len(self.said):
+            return self._go_on(False, events)
+        inputs = (*self.said[self.before :], Message(self.consensus.question))
+        return Move((Turn(len(self.names), inputs, self.round),), events=events)
+
+    def _judged(self, messages: tuple[Message, ...]) -> Move:
+        verdict = messages[-1] if messages else Message()
+        choice = ballot(verdict.text, data=verdict.data).choice
+        if choice != "abstain":
+            return self._go_on(choice == "approve", ())
+        text = f"The judge said neither yes nor no, which counts as no: {verdict.text[:80]!r}"
+        return self._go_on(False, (("warning", {"message": text}),))
+
+    def _go_on(self, agree: bool, events: Events) -> Move:
+        self.agreed = rounds_in_a_row(self.agreed, agree)
+        held = ["max_rounds_reached"] if self.round >= self.max_rounds else []
+        if self.consensus is not None and self.agreed >= self.consensus.stable_for:
+            held.append("consensus_reached")
+        return self._finish(held[0], held, events) if held else self._next_round(events)
+
+    def _finish(self, reason: str, held: list[str], events: Events) -> Move:
+        last = self.said[-1] if self.said else Message()
+        report = {"total_rounds": self.round, "exit_reason": reason, "held": held}
+        data = {**(last.data or {}), "debate_history": self.history, **report}
+        outcome = Outcome((Message(last.content, "assistant", data),), report=report, reason=reason)
+        return Move(outcome=outcome, events=events)
+
+
+def _heard(message: Message, by: str) -> Message:
+    role: Role = "assistant" if message.source == by else "user"
+    return Message(message.content, role, message.data, message.metadata)

@@ -1,0 +1,134 @@
+"""Whether a loop goes on: a function of the settings, of this round, and of what is known of those before.
+
+The conditions are asked in a fixed order, and the first that holds is the reason; `held` names all of them,
+so that a score that is reached in the last round is not lost behind the end of the rounds.
+
+- A missing score is no score: it is not 0, meets no threshold and starts no regression.
+- A gain is a score above the one of the last gain, by at least `min_delta`. Patience counts from the
+  first score on; a round without one is a round without gain.
+- A fall is measured from the last score that there was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from roundel.nodes.consensus import rounds_in_a_row
+from roundel.nodes.score import Number, number, score_in
+
+if TYPE_CHECKING:
+    from roundel.nodes.loop import Config
+
+
+class History(Struct, frozen=True, omit_defaults=True):
+    """What earlier rounds leave behind: as much after a thousand as after one."""
+
+    best_round: int | None = None
+    best_score: Number | None = None
+    last_score: Number | None = None
+    gained: Number | None = None
+    """The score of the last gain."""
+    without_gain: int = 0
+    agreed: int = 0
+    """For how many rounds there has been consensus."""
+
+
+class Regression(Struct, frozen=True):
+    score: Number
+    previous: Number
+    fall: Number
+    round: int
+
+    def fields(self) -> dict[str, Any]:
+        return {"score": self.score, "previous": self.previous, "fall": self.fall, "round": self.round}
+
+
+class Decision(Struct, frozen=True):
+    current_round: int
+    score: Number | None
+    held: tuple[str, ...]
+    """Every condition that holds, in the order in which they are asked."""
+    regression: Regression | None
+    history: History
+    """For the next round."""
+
+    @property
+    def should_exit(self) -> bool:
+        return bool(self.held)
+
+    @property
+    def exit_reason(self) -> str:
+        return self.held[0] if self.held else ""
+
+    def fields(self, timestamp: str) -> dict[str, Any]:
+        return {
+            "should_exit": self.should_exit,
+            "exit_reason": self.exit_reason,
+            "current_round": self.current_round,
+            "timestamp": timestamp,
+            "score": self.score,
+            "best_round": self.history.best_round,
+            "best_score": self.history.best_score,
+            "held": list(self.held),
+        }
+
+
+def decide(config: Config, input: Mapping[str, Any], history: History | None = None) -> Decision:
+    """`input` may hold `iteration`, `score` and `consensus` (whether there is one in this round)."""
+    before = history or History()
+    round, score = round_of(input.get("iteration")), score_in(input)
+    after = _after(config, before, round, score, input.get("consensus") is True)
+    held = tuple(name for name, holds in _conditions(config, round, score, after) if holds)
+    return Decision(round, score, held, _regression(config, before, round, score), after)
+
+
+def round_of(iteration: object) -> int:
+    """A whole number of at least 1 as it is, anything else as 1."""
+    whole = None if isinstance(iteration, str) else number(iteration)
+    return int(whole) if whole is not None and whole >= 1 and whole == int(whole) else 1
+
+
+def _conditions(
+    config: Config, round: int, score: Number | None, after: History
+) -> Iterator[tuple[str, bool]]:
+    wanted, patience = config.exit_on_score or 0, config.patience
+    yield "max_rounds_reached", round >= config.max_rounds
+    yield "score_threshold_reached", score is not None and 0 < wanted <= score
+    yield "consensus_reached", after.agreed >= config.consensus.stable_for
+    yield "plateau_reached", patience is not None and after.without_gain >= patience
+
+
+def _after(config: Config, before: History, round: int, score: Number | None, agreed: bool) -> History:
+    gain = score is not None and _gains(score, before.gained, config.min_delta)
+    better = score is not None and (before.best_score is None or score > before.best_score)
+    waiting = before.without_gain + (before.gained is not None)
+    asked = config.exit_condition == "consensus"
+    return History(
+        round if better else before.best_round,
+        score if better else before.best_score,
+        before.last_score if score is None else score,
+        score if gain else before.gained,
+        0 if gain else waiting,
+        rounds_in_a_row(before.agreed, agreed and asked),
+    )
+
+
+def _gains(score: Number, since: Number | None, least: float) -> bool:
+    if since is None:
+        return True
+    gain = score - since
+    return gain > 0 and (gain >= least or math.isclose(gain, least))
+
+
+def _regression(config: Config, before: History, round: int, score: Number | None) -> Regression | None:
+    previous = before.last_score
+    if score is None or previous is None:
+        return None
+    fall = previous - score
+    if fall <= config.regression or math.isclose(fall, config.regression):
+        return None
+    return Regression(score, previous, fall, round)

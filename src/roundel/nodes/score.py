@@ -1,0 +1,126 @@
+"""Where a score is found: in fields, in JSON, by an expression or by a pattern."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.nodes.json_objects import json_objects
+from roundel.workflow.condition import check_expression, check_pattern, compiled
+from roundel.workflow.document import Located
+from roundel.workflow.expression import Expression, ExpressionError
+from roundel.workflow.fields import INVALID, Reader
+from roundel.workflow.message import Message
+
+Number = int | float
+NAMES = ("text", "data", "round")
+"""What an expression for a score may speak of."""
+
+_KEYS = ("score", "weighted_score")
+_LONGEST = 40
+
+
+class Score(Struct, frozen=True, omit_defaults=True):
+    """A CEL expression, or `{regex: …}` with one group."""
+
+    expression: str = ""
+    regex: str = ""
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        if isinstance(at.value, str):
+            return cls(at.value) if check_expression(at.value, NAMES, at, reader) else INVALID
+        if isinstance(at.value, dict) and "regex" in at.value:
+            for key in at.value.keys() - {"regex"}:
+                reader.unknown_key(at, key, ["regex"], "the score")
+            return cls._pattern(at.value["regex"], reader)
+        hint = "for example `score: data.points` or `score: {regex: 'Score: (\\d+)'}`"
+        reader.report.error("wrong-type", "'score' must be a CEL expression or a {regex: …}", at, hint)
+        return INVALID
+
+    @classmethod
+    def _pattern(cls, at: Located, reader: Reader) -> Any:
+        source = reader.read(at, str, "'regex' of the score")
+        if source is INVALID or not check_pattern(source, at, reader):
+            return INVALID
+        groups = compiled(source).groups
+        if groups != 1:
+            message = f"the pattern of the score must have one group, and has {groups}"
+            hint = "put the number in ( ), and write (?: ) for other groups"
+            reader.report.error("bad-pattern", message, at, hint)
+        return cls(regex=source) if groups == 1 else INVALID
+
+    @classmethod
+    def __schema__(cls, maker: Any) -> dict[str, Any]:
+        form = {"type": "object", "properties": {"regex": {"type": "string"}}, "required": ["regex"]}
+        return {"anyOf": [{"type": "string"}, {**form, "additionalProperties": False}]}
+
+
+class Found(Struct, frozen=True):
+    score: Number | None = None
+    error: str = ""
+    """Why an expression found none."""
+
+
+def number(value: object) -> Number | None:
+    """A finite number, also one that is written as text; None for all else, true and false included."""
+    if isinstance(value, str):
+        return _written(value) if len(value) <= _LONGEST else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # a whole number that is beyond all fractions
+        return None
+
+
+def _written(text: str) -> Number | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return number(int(value) if value.is_integer() else value)
+
+
+def score_in(fields: Mapping[str, Any]) -> Number | None:
+    """The score in structured fields."""
+    return next((found for key in _KEYS if (found := number(fields.get(key))) is not None), None)
+
+
+Scorer = Callable[[Message, int], Number | None]
+"""A message and the round to a score; ExpressionError if there can be none."""
+
+
+def scorer(source: Score | None) -> Scorer:
+    if source is None:
+        return lambda message, _round: _by_key(message)
+    if source.regex:
+        pattern = compiled(source.regex)
+        return lambda message, _round: number(match[1]) if (match := pattern.search(message.text)) else None
+    expression = Expression(source.expression, NAMES)
+    return lambda message, round: number(
+        expression.evaluate({"text": message.text, "data": message.data or {}, "round": round})
+    )
+
+
+def _by_key(message: Message) -> Number | None:
+    found = score_in(message.data or {})
+    objects = () if found is not None else reversed(list(json_objects(message.text)))
+    return next((score for each in objects if (score := score_in(each)) is not None), found)
+
+
+def find_score(score_of: Scorer, messages: Iterable[Message], round: int) -> Found:
+    """The score of the last message that has one."""
+    error = ""
+    for message in reversed(tuple(messages)):
+        try:
+            score = score_of(message, round)
+        except ExpressionError as problem:
+            error = error or str(problem)
+            continue
+        if score is not None:
+            return Found(score)
+    return Found(error=error)

@@ -1,0 +1,118 @@
+"""`vote`: all participants are asked at the same time, and enough of them have to approve."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from roundel.kernel.commands import Call
+from roundel.kernel.conduct import Move, Turn
+from roundel.kernel.facts import Outcome
+from roundel.nodes.consensus import Ballot, VoteType, ballot
+from roundel.nodes.participant import Participant, check_participants
+from roundel.nodes.services import Behaviour, NodeError, Services
+from roundel.workflow.diagnostics import Report
+from roundel.workflow.document import Located
+from roundel.workflow.graph import Node
+from roundel.workflow.message import Message
+from roundel.workflow.node_type import NodeType
+
+PORTS = ("approved", "rejected")
+HIGHEST = 10
+"""Of all scores."""
+
+
+class Config(Struct, frozen=True, omit_defaults=True):
+    participants: tuple[Participant, ...] = ()
+    threshold: Annotated[float, Meta(gt=0, le=1)] = 0.67
+    """The share that it takes: of those who approve, or of the highest score."""
+    vote_type: VoteType = "yes_no"
+    question: str = ""
+    """Put to all of them, behind the input."""
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        return check_participants(self.participants, 1, "a vote", at, report)
+
+
+class VoteConductor:
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.ballots: dict[int, Ballot] = {}
+        """By participant, in the order in which they came."""
+
+    def begin(self, inputs: tuple[Message, ...]) -> Move:
+        question = self.config.question
+        asked = (*inputs, Message(question)) if question else inputs
+        # Each has a body of its own, so how often one has run does not depend on who is faster.
+        return Move(tuple(Turn(body, asked, 1) for body in range(len(self.config.participants))))
+
+    def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
+        said = messages[-1] if messages else Message()
+        self.ballots[turn.body] = ballot(said.text, self.config.vote_type, said.data)
+        waiting = len(self.ballots) < len(self.config.participants)
+        return Move() if waiting else Move(outcome=self._counted())
+
+    def broken(self, _turn: Turn, _messages: tuple[Message, ...]) -> Move:
+        raise AssertionError("a vote is no loop, so nothing breaks out of it")
+
+    def catches(self, _turn: Turn) -> bool:
+        return False
+
+    def failed(self, _turn: Turn, error: str) -> Move:
+        raise AssertionError(error)
+
+    def told(self, _answer: Any) -> Move:
+        raise AssertionError("nothing was asked")
+
+    def _counted(self) -> Outcome:
+        people = self.config.participants
+        ballots = [self.ballots[number] for number in range(len(people))]
+        cast = [each for each in ballots if each.choice != "abstain"]
+        share, words = (_mean if self.config.vote_type == "score_1_10" else _approving)(cast)
+        approved = bool(cast) and share >= self.config.threshold
+        shown = {one.id: _shown(each) for one, each in zip(people, ballots, strict=True)}
+        data = {"ballots": shown, "share": share, "approved": approved}
+        port = PORTS[0] if approved else PORTS[1]
+        return Outcome((Message(f"{port}: {words}{self._more(cast, approved)}", "assistant", data),), port)
+
+    def _more(self, cast: list[Ballot], approved: bool) -> str:
+        away = len(self.config.participants) - len(cast)
+        abstained = f", {away} abstained" if cast and away else ""
+        return abstained + (f", less than {self.config.threshold:g}" if cast and not approved else "")
+
+
+def _approving(cast: list[Ballot]) -> tuple[float, str]:
+    """Their share, and how to say it."""
+    count = sum(each.choice == "approve" for each in cast)
+    return (count / len(cast), f"{count} of {len(cast)}") if cast else (0.0, "nobody voted")
+
+
+def _mean(cast: list[Ballot]) -> tuple[float, str]:
+    """The mean score as a share of the highest, and how to say it."""
+    if not cast:
+        return 0.0, "nobody voted"
+    total = sum(each.score or 0 for each in cast)
+    return total / (HIGHEST * len(cast)), f"{round(total / len(cast), 2):g} of {HIGHEST} on average"
+
+
+def _shown(vote: Ballot) -> str | float:
+    return vote.choice if vote.score is None else vote.score
+
+
+def prepare(_node: Node, _services: Services) -> Behaviour:
+    def behave(call: Call) -> Outcome:
+        raise NodeError(f"{call.address} is a vote, not called as a whole")
+
+    return behave
+
+
+NODE = NodeType(
+    "vote",
+    Config,
+    "Participants vote, and the way goes on by the result.",
+    prepare,
+    ports=lambda _config: PORTS,
+    bodies=lambda config: tuple(participant.graph for participant in config.participants),
+    conduct=VoteConductor,
+)

@@ -1,0 +1,498 @@
+"""Participants who answer each other."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+
+AGREE = {"Ada": ["I am for it", "I agree."], "Bo": ["I don't agree", "I agree too."]}
+
+
+def agents(*names: str) -> list[dict[str, Any]]:
+    return [{"id": name, "type": "agent"} for name in names]
+
+
+def debate(*names: str, **config: Any) -> roundel.Graph:
+    config.setdefault("participants", agents(*(names or ("Ada", "Bo"))))
+    return roundel.Graph(start="Council", end="Council").node("Council", "debate", **config)
+
+
+def watched(graph: Any, script: Any, **options: Any) -> tuple[roundel.Result, list[roundel.Event]]:
+    events: list[roundel.Event] = []
+    return roundel.run(graph, "tea?", script=script, on_event=events.append, **options), events
+
+
+def spoken(events: list[roundel.Event]) -> list[tuple[int, str, str]]:
+    found = [event.data for event in events if event.event == "debate_round"]
+    return [(data["round"], data["agent"], data["content"]) for data in found]
+
+
+def heard(graph: roundel.Graph, answers: dict[str, list[str]]) -> dict[str, list[tuple[str, str, str]]]:
+    """What people are shown at each address: role, source and text."""
+    shown: dict[str, list[tuple[str, str, str]]] = {}
+    left = {name: list(texts) for name, texts in answers.items()}
+
+    async def ask(question: roundel.Question) -> str:
+        shown[question.address] = [(each.role, each.source, each.text) for each in question.inputs]
+        return left[question.node_id].pop(0)
+
+    assert roundel.run(graph, "tea?", ask=ask).completed
+    return shown
+
+
+def people(*names: str) -> list[dict[str, Any]]:
+    return [{"id": name, "type": "human"} for name in names]
+
+
+def test_each_answers_the_one_before_for_so_many_rounds() -> None:
+    script = {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"], "Cy": ["c1", "c2"]}
+    result, events = watched(debate("Ada", "Bo", "Cy", max_rounds=2), script)
+    rounds = [(1, "Ada", "a1"), (1, "Bo", "b1"), (1, "Cy", "c1")]
+    rounds += [(2, "Ada", "a2"), (2, "Bo", "b2"), (2, "Cy", "c2")]
+    assert spoken(events) == rounds
+    assert result.output == "c2"
+    assert result.data == {
+        "debate_history": [{"agent": a, "content": c, "round": r} for r, a, c in rounds],
+        "total_rounds": 2,
+        "exit_reason": "max_rounds_reached",
+        "held": ["max_rounds_reached"],
+    }
+    assert result.loops["Council"] == {"rounds": 2, "exit_reason": "max_rounds_reached", "entries": 1}
+    assert result.nodes == {"Council": 1, "Ada": 2, "Bo": 2, "Cy": 2}
+
+
+def test_the_events_tell_of_rounds_and_answers_and_of_the_end() -> None:
+    result, events = watched(debate(max_rounds=1), {"Ada": "a", "Bo": "b"})
+    told = [(event.event, event.address) for event in events if event.event != "node_state_change"]
+    assert told[1:-1] == [
+        ("loop_round", "Council[1]"),
+        ("debate_round", "Council"),
+        ("debate_round", "Council"),
+        ("loop_exit", "Council"),
+    ]
+    ran = [event.address for event in events if event.data.get("status") == "running"]
+    assert ran == ["Council", "Council[1]/Ada", "Council[1]/Bo"]
+    done = next(e.data for e in events if e.node_id == "Council" and e.data.get("status") == "completed")
+    assert done["exit_reason"] == "max_rounds_reached"
+    assert "debate_history" not in done
+    assert done["data"] == result.data
+
+
+def test_pairs_say_who_speaks_and_in_which_order() -> None:
+    graph = debate("Ada", "Bo", "Cy", agent_pairs=[["Cy", "Ada"], ["Ada", "Cy"], ["Cy", "Bo"]], max_rounds=1)
+    _, events = watched(graph, {"Ada": "a", "Cy": ["c1", "c2"]})
+    assert spoken(events) == [(1, "Cy", "c1"), (1, "Ada", "a"), (1, "Cy", "c2")]
+
+
+def test_each_sees_the_topic_and_all_that_was_said_its_own_words_as_its_own() -> None:
+    graph = debate(participants=people("Ada", "Bo"), max_rounds=2)
+    shown = heard(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"]})
+    topic = ("user", "", "tea?")
+    assert shown == {
+        "Council[1]/Ada": [topic],
+        "Council[1]/Bo": [topic, ("user", "Ada", "a1")],
+        "Council[2]/Ada": [topic, ("assistant", "Ada", "a1"), ("user", "Bo", "b1")],
+        "Council[2]/Bo": [topic, ("user", "Ada", "a1"), ("assistant", "Bo", "b1"), ("user", "Ada", "a2")],
+    }
+
+
+def test_who_answers_somebody_else_than_the_last_speaker_is_told_so() -> None:
+    pairs = [["Ada", "Bo"], ["Bo", "Ada"], ["Cy", "Ada"], ["Di", "Ed"], ["Ed", "Di"]]
+    graph = debate(participants=people("Ada", "Bo", "Cy", "Di", "Ed"), agent_pairs=pairs, max_rounds=1)
+    shown = heard(graph, {"Ada": ["a"], "Bo": ["b"], "Cy": ["c"], "Di": ["d"], "Ed": ["e"]})
+    texts = {address: [text for _, _, text in messages] for address, messages in shown.items()}
+    assert texts["Council[1]/Ada"] == ["tea?"]
+    assert texts["Council[1]/Bo"] == ["tea?", "a"]
+    assert texts["Council[1]/Cy"] == ["tea?", "a", "b", "Answer Ada."]
+    assert texts["Council[1]/Di"] == ["tea?", "a", "b", "c"], "Ed has not said anything yet"
+
+
+def test_consensus_takes_everybody_in_the_same_round() -> None:
+    script = {"Ada": ["I agree", "Hm.", "I agree"], "Bo": ["No.", "I agree", "达成共识"]}
+    result, _ = watched(debate(max_rounds=9, exit_condition="consensus"), script)
+    assert (result.loops["Council"]["rounds"], result.loops["Council"]["exit_reason"]) == (
+        3,
+        "consensus_reached",
+    )
+    assert result.data is not None
+    assert result.data["held"] == ["consensus_reached"]
+
+
+def test_without_the_exit_condition_agreement_ends_nothing() -> None:
+    result, _ = watched(debate(max_rounds=3), {"*": "I agree"})
+    assert result.loops["Council"]["rounds"] == 3
+
+
+def test_consensus_in_the_last_round_is_not_lost() -> None:
+    result, _ = watched(debate(max_rounds=2, exit_condition="consensus"), AGREE)
+    assert result.data is not None
+    assert result.data["exit_reason"] == "max_rounds_reached"
+    assert result.data["held"] == ["max_rounds_reached", "consensus_reached"]
+
+
+def test_consensus_may_have_to_last() -> None:
+    config = {"max_rounds": 9, "exit_condition": "consensus", "consensus": {"stable_for": 2}}
+    script = {"Ada": "I agree", "Bo": ["I agree", "No.", "I agree"]}
+    result, _ = watched(debate(**config), script)
+    assert result.loops["Council"]["rounds"] == 4
+
+
+def test_what_counts_is_what_each_said_last_in_the_round() -> None:
+    pairs = [["Ada", "Bo"], ["Bo", "Ada"], ["Ada", "Bo"]]
+    script = {"Ada": ["No.", "I agree"], "Bo": "I agree"}
+    graph = debate(agent_pairs=pairs, max_rounds=5, exit_condition="consensus")
+    assert watched(graph, script)[0].loops["Council"]["rounds"] == 1
+
+
+@pytest.mark.parametrize(("quorum", "rounds"), [(0.6, 1), (0.7, 2)])
+def test_consensus_by_vote(quorum: float, rounds: int) -> None:
+    config = {"exit_condition": "consensus", "consensus": {"method": "vote", "quorum": quorum}}
+    script = {"Ada": "Vote: approve", "Bo": "Vote: approve", "Cy": ["Vote: reject", "Vote: approve"]}
+    result, _ = watched(debate("Ada", "Bo", "Cy", max_rounds=5, **config), script)
+    assert result.loops["Council"] == {"rounds": rounds, "exit_reason": "consensus_reached", "entries": 1}
+
+
+def judged(**consensus: Any) -> dict[str, Any]:
+    judge = {"id": "Judge", "type": "agent"}
+    return {"exit_condition": "consensus", "consensus": {"method": "judge", "judge": judge, **consensus}}
+
+
+def test_a_judge_is_asked_after_each_round() -> None:
+    script = {"Ada": "a", "Bo": "b", "Judge": ["No, they differ.", "Yes."]}
+    result, events = watched(debate(max_rounds=5, **judged()), script)
+    assert result.nodes == {"Council": 1, "Ada": 2, "Bo": 2, "Judge": 2}
+    assert result.loops["Council"]["exit_reason"] == "consensus_reached"
+    assert result.output == "b", "what the judge says is not part of the debate"
+    assert [agent for _, agent, _ in spoken(events)] == ["Ada", "Bo", "Ada", "Bo"]
+    ran = [event.address for event in events if event.data.get("status") == "running"]
+    assert ran[3] == "Council[1]/Judge"
+
+
+def test_a_judge_sees_the_round_and_the_question() -> None:
+    config = judged(judge=people("Judge")[0], question="One mind?")
+    graph = debate(participants=people("Ada", "Bo"), max_rounds=3, **config)
+    shown = heard(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"], "Judge": ["no", "yes"]})
+    assert shown["Council[2]/Judge"] == [
+        ("user", "Ada", "a2"),
+        ("user", "Bo", "b2"),
+        ("user", "", "One mind?"),
+    ]
+
+
+def test_a_judge_whom_nobody_asks_is_not_part_of_it() -> None:
+    config = {**judged(), "exit_condition": "max_rounds"}
+    result, _ = watched(debate(max_rounds=1, **config), {"*": "yes"})
+    assert result.nodes == {"Council": 1, "Ada": 1, "Bo": 1}
+    assert [node.id for node in roundel.prepare(debate(**config)).sites] == ["Council", "Ada", "Bo"]
+
+
+def test_a_judge_who_does_not_say_yes_or_no_says_no() -> None:
+    result, events = watched(debate(max_rounds=2, **judged()), {"*": "Let me think about it"})
+    assert result.loops["Council"] == {"rounds": 2, "exit_reason": "max_rounds_reached", "entries": 1}
+    warnings = [event.data["message"] for event in events if event.event == "warning"]
+    assert len(warnings) == 2
+    assert "neither yes nor no" in warnings[0]
+
+
+def silent(name: str) -> dict[str, Any]:
+    """A participant who gives no message, since its graph never gets to its end."""
+    nodes = [{"id": f"{name} thinks", "type": "passthrough"}, {"id": f"{name} says", "type": "passthrough"}]
+    edge = {"from": f"{name} thinks", "to": f"{name} says", "condition": False}
+    inner = {"nodes": nodes, "edges": [edge], "start": f"{name} thinks", "end": f"{name} says"}
+    return {"id": name, "type": "subgraph", "config": {"type": "config", "config": inner}}
+
+
+def test_who_says_nothing_has_said_nothing_and_does_not_agree() -> None:
+    participants = [*agents("Ada", "Bo"), silent("Mute")]
+    result, events = watched(
+        debate(participants=participants, max_rounds=2, exit_condition="consensus"), {"*": "I agree"}
+    )
+    assert [agent for _, agent, _ in spoken(events)] == ["Ada", "Bo", "Ada", "Bo"]
+    assert result.data is not None
+    assert result.data["held"] == ["max_rounds_reached"]
+
+
+def test_a_debate_of_the_silent_ends_with_an_empty_message() -> None:
+    graph = debate(participants=[silent("Mute"), silent("Still")], max_rounds=2, **judged())
+    result, _ = watched(graph, {})
+    assert (result.status, result.output) == ("completed", "")
+    assert result.nodes.get("Judge") is None, "there is nothing to judge"
+    assert result.data is not None
+    assert result.data["debate_history"] == []
+
+
+def test_the_data_of_the_last_answer_goes_out_with_the_debate() -> None:
+    result, _ = watched(debate(max_rounds=1), {"Ada": "a", "Bo": {"text": "b", "data": {"score": 8}}})
+    assert result.data is not None
+    assert (result.data["score"], result.data["total_rounds"]) == (8, 1)
+
+
+def test_a_participant_who_fails_fails_the_run_with_its_address() -> None:
+    result, events = watched(debate(), {"Ada": "a", "Bo": ["b", {"error": "no model"}]})
+    assert (result.status, result.error) == ("failed", "Council[2]/Bo: no model")
+    assert len(spoken(events)) == 3
+
+
+def test_people_take_part_and_the_debate_waits_for_them() -> None:
+    graph = debate(participants=[*agents("Ada"), *people("Bo")], max_rounds=2)
+    result, events = watched(graph, {"Ada": "a"})
+    assert result.status == "waiting"
+    assert [e.address for e in events if e.event == "human_input_required"] == ["Council[1]/Bo"]
+    assert watched(graph, {"Ada": "a", "Bo": ["b1", "b2"]})[0].output == "b2"
+
+
+def test_a_break_in_a_participant_ends_the_debate() -> None:
+    inner = {
+        "nodes": [{"id": "Bo thinks", "type": "agent"}, {"id": "Enough", "type": "break"}],
+        "edges": [
+            {
+                "from": "Bo thinks",
+                "to": "Enough",
+                "condition": {"type": "keyword", "config": {"any": ["done"]}},
+            }
+        ],
+        "start": "Bo thinks",
+        "end": "Bo thinks",
+    }
+    bo = {"id": "Bo", "type": "subgraph", "config": {"type": "config", "config": inner}}
+    result, _ = watched(
+        debate(participants=[*agents("Ada"), bo], max_rounds=5), {"Ada": "a", "Bo thinks": ["b", "done"]}
+    )
+    assert result.data is not None
+    assert (result.data["exit_reason"], result.data["total_rounds"], result.output) == ("break", 2, "done")
+
+
+# --- Inside of other things
+
+
+def running(events: list[roundel.Event]) -> list[str | None]:
+    return [event.address for event in events if event.data.get("status") == "running"]
+
+
+def test_in_a_free_cycle_it_debates_anew_each_round() -> None:
+    graph = roundel.Graph(start="Draft", end="Out").node("Draft", "agent").node("Out", "passthrough")
+    graph.node("Council", "debate", participants=agents("Ada", "Bo"), max_rounds=2)
+    graph.node("Gate", "loop_counter", max_iterations=2)
+    graph.edge("Draft", "Council").edge("Council", "Draft").edge("Council", "Gate")
+    graph.edge("Gate", "Draft").edge("Gate", "Out")
+    result, events = watched(graph, {"Ada": ["a1", "a2", "a3", "a4"], "Bo": "b", "Draft": ["d1", "d2"]})
+    assert result.loops["Draft"]["rounds"] == 2
+    assert result.loops["Council"] == {"rounds": 4, "exit_reason": "max_rounds_reached", "entries": 2}
+    assert [content for _, agent, content in spoken(events) if agent == "Ada"] == ["a1", "a2", "a3", "a4"]
+    assert "Draft[2].Council[1]/Ada" in running(events)
+
+
+def test_in_a_subgraph() -> None:
+    inner = debate(max_rounds=1)
+    outer = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=inner)
+    result, events = watched(outer, {"Ada": "a", "Bo": "b"})
+    assert result.output == "b"
+    assert running(events) == ["Sub", "Sub/Council", "Sub/Council[1]/Ada", "Sub/Council[1]/Bo"]
+
+
+def test_as_the_body_of_a_loop_agent() -> None:
+    body = {
+        "id": "Council",
+        "type": "debate",
+        "config": {"participants": agents("Ada", "Bo"), "max_rounds": 1},
+    }
+    graph = roundel.Graph(start="Again", end="Again")
+    graph.node("Again", "loop_agent", strategy={"mode": "count", "max": 2}, body=body)
+    result, events = watched(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"]})
+    assert result.output == "b2"
+    assert running(events)[-2:] == ["Again[2].Council[1]/Ada", "Again[2].Council[1]/Bo"]
+
+
+def test_of_loop_agents_and_of_debates() -> None:
+    twice = {"strategy": {"mode": "count", "max": 2}, "body": agents("Bo")[0]}
+    group = {"participants": agents("Cy", "Di"), "max_rounds": 1}
+    participants = [
+        {"id": "Twice", "type": "loop_agent", "config": twice},
+        {"id": "Group", "type": "debate", "config": group},
+    ]
+    result, events = watched(debate(participants=participants, max_rounds=1), {"Bo": ["b1", "b2"], "Di": "d"})
+    assert [(agent, content) for _, agent, content in spoken(events)][-1] == ("Group", "d")
+    assert result.output == "d"
+    assert "Council[1].Twice[2]/Bo" in running(events)
+    assert "Council[1].Group[1]/Di" in running(events)
+
+
+def test_who_is_slow_changes_nothing() -> None:
+    """Two debates at the same time, each with delays of its own: the same is said, and the same comes out."""
+
+    def told(seed: int) -> tuple[Any, ...]:
+        draw = random.Random(seed)
+        script = {
+            name: [{"text": f"{name} {number}", "delay": draw.random() / 100} for number in range(2)]
+            for name in ("Ada", "Bo", "Cy", "Di")
+        }
+        graph = roundel.Graph(start=["First", "Second"], end="Out")
+        graph.node("First", "debate", participants=agents("Ada", "Bo"), max_rounds=2)
+        graph.node("Second", "debate", participants=agents("Cy", "Di"), max_rounds=2)
+        graph.node("Out", "passthrough", only_last_message=False).edge("First", "Out").edge("Second", "Out")
+        result, events = watched(graph, script)
+        ended = {event.address: event.data.get("output") for event in events if "status" in event.data}
+        return result.summary, sorted((str(where), str(text)) for where, text in ended.items())
+
+    assert all(told(seed) == told(0) for seed in range(1, 6))
+
+
+# --- What is wrong with one
+
+HEAD = """graph:
+  start: Council
+  nodes:
+    - id: Council
+      type: debate
+      config:
+"""
+PAIR = "        participants: [{id: Ada, type: agent}, {id: Bo, type: agent}]\n"
+CONSENSUS = PAIR + "        exit_condition: consensus\n        consensus: "
+
+WRONG = [
+    ("", 4, "few-participants", "a debate needs at least 2 participants, and has none", "list nodes"),
+    (
+        "        participants: [{id: Ada, type: agent}]\n",
+        7,
+        "few-participants",
+        "at least 2 participants, and has 1",
+        "",
+    ),
+    (
+        "        participants:\n          - {id: Ada, type: agent}\n          - {id: Ada, type: human}\n",
+        9,
+        "duplicate-id",
+        "there is already a participant 'Ada', in line 8",
+        "an id of its own",
+    ),
+    ("        participants: Ada\n", 7, "wrong-type", "must be a list", "behind a `- `"),
+    ("        participants: [Ada, Bo]\n", 7, "wrong-type", "must be a mapping, not 'Ada'", ""),
+    (
+        "        participants:\n          - {id: Ada, type: agent}\n          - {id: Bo, type: agnet}\n",
+        9,
+        "unknown-type",
+        "'agnet'",
+        "did you mean 'agent'?",
+    ),
+    (
+        "        participants:\n          - {id: Ada, type: agent}\n          - {nodes: [], start: Bo}\n",
+        9,
+        "wrong-type",
+        "a participant must be a node, not a graph",
+        "the type subgraph",
+    ),
+    (
+        PAIR + "        agent_pairs:\n          - [Ada, Bo]\n          - [Bo, Adda]\n",
+        10,
+        "unknown-node",
+        "the pair names 'Adda', who does not take part",
+        "did you mean 'Ada'?",
+    ),
+    (PAIR + "        agent_pairs: [[Zoe, Bo]]\n", 8, "unknown-node", "'Zoe'", "participants: Ada, Bo"),
+    (
+        PAIR + "        agent_pairs: [[Ada]]\n",
+        8,
+        "bad-pair",
+        "this is ['Ada']",
+        "write [who answers, whom]",
+    ),
+    (PAIR + "        agent_pairs: [[Ada, Bo, Ada]]\n", 8, "bad-pair", "two participants", ""),
+    (PAIR + "        agent_pairs: [[Ada, Ada]]\n", 8, "bad-pair", "the first answers the second", ""),
+    (PAIR + "        agent_pairs: [Ada, Bo]\n", 8, "wrong-type", "must be a list", ""),
+    (PAIR + "        max_rounds: 0\n", 8, "wrong-type", "a whole number of at least 1", ""),
+    (PAIR + "        exit_condition: agreement\n", 8, "wrong-type", "one of max_rounds, consensus", ""),
+    (CONSENSUS + "{method: judge}\n", 9, "no-judge", "and there is none", "name one"),
+    (
+        CONSENSUS + "{method: judge, judge: {id: Bo, type: agent}}\n",
+        9,
+        "duplicate-id",
+        "there is already a participant 'Bo'",
+        "give the judge an id of its own",
+    ),
+    (CONSENSUS + "{method: judge, judge: Bo}\n", 9, "wrong-type", "must be a mapping, not 'Bo'", ""),
+    (CONSENSUS + "{quorum: 2}\n", 9, "wrong-type", "'quorum'", ""),
+]
+
+
+def found_in(text: str, folder: Path) -> list[roundel.Diagnostic]:
+    path = folder / "debate.yaml"
+    path.write_text(HEAD + text, encoding="utf-8")
+    return roundel.check(path)[1].diagnostics
+
+
+@pytest.mark.parametrize(("text", "line", "code", "message", "hint"), WRONG)
+def test_what_is_wrong_is_said_where(
+    text: str, line: int, code: str, message: str, hint: str, tmp_path: Path
+) -> None:
+    first = next(found for found in found_in(text, tmp_path) if found.severity == "error")
+    assert (first.code, first.line) == (code, line)
+    assert message in first.message
+    assert hint in first.hint
+
+
+DOUBTED = [
+    (
+        PAIR + "        agent_pairs: [[Ada, Bo]]\n",
+        7,
+        "never-runs",
+        "'Bo' never speaks: no pair begins with it",
+        "add a pair [Bo, …]",
+    ),
+    (PAIR + "        consensus: {quorum: 0.5}\n", 8, "without-effect", "'exit_condition: consensus'", ""),
+    (
+        CONSENSUS + "{judge: {id: Judge, type: agent}}\n",
+        9,
+        "without-effect",
+        "'judge' has no effect with the method phrase",
+        "write `method: judge`",
+    ),
+    (CONSENSUS + "{stable_for: 4}\n", 9, "no-consensus", "for 4 rounds, and there are 3", ""),
+    (
+        CONSENSUS + "{}\n        agent_pairs: [[Ada, Bo]]\n",
+        9,
+        "no-consensus",
+        "it takes two who speak, and there is one",
+        "",
+    ),
+    (
+        PAIR + "        judge: {id: Judge, type: agent}\n",
+        8,
+        "unknown-key",
+        "'judge'",
+        "it belongs to the consensus",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "code", "message", "hint"), DOUBTED)
+def test_what_is_probably_a_mistake_is_said_and_runs(
+    text: str, line: int, code: str, message: str, hint: str, tmp_path: Path
+) -> None:
+    diagnostics = found_in(text, tmp_path)
+    assert all(found.severity == "warning" for found in diagnostics)
+    warning = next(found for found in diagnostics if found.code == code)
+    assert (warning.line, message in warning.message, hint in warning.hint) == (line, True, True)
+
+
+def test_a_sound_one_has_nothing_said_against_it(tmp_path: Path) -> None:
+    text = CONSENSUS + "{method: judge, judge: {id: Judge, type: agent}}\n"
+    assert found_in(text, tmp_path) == []
+
+
+def test_a_run_that_is_called_off_is_called_off_inside() -> None:
+    async def story() -> list[str]:
+        seen: list[str] = []
+        graph = debate(max_rounds=9)
+        async for event in roundel.stream(graph, "tea?", script={"*": [{"text": "x", "delay": 5}]}):
+            seen.append(event.event)
+            if event.address == "Council[1]/Ada":
+                break
+        return seen
+
+    assert asyncio.run(asyncio.wait_for(story(), 4))[-1] == "node_state_change"

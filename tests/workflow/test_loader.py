@@ -1,0 +1,70 @@
+"""What the loader says of workflows that can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import roundel
+
+
+def codes(source: Any) -> list[str]:
+    return [found.code for found in roundel.check(source)[1].diagnostics]
+
+
+def test_warnings_are_kept_whatever_a_workflow_comes_from(tmp_path: Path) -> None:
+    graph = roundel.Graph(start="A", end="A").node("A", "literal", content="x", colour="blue")
+    file = tmp_path / "flow.yaml"
+    file.write_text(
+        "graph: {start: A, end: A, nodes: [{id: A, type: literal, config: {content: x, colour: blue}}]}"
+    )
+    assert codes(graph) == codes(graph.mapping()) == codes(file) == ["unknown-key"]
+
+
+def test_a_function_that_is_not_there_is_found_before_a_run() -> None:
+    graph = roundel.Graph(start="A", end="A").node("A", "python", function="nowhere:double")
+    assert codes(graph) == ["unknown-function"]
+
+
+def test_a_registered_function_is_called_by_its_name() -> None:
+    @roundel.function("tests.shout")
+    def shout(text: str) -> str:
+        return text.upper()
+
+    graph = roundel.Graph(start="A", end="A").node("A", "python", function="tests.shout")
+    assert roundel.run(graph, "ab").output == "AB"
+
+
+def test_settings_that_do_nothing_are_said() -> None:
+    graph = roundel.Graph(start="A", end="A", limits={"tokens": 0, "rounds": 4})
+    graph.node("A", "human", timeout=3, retry={"max_attempts": 2})
+    found = roundel.check(graph)[1].diagnostics
+    assert [item.code for item in found] == ["without-effect"] * 3
+    assert sorted(item.message.split("'")[1] for item in found) == ["retry", "timeout", "tokens"]
+
+
+def test_what_stands_beside_the_graph_of_a_subgraph_file_counts_for_it(tmp_path: Path) -> None:
+    (tmp_path / "outer.yaml").write_text(
+        "vars: {WORD: outer, OTHER: shared}\n"
+        "graph:\n"
+        "  start: Sub\n"
+        "  nodes: [{id: Sub, type: subgraph, config: {type: file, config: {path: inner.yaml}}}]\n"
+    )
+    (tmp_path / "inner.yaml").write_text(
+        "vars: {WORD: inner}\n"
+        "limits: {rounds: 3}\n"
+        "colour: blue\n"
+        "graph:\n"
+        "  start: A\n"
+        "  end: B\n"
+        "  nodes: [{id: A, type: literal, config: {content: x}}, {id: B, type: passthrough}]\n"
+        "  edges:\n"
+        "    - {from: A, to: A, condition: {cel: 'round < 5'}}\n"
+        "    - {from: A, to: B, condition: {cel: \"vars.WORD == 'never' || vars.OTHER == 'never'\"}}\n"
+    )
+    _, report = roundel.check(tmp_path / "outer.yaml")
+    assert [(found.code, found.line) for found in report.diagnostics if found.code == "unknown-key"] == [
+        ("unknown-key", 3)
+    ]
+    result = roundel.run(tmp_path / "outer.yaml")
+    assert (result.status, result.nodes["A"]) == ("suspended_locked", 3)
