@@ -6,11 +6,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from roundel.agents import Agent, LoopAgent, SequentialAgent
     from roundel.api import run, run_async, stream
     from roundel.builder import Graph
     from roundel.hosts.result import Question, Result
     from roundel.kernel.events import Event
     from roundel.kernel.facts import Outcome
+    from roundel.modes import LoopMode, LoopStrategy
+    from roundel.nodes.jump import break_loop, continue_loop
     from roundel.nodes.python import to
     from roundel.sources import check, load, prepare
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
@@ -22,18 +25,25 @@ if TYPE_CHECKING:
 # Where each public name lives. It is imported when first used, so that `import roundel`, and with it
 # the command line, starts quickly.
 _HOMES = {
+    "Agent": "roundel.agents",
     "Diagnostic": "roundel.workflow.diagnostics",
     "Event": "roundel.kernel.events",
     "Graph": "roundel.builder",
+    "LoopAgent": "roundel.agents",
+    "LoopMode": "roundel.modes",
+    "LoopStrategy": "roundel.modes",
     "Message": "roundel.workflow.message",
     "NodeType": "roundel.workflow.node_type",
     "Outcome": "roundel.kernel.facts",
     "Question": "roundel.hosts.result",
     "Result": "roundel.hosts.result",
+    "SequentialAgent": "roundel.agents",
     "Workflow": "roundel.workflow.graph",
     "WorkflowError": "roundel.workflow.diagnostics",
+    "break_loop": "roundel.nodes.jump",
     "check": "roundel.sources",
     "condition": "roundel.workflow.functions",
+    "continue_loop": "roundel.nodes.jump",
     "function": "roundel.workflow.functions",
     "load": "roundel.sources",
     "prepare": "roundel.sources",
@@ -45,18 +55,25 @@ _HOMES = {
 }
 
 __all__ = [
+    "Agent",
     "Diagnostic",
     "Event",
     "Graph",
+    "LoopAgent",
+    "LoopMode",
+    "LoopStrategy",
     "Message",
     "NodeType",
     "Outcome",
     "Question",
     "Result",
+    "SequentialAgent",
     "Workflow",
     "WorkflowError",
+    "break_loop",
     "check",
     "condition",
+    "continue_loop",
     "function",
     "load",
     "prepare",

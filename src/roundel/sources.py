@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from roundel.agents import Step
 from roundel.builder import Graph
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
@@ -14,11 +15,11 @@ from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import examine, examine_mapping
 
-Source = Workflow | Graph | Mapping[str, Any] | str | os.PathLike[str]
+Source = Workflow | Graph | Step | Mapping[str, Any] | str | os.PathLike[str]
 
 
 def load(source: Source, variables: Mapping[str, Any] | None = None) -> Workflow:
-    """The workflow of a file, a builder or a mapping; WorkflowError with everything that is wrong."""
+    """The workflow of a file, a builder, an agent or a mapping; WorkflowError with all that is wrong."""
     workflow, report = check(source, variables)
     if workflow is None or not report.ok:
         raise WorkflowError(report.errors)
@@ -41,8 +42,9 @@ def check(source: Source, variables: Mapping[str, Any] | None = None) -> tuple[W
 def _read(source: Source, variables: Mapping[str, Any] | None) -> tuple[Workflow | None, Report]:
     if isinstance(source, (str, os.PathLike)):
         return examine(source, TYPES, variables)
-    if isinstance(source, Graph):
-        return source.examined(variables)
+    if isinstance(source, (Graph, Step)):
+        graph = source if isinstance(source, Graph) else source.graph()
+        return graph.examined(variables)
     if isinstance(source, Mapping):
         return examine_mapping(source, TYPES, variables=variables)
     return source, Report()

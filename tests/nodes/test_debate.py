@@ -399,7 +399,7 @@ WRONG = [
         PAIR + "        agent_pairs: [[Ada]]\n",
         8,
         "bad-pair",
-        "this is ['Ada']",
+        "this is [Ada]",
         "write [who answers, whom]",
     ),
     (PAIR + "        agent_pairs: [[Ada, Bo, Ada]]\n", 8, "bad-pair", "two participants", ""),

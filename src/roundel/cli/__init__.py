@@ -11,6 +11,7 @@ COMMANDS = {
     "run": "Run a workflow to its end.",
     "check": "Say what is wrong with workflow files, and show their loops.",
     "show": "Draw a workflow with its loops.",
+    "forecast": "Say what a run may cost, before it starts.",
     "new": "Write a starter workflow.",
     "schema": "Print the JSON Schema of workflow files, for editors.",
 }

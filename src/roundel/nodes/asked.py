@@ -7,10 +7,9 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.workflow.condition import check_expression
-from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
-from roundel.workflow.loader import WorkflowReader
+from roundel.workflow.graph import GraphReader
 
 
 class Asked(Struct, frozen=True, omit_defaults=True):
@@ -47,16 +46,7 @@ class Asked(Struct, frozen=True, omit_defaults=True):
         if isinstance(at.value, dict):
             at = next(iter(at.value.values()))
         if self.function:
-            return check_name(self.function, "function", at, reader)
+            assert isinstance(reader, GraphReader)
+            reader.check_function("function", self.function, at)
+            return True  # the report says if it is not there
         return check_expression(self.expression, names, at, reader)
-
-
-def check_name(name: str, what: str, at: Located, reader: Reader) -> bool:
-    assert isinstance(reader, WorkflowReader)
-    if reader.finder.known("function", name):
-        return True
-    hint = did_you_mean(name, reader.finder.names("function")) or (
-        f"register it with @roundel.function('{name}'), or write module:name"
-    )
-    reader.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
-    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
@@ -45,7 +46,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
     def pairs(self) -> tuple[Pair, ...]:
         if self.agent_pairs:
             return tuple((first, second) for first, second in self.agent_pairs)
-        return tuple((name, self.names[place - 1]) for place, name in enumerate(self.names))
+        names = self.names
+        return tuple((name, names[place - 1]) for place, name in enumerate(names))
 
     @property
     def sought(self) -> Judged | None:
@@ -68,27 +70,10 @@ class Config(Struct, frozen=True, omit_defaults=True):
     def _check_pairs(self, at: Located, report: Report) -> bool:
         places = child(at, "agent_pairs").value if self.agent_pairs else []
         assert isinstance(places, list)
-        checks = [
-            self._check_pair(pair, place, report)
-            for pair, place in zip(self.agent_pairs, places, strict=True)
-        ]
+        names = dict.fromkeys(self.names)
+        pairs = zip(self.agent_pairs, places, strict=True)
+        checks = [_check_pair(pair, names, place, report) for pair, place in pairs]
         return all(checks)
-
-    def _check_pair(self, pair: tuple[str, ...], at: Located, report: Report) -> bool:
-        if len(pair) != 2 or pair[0] == pair[1]:
-            message = f"a pair is two participants, the first answers the second; this is {list(pair)}"
-            report.error("bad-pair", message, at, "write [who answers, whom]")
-            return False
-        assert isinstance(at.value, list)
-        strangers = [
-            (name, place)
-            for name, place in zip(pair, at.value, strict=True)
-            if self.names and name not in self.names
-        ]
-        for name, place in strangers:
-            hint = did_you_mean(name, self.names) or f"participants: {', '.join(self.names[:12])}"
-            report.error("unknown-node", f"the pair names '{name}', who does not take part", place, hint)
-        return not strangers
 
     def _check_judge(self, at: Located, report: Report) -> bool:
         judge, method = self.consensus.judge, self.consensus.method
@@ -127,6 +112,21 @@ class Config(Struct, frozen=True, omit_defaults=True):
             why = "it takes two who speak, and there is one"
         if why:
             report.warning("no-consensus", f"there can be no consensus: {why}", at)
+
+
+def _check_pair(pair: tuple[str, ...], names: Collection[str], at: Located, report: Report) -> bool:
+    if len(pair) != 2 or pair[0] == pair[1]:
+        given = f"[{', '.join(pair[:5])}{', …' if len(pair) > 5 else ''}]"
+        message = f"a pair is two participants, the first answers the second; this is {given}"
+        report.error("bad-pair", message, at, "write [who answers, whom]")
+        return False
+    assert isinstance(at.value, list)
+    named = zip(pair, at.value, strict=True)
+    strangers = [(name, place) for name, place in named if names and name not in names]
+    for name, place in strangers:
+        hint = did_you_mean(name, names) or f"participants: {', '.join(list(names)[:12])}"
+        report.error("unknown-node", f"the pair names '{name}', who does not take part", place, hint)
+    return not strangers
 
 
 def _bodies(config: Config) -> tuple[Graph, ...]:

@@ -18,7 +18,9 @@ class DebateConductor:
     def __init__(
         self, names: tuple[str, ...], pairs: tuple[Pair, ...], max_rounds: int, consensus: Consensus | None
     ) -> None:
-        self.names = names
+        self.bodies = {name: body for body, name in enumerate(names)}
+        self.judge = len(names)
+        """The body behind those of the participants."""
         self.pairs = pairs
         self.max_rounds = max_rounds
         self.consensus = consensus
@@ -40,7 +42,7 @@ class DebateConductor:
         return self._next_round()
 
     def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
-        if turn.body == len(self.names):
+        if turn.body == self.judge:
             return self._judged(messages)
         events = self._note(messages)
         self.place += 1
@@ -49,7 +51,7 @@ class DebateConductor:
         return self._round_over(events)
 
     def broken(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
-        events = self._note(messages) if turn.body < len(self.names) else ()
+        events = self._note(messages) if turn.body != self.judge else ()
         return self._finish("break", [], events)
 
     def catches(self, _turn: Turn) -> bool:
@@ -71,7 +73,7 @@ class DebateConductor:
         speaker, opponent = self.pairs[self.place]
         history = tuple(_heard(message, speaker) for message in self.said)
         inputs = (*self.topic, *history, *self._reminder(opponent))
-        return Turn(self.names.index(speaker), inputs, self.round)
+        return Turn(self.bodies[speaker], inputs, self.round)
 
     def _reminder(self, opponent: str) -> tuple[Message, ...]:
         """Whom to answer, where that is not the one who spoke last."""
@@ -97,7 +99,7 @@ class DebateConductor:
         if self.before == len(self.said):
             return self._go_on(False, events)
         inputs = (*self.said[self.before :], Message(self.consensus.question))
-        return Move((Turn(len(self.names), inputs, self.round),), events=events)
+        return Move((Turn(self.judge, inputs, self.round),), events=events)
 
     def _judged(self, messages: tuple[Message, ...]) -> Move:
         verdict = messages[-1] if messages else Message()

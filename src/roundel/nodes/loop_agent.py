@@ -82,6 +82,11 @@ def _bodies(config: Config) -> tuple[Graph, ...]:
     return (config.body.graph,)
 
 
+def _turns(config: Config) -> tuple[int | None, ...]:
+    assert config.strategy is not None
+    return (max(0, config.strategy.kind.max),)
+
+
 def _conduct(config: Config) -> Rounds:
     assert config.strategy is not None
     kind, carry = config.strategy.kind, config.context == "carry"
@@ -92,15 +97,11 @@ def _conduct(config: Config) -> Rounds:
     return ArrayRounds(kind, carry) if isinstance(kind, Array) else CustomRounds(kind, carry)
 
 
-def _function(config: Config) -> str:
-    return config.strategy.function if config.strategy is not None else ""
-
-
 def prepare(node: Node, services: Services) -> Behaviour:
     """Called for what only a user's own code can answer."""
     config: Config = node.config
     assert config.strategy is not None
-    name, kind = _function(config), config.strategy.kind
+    name, kind = config.strategy.function, config.strategy.kind
     if name:
         ask = strategy if isinstance(kind, Custom) else predicate if isinstance(kind, Until) else converter
         return ask(services.function(name), services)
@@ -118,6 +119,6 @@ NODE = NodeType(
     prepare,
     bodies=_bodies,
     conduct=_conduct,
+    turns=_turns,
     loops=True,
-    function=_function,
 )

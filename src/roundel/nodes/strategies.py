@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
-from roundel.nodes.asked import Asked, check_name
+from roundel.nodes.asked import Asked
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
@@ -121,7 +121,7 @@ def asked_of(kind: Kind) -> Asked | None:
 
 def _sound(kind: Kind, given: dict[str, Located], reader: Reader) -> bool:
     if isinstance(kind, Custom):
-        return check_name(kind.use, "strategy", given["use"], reader)
+        return Asked(function=kind.use).check(given["use"], (), reader)
     asked = asked_of(kind)
     if asked is None:
         return True

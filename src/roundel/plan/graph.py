@@ -65,6 +65,8 @@ class NodePlan(Struct, eq=False):
     """A person answers."""
     consults: bool = False
     """There are functions on its edges that the host has to ask."""
+    arriving: int = 0
+    """How many edges lead to it."""
     keeps: bool = False
     """Something may stay in its queue after a run."""
     expands: bool = False
@@ -203,6 +205,7 @@ def _connect(nodes: tuple[NodePlan, ...], edges: tuple[EdgePlan, ...]) -> None:
         node.edges = tuple(out.get(node.index, ()))
         node.consults = any(edge.consults for edge in node.edges)
         arriving = into.get(node.index, [])
+        node.arriving = len(arriving)
         node.keeps = node.window != 0 or any(edge.keep or edge.consults for edge in arriving)
         node.expands = any(edge.dynamic for edge in arriving)
         node.picks = any(not edge.trigger for edge in arriving)

@@ -20,6 +20,18 @@ def check_structure(plan: Plan, report: Report) -> None:
     for graph in graphs:
         if not graph.graph.is_majority_voting:
             _check_graph(graph, report)
+    _check_jumps(plan.graph, report)
+
+
+def _check_jumps(graph: GraphPlan, report: Report) -> None:
+    """Outside of all loop agents: whatever stands in the body of one may end its round."""
+    for node in graph.nodes:
+        if node.kind.name in ("break", "continue"):
+            message = f"'{node.id}' has nothing to end: no loop_agent is around this {node.kind.name}"
+            hint = "put it into the body of a loop_agent; a free cycle is left by an edge"
+            _say(report, "error", "misplaced-jump", message, node.node.at, hint)
+        for body in () if node.kind.loops else node.bodies:
+            _check_jumps(body, report)
 
 
 def _check_graph(graph: GraphPlan, report: Report) -> None:

@@ -54,6 +54,9 @@ class NodeType(Struct, frozen=True, eq=False):
 
     Without one, the one body runs once on what the node got."""
 
+    turns: Callable[[Any], tuple[int | None, ...]] = _no_ports
+    """How often each body runs at most in one run of a node that conducts; None where nobody knows."""
+
     loops: bool = False
     """It is a loop of its own: its bodies run in rounds that are counted and shown."""
 

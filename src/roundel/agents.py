@@ -1,0 +1,162 @@
+"""Agents as Python objects: one, several one after the other, one again and again.
+
+polish = LoopAgent("Polish", SequentialAgent("Round", [Agent("Writer"), Agent("Critic")]), LoopMode.count(3))
+roundel.run(polish, "a text about tea", script={"Critic": "More about leaves."})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, Literal
+
+from roundel.builder import Graph
+from roundel.modes import LoopMode, LoopStrategy, mode_of, width_of
+from roundel.nodes.dispatch import described
+from roundel.workflow.diagnostics import Diagnostic, WorkflowError
+from roundel.workflow.graph import Workflow
+
+__all__ = ["Agent", "LoopAgent", "LoopMode", "LoopStrategy", "SequentialAgent", "Step"]
+
+
+class Step:
+    """What can stand in a graph as a node, and run alone."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def add_to(self, graph: Graph) -> None:
+        raise NotImplementedError
+
+    def graph(self) -> Graph:
+        """A graph of this alone."""
+        return Graph(self.name, start=self.name, end=self.name).add(self)
+
+    def workflow(self) -> Workflow:
+        return self.graph().workflow()
+
+
+class Agent(Step):
+    """A node of the type `agent`; `config` is what such a node may have."""
+
+    def __init__(self, name: str, **config: Any) -> None:
+        super().__init__(name)
+        self.config = config
+
+    def add_to(self, graph: Graph) -> None:
+        graph.node(self.name, "agent", **self.config)
+
+
+class _Function(Step):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(getattr(function, "__name__", type(function).__name__))
+        self.function = function
+
+    def add_to(self, graph: Graph) -> None:
+        graph.node(self.name, "python", function=self.function)
+
+
+class _Subgraph(Step):
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph.id)
+        self._graph = graph
+
+    def add_to(self, graph: Graph) -> None:
+        graph.node(self.name, "subgraph", graph=self._graph)
+
+    def graph(self) -> Graph:
+        return self._graph
+
+
+Runnable = Step | Graph | Callable[..., Any]
+"""A function becomes a `python` node."""
+
+
+def _step(part: Any, whole: str) -> Step:
+    if isinstance(part, Step):
+        return part
+    if isinstance(part, Graph):
+        return _Subgraph(part)
+    if callable(part) and not isinstance(part, type):
+        return _Function(part)
+    hint = "an agent, a Graph or a function can"
+    raise _error("wrong-type", f"'{whole}' cannot run {described(part)}", hint)
+
+
+class SequentialAgent(Step):
+    """Runs what it is given one after the other, each on what the one before gave."""
+
+    def __init__(self, name: str, agents: Sequence[Runnable]) -> None:
+        super().__init__(name)
+        self.agents = [_step(agent, name) for agent in agents]
+        if not self.agents:
+            raise _error("no-nodes", f"'{name}' has no agents", "give it at least one")
+
+    def add_to(self, graph: Graph) -> None:
+        graph.node(self.name, "subgraph", graph=self.graph())
+
+    def graph(self) -> Graph:
+        names = [agent.name for agent in self.agents]
+        graph = Graph(self.name, start=names[0], end=names[-1])
+        for agent in self.agents:
+            graph.add(agent)
+        for one, other in pairwise(names):
+            graph.edge(one, other)
+        return graph
+
+
+class LoopAgent(Step):
+    """Repeats one agent, graph or function under a strategy.
+
+    `max_parallel` says how many elements of an array have their rounds at the same time; `executor`, a number
+    or a pool with so many workers, is another way to say it. Nothing runs in that pool.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        body: Runnable | Sequence[Runnable] | None = None,
+        strategy: Any = None,
+        *,
+        context: Literal["fresh", "carry"] = "fresh",
+        max_parallel: int | None = None,
+        executor: Any = None,
+    ) -> None:
+        super().__init__(name)
+        self.body = _only(name, body)
+        self.strategy = _mode(name, strategy, max_parallel, executor).strategy
+        self.context = context
+
+    def add_to(self, graph: Graph) -> None:
+        body, strategy = self.body.graph(), self.strategy
+        graph.node(self.name, "loop_agent", strategy=strategy, body=body, context=self.context)
+
+
+def _only(name: str, body: Any) -> Step:
+    bodies = list(body) if isinstance(body, (list, tuple)) else [] if body is None else [body]
+    if len(bodies) == 1:
+        return _step(bodies[0], name)
+    if not bodies:
+        raise _error("one-body", f"'{name}' has no body", "give it one agent, Graph or function")
+    message = f"'{name}' repeats exactly one body, not {len(bodies)}"
+    raise _error("one-body", message, "put several into a SequentialAgent or a Graph")
+
+
+def _mode(name: str, strategy: Any, max_parallel: int | None, executor: Any) -> LoopMode:
+    hint = "LoopMode.count(3), .condition(…), .array(), or an object with init and dispatch"
+    if strategy is None:
+        raise _error("no-strategy", f"'{name}' has no strategy", hint)
+    try:
+        mode = mode_of(strategy)
+    except LookupError as error:
+        raise _error("no-strategy", f"'{name}': {error.args[0]}", hint) from None
+    try:
+        return mode.at_once(width_of(max_parallel, executor))
+    except ValueError as error:
+        hint = "only LoopMode.array has rounds that need not follow each other"
+        raise _error("not-parallel", f"'{name}': {error}", hint) from None
+
+
+def _error(code: str, message: str, hint: str) -> WorkflowError:
+    found = Diagnostic(code=code, severity="error", file="<python>", message=message, hint=hint)
+    return WorkflowError([found])

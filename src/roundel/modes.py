@@ -1,0 +1,106 @@
+"""When a loop agent goes on, said in Python: as a file says it, or in your own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from roundel.nodes.dispatch import described, methods
+
+Asked = str | Callable[..., Any]
+"""A CEL expression, or a function of the messages."""
+
+
+class LoopStrategy:
+    """When a loop agent goes on, in your own words.
+
+    `state` has the `messages` so far, `round` (how many there have been) and `results`. Whatever else is put
+    there is kept from round to round, for each loop apart; it has to be JSON. Nothing belongs into `self`,
+    since one strategy may serve in many loops at the same time.
+    """
+
+    def init(self, state: dict[str, Any]) -> Any:
+        """Called once, before the first `dispatch`."""
+
+    def dispatch(self, state: dict[str, Any]) -> Any:
+        """Called before each round: true goes on, false ends; anything else is what the round gets."""
+        raise NotImplementedError
+
+
+class LoopMode(Struct, frozen=True):
+    """A strategy as a file has it."""
+
+    strategy: Mapping[str, Any]
+
+    @classmethod
+    def count(cls, n: int) -> LoopMode:
+        """So many rounds; none for 0 or less."""
+        return cls({"mode": "count", "max": n})
+
+    @classmethod
+    def condition(
+        cls, predicate: Asked, max: int = 1000, on_limit: Literal["finish", "suspend"] = "finish"
+    ) -> LoopMode:
+        """Until the predicate holds, tested before each round."""
+        return cls({"mode": "condition", "until": _asked(predicate), "max": max, "on_limit": on_limit})
+
+    @classmethod
+    def array(
+        cls,
+        converter: Asked | None = None,
+        *,
+        max: int = 1000,
+        max_parallel: int = 1,
+        on_error: Literal["stop", "null", "drop"] = "stop",
+        gather: bool = True,
+    ) -> LoopMode:
+        """A round for each element of a list: of the last message, or of what the converter gives."""
+        strategy: dict[str, Any] = {"mode": "array", "max": max, "max_parallel": max_parallel}
+        if converter is not None:
+            strategy["items"] = _asked(converter)
+        return cls({**strategy, "on_error": on_error, "gather": gather})
+
+    @classmethod
+    def custom(cls, strategy: Any, max: int = 1000) -> LoopMode:
+        """As an object with `init` and `dispatch` says, or a function that is the `dispatch`."""
+        made = strategy() if isinstance(strategy, type) else strategy
+        methods(made)
+        return cls({"mode": "custom", "use": made, "max": max})
+
+    def at_once(self, width: int | None) -> LoopMode:
+        """The same with so many rounds at the same time, if that can be."""
+        said = self.strategy.get("max_parallel", 1)
+        if width is None or width == said:
+            return self
+        if self.strategy.get("mode") != "array":
+            raise ValueError(f"there cannot be {width} rounds at the same time")
+        if said != 1:
+            raise ValueError(f"it is told to run {said} rounds at the same time, and {width}")
+        return LoopMode({**self.strategy, "max_parallel": width})
+
+
+def _asked(asked: Asked) -> Any:
+    return {"function": asked} if callable(asked) else asked
+
+
+def mode_of(strategy: Any) -> LoopMode:
+    """A strategy of any form; LookupError says what is wrong with it."""
+    if isinstance(strategy, LoopMode):
+        return strategy
+    if isinstance(strategy, Mapping):
+        return LoopMode(strategy)
+    return LoopMode.custom(strategy)
+
+
+def width_of(max_parallel: int | None, executor: Any) -> int | None:
+    """How many rounds there may be at the same time, from the two ways to say it."""
+    if executor is None:
+        return max_parallel
+    workers = executor if isinstance(executor, int) else getattr(executor, "_max_workers", None)
+    if not isinstance(workers, int) or isinstance(workers, bool):
+        raise ValueError(f"the executor does not say how many workers it has: {described(executor)}")
+    if max_parallel not in (None, workers):
+        raise ValueError(f"max_parallel says {max_parallel}, and the executor has {workers} workers")
+    return workers

@@ -1,0 +1,143 @@
+"""What a run may cost, before it starts: model calls and tokens, at worst and as a rule of thumb.
+
+The worst case follows from the proof that loops end. The typical one rests on assumptions, which are part of
+the forecast, so that nobody takes it for more than it is.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from roundel.plan.graph import GraphPlan, NodePlan, Plan
+from roundel.plan.loops import loops
+from roundel.plan.proof import bounds
+from roundel.plan.scope import Scope
+
+TYPICAL_CAPPED = 3
+TYPICAL_PARTS = 3
+TYPICAL_MESSAGE = 300
+CHARACTERS_A_TOKEN = 4
+
+ASSUMPTIONS = (
+    "at worst a loop goes on until its guard ends it, or to its cap, where the run is locked",
+    "typical: a loop takes half of the rounds that it may",
+    f"typical: a loop that nothing but its cap or a clock bounds takes {TYPICAL_CAPPED} rounds",
+    f"typical: a dynamic edge brings {TYPICAL_PARTS} parts",
+    f"typical: a message has {TYPICAL_MESSAGE} tokens; a token is {CHARACTERS_A_TOKEN} characters",
+    "an agent sees its role, its prompt and one message for each edge that leads to it",
+    "at worst every answer is as long as its max_tokens; without one nothing bounds it",
+    "one model call each time an agent runs",
+    "cost: not known, since no prices are",
+)
+
+
+class Estimate(Struct, frozen=True):
+    worst: int | None
+    """None where nothing bounds it."""
+    typical: int
+
+    def times(self, other: Estimate) -> Estimate:
+        worst = None if self.worst is None or other.worst is None else self.worst * other.worst
+        return Estimate(worst, self.typical * other.typical)
+
+    def plus(self, other: Estimate) -> Estimate:
+        worst = None if self.worst is None or other.worst is None else self.worst + other.worst
+        return Estimate(worst, self.typical + other.typical)
+
+    def at_least(self, other: Estimate) -> Estimate:
+        worst = None if self.worst is None or other.worst is None else max(self.worst, other.worst)
+        return Estimate(worst, max(self.typical, other.typical))
+
+
+class NodeForecast(Struct, frozen=True):
+    node: str
+    path: str
+    """The nodes around it, for one in a subgraph or a loop agent."""
+    loop: str
+    """The innermost loop that it is in."""
+    runs: Estimate
+    model_calls: Estimate
+    tokens: Estimate
+
+
+class Forecast(Struct, frozen=True):
+    nodes: tuple[NodeForecast, ...]
+    model_calls: Estimate
+    tokens: Estimate
+    cost_usd: None = None
+    """Not known."""
+    assumptions: tuple[str, ...] = ASSUMPTIONS
+
+
+NOTHING, ONCE = Estimate(0, 0), Estimate(1, 1)
+
+
+def forecast(plan: Plan) -> Forecast:
+    rows: list[NodeForecast] = []
+    pending = [(plan.graph, "", ONCE)]
+    for graph, path, times in pending:  # grows while we walk it
+        for node, (loop, runs) in zip(graph.nodes, _runs(graph, times), strict=True):
+            rows.append(_row(node, path, loop, runs))
+            turns = _turns(node)
+            pending += [
+                (body, f"{path}{node.id}/", runs.times(turn))
+                for body, turn in zip(node.bodies, turns, strict=True)
+            ]
+    calls, tokens = NOTHING, NOTHING
+    for row in rows:
+        calls, tokens = calls.plus(row.model_calls), tokens.plus(row.tokens)
+    return Forecast(tuple(rows), calls, tokens)
+
+
+def _runs(graph: GraphPlan, times: Estimate) -> list[tuple[str, Estimate]]:
+    """For each node its innermost loop and how often it runs: once in each round of that loop."""
+    found: list[tuple[str, Estimate]] = [("", times) for _ in graph.nodes]
+    totals: dict[Scope, Estimate] = {graph.root: times}
+    in_loops: dict[int, tuple[str, Estimate]] = {}
+    for loop in loops(graph):
+        scope = loop.scope
+        assert scope.parent is not None
+        total = totals[scope] = totals[scope.parent].times(_rounds(scope))
+        for unit in scope.units:
+            if unit.node is not None:
+                _, before = in_loops.get(unit.node.index, ("", NOTHING))
+                in_loops[unit.node.index] = (loop.id, total.at_least(before))
+    for index, entry in in_loops.items():
+        found[index] = entry
+    for node in graph.nodes:
+        if node.expands:
+            loop_id, runs = found[node.index]
+            found[node.index] = (loop_id, Estimate(None, runs.typical * TYPICAL_PARTS))
+    return found
+
+
+def _rounds(scope: Scope) -> Estimate:
+    _, worst = bounds(scope)
+    if worst is None:
+        return Estimate(scope.cap, min(scope.cap, TYPICAL_CAPPED))
+    return Estimate(worst, (worst + 1) // 2)
+
+
+def _turns(node: NodePlan) -> list[Estimate]:
+    if node.kind.conduct is None:
+        return [ONCE for _ in node.bodies]
+    most = node.kind.turns(node.config)
+    return [Estimate(turns, TYPICAL_CAPPED if turns is None else (turns + 1) // 2) for turns in most]
+
+
+def _row(node: NodePlan, path: str, loop: str, runs: Estimate) -> NodeForecast:
+    if not node.kind.speaks:
+        return NodeForecast(node.id, path, loop, runs, NOTHING, NOTHING)
+    return NodeForecast(node.id, path, loop, runs, runs, runs.times(_tokens(node)))
+
+
+def _tokens(node: NodePlan) -> Estimate:
+    """The tokens of one call, in and out."""
+    config = node.config
+    fixed = (len(getattr(config, "role", "")) + len(getattr(config, "prompt", ""))) // CHARACTERS_A_TOKEN
+    given = fixed + TYPICAL_MESSAGE * max(1, node.arriving)
+    params = {**getattr(config, "params", {}), **getattr(config, "parameters", {})}
+    longest = params.get("max_tokens")
+    worst = given + longest if isinstance(longest, int) else None
+    answer = min(longest, TYPICAL_MESSAGE) if isinstance(longest, int) else TYPICAL_MESSAGE
+    return Estimate(worst, given + answer)
