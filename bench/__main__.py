@@ -1,4 +1,5 @@
-from bench import cycle, start
+from bench import cycle, loop_agent, start
 
 cycle.report()
+loop_agent.report()
 start.report()

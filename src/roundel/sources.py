@@ -9,6 +9,7 @@ from typing import Any
 from roundel.agents import Step
 from roundel.builder import Graph
 from roundel.nodes import TYPES
+from roundel.plan.doubts import check_loops
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.structure import check_structure
 from roundel.workflow.diagnostics import Report, WorkflowError
@@ -31,7 +32,10 @@ def check(source: Source, variables: Mapping[str, Any] | None = None) -> tuple[W
     workflow, report = _read(source, variables)
     try:
         if workflow is not None:
-            check_structure(compile_workflow(workflow), report)
+            plan = compile_workflow(workflow)
+            check_structure(plan, report)
+            if report.ok:
+                check_loops(plan, report)
     except WorkflowError as error:
         for diagnostic in error.diagnostics:
             report.add(diagnostic)

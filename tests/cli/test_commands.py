@@ -68,32 +68,58 @@ graph:
   edges: [{from: A, to: B}, {from: B, to: A, condition: {type: keyword, config: {none: [stop]}}}]
 """
 
+GUARDED = """
+graph: {start: A, end: End, edges: [{from: A, to: B},
+        {from: B, to: A, condition: &more {cel: 'text != "stop"'}},
+        {from: B, to: Guard, condition: *more}, {from: Guard, to: A}, {from: Guard, to: End}],
+        nodes: [{id: A, type: agent}, {id: B, type: human}, {id: End, type: passthrough},
+                {id: Guard, type: loop_counter, config: {max_iterations: 4}}]}
+"""
+
 
 def test_check_speaks_of_every_file_and_their_loops(tmp_path: Path) -> None:
-    (tmp_path / "good.yaml").write_text(CYCLE)
-    (tmp_path / "odd.yaml").write_text(CYCLE + "colour: blue\n")
+    (tmp_path / "good.yaml").write_text(GUARDED)
+    (tmp_path / "odd.yaml").write_text(GUARDED + "colour: blue\n")
     (tmp_path / "bad.yaml").write_text("graph: {nodes: []}\n")
     done = roundel(tmp_path, "check", "good.yaml", "odd.yaml", "bad.yaml")
     assert done.returncode == 2
-    assert "good.yaml: loop A: A, B (capped at 100 rounds)" in done.stderr
+    assert "good.yaml: loop A: at most 4 rounds, by Guard" in done.stderr
     assert "good.yaml: ok" in done.stderr
-    assert "odd.yaml:7:1: warning: the workflow has an unknown key 'colour'" in done.stderr
+    assert "odd.yaml:6:1: warning: the workflow has an unknown key 'colour'" in done.stderr
     assert "bad.yaml: not ok" in done.stderr
 
 
 def test_strict_makes_warnings_count(tmp_path: Path) -> None:
-    (tmp_path / "odd.yaml").write_text(CYCLE + "colour: blue\n")
+    (tmp_path / "odd.yaml").write_text(GUARDED + "colour: blue\n")
     assert roundel(tmp_path, "check", "odd.yaml").returncode == 0
     assert roundel(tmp_path, "check", "odd.yaml", "--strict").returncode == 2
 
 
 def test_check_as_json_is_one_object(tmp_path: Path) -> None:
-    (tmp_path / "odd.yaml").write_text(CYCLE + "colour: blue\n")
+    (tmp_path / "odd.yaml").write_text(GUARDED + "colour: blue\n")
     report = json.loads(roundel(tmp_path, "check", "odd.yaml", "--json").stdout)
     (found,) = report["diagnostics"]
     assert list(found) == ["code", "severity", "file", "line", "column", "message", "hint"]
-    assert (found["code"], found["line"], found["column"]) == ("unknown-key", 7, 1)
-    assert report["loops"] == [{"id": "A", "nodes": ["A", "B"], "cap": 100}]
+    assert (found["code"], found["line"], found["column"]) == ("unknown-key", 6, 1)
+    assert report["loops"] == [
+        {
+            "id": "A",
+            "nodes": ["A", "B", "Guard"],
+            "bounded_by": [{"guard": "Guard", "limit": 4}],
+            "worst_case_rounds": 4,
+            "cap": 100,
+            "depth": 0,
+            "worst_case_total": 4,
+        }
+    ]
+
+
+def test_a_loop_without_a_guard_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "open.yaml").write_text(CYCLE)
+    done = roundel(tmp_path, "check", "open.yaml", "--strict")
+    assert done.returncode == 2
+    assert "open.yaml:5:11: warning: loop 'A' is bounded only by its cap of 100 rounds" in done.stderr
+    assert "open.yaml: loop A: nothing but its cap of 100 rounds" in done.stderr
 
 
 @pytest.mark.parametrize(("form", "part"), [("tree", "loop A"), ("mermaid", "flowchart"), ("svg", "<svg")])

@@ -119,7 +119,7 @@ def shown(plan: Plan, width: int = 120) -> str:
 def test_the_tree_shows_the_loop_its_bounds_and_how_its_edges_lie() -> None:
     expected = """\
 review  4 nodes, 6 edges, 1 loop
-├── loop Writer: Writer, Reviewer, Loop Guard  at most 100 rounds (cap) · Loop Guard: 3 times
+├── loop Writer: Writer, Reviewer, Loop Guard  at most 3 rounds, by Loop Guard
 │   ├── ▶ Writer  literal  (start)
 │   │   └── → Reviewer
 │   ├── Reviewer  literal
@@ -142,9 +142,11 @@ def test_loops_nest_and_long_conditions_are_cut() -> None:
     assert "↺ Plan [data.score < 90 && round < 5 && text.si…]" in text
 
 
-def test_a_cap_of_the_workflow_stands_in_the_tree() -> None:
-    described = review_loop() | {"loops": {"Writer": {"max_rounds": 7}}}
-    assert "at most 7 rounds (cap)" in shown(plan_of(described))
+def test_a_cap_stands_in_the_tree_where_it_comes_first() -> None:
+    described = review_loop() | {"loops": {"Writer": {"max_rounds": 2}}}
+    assert "at most 2 rounds, by its cap" in shown(plan_of(described))
+    assert "loop Plan: Plan, Draft, Critic, Editor  at most 1 round" in shown(plan_of(nested_loops()))
+    assert "loop Draft: Draft, Critic  nothing but its cap of 100 rounds" in shown(plan_of(nested_loops()))
 
 
 def test_a_subgraph_is_a_branch_and_a_vote_is_noted() -> None:
@@ -166,7 +168,7 @@ def test_an_edge_out_of_an_inner_loop_to_the_outer_entry_shows_both() -> None:
 def test_mermaid_draws_loops_as_blocks_and_back_edges_apart() -> None:
     text = mermaid(plan_of(review_loop()))
     assert text.startswith("flowchart TD\n")
-    assert 'subgraph loop0["loop Writer · at most 100 rounds (cap) · Loop Guard: 3 times"]' in text
+    assert 'subgraph loop0["loop Writer · at most 3 rounds, by Loop Guard"]' in text
     assert 'n2{{"Loop Guard<br/>loop_counter, 3 times"}}' in text
     assert 'n1 -->|"any: ACCEPT"| n3' in text
     assert 'n1 -->|"↺ none: ACCEPT"| n0' in text
@@ -214,7 +216,7 @@ def test_the_svg_shows_nodes_loops_conditions_start_and_end() -> None:
     said = texts(drawing)
     for words in ("review", "Writer", "loop_counter, 3 times", "loop Writer", "any: ACCEPT", "start", "end"):
         assert words in said
-    assert "at most 100 rounds (cap) · Loop Guard: 3 times" in said
+    assert "at most 3 rounds, by Loop Guard" in said
     assert drawing.count('<path class="edge back"') == 2
     assert drawing.count('<path class="edge leave"') == 2
     assert "prefers-color-scheme: dark" in drawing

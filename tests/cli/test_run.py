@@ -69,7 +69,7 @@ def roundel(folder: Path, *arguments: str, input: str | None = None) -> subproce
         text=True,
         timeout=60,
         check=False,
-        **stdin,  # type: ignore[call-overload]
+        **stdin,
     )
 
 

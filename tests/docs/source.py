@@ -53,15 +53,36 @@ def _unreadable_files() -> Iterator[tuple[str, str]]:
 
 
 def event_names() -> set[str]:
-    """The events that the kernel emits, and the line that the command line adds."""
-    named = {
+    """The events that the kernel emits, those of nodes, and the line that the command line adds."""
+    emitted = {
         _text(argument)
         for name, call in calls()
         if name in ("emit", "Event")
         for argument in call.args
         if re.fullmatch(r"[a-z]+(_[a-z]+)+", _text(argument))
     }
-    return named | {"run_summary"}
+    return emitted | set(_events_of_nodes()) | {"run_summary"}
+
+
+def _events_of_nodes() -> Iterator[str]:
+    """The names in `Outcome.events` and `Move.events`: pairs of a name and its data, in a tuple of them."""
+    for path in sorted((SOURCE / "nodes").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Tuple):
+                yield from filter(None, map(_event_in, node.elts))
+
+
+def _event_in(node: ast.expr) -> str:
+    """The name in a pair of a name and data; empty if it is none."""
+    if not isinstance(node, ast.Tuple) or len(node.elts) != 2:
+        return ""
+    name, data = node.elts
+    fields = isinstance(data, ast.Dict) or (isinstance(data, ast.Call) and _called(data) == "fields")
+    return _text(name) if fields else ""
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def _text(node: ast.expr) -> str:

@@ -15,6 +15,15 @@ from tests.docs.offline import EXAMPLES, copy_examples
 
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/workflow.yaml"))
 ENDS: dict[str, dict[str, Any]] = {
+    "batch": {
+        "output": '["Green: heated at once.", "Black: left in the air.", "Oolong: stopped halfway.", '
+        '"White: only dried."]',
+        "nodes": {"Planner": 1, "Sections": 1, "Writer": 4, "Editor": 4, "Final": 1},
+    },
+    "debate": {
+        "output": "The release is tomorrow at nine, once the tests have passed.",
+        "loops": {"Council": {"rounds": 3, "exit_reason": "consensus_reached", "entries": 1}},
+    },
     "fan_out": {"nodes": {"Editor": 1, "Researcher": 5, "Summariser": 3}},
     "human_review": {"output": "Please come to tea on Sunday at four."},
     "nested_loops": {
@@ -23,6 +32,10 @@ ENDS: dict[str, dict[str, Any]] = {
             "Planner": {"rounds": 2, "exit_reason": "exit_edge", "entries": 1},
             "Coder": {"rounds": 3, "exit_reason": "exit_edge", "entries": 2},
         },
+    },
+    "polish": {
+        "output": "Picked before the sun is up. Yours by four.",
+        "loops": {"Writer": {"rounds": 4, "exit_reason": "score_threshold_reached", "entries": 1}},
     },
     "python_functions": {"output": "Please close the door", "data": {"words": 4}},
     "review_loop": {
@@ -91,6 +104,12 @@ def test_the_guard_of_the_review_loop_ends_it(folder: Path) -> None:
     end = run(folder, "review_loop", "script.yaml", "--var", "ROUNDS=2")
     assert end["output"] == "Tea is a drink that has travelled further than most people."
     assert end["loops"]["Writer"]["exit_reason"] == "max_iterations_reached"
+
+
+def test_the_best_copy_is_kept_if_none_is_good_enough(folder: Path) -> None:
+    end = run(folder, "polish", "script.yaml", "--var", "ROUNDS=3")
+    assert end["output"] == "Our tea is picked before the sun is up."
+    assert end["loops"]["Writer"]["exit_reason"] == "max_rounds_reached"
 
 
 def test_a_person_who_is_not_there_is_waited_for(folder: Path) -> None:

@@ -19,7 +19,12 @@ from roundel.kernel.commands import Call
 from roundel.kernel.events import Event
 from roundel.llm.scripted import Line
 from roundel.nodes import TYPES
+from roundel.nodes.debate import Judged
+from roundel.nodes.loop import Config, decide
 from roundel.nodes.python import _PICKS
+from roundel.nodes.strategies import Strategy
+from roundel.plan.forecast import ASSUMPTIONS
+from roundel.plan.proof import Proof
 from roundel.workflow import functions
 from roundel.workflow.condition import NAMES, FunctionRef, Keyword
 from roundel.workflow.diagnostics import Diagnostic
@@ -111,6 +116,26 @@ def _named(schema: dict[str, Any]) -> set[str]:
         return set()
     kind = getattr(importlib.import_module(f"roundel.nodes.{module}"), name)
     return set(defaults(kind))
+
+
+@pytest.mark.parametrize("mode", Strategy.forms)
+def test_every_key_of_a_loop_strategy_is_listed_with_its_default(mode: str) -> None:
+    assert documented(sections(DOCS / "loop-agent.md")[mode]) == defaults(Strategy.forms[mode])
+
+
+def test_every_key_of_a_consensus_is_listed_with_its_default() -> None:
+    assert documented(sections(DOCS / "debate.md")["Consensus"]) == defaults(Judged)
+
+
+def test_the_fields_of_a_proof_and_of_a_decision_are_listed() -> None:
+    assert first_column(sections(DOCS / "proof.md")["As data"]) == list(Proof.__struct_fields__)
+    decision = decide(Config(), {})
+    listed = first_column(sections(DOCS / "loop.md")["What it hands on"])
+    assert listed == [*decision.fields(""), "score_error"]
+
+
+def test_the_assumptions_of_a_forecast_are_those_of_the_manual() -> None:
+    assert all(assumption in (DOCS / "proof.md").read_text(encoding="utf-8") for assumption in ASSUMPTIONS)
 
 
 def test_every_node_type_is_named_with_its_summary() -> None:

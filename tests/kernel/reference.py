@@ -335,7 +335,8 @@ class _Run:
             if number > self.cap(entry):
                 raise _Stopped("suspended_locked")
             self.loops[entry] = self.loops.get(entry, 0) + 1
-            here = f"{path}.{entry}[{number}]" if path else f"{entry}[{number}]"
+            own = f"{_label(entry)}[{number}]"
+            here = f"{path}.{own}" if path else own
             exits = self.run_scope(plan, place, here, number)
             if exits:
                 self.marks -= unit.members
@@ -354,7 +355,8 @@ class _Run:
         outputs = self.actions[self.nodes[node]["type"]](node, inputs)
         self.runs[node] = self.runs.get(node, 0) + 1
         self.said[node] += [message.text for message in outputs]
-        self.record(f"{path}/{node}" if path else node, node, inputs, outputs)
+        label = _label(node)
+        self.record(f"{path}/{label}" if path else label, node, inputs, outputs)
         self.remember(node, inputs, outputs)
         return self.deliver(node, place, outputs)
 
@@ -429,3 +431,8 @@ class _Run:
         general: int = self.graph.get("limits", {}).get("rounds", DEFAULT_CAP)
         special: int = self.graph.get("loops", {}).get(entry, {}).get("max_rounds", general)
         return special
+
+
+def _label(name: str) -> str:
+    """An id in an address: what means something there is written as %XX."""
+    return re.sub(r"[/\[\]#%]", lambda found: f"%{ord(found[0]):02X}", name)

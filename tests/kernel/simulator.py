@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
@@ -11,6 +11,7 @@ from roundel.kernel.facts import (
     Answered,
     Consulted,
     Fact,
+    Failed,
     Finished,
     Outcome,
     Started,
@@ -21,6 +22,7 @@ from roundel.kernel.facts import (
 from roundel.kernel.state import Run
 from roundel.kernel.step import replay, step
 from roundel.nodes import TYPES
+from roundel.nodes.services import outcome_of
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
@@ -30,10 +32,12 @@ Choose = Callable[[int], int]
 """From how many there are to which one is next."""
 
 Script = dict[str, list[str]]
+FAILS = "!"
+"""A reply that begins with it is the text of an error."""
 
 
-def plan_of(workflow: dict[str, Any]) -> Plan:
-    return compile_workflow(from_mapping(workflow, TYPES))
+def plan_of(workflow: dict[str, Any], functions: Mapping[str, Callable[..., Any]] | None = None) -> Plan:
+    return compile_workflow(from_mapping(workflow, TYPES, functions))
 
 
 class Simulator:
@@ -50,8 +54,16 @@ class Simulator:
         self.at_work: list[Command] = []
         self.clock = 1_000_000.0
         self.behaviours = {
-            node.site: node.kind.prepare(node.node, None) for node in plan.sites if not node.kind.speaks
+            node.site: node.kind.prepare(node.node, self) for node in plan.sites if not node.kind.speaks
         }
+
+    # What nodes are lent.
+
+    def function(self, name: str) -> Callable[..., Any]:
+        return self.plan.workflow.functions[name]
+
+    async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
 
     def now(self) -> float:
         self.clock += 0.25
@@ -90,14 +102,12 @@ class Simulator:
             return Consulted(command.address, verdicts, self.now())
         assert isinstance(command, (Call, Ask))
         node = self.plan.sites[command.site]
-        if isinstance(command, Ask):
+        if isinstance(command, Ask) or node.kind.speaks:
             text = self.said(node.id, command.ordinal, command.inputs)
-            outcome = Outcome((Message(text, "user"),))
-        elif node.kind.speaks:
-            text = self.said(node.id, command.ordinal, command.inputs)
-            outcome = Outcome((Message(text, "assistant"),))
+            outcome = Outcome((Message(text, "user" if isinstance(command, Ask) else "assistant"),))
         else:
-            outcome = self.behaviours[node.site](command)
+            given = self.behaviours[node.site](command)
+            outcome = given if isinstance(given, Outcome) else outcome_of(_at_once(given))
         self.executions.append(
             Execution(
                 command.address,
@@ -106,6 +116,8 @@ class Simulator:
                 tuple(message.text for message in outcome.messages),
             )
         )
+        if outcome.messages and outcome.messages[-1].text.startswith(FAILS):
+            return Failed(command.address, outcome.messages[-1].text, self.now())
         if isinstance(command, Ask):
             return Answered(command.address, outcome.messages[0], self.now())
         return Finished(command.address, outcome, self.now())
@@ -119,3 +131,12 @@ class Simulator:
     def trace(self) -> list[Execution]:
         """What happened, whatever happened first."""
         return sorted(self.executions, key=lambda execution: execution.address)
+
+
+def _at_once(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """What a coroutine gives that waits for nothing."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it waits for something")

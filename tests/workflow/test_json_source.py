@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -13,7 +12,6 @@ from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located, read_text
 from tests.workflow.reading import problems, read
 
-SOON = timedelta(seconds=5)
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -46,14 +44,14 @@ def test_text_that_is_nearly_json_is_yaml() -> None:
 
 
 @given(json_values, st.booleans(), st.sampled_from([None, 1, "\t"]))
-@settings(deadline=SOON, max_examples=300)
+@settings(deadline=None, max_examples=300)
 @example({"\x7f": "\U0001f600"}, True, None)
 def test_what_json_writes_is_read_back(value: Any, ascii_only: bool, indent: int | str | None) -> None:
     assert read(json.dumps(value, ensure_ascii=ascii_only, indent=indent)) == value
 
 
 @given(json_values, st.sampled_from([None, 0, 3]))
-@settings(deadline=SOON)
+@settings(deadline=None)
 def test_at_the_place_of_each_value_stands_that_value(value: Any, indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
     lines = text.split("\n")

@@ -98,13 +98,13 @@ def _scripted(file: str | None, plan: Plan) -> Script | None:
 
 def _input(text: str | None, workflow: Workflow) -> str:
     if text == "-":
-        return sys.stdin.read()
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
     if text is None and _person_is_there():
         if workflow.graph.initial_instruction:
             say(workflow.graph.initial_instruction)
         answer: str = click.prompt("input", default="", show_default=False, err=True)
         return answer
-    return text or ""
+    return (text or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _person_is_there() -> bool:

@@ -179,6 +179,10 @@ class LocalHost:
             task = self._tasks.pop(command.address, None)
             if task is not None:
                 task.cancel()
+            # It may have finished in the same turn; nobody waits for what it gave any more.
+            late = [fact for fact in self._facts if getattr(fact, "address", None) == command.address]
+            for fact in late:
+                self._facts.remove(fact)
             return
         if isinstance(command, Ask) and not self._can_ask(command):
             return

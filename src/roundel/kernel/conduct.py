@@ -10,7 +10,10 @@ What runs when is the business of the node's conductor, which looks at nothing b
 
 Each gives a Move: turns to start, an outcome that ends the node, a question for its behaviour (for
 functions of users, which the kernel does not call), events to show, a limit that locks the run, an
-error that fails the node.
+error that fails the node. A Turn alone says no more than that it is next.
+
+A turn that follows another has its Stage, emptied: a round of a loop agent costs little more than one of a
+free cycle.
 """
 
 from __future__ import annotations
@@ -23,10 +26,31 @@ from roundel.kernel.commands import Call, Cancel
 from roundel.kernel.execute import add_ordinals, complete, fail, give
 from roundel.kernel.facts import Outcome
 from roundel.kernel.loops import begin_round, lock
-from roundel.kernel.state import TURNS, Activation, Execution, Expansion, Instance, Performance, Run, Turn
+from roundel.kernel.state import (
+    TURNS,
+    Activation,
+    Execution,
+    Expansion,
+    Instance,
+    Performance,
+    Run,
+    Turn,
+)
+from roundel.plan.graph import GraphPlan
 from roundel.workflow.message import Message
 
-__all__ = ["Conductor", "Move", "Turn", "come_back", "end_turn", "open_performance", "start_turns", "told"]
+__all__ = [
+    "Conductor",
+    "Move",
+    "Turn",
+    "as_move",
+    "come_back",
+    "end_turn",
+    "is_gone",
+    "open_performance",
+    "start_turns",
+    "told",
+]
 
 
 class Move(Struct, frozen=True):
@@ -48,12 +72,37 @@ class Move(Struct, frozen=True):
 
 
 class Conductor(Protocol):
-    def begin(self, inputs: tuple[Message, ...]) -> Move: ...
-    def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move: ...
-    def broken(self, turn: Turn, messages: tuple[Message, ...]) -> Move: ...
+    def begin(self, inputs: tuple[Message, ...]) -> Move | Turn: ...
+    def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move | Turn: ...
+    def broken(self, turn: Turn, messages: tuple[Message, ...]) -> Move | Turn: ...
     def catches(self, turn: Turn) -> bool: ...
-    def failed(self, turn: Turn, error: str) -> Move: ...
-    def told(self, answer: Any) -> Move: ...
+    def failed(self, turn: Turn, error: str) -> Move | Turn: ...
+    def told(self, answer: Any) -> Move | Turn: ...
+
+
+class Stage(Instance):
+    """The graph of a turn, to be emptied for the next one."""
+
+    __slots__ = ("root",)
+
+    def __init__(self, run: Run, performance: Performance, body: GraphPlan) -> None:
+        execution = performance.execution
+        alone = execution.part is None
+        ordinals = execution.activation.instance.ordinals if alone else performance.base
+        super().__init__(body, "", execution, ordinals)
+        self.performance = performance
+        self.root = Activation(run, self, body.root)
+
+    def empty(self) -> None:
+        self.outputs.clear()
+        self.memory.clear()
+        for queue in self.queues:
+            queue.clear()
+        if self.fired:  # without edges there is nothing more
+            for arrivals in self.arrivals:
+                arrivals.clear()
+            self.marks[:] = bytes(len(self.marks))
+            self.fired[:] = bytes(len(self.fired))
 
 
 def open_performance(run: Run, performance: Performance) -> None:
@@ -72,7 +121,12 @@ def told(run: Run, execution: Execution, outcome: Outcome) -> None:
     _make(run, performance, performance.conductor.told(outcome.state))
 
 
-def _make(run: Run, performance: Performance, move: Move) -> None:
+def as_move(move: Move | Turn) -> Move:
+    return Move((move,)) if isinstance(move, Turn) else move
+
+
+def _make(run: Run, performance: Performance, told: Move | Turn) -> None:
+    move = as_move(told)
     execution = performance.execution
     node, address = execution.node, execution.address
     for name, data in move.events:
@@ -140,40 +194,41 @@ def start_turns(run: Run, performance: Performance) -> None:
     turns = performance.pending
     performance.pending = []
     for turn in turns:
-        _start(run, performance, turn)
+        stage = Stage(run, performance, performance.execution.node.bodies[turn.body])
+        performance.at_work.append(stage)
+        _play(run, performance, stage, turn)
 
 
-def _start(run: Run, performance: Performance, turn: Turn) -> None:
-    execution = performance.execution
-    node, loops = execution.node, execution.node.kind.loops
-    address = f"{performance.stem}{turn.round}]" if loops else execution.address
-    if turn.round > performance.round:
-        performance.round = turn.round
+def _play(run: Run, performance: Performance, stage: Stage, turn: Turn) -> None:
+    execution, root, number = performance.execution, stage.root, turn.round
+    node, address = execution.node, execution.address
+    if node.kind.loops:
+        address = f"{performance.stem}{number}]"
+        root.loop_round = number
+    if number > performance.round:
+        performance.round = number
         performance.record.rounds += 1
-        if loops:
-            run.emit("loop_round", node.id, address, {"loop": node.id, "round": turn.round})
-    instance = Instance(node.bodies[turn.body], address + "/", execution, _ordinals(performance, turn))
-    instance.performance, instance.turn = performance, turn
-    performance.at_work.append(instance)
-    give(instance, turn.inputs)
-    activation = Activation(run, instance, instance.plan.root)
-    if loops:
-        instance.stem = address + "."
-        activation.loop_round = turn.round
-    begin_round(run, activation)
-
-
-def _ordinals(performance: Performance, turn: Turn) -> list[int]:
-    """Where the nodes of a turn count how often they have run."""
+        if node.kind.loops:
+            run.emit("loop_round", node.id, address, {"loop": node.id, "round": number})
     if turn.apart is not None:
-        return [count + turn.apart for count in performance.base]
-    execution = performance.execution
-    return execution.activation.instance.ordinals if execution.part is None else performance.base
+        stage.ordinals = [count + turn.apart for count in performance.base]
+    stage.turn = turn
+    stage.prefix = root.prefix = address + "/"
+    stage.stem = address + "." if node.kind.loops else stage.prefix
+    give(stage, turn.inputs)
+    begin_round(run, root)
 
 
 def end_turn(run: Run, instance: Instance, messages: tuple[Message, ...]) -> None:
-    performance, turn = _left(run, instance)
-    _make(run, performance, performance.conductor.turned(turn, messages))
+    performance, turn = _ended(run, instance)
+    move = performance.conductor.turned(turn, messages)
+    if isinstance(move, Turn) and move.body == turn.body and run.lock is None:
+        assert isinstance(instance, Stage)
+        instance.empty()
+        _play(run, performance, instance, move)
+        return
+    performance.at_work.remove(instance)
+    _make(run, performance, move)
 
 
 def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:
@@ -181,7 +236,8 @@ def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:
     if is_gone(instance):
         return
     _call_off(run, [instance])
-    performance, turn = _left(run, instance)
+    performance, turn = _ended(run, instance)
+    performance.at_work.remove(instance)
     conductor = performance.conductor
     if how == "failed":
         _make(run, performance, conductor.failed(turn, what))
@@ -191,10 +247,10 @@ def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:
         _make(run, performance, conductor.turned(turn, what))
 
 
-def _left(run: Run, instance: Instance) -> tuple[Performance, Turn]:
-    performance, turn = instance.performance, _turn(instance)
+def _ended(run: Run, instance: Instance) -> tuple[Performance, Turn]:
+    performance, turn = instance.performance, instance.turn
     assert performance is not None
-    performance.at_work.remove(instance)
+    assert turn is not None
     if turn.apart is not None:
         add_ordinals(run, performance.execution, instance, performance.base, turn.apart)
     return performance, turn

@@ -44,7 +44,7 @@ def run_node(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> No
         instance.queues[index] = retained(inputs, node.window)
     else:
         queue.clear()
-    address = activation.prefix + node.id
+    address = activation.prefix + node.label
     if node.expands and any(message.dynamic for message in inputs):
         run_parts(run, expand(Execution(activation, unit, node, address), inputs))
     else:

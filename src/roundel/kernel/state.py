@@ -143,9 +143,10 @@ class Activation:
         if parent is not None and unit is not None and scope.entry is not None:
             # The loops around this one stand still while it is at work, so what they add to an
             # address and to the order of messages is made once.
-            self.name = instance.plan.nodes[scope.entry].id
+            entry = instance.plan.nodes[scope.entry]
+            self.name = entry.id
             self.base = (*parent.key, unit.layer, unit.position)
-            self.stem = f"{parent.outer}{self.name}["
+            self.stem = f"{parent.outer}{entry.label}["
 
     def next_round(self) -> None:
         scope = self.scope

@@ -272,7 +272,7 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
     elif not activation.instance.marks[node.index]:
         _pass_over(run, activation, unit, "not triggered")
     elif run.step_limit is not None and sum(run.ordinals) >= run.step_limit:
-        lock(run, "steps", run.step_limit, node.id, activation.prefix + node.id)
+        lock(run, "steps", run.step_limit, node.id, activation.prefix + node.label)
         run.held.append((activation, unit.index))
     else:
         run_node(run, activation, unit, node)
@@ -280,7 +280,7 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
 
 def _pass_over(run: Run, activation: Activation, unit: Unit, reason: str) -> None:
     if unit.node is not None:
-        address = activation.prefix + unit.node.id
+        address = activation.prefix + unit.node.label
         run.emit("node_state_change", unit.node.id, address, {"status": "skipped", "reason": reason})
     settle(run, activation, unit)
 

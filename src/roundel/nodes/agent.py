@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
@@ -49,7 +49,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     tools: tuple[str, ...] = ()
     dynamic_tools: Any = None
     max_tool_calls: int = 10
-    max_calls_per_round: int = 16
+    max_calls_per_round: Annotated[int, Meta(ge=1)] = 16
     on_limit: Literal["answer", "error", "suspend"] = "answer"
     on_error: Literal["fail", "message"] = "fail"
     approval: Any = None

@@ -10,8 +10,9 @@ import re
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from roundel.kernel.conduct import Move, Turn
+from roundel.kernel.conduct import Move, Turn, as_move
 from roundel.kernel.facts import Outcome
 from roundel.nodes.conductors import Messages, Rounds, expression_of, handed_on, known, notice, wants_all
 from roundel.nodes.strategies import ITEMS_NAMES, Array
@@ -32,7 +33,7 @@ class ArrayRounds(Rounds):
         """What each round gave that has ended; nothing if it failed."""
         self.errors: dict[int, str] = {}
 
-    def go_on(self) -> Move:
+    def go_on(self) -> Move | Turn:
         asked = self.strategy.items
         if asked is None:
             return self._through_text(self.last.text)
@@ -45,7 +46,7 @@ class ArrayRounds(Rounds):
             return Move(error=f"'items' failed: {error}")
         return self._through(items, "what 'items' gives is not a list")
 
-    def _through_text(self, text: str) -> Move:
+    def _through_text(self, text: str) -> Move | Turn:
         fenced = _FENCED.fullmatch(text)
         try:
             items = msgspec.json.decode(fenced[1] if fenced else text)
@@ -54,10 +55,10 @@ class ArrayRounds(Rounds):
         shown = text if len(text) <= 80 else text[:79] + "…"
         return self._through(items, f"the last message is not a JSON array: {shown!r}")
 
-    def told(self, answer: Any) -> Move:
+    def told(self, answer: Any) -> Move | Turn:
         return self._through(answer, "what the function of 'items' gave is not a list")
 
-    def _through(self, items: Any, otherwise: str) -> Move:
+    def _through(self, items: Any, otherwise: str) -> Move | Turn:
         if isinstance(items, list):
             self.items = items
             return self._more()
@@ -65,18 +66,19 @@ class ArrayRounds(Rounds):
         outcome = Outcome((notice(text, report),), report=report, reason="not_an_array")
         return Move(outcome=outcome, events=(("warning", {"message": text}),))
 
-    def _more(self) -> Move:
+    def _more(self) -> Move | Turn:
         ended, count = len(self.given), len(self.items)
         end = min(count, self.limit, ended + self.strategy.max_parallel)
         if self.started < end:
-            numbers = range(self.started, end)
-            self.started = end
-            return Move(tuple([self._turn(number) for number in numbers]))
+            first, self.started = self.started, end
+            if first + 1 == end:
+                return self._turn(first)
+            return Move(tuple([self._turn(number) for number in range(first, end)]))
         if ended < self.started:
             return Move()
         if ended < count:
             limit, self.limit = self.limit, count
-            return Move(self._more().turns, lock=("items", limit))
+            return replace(as_move(self._more()), lock=("items", limit))
         return self._gathered()
 
     def _turn(self, number: int) -> Turn:
@@ -87,7 +89,7 @@ class ArrayRounds(Rounds):
         apart = number if self.strategy.max_parallel > 1 else None
         return Turn(0, self.context((message,)), number + 1, apart)
 
-    def turned(self, turn: Turn, messages: Messages) -> Move:
+    def turned(self, turn: Turn, messages: Messages) -> Move | Turn:
         self._keep(turn, messages)
         return self._more()
 
@@ -97,12 +99,12 @@ class ArrayRounds(Rounds):
         self.items, self.started = self.items[:last], last
         self.given = {number: given for number, given in self.given.items() if number <= last}
         self.errors = {number: error for number, error in self.errors.items() if number <= last}
-        return msgspec.structs.replace(self._more(), last=last)
+        return replace(as_move(self._more()), last=last)
 
     def catches(self, _turn: Turn) -> bool:
         return self.strategy.on_error != "stop"
 
-    def failed(self, turn: Turn, error: str) -> Move:
+    def failed(self, turn: Turn, error: str) -> Move | Turn:
         self.errors[turn.round] = error
         self._keep(turn, ())
         return self._more()

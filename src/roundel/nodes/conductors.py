@@ -32,45 +32,42 @@ class Rounds:
         self.history: list[Message] | None = [] if carry or remembers else None
         """Everything so far, if somebody wants to see it."""
 
-    def begin(self, inputs: Messages) -> Move:
-        self.hear(inputs)
+    def begin(self, inputs: Messages) -> Move | Turn:
+        self.said = inputs
+        if self.history is not None:
+            self.history += inputs
         return self.go_on()
 
-    def turned(self, turn: Turn, messages: Messages) -> Move:
+    def turned(self, turn: Turn, messages: Messages) -> Move | Turn:
         self.note(turn, messages)
         return self.go_on()
 
-    def broken(self, turn: Turn, messages: Messages) -> Move:
+    def broken(self, turn: Turn, messages: Messages) -> Move | Turn:
         self.note(turn, messages)
         return self.finish("break")
 
     def catches(self, _turn: Turn) -> bool:
         return False
 
-    def failed(self, _turn: Turn, error: str) -> Move:
+    def failed(self, _turn: Turn, error: str) -> Move | Turn:
         raise AssertionError(error)
 
-    def told(self, _answer: Any) -> Move:
+    def told(self, _answer: Any) -> Move | Turn:
         raise AssertionError("nothing was asked")
 
-    def go_on(self) -> Move:
+    def go_on(self) -> Move | Turn:
         raise NotImplementedError
-
-    def hear(self, messages: Messages) -> None:
-        self.said = messages
-        if self.history is not None:
-            self.history += messages
 
     def note(self, turn: Turn, messages: Messages) -> None:
         self.done = turn.round
+        self.results.append(messages[-1].text if messages else None)
         if messages:
-            self.results.append(messages[-1].text)
-            self.hear(tuple([handed_on(message) for message in messages]))
-        else:
-            self.results.append(None)
+            self.said = tuple(map(handed_on, messages))
+            if self.history is not None:
+                self.history += self.said
 
-    def another(self) -> Move:
-        return Move((Turn(0, self.context(self.said), self.done + 1),))
+    def another(self) -> Turn:
+        return Turn(0, self.context(self.said) if self.carry else self.said, self.done + 1)
 
     def context(self, messages: Messages) -> Messages:
         """What a round gets, if `messages` are new in it."""
@@ -114,7 +111,7 @@ class CountRounds(Rounds):
         super().__init__(carry)
         self.max = strategy.max
 
-    def go_on(self) -> Move:
+    def go_on(self) -> Move | Turn:
         return self.another() if self.done < self.max else self.finish("count_reached")
 
 
@@ -125,7 +122,7 @@ class UntilRounds(Rounds):
         self.limit = strategy.max
         self.test = expression_of(strategy.until, UNTIL_NAMES)
 
-    def go_on(self) -> Move:
+    def go_on(self) -> Move | Turn:
         if self.test is None:
             return Move(ask={"until": self.done}, inputs=tuple(self.history or ()))
         try:
@@ -134,7 +131,7 @@ class UntilRounds(Rounds):
             return Move(error=f"'until' failed: {error}")
         return self.told(holds)
 
-    def told(self, answer: Any) -> Move:
+    def told(self, answer: Any) -> Move | Turn:
         if answer:
             return self.finish("condition_met")
         return self.another() if self.done < self.limit else self._limited()
@@ -143,7 +140,7 @@ class UntilRounds(Rounds):
         limit = self.limit
         if self.strategy.on_limit == "suspend":
             self.limit += self.strategy.max
-            return Move(self.another().turns, lock=("rounds", limit))
+            return Move((self.another(),), lock=("rounds", limit))
         said = notice(f"The loop ended after {limit} rounds without its condition being met.")
         return self.finish("max_rounds_reached", said, reached=("rounds", limit))
 
@@ -156,28 +153,28 @@ class CustomRounds(Rounds):
         self.max = self.limit = strategy.max
         self.memory: dict[str, Any] = {}
 
-    def go_on(self) -> Move:
+    def go_on(self) -> Move | Turn:
         question = {"round": self.done, "memory": self.memory, "results": self.results}
         return Move(ask=question, inputs=tuple(self.history or ()))
 
-    def told(self, answer: Any) -> Move:
+    def told(self, answer: Any) -> Move | Turn:
         self.memory = answer["memory"]
         if not answer["go"]:
             return self.finish("strategy_ended")
-        turns = self._with(answer["inputs"]).turns
+        turn = self._on(answer["inputs"])
         if self.done < self.limit:
-            return Move(turns)
+            return turn
         limit, self.limit = self.limit, self.limit + self.max
-        return Move(turns, lock=("rounds", limit))
+        return Move((turn,), lock=("rounds", limit))
 
-    def _with(self, given: list[Any] | None) -> Move:
+    def _on(self, given: list[Any] | None) -> Turn:
         """Another round, on what the strategy gave for it, or as usual."""
         if given is None:
             return self.another()
         inputs = msgspec.convert(given, Messages)
         if self.history is not None:
             self.history += inputs
-        return Move((Turn(0, self.context(inputs), self.done + 1),))
+        return Turn(0, self.context(inputs), self.done + 1)
 
 
 def expression_of(asked: Asked, names: tuple[str, ...]) -> Expression | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from typing import Annotated, ClassVar, Literal
 
@@ -134,6 +135,12 @@ def _bodies(config: Config) -> tuple[Graph, ...]:
     return (*(participant.graph for participant in config.participants), *judge)
 
 
+def _turns(config: Config) -> tuple[int, ...]:
+    speeches = Counter(first for first, _ in config.pairs)
+    judge = (config.max_rounds,) if config.judge is not None else ()
+    return (*(speeches[name] * config.max_rounds for name in config.names), *judge)
+
+
 def _conduct(config: Config) -> DebateConductor:
     return DebateConductor(config.names, config.pairs, config.max_rounds, config.sought)
 
@@ -152,5 +159,6 @@ NODE = NodeType(
     prepare,
     bodies=_bodies,
     conduct=_conduct,
+    turns=_turns,
     loops=True,
 )

@@ -45,7 +45,11 @@ def prepare(node: Node, services: Services) -> Behaviour:
 def _calling(function: Callable[..., Any], services: Services) -> Behaviour:
     import inspect
 
-    names = _wanted(inspect.signature(function), function)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        raise LookupError(f"nobody can tell what '{function!r}' wants to be called with") from None
+    names = _wanted(signature, function)
     picks = [_PICKS.get(name, _last) for name in names]
     if not inspect.iscoroutinefunction(function):
         return lambda call: services.in_thread(function, *(pick(call) for pick in picks))

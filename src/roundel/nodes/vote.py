@@ -115,4 +115,5 @@ NODE = NodeType(
     ports=lambda _config: PORTS,
     bodies=lambda config: tuple(participant.graph for participant in config.participants),
     conduct=VoteConductor,
+    turns=lambda config: (1,) * len(config.participants),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from roundel.workflow.graph import DEFAULT_CAP, Edge, Graph, Node, Workflow
 from roundel.workflow.message import Message, Role
 from roundel.workflow.node_type import NodeType
 from roundel.workflow.processor import Process, compile_processor
+
+_MEANINGFUL = re.compile(r"[/\[\]#%]")
 
 
 class EdgePlan(Struct, eq=False):
@@ -54,6 +57,8 @@ class NodePlan(Struct, eq=False):
     site: int
     """A number that is unique in the whole workflow, subgraphs included."""
     id: str
+    label: str
+    """The id as it stands in addresses: what means something there (`/ [ ] # %`) is written as %XX."""
     node: Node
     kind: NodeType
     config: Any
@@ -150,7 +155,9 @@ class _Compiler:
         return GraphPlan(graph, nodes, plans, tuple(start), ends, graph.vars, caps, cap, index)
 
     def _node(self, number: int, node: Node, cap: int) -> NodePlan:
-        plan = NodePlan(number, len(self.sites), node.id, node, node.kind, node.config, node.context_window)
+        label = _MEANINGFUL.sub(lambda found: f"%{ord(found[0]):02X}", node.id)
+        site = len(self.sites)
+        plan = NodePlan(number, site, node.id, label, node, node.kind, node.config, node.context_window)
         self.sites.append(plan)
         plan.asks = node.kind.asks
         plan.logs = node.log_output

@@ -8,21 +8,21 @@ That no round goes on without it is shown by a set of *watched* nodes: whenever 
 guard runs in the same round, or the loop is left in it. The guard is watched; then
 
   - a node that always speaks is watched if one of its edges fires whatever it says, and leads out of the
-    loop or to a watched node of another unit. An edge that stays inside a folded loop shows nothing, since
-    leaving that loop clears its marks; nor does an edge to the entry, which runs only in the next round;
+    loop or to a watched node of another unit, which then runs later in the round. An edge that stays inside
+    a folded loop shows nothing, since leaving that loop clears its marks;
   - the nodes of a unit are watched if each edge that may trigger it is: nothing but the entry runs in a
     round unless an edge fired in it. An edge is watched if its source is, or if another edge of its source,
     one that fires whenever it does, leads where the first rule says.
 
 No round goes on without the guard if the entry, which runs in each, is watched, or each edge back to it is.
-All of this holds for one round on its own, so it holds for all of them, whatever the nodes say.
+The rules speak of one round and nothing before it, so they hold for all rounds, whatever the nodes say.
 """
 
 from __future__ import annotations
 
 from roundel.plan.graph import EdgePlan, NodePlan
 from roundel.plan.scope import Scope, Unit
-from roundel.plan.structure import never, speaks, sure
+from roundel.plan.structure import always_speaks, never, sure
 from roundel.workflow.node_type import Bound
 
 
@@ -42,7 +42,7 @@ def acts(node: NodePlan, scope: Scope) -> Bound | None:
     """The node's bound, if what it says at its limit surely leaves the loop."""
     bound: Bound | None = node.kind.bound(node.config)
     # Parts of a dynamic edge are counted one by one, and there may be none at all.
-    if bound is None or bound == Bound(port=bound.port) or node.expands:
+    if bound is None or node.expands or (bound.rounds is None and bound.seconds is None):
         return None
     ways = (edge for edge in node.edges if edge.target not in scope.members)
     return bound if any(_fires(edge, None, bound.port) for edge in ways) else None
@@ -100,7 +100,7 @@ class Watch:
 
     def _leads_on(self, index: int) -> bool:
         node = self.nodes[index]
-        return speaks(node) and any(sure(edge) and self._leads(edge) for edge in node.edges)
+        return always_speaks(node) and any(sure(edge) and self._leads(edge) for edge in node.edges)
 
     def _comes_from_watched(self, unit: Unit) -> bool:
         if self.scope.entry in unit.members:
@@ -112,11 +112,7 @@ class Watch:
         target = edge.target
         if target not in self.scope.members:
             return True
-        return (
-            target in self.watched
-            and target != self.scope.entry
-            and self.home[target] != self.home[edge.source]
-        )
+        return target in self.watched and self.home[target] != self.home[edge.source]
 
     def _watches(self, edge: EdgePlan) -> bool:
         source = self.nodes[edge.source]
@@ -129,4 +125,4 @@ class Watch:
         # that may be silent do that. From inside a folded loop this edge leaves, so nothing stayed.
         inside = other.target in self.scope.members
         folded = self.scope.units[self.home[edge.source]].node is None
-        return inside or folded or speaks(self.nodes[edge.source])
+        return inside or folded or always_speaks(self.nodes[edge.source])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from msgspec import Struct
 
@@ -12,11 +13,14 @@ from roundel.plan.loops import MOST, Loop, loops
 from roundel.plan.scope import Scope
 from roundel.workflow.node_type import Bound
 
+FOREVER = 10**15
+"""Who would wait for more rounds than these is told of no number."""
+
 
 class Limit(Struct, frozen=True):
     guard: str
     limit: int | str
-    """A number of rounds; or a time, such as `20 seconds`, after which no further round begins."""
+    """A number of rounds; or a time, such as `20 seconds`: the guard's first run after it ends the loop."""
 
 
 class Proof(Struct, frozen=True):
@@ -74,7 +78,7 @@ def cases(plan: Plan) -> list[Case]:
         here = list(_cases(use))
         found += here
         for node in use.graph.nodes:
-            pending += [_use(use, here, node, body) for body in node.bodies]
+            pending += _inside(use, here, node)
     return found
 
 
@@ -91,16 +95,19 @@ def _cases(use: Use) -> Iterator[Case]:
         yield Case(loop, proof, loop.entry.index not in chosen)
 
 
-def _use(use: Use, here: list[Case], node: NodePlan, body: GraphPlan) -> Use:
-    """How the body of a node is called. A node runs once in each round of the innermost loop around it."""
+def _inside(use: Use, here: list[Case], node: NodePlan) -> Iterator[Use]:
+    """How the graphs inside a node are used. It runs once in each round of the innermost loop around it."""
+    if not node.bodies:
+        return
     around = [case for case in here if any(unit.node is node for unit in case.loop.scope.units)]
     totals = [case.proof.worst_case_total for case in around] or [use.times]
     known = [total for total in totals if total is not None]
-    # Nobody knows how many parts a dynamic edge brings, how often a conductor calls, what a tangle leaves out.
-    open_ended = node.expands or node.kind.conduct is not None or len(here) >= MOST
-    times = max(known) if len(known) == len(totals) and not open_ended else None
-    depth = max((case.proof.depth + 1 for case in around), default=use.depth) + bool(node.kind.loops)
-    return Use(body, times, depth, _default(use))
+    # Not known: how many parts a dynamic edge brings, and what of a tangle has been left out.
+    whole = len(known) == len(totals) and not node.expands and len(here) < MOST
+    depth = max((case.proof.depth + 1 for case in around), default=use.depth) + node.kind.loops
+    turns = node.kind.turns(node.config) if node.kind.conduct is not None else (1,)
+    for body, most in zip_longest(node.bodies, turns):
+        yield Use(body, _times(most, max(known) if whole else None), depth, _default(use))
 
 
 def _default(use: Use) -> bool:
@@ -108,7 +115,8 @@ def _default(use: Use) -> bool:
 
 
 def _times(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one * other
+    product = None if one is None or other is None else one * other
+    return product if product is None or product <= FOREVER else None
 
 
 def bounds(scope: Scope) -> tuple[tuple[Limit, ...], int | None]:

@@ -127,7 +127,7 @@ def never(edge: EdgePlan) -> bool:
     return edge.edge.condition is not None and edge.edge.condition.never
 
 
-def speaks(node: NodePlan) -> bool:
+def always_speaks(node: NodePlan) -> bool:
     """Whether each run of the node gives a message, and for all its edges."""
     return not (node.kind.silent or node.kind.guard or node.bodies or node.expands)
 
@@ -165,7 +165,7 @@ def _must_go_on(loop: Loop) -> bool:
     follow = {
         node.index: [edge.target for edge in node.edges if sure(edge) and edge.target in nodes]
         for node in loop.nodes
-        if speaks(node)
+        if always_speaks(node)
     }
     entry = loop.entry.index
     group = next(group for group in components(nodes, follow) if entry in group)
@@ -181,11 +181,71 @@ def _check_guards(graph: GraphPlan, found: list[Loop], report: Report) -> None:
             _wired_wrong(node, "no edge leads from it back into the loop, so it belongs to none", report)
         elif not any(_leaves(loop, node) for loop in around):
             _wired_wrong(node, "no edge leads from it out of its loop, so it cannot end it", report)
+        elif (
+            not _decides(node, around, report)
+            and _silent_at_first(node)
+            and all(_nothing_else_leads_back(loop) for loop in around)
+        ):
+            _goes_nowhere(node, around[0], report)
+
+
+def _decides(node: NodePlan, around: list[Loop], report: Report) -> bool:
+    """Whether it leaves its loop by a port of its own; then its edges have to take the right ones."""
+    bound = node.kind.bound(node.config)
+    if bound is None or bound.port is None:
+        return False
+    members = around[0].scope.members
+    for edge in node.edges:
+        if edge.trigger and edge.target not in members and edge.port != bound.port and not never(edge):
+            message = f"this edge leaves the loop of '{node.id}' whatever it decides"
+            _say(report, "error", "guard-wiring", message, edge.edge.at, f"give it port: {bound.port}")
+    if not any(edge.trigger and edge.target in members and edge.port != bound.port for edge in node.edges):
+        others = ", ".join(port for port in node.kind.ports(node.config) if port != bound.port)
+        message = f"no edge leads from '{node.id}' back into its loop, so it never goes on"
+        _say(report, "error", "guard-wiring", message, node.node.at, f"add an edge with port: {others}")
+    return True
+
+
+def _silent_at_first(node: NodePlan) -> bool:
+    if not (node.kind.guard and node.kind.silent) or node.expands:
+        return False
+    bound = node.kind.bound(node.config)
+    speaks_at_once = bound is not None and bound.rounds == 1
+    return not speaks_at_once and not getattr(node.config, "passthrough", False)
+
+
+def _nothing_else_leads_back(loop: Loop) -> bool:
+    """Whether every way round the loop goes through a guard of it that is silent at first."""
+    entry, members = loop.entry.index, loop.scope.members
+    own = (unit.node for unit in loop.scope.units if unit.node is not None)
+    silent = {node.index for node in own if _silent_at_first(node)}
+    follow = {
+        node.index: [edge.target for edge in node.edges if edge.trigger and edge.target in members]
+        for node in loop.nodes
+        if node.index not in silent
+    }
+    return entry not in reachable(follow.get(entry, ()), {**follow, entry: ()})
+
+
+def _goes_nowhere(node: NodePlan, loop: Loop, report: Report) -> None:
+    message = (
+        f"{node.kind.name} '{node.id}' is the only way back to '{loop.id}', but it is silent until its "
+        "limit, so the loop ends after one round and the limit is never met"
+    )
+    hint = f"add an edge back to '{loop.id}' beside the one to '{node.id}', from the same node"
+    _say(report, "error", "guard-wiring", message, node.node.at, hint)
 
 
 def _leaves(loop: Loop, node: NodePlan) -> bool:
-    members = loop.scope.members
-    return any(edge.trigger and edge.target not in members and not never(edge) for edge in node.edges)
+    bound, members = node.kind.bound(node.config), loop.scope.members
+    port = bound.port if bound is not None else None
+    return any(
+        edge.trigger
+        and edge.target not in members
+        and not never(edge)
+        and (port is None or edge.port == port)
+        for edge in node.edges
+    )
 
 
 def _wired_wrong(node: NodePlan, why: str, report: Report) -> None:

@@ -18,6 +18,10 @@ def _no_function(_config: Any) -> str:
     return ""
 
 
+def _no_turns(_config: Any) -> tuple[int | None, ...]:
+    return ()
+
+
 def _no_ports(_config: Any) -> tuple[str, ...]:
     return ()
 
@@ -54,7 +58,7 @@ class NodeType(Struct, frozen=True, eq=False):
 
     Without one, the one body runs once on what the node got."""
 
-    turns: Callable[[Any], tuple[int | None, ...]] = _no_ports
+    turns: Callable[[Any], tuple[int | None, ...]] = _no_turns
     """How often each body runs at most in one run of a node that conducts; None where nobody knows."""
 
     loops: bool = False

@@ -6,6 +6,7 @@ from rich.cells import cell_len, set_cell_size
 
 from roundel.cli.drawing.nesting import Group
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
+from roundel.plan.proof import bounds, told
 from roundel.workflow.condition import Condition, Keyword
 from roundel.workflow.graph import Edge
 
@@ -68,11 +69,9 @@ def limit_words(node: NodePlan) -> str:
     return ""
 
 
-def loop_bounds(loop: Group) -> list[str]:
-    """What bounds a loop: its cap, and the guards in it."""
-    count = loop.scope.cap
-    cap = f"at most {count} round{'' if count == 1 else 's'} (cap)"
-    return [cap, *(f"{one_line(node.id)}: {limit_words(node) or node.kind.name}" for node in loop.guards)]
+def loop_bounds(loop: Group) -> str:
+    """What bounds a loop each time that it is entered."""
+    return one_line(told(*bounds(loop.scope), loop.scope.cap))
 
 
 def graph_title(plan: Plan) -> str:

@@ -43,7 +43,7 @@ def _inner(part: Part, routes: Routes) -> Frame | None:
     if part.node is not None:
         return frame_graph(part.inner, (one_line(part.node.id), *graph_words(part.node)))
     assert part.inner.entry is not None
-    title = (f"loop {one_line(part.inner.entry.id)}", " · ".join(loop_bounds(part.inner)))
+    title = (f"loop {one_line(part.inner.entry.id)}", loop_bounds(part.inner))
     return _framed(part.inner, routes, title)
 
 

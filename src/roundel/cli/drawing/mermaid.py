@@ -79,7 +79,7 @@ class _Chart:
         assert loop.entry is not None
         name = f"loop{len(self.loops)}"
         self.loops.append(name)
-        title = " · ".join((f"loop {_short(loop.entry)}", *loop_bounds(loop)))
+        title = f"loop {_short(loop.entry)} · {loop_bounds(loop)}"
         yield from self._block(name, title, self._parts(loop))
 
     def _block(self, name: str, title: str, inside: Iterator[str]) -> Iterator[str]:

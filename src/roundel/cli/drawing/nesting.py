@@ -46,11 +46,6 @@ class Group:
     def members(self) -> list[NodePlan]:
         return [self.graph.nodes[index] for index in sorted(self.scope.members)]
 
-    @property
-    def guards(self) -> list[NodePlan]:
-        """Those of the loop itself; what guards a loop inside it stands there."""
-        return guards_of(self.scope)
-
     def loops(self) -> Iterator[Group]:
         """The loops of this graph, outer ones first."""
         for part in self.parts:

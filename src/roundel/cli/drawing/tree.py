@@ -62,7 +62,7 @@ def _loop_line(loop: Group) -> Text:
         ("loop ", "yellow"),
         (one_line(loop.entry.id), "bold yellow"),
         f": {members}",
-        ("  " + " · ".join(loop_bounds(loop)), "dim"),
+        (f"  {loop_bounds(loop)}", "dim"),
     )
 
 

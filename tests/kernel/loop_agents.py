@@ -1,0 +1,480 @@
+"""Random workflows of loop agents inside loop agents, each with a second, plain reading of what it means.
+
+A generated piece is a pair: what a file says, and a function that plays it, one step after the other with
+ordinary recursion. The engine has to see and say the same, in whatever order its calls finish.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, NamedTuple
+
+from tests.kernel.reference import Execution
+from tests.kernel.simulator import FAILS, Script
+
+Said = tuple[str, str]
+"""A role and a text."""
+
+WORDS = ("red", "green", "stop here", "blue", "蓝色")
+LISTS = ('["a", "b"]', "[]", '["x", {"k": 1}, null, [2]]', "[1, 2, 3, 4, 5]", '{"no": "list"}', "[")
+
+
+class Failure(Exception):
+    pass
+
+
+class Locked(Exception):
+    pass
+
+
+class Jump(Exception):
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.text = text
+
+
+class Counts:
+    """How often each node has run; an element among others counts for itself, from its own number on."""
+
+    def __init__(self, base: Counts | None = None, number: int = 0) -> None:
+        self.own: dict[str, int] = {}
+        self.base = base
+        self.number = number
+
+    def __getitem__(self, name: str) -> int:
+        if name in self.own:
+            return self.own[name]
+        return self.base[name] + self.number if self.base is not None else 0
+
+    def add(self, name: str, count: int = 1) -> None:
+        self.own[name] = self[name] + count
+
+    def copy(self) -> Counts:
+        other = Counts(self.base, self.number)
+        other.own = dict(self.own)
+        return other
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something is played: what addresses begin with, and how often each node has run."""
+
+    counts: Counts
+    prefix: str = ""
+    stem: str = ""
+    executions: list[Execution] = field(default_factory=list)
+    script: Script = field(default_factory=dict)
+
+    def run(self, name: str) -> int:
+        ordinal = self.counts[name]
+        self.counts.add(name)
+        return ordinal
+
+    def record(self, address: str, name: str, inputs: list[Said], outputs: list[str]) -> None:
+        self.executions.append(Execution(address, name, tuple(inputs), tuple(outputs)))
+
+    def inside(self, prefix: str, stem: str, counts: Counts | None = None) -> Place:
+        return replace(self, prefix=prefix, stem=stem, counts=self.counts if counts is None else counts)
+
+
+Play = Callable[[Place, list[Said]], list[Said]]
+
+
+class Piece(NamedTuple):
+    """A node, or a graph, and what it means."""
+
+    written: dict[str, Any]
+    play: Play
+
+
+def sent(messages: list[Said]) -> list[Said]:
+    """Along an edge: notices stay what they are."""
+    return [(role if role == "system" else "user", text) for role, text in messages]
+
+
+def user(texts: list[str]) -> list[Said]:
+    return [("user", text) for text in texts]
+
+
+def texts_of(messages: list[Said]) -> list[str]:
+    return [text for _, text in messages]
+
+
+def said(texts: list[str]) -> list[Said]:
+    return [("assistant", text) for text in texts]
+
+
+@dataclass
+class Maker:
+    dice: Random
+    names: int = 0
+    agents: list[str] = field(default_factory=list)
+    calm: set[str] = field(default_factory=set)
+    """Agents that never fail."""
+    at_once: int = 0
+    """How many loops are around whose rounds run at the same time."""
+    caught: int = 0
+    """How many loops are around that go on when a round fails."""
+
+    def name(self, kind: str) -> str:
+        self.names += 1
+        return f"{kind}{self.names}"
+
+    def pick(self, *choices: Any) -> Any:
+        return self.dice.choice(choices)
+
+    # Nodes.
+
+    def speaker(self, calm: bool = False) -> Piece:
+        """An agent or a person."""
+        kind = self.pick("agent", "agent", "agent", "human")
+        name = self.name("Agent" if kind == "agent" else "Person")
+        self.agents.append(name)
+        if calm or kind == "human":
+            self.calm.add(name)
+
+        def play(place: Place, inputs: list[Said]) -> list[Said]:
+            replies = place.script.get(name)
+            ordinal = place.run(name)
+            text = replies[min(ordinal, len(replies) - 1)] if replies else (inputs[-1][1] if inputs else "")
+            place.record(place.prefix + name, name, inputs, [text])
+            if text.startswith(FAILS):
+                raise Failure(place.prefix + name)
+            return said([text])
+
+        return Piece({"id": name, "type": kind, "config": {}}, play)
+
+    def node(self, depth: int, jumps: bool) -> Piece:
+        if depth <= 0:
+            return self.speaker()
+        return self.pick(self.loop, self.loop, self.loop, self.subgraph)(depth, jumps)
+
+    def subgraph(self, depth: int, jumps: bool) -> Piece:
+        name, inner = self.name("Sub"), self.graph(depth - 1, jumps)
+
+        def play(place: Place, inputs: list[Said]) -> list[Said]:
+            place.run(name)
+            prefix = f"{place.prefix}{name}/"
+            return inner.play(place.inside(prefix, prefix), inputs)
+
+        return Piece({"id": name, "type": "subgraph", "config": {"type": "config", "config": inner.written}}, play)
+
+    # Graphs.
+
+    def graph(self, depth: int, jumps: bool) -> Piece:
+        shapes = [self.chain, self.chain, self.fork, self.cycle, self.leaving, self.leaving]
+        return self.dice.choice(shapes)(depth, jumps)
+
+    def chain(self, depth: int, jumps: bool) -> Piece:
+        pieces = [self.node(depth - self.pick(0, 1), jumps) for _ in range(self.pick(1, 2))]
+        names = [piece.written["id"] for piece in pieces]
+
+        def play(place: Place, inputs: list[Said]) -> list[Said]:
+            messages: list[Said] = []
+            for piece in pieces:
+                messages = piece.play(place, inputs)
+                if not messages:
+                    break
+                inputs = sent(messages)
+            return messages
+
+        edges = [{"from": one, "to": other} for one, other in zip(names, names[1:], strict=False)]
+        nodes = [piece.written for piece in pieces]
+        return Piece({"nodes": nodes, "edges": edges, "start": names[0], "end": names[-1]}, play)
+
+    def fork(self, _depth: int, _jumps: bool) -> Piece:
+        first, one, other = (self.speaker(calm=True) for _ in range(3))
+        join = self.name("Join")
+
+        def play(place: Place, inputs: list[Said]) -> list[Said]:
+            start = sent(first.play(place, inputs))
+            both = sent(one.play(place, start) + other.play(place, start))
+            place.run(join)
+            place.record(place.prefix + join, join, both, texts_of(both))
+            return both
+
+        nodes = [first.written, one.written, other.written]
+        nodes.append({"id": join, "type": "passthrough", "config": {"only_last_message": False}})
+        a, b, c = (node["id"] for node in nodes[:3])
+        edges = [{"from": x, "to": y} for x, y in ((a, b), (a, c), (b, join), (c, join))]
+        return Piece({"nodes": nodes, "edges": edges, "start": a, "end": join}, play)
+
+    def cycle(self, _depth: int, _jumps: bool) -> Piece:
+        """A free cycle with a counter, which each round of the loop around it begins anew."""
+        again, gate, done, count = self.speaker(), self.name("Gate"), self.name("Done"), self.pick(1, 2, 3)
+        name, message = again.written["id"], f"Loop limit reached ({count})"
+        counter = {"max_iterations": count, "reset_on_emit": self.pick(True, False)}
+
+        def play(place: Place, inputs: list[Said]) -> list[Said]:
+            for number in range(1, count + 1):
+                at = f"{place.stem}{name}[{number}]/"
+                inputs = again.play(place.inside(at, ""), inputs)
+                place.run(gate)
+                place.record(at + gate, gate, sent(inputs), [message] if number == count else [])
+            place.run(done)
+            place.record(place.prefix + done, done, user([message]), [message])
+            return said([message])
+
+        nodes = [again.written, {"id": gate, "type": "loop_counter", "config": counter}]
+        nodes.append({"id": done, "type": "passthrough", "config": {}})
+        pairs = ((name, name), (name, gate), (gate, name), (gate, done))
+        edges = [{"from": x, "to": y} for x, y in pairs]
+        return Piece({"nodes": nodes, "edges": edges, "start": name, "end": done}, play)
+
+    def leaving(self, depth: int, jumps: bool) -> Piece:
+        """If the first node says stop, `break` or `continue` follows, or nothing."""
+        first, second = self.speaker(), self.node(depth - 1, jumps)
+        kind, jump = self.pick("", *(["break", "continue"] if jumps else [])), self.name("Jump")
+
+        def play(place: Place, inputs: list[Said]) -> list[Said]:
+            messages = sent(first.play(place, inputs))
+            text = messages[-1][1]
+            if "stop" not in text:
+                return second.play(place, messages)
+            if not kind:
+                return []
+            place.run(jump)
+            place.record(place.prefix + jump, jump, messages, [text])
+            raise Jump(kind, text)
+
+        start, end = first.written["id"], second.written["id"]
+        stops, goes = ({"type": "keyword", "config": {key: ["stop"]}} for key in ("any", "none"))
+        nodes = [first.written, second.written]
+        edges = [{"from": start, "to": end, "condition": goes}]
+        if kind:
+            nodes.append({"id": jump, "type": kind})
+            edges.append({"from": start, "to": jump, "condition": stops})
+        return Piece({"nodes": nodes, "edges": edges, "start": start, "end": end}, play)
+
+    # Loop agents.
+
+    def loop(self, depth: int, _jumps: bool) -> Piece:
+        name = self.name("Loop")
+        mode = self.pick("count", "count", "until", "asked", "array", "array", "custom")
+        strategy = self.strategy(mode)
+        width = strategy.get("max_parallel", 1)
+        carry = width == 1 and self.pick(True, False, False)
+        # What is called off among rounds at the same time depends on who is quicker: no jump out of there,
+        # and no failure that ends just some of them.
+        catches = strategy.get("on_error", "stop") != "stop"
+        if width > 1 and self.caught and not catches:
+            strategy["on_error"], catches = "null", True
+        self.at_once, self.caught = self.at_once + (width > 1), self.caught + catches
+        body = self.body(depth - 1, jumps=not self.at_once)
+        self.at_once, self.caught = self.at_once - (width > 1), self.caught - catches
+        config = {"strategy": strategy, "body": body.written, "context": "carry" if carry else "fresh"}
+
+        def play(place: Place, inputs: list[Said]) -> list[Said]:
+            place.run(name)
+            return Loop(name, strategy, body.play, carry, place, inputs).played()
+
+        return Piece({"id": name, "type": "loop_agent", "config": config}, play)
+
+    def body(self, depth: int, jumps: bool) -> Piece:
+        return self.node(depth, jumps) if self.pick(True, False) else self.graph(depth, jumps)
+
+    def strategy(self, mode: str) -> dict[str, Any]:
+        limit = self.pick(1, 2, 3)
+        if mode == "count":
+            return {"mode": "count", "max": self.pick(-1, 0, 1, 2, 3)}
+        if mode == "until":
+            ends = {"max": limit, "on_limit": self.pick("finish", "finish", "finish", "suspend")}
+            return {"mode": "condition", "until": "text.contains('stop') || round >= 2", **ends}
+        if mode == "asked":
+            return {"mode": "condition", "until": {"function": "enough"}, "max": limit}
+        if mode == "custom":
+            return {"mode": "custom", "use": "Alternating", "max": self.pick(1, 9, 9)}
+        return {
+            "mode": "array",
+            **self.pick({}, {"items": "messages"}, {"items": {"function": "letters"}}),
+            "max": self.pick(3, 9, 9, 9),
+            "max_parallel": self.pick(1, 1, 2, 3),
+            "on_error": self.pick("stop", "null", "null", "drop"),
+            "gather": self.pick(True, False),
+        }
+
+
+def enough(messages: Any) -> bool:
+    return any("stop" in message.text for message in messages)
+
+
+def letters(messages: Any) -> list[str]:
+    return list(messages[-1].text[:4])
+
+
+class Alternating:
+    """Three rounds, the second on a word of its own."""
+
+    def init(self, state: dict[str, Any]) -> None:
+        state["calls"] = 0
+
+    def dispatch(self, state: dict[str, Any]) -> Any:
+        state["calls"] += 1
+        return {1: True, 2: f"again after {state['results']}", 3: True}.get(state["calls"], False)
+
+
+FUNCTIONS: dict[str, Any] = {"enough": enough, "letters": letters, "Alternating": Alternating}
+
+
+@dataclass
+class Loop:
+    """A loop agent, played round by round."""
+
+    name: str
+    strategy: dict[str, Any]
+    body: Play
+    carry: bool
+    place: Place
+    inputs: list[Said]
+    results: list[str | None] = field(default_factory=list)
+
+    def played(self) -> list[Said]:
+        self.last = self.inputs
+        self.history = list(self.inputs)
+        if self.strategy["mode"] == "array":
+            return self.over_list()
+        done, notice = 0, []
+        try:
+            while self.goes_on(done):
+                given = self.given(done)
+                if done >= self.strategy["max"]:
+                    raise Locked
+                done += 1
+                self.note(self.round(done, given, self.place.counts))
+        except Jump as jump:
+            self.note([jump.text])
+        except StopIteration:
+            text = f"The loop ended after {done} rounds without its condition being met."
+            notice = [("system", text)]
+        return notice + said(texts_of(self.last) or [""])
+
+    def goes_on(self, done: int) -> bool:
+        mode, limit = self.strategy["mode"], self.strategy["max"]
+        if mode == "count":
+            return done < limit
+        if mode == "custom":
+            self.asked()
+            return done < 3
+        if isinstance(self.strategy["until"], dict):
+            self.asked()
+            holds = any("stop" in text for _, text in self.history)
+        else:
+            holds = (bool(self.last) and "stop" in self.last[-1][1]) or done >= 2
+        if not holds and done >= limit:
+            raise Locked if self.strategy.get("on_limit") == "suspend" else StopIteration
+        return not holds
+
+    def asked(self) -> None:
+        self.place.record(self.place.prefix + self.name, self.name, list(self.history), [])
+
+    def given(self, done: int) -> list[Said]:
+        if self.strategy["mode"] == "custom" and done == 1:
+            own = user([f"again after {self.results}"])
+            self.history += own
+            return list(self.history) if self.carry else own
+        if self.carry:
+            return list(self.history)
+        return self.last
+
+    def round(self, number: int, inputs: list[Said], counts: Counts) -> list[str]:
+        at = f"{self.place.stem}{self.name}[{number}]"
+        try:
+            return texts_of(self.body(self.place.inside(at + "/", at + ".", counts), inputs))
+        except Jump as jump:
+            if jump.kind == "break":
+                raise
+            return [jump.text]
+
+    def note(self, texts: list[str]) -> None:
+        self.results.append(texts[-1] if texts else None)
+        if texts:
+            self.last = user(texts)
+            self.history += self.last
+
+    # Arrays.
+
+    def over_list(self) -> list[Said]:
+        text = self.last[-1][1] if self.last else ""
+        items = self.items(text)
+        if items is None:
+            shown = text if len(text) <= 80 else text[:79] + "…"
+            return [("system", f"There is nothing to repeat: the last message is not a JSON array: {shown!r}")]
+        given: list[list[str]] = []
+        base = self.place.counts.copy()
+        for number, item in enumerate(items):
+            if number >= self.strategy["max"]:
+                raise Locked
+            try:
+                texts = self.element(number, item, base)
+            except Failure:
+                if self.strategy["on_error"] == "stop":
+                    raise
+                if self.strategy["on_error"] == "drop":
+                    continue
+                texts = []
+            except Jump as jump:
+                given.append([jump.text])
+                break
+            given.append(texts)
+        return self.gathered(given)
+
+    def items(self, text: str) -> list[Any] | None:
+        source = self.strategy.get("items")
+        if source == "messages":
+            return texts_of(self.history)
+        if source is not None:
+            self.asked()
+            return list(text[:4])
+        try:
+            items = json.loads(text)
+        except ValueError:
+            return None
+        return items if isinstance(items, list) else None
+
+    def element(self, number: int, item: Any, base: Counts) -> list[str]:
+        text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
+        self.history.append(("user", text))
+        inputs = list(self.history) if self.carry else user([text])
+        if self.strategy["max_parallel"] == 1:
+            texts = self.round(number + 1, inputs, self.place.counts)
+            self.history += user(texts)
+            return texts
+        counts = Counts(base, number)
+        try:
+            return self.round(number + 1, inputs, counts)
+        finally:
+            for name, count in counts.own.items():
+                self.place.counts.add(name, count - base[name] - number)
+
+    def gathered(self, given: list[list[str]]) -> list[Said]:
+        results = [texts[-1] if texts else None for texts in given]
+        if self.strategy["gather"]:
+            return said([json.dumps(results, ensure_ascii=False)])
+        return said((given[-1] if given else []) or [""])
+
+
+def case(seed: int) -> tuple[dict[str, Any], str, Script, Play]:
+    """A workflow, an input, a script, and what it means."""
+    maker = Maker(Random(seed))
+    whole = maker.chain(3, False)
+    script = {name: _replies(maker, name) for name in maker.agents if maker.pick(True, True, True, False)}
+    return {"graph": whole.written}, maker.pick(*WORDS, *LISTS), script, whole.play
+
+
+def _replies(maker: Maker, name: str) -> list[str]:
+    fails = () if name in maker.calm else (FAILS + "no",)
+    return [maker.pick(*WORDS, *LISTS, *fails) for _ in range(maker.pick(1, 2, 4, 6))]
+
+
+def played(play: Play, text: str, script: Script) -> tuple[str, str, dict[str, int], list[Execution]]:
+    """The status, the output, how often each node ran, and every execution."""
+    place = Place(Counts(), script=script)
+    try:
+        messages = play(place, [("user", text)])
+    except (Failure, Locked) as end:
+        return ("failed" if isinstance(end, Failure) else "suspended_locked"), "", {}, []
+    return "completed", messages[-1][1] if messages else "", place.counts.own, place.executions

@@ -1,0 +1,120 @@
+"""Loop agents in the kernel: against a plain reading, in any order, from any point of the journal."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.kernel.loop_agents import FUNCTIONS, case, played
+from tests.kernel.simulator import Simulator, plan_of
+
+seeds = st.integers(0, 2**40)
+
+
+def chooser(seed: int) -> Any:
+    return random.Random(seed).randrange
+
+
+def same_end(one: str, other: str) -> bool:
+    """Where one branch would fail and another meets a limit, whichever is first stops the run."""
+    return one == other or {one, other} <= {"failed", "suspended_locked"}
+
+
+def told(run: Simulator) -> dict[str, Any]:
+    """The summary, without the reason for which a loop was left that was at work in several rounds at once."""
+    summary = run.state.summary()
+    loops = {name: {**loop, "exit_reason": ""} for name, loop in summary["loops"].items()}
+    return {**summary, "loops": loops}
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_the_kernel_agrees_with_a_plain_reading(block: int) -> None:
+    ends = []
+    for seed in range(block * 500, (block + 1) * 500):
+        workflow, text, script, play = case(seed)
+        status, output, nodes, executions = played(play, text, script)
+        run = Simulator(plan_of(workflow, FUNCTIONS), script, chooser(seed)).start(text).finish()
+        summary = run.state.summary()
+        assert same_end(summary["status"], status), seed
+        if status == "completed":
+            assert run.trace() == sorted(executions, key=lambda execution: execution.address), seed
+            assert (summary["output"], summary["nodes"]) == (output, nodes), seed
+        ends.append(status)
+    assert ends.count("completed") > 250
+
+
+@settings(max_examples=300, deadline=None)
+@given(seeds, seeds, seeds)
+def test_the_trace_does_not_depend_on_who_finishes_first(seed: int, one: int, other: int) -> None:
+    workflow, text, script, _ = case(seed)
+    plan = plan_of(workflow, FUNCTIONS)
+    first = Simulator(plan, script, chooser(one)).start(text).finish()
+    second = Simulator(plan, script, chooser(other)).start(text).finish()
+    assert same_end(first.state.status, second.state.status)
+    if first.state.status == "completed":
+        assert first.trace() == second.trace()
+        assert told(first) == told(second)
+
+
+@settings(max_examples=300, deadline=None)
+@given(seeds, seeds, st.floats(0, 1))
+def test_any_prefix_of_a_journal_goes_on_to_the_same_end(seed: int, order: int, where: float) -> None:
+    workflow, text, script, _ = case(seed)
+    plan = plan_of(workflow, FUNCTIONS)
+    whole = Simulator(plan, script, chooser(order)).start(text).finish()
+    cut = max(1, int(where * len(whole.journal)))
+    resumed = Simulator(plan, script, chooser(order + 1)).resume(whole.journal[:cut]).finish()
+    assert same_end(resumed.state.status, whole.state.status)
+    if whole.state.status == "completed":
+        assert told(resumed) == told(whole)
+        # What had finished before the cut is not done again.
+        assert len(resumed.executions) == len(whole.executions) - (cut - 1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(seeds, seeds)
+def test_events_count_up_and_no_address_stands_for_two_things(seed: int, order: int) -> None:
+    workflow, text, script, _ = case(seed)
+    run = Simulator(plan_of(workflow, FUNCTIONS), script, chooser(order)).start(text).finish()
+    assert [event.seq for event in run.events] == list(range(1, len(run.events) + 1))
+    running = [event.address for event in run.events if event.data.get("status") == "running"]
+    assert len(running) == len(set(running))
+    rounds = [event.address for event in run.events if event.event == "loop_round"]
+    assert len(rounds) == len(set(rounds))
+
+
+def broken_off(order: int, width: int) -> Simulator:
+    """An array of eight elements; the fifth says `break`, in a chain of two nodes."""
+    go_on, stop = ({"type": "keyword", "config": {key: ["stop"]}} for key in ("none", "any"))
+    body = {
+        "nodes": [
+            {"id": "A", "type": "agent", "config": {}},
+            {"id": "B", "type": "agent", "config": {}},
+            {"id": "Out", "type": "break"},
+        ],
+        "edges": [{"from": "A", "to": "B", "condition": go_on}, {"from": "A", "to": "Out", "condition": stop}],
+        "start": "A",
+        "end": "B",
+    }
+    config = {"strategy": {"mode": "array", "max_parallel": width, "on_error": "null"}, "body": body}
+    graph = {"nodes": [{"id": "Each", "type": "loop_agent", "config": config}], "start": "Each", "end": "Each"}
+    script = {"A": ["a1", "!a2", "a3", "a4", "stop", "stop later", "!a7", "a8"]}
+    text = "[1, 2, 3, 4, 5, 6, 7, 8]"
+    return Simulator(plan_of({"graph": graph}), script, chooser(order)).start(text).finish()
+
+
+@pytest.mark.parametrize("width", [2, 3, 8])
+def test_a_break_counts_as_if_the_rounds_had_come_one_after_the_other(width: int) -> None:
+    alone = broken_off(0, 1).state.summary()
+    assert alone["data"]["results"] == ["a1", None, "a3", "a4", "stop"]
+    assert alone["data"]["errors"] == [{"round": 2, "error": "!a2"}]
+    for order in range(200):
+        run = broken_off(order, width)
+        summary = run.state.summary()
+        assert (summary["status"], summary["data"]) == ("completed", alone["data"])
+        assert not run.state.calls
+        assert not run.at_work
