@@ -53,7 +53,7 @@ class LoopMode(Struct, frozen=True):
         *,
         max: int = 1000,
         max_parallel: int = 1,
-        on_error: Literal["stop", "null", "drop"] = "stop",
+        on_error: Literal["stop", "null", "drop"] | None = "stop",
         gather: bool = True,
     ) -> LoopMode:
         """A round for each element of a list: of the last message, or of what the converter gives."""
@@ -91,6 +91,10 @@ def mode_of(strategy: Any) -> LoopMode:
         return strategy
     if isinstance(strategy, Mapping):
         return LoopMode(strategy)
+    if getattr(strategy, "__self__", None) is LoopMode:
+        raise LookupError(
+            f"LoopMode.{strategy.__name__} is not a loop strategy: it makes one when it is called"
+        )
     return LoopMode.custom(strategy)
 
 

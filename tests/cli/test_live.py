@@ -195,11 +195,11 @@ def test_nested_loops_are_indented_and_found_inside_subgraphs() -> None:
         "start": ["Start"],
     }
     plan = plan_of(outer)
-    events = until(events_of(plan), "Start[2]/Inner [1]/x/Writer[3]/Writer", "running")
+    events = until(events_of(plan), "Start[2]/Inner %5B1%5D%2Fx/Writer[3]/Writer", "running")
     lines = picture(plan, events).splitlines()
     assert lines[1] == "  Start  ●●  round 2 of 2 · Stop"
     assert lines[2] == "    Writer  ●●●  round 3 of 3 · Loop Guard"
-    assert "Start[2]/Inner [1]/x/Writer[3]/Writer" in lines[3]
+    assert "Start[2]/Inner %5B1%5D%2Fx/Writer[3]/Writer" in lines[3]
 
 
 def test_a_free_cycle_inside_another_is_indented_with_its_own_bound() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from random import Random
 from typing import Any, NamedTuple
 
@@ -151,7 +152,7 @@ class Maker:
     def node(self, depth: int, jumps: bool) -> Piece:
         if depth <= 0:
             return self.speaker()
-        return self.pick(self.loop, self.loop, self.loop, self.subgraph)(depth, jumps)
+        return self.subgraph(depth, jumps) if self.pick(*range(4)) == 0 else self.loop(depth)
 
     def subgraph(self, depth: int, jumps: bool) -> Piece:
         name, inner = self.name("Sub"), self.graph(depth - 1, jumps)
@@ -161,7 +162,9 @@ class Maker:
             prefix = f"{place.prefix}{name}/"
             return inner.play(place.inside(prefix, prefix), inputs)
 
-        return Piece({"id": name, "type": "subgraph", "config": {"type": "config", "config": inner.written}}, play)
+        return Piece(
+            {"id": name, "type": "subgraph", "config": {"type": "config", "config": inner.written}}, play
+        )
 
     # Graphs.
 
@@ -182,7 +185,7 @@ class Maker:
                 inputs = sent(messages)
             return messages
 
-        edges = [{"from": one, "to": other} for one, other in zip(names, names[1:], strict=False)]
+        edges = [{"from": one, "to": other} for one, other in pairwise(names)]
         nodes = [piece.written for piece in pieces]
         return Piece({"nodes": nodes, "edges": edges, "start": names[0], "end": names[-1]}, play)
 
@@ -252,7 +255,7 @@ class Maker:
 
     # Loop agents.
 
-    def loop(self, depth: int, _jumps: bool) -> Piece:
+    def loop(self, depth: int) -> Piece:
         name = self.name("Loop")
         mode = self.pick("count", "count", "until", "asked", "array", "array", "custom")
         strategy = self.strategy(mode)
@@ -353,7 +356,8 @@ class Loop:
         return notice + said(texts_of(self.last) or [""])
 
     def goes_on(self, done: int) -> bool:
-        mode, limit = self.strategy["mode"], self.strategy["max"]
+        mode: str = self.strategy["mode"]
+        limit: int = self.strategy["max"]
         if mode == "count":
             return done < limit
         if mode == "custom":
@@ -402,7 +406,9 @@ class Loop:
         items = self.items(text)
         if items is None:
             shown = text if len(text) <= 80 else text[:79] + "…"
-            return [("system", f"There is nothing to repeat: the last message is not a JSON array: {shown!r}")]
+            return [
+                ("system", f"There is nothing to repeat: the last message is not a JSON array: {shown!r}")
+            ]
         given: list[list[str]] = []
         base = self.place.counts.copy()
         for number, item in enumerate(items):

@@ -25,7 +25,7 @@ def same_end(one: str, other: str) -> bool:
 
 
 def told(run: Simulator) -> dict[str, Any]:
-    """The summary, without the reason for which a loop was left that was at work in several rounds at once."""
+    """The summary, without the reasons: of a loop that runs several times at once, the last one counts."""
     summary = run.state.summary()
     loops = {name: {**loop, "exit_reason": ""} for name, loop in summary["loops"].items()}
     return {**summary, "loops": loops}
@@ -96,12 +96,19 @@ def broken_off(order: int, width: int) -> Simulator:
             {"id": "B", "type": "agent", "config": {}},
             {"id": "Out", "type": "break"},
         ],
-        "edges": [{"from": "A", "to": "B", "condition": go_on}, {"from": "A", "to": "Out", "condition": stop}],
+        "edges": [
+            {"from": "A", "to": "B", "condition": go_on},
+            {"from": "A", "to": "Out", "condition": stop},
+        ],
         "start": "A",
         "end": "B",
     }
     config = {"strategy": {"mode": "array", "max_parallel": width, "on_error": "null"}, "body": body}
-    graph = {"nodes": [{"id": "Each", "type": "loop_agent", "config": config}], "start": "Each", "end": "Each"}
+    graph = {
+        "nodes": [{"id": "Each", "type": "loop_agent", "config": config}],
+        "start": "Each",
+        "end": "Each",
+    }
     script = {"A": ["a1", "!a2", "a3", "a4", "stop", "stop later", "!a7", "a8"]}
     text = "[1, 2, 3, 4, 5, 6, 7, 8]"
     return Simulator(plan_of({"graph": graph}), script, chooser(order)).start(text).finish()

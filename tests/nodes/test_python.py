@@ -39,9 +39,8 @@ def test_code_that_fails_says_so_and_the_run_goes_on() -> None:
 
 
 def test_code_that_takes_too_long_is_stopped_with_all_that_it_started() -> None:
-    code = "import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', '%s'])\ntime.sleep(60)" % (
-        'import time, pathlib; time.sleep(1.5); pathlib.Path("late.txt").touch()'
-    )
+    late = "import time, pathlib; time.sleep(1.5); pathlib.Path(\"late.txt\").touch()"
+    code = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', '{late}'])\ntime.sleep(60)"
     result = roundel.run(code_node(timeout_seconds=0.7), code)
     assert "no end after 0.7 seconds" in result.output
     import time
@@ -126,7 +125,8 @@ def test_a_function_that_asks_for_too_much_is_refused_before_the_run() -> None:
 def test_save_and_run_writes_the_files_of_a_message() -> None:
     graph = roundel.Graph(start="A", end="B").node("A", "agent").node("B", "passthrough")
     graph.edge("A", "B", process={"type": "function", "config": {"name": "code_save_and_run"}})
-    message = "util.py\n```python\nGREETING = 'hello'\n```\nmain.py\n```python\nimport util\nprint(util.GREETING)\n```"
+    main = "import util\nprint(util.GREETING)"
+    message = f"util.py\n```python\nGREETING = 'hello'\n```\nmain.py\n```python\n{main}\n```"
     result = roundel.run(graph, message, script={})
     assert result.output == f"{message}\n\nhello\n"
     broken = roundel.run(graph, "main.py\n```\nboom()\n```", script={})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ def ring(*names: str, **fields: Any) -> roundel.Graph:
     graph = roundel.Graph(start=names[0], end="Out", **fields).node("Out", "passthrough")
     for name in names:
         graph.node(name, "passthrough")
-    for source, target in zip(names, names[1:], strict=False):
+    for source, target in pairwise(names):
         graph.edge(source, target)
     return graph
 

@@ -33,7 +33,8 @@ class Body(Struct, frozen=True):
         if isinstance(value, list):
             if len(value) != 1:
                 message = f"a loop_agent repeats exactly one body, not {len(value)}"
-                reader.report.error("one-body", message, at, "put several nodes into one graph")
+                hint = "put several nodes into one graph" if value else "give it one node, or one graph"
+                reader.report.error("one-body", message, at, hint)
                 return INVALID
             return cls.__read__(value[0], reader)
         graph = read_body(at, reader)

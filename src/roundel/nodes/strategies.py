@@ -40,7 +40,8 @@ class Array(Struct, frozen=True, omit_defaults=True):
     """Where the list is; without it the last message is one, as JSON."""
     max: Positive = 1000
     max_parallel: Positive = 1
-    on_error: Literal["stop", "null", "drop"] = "stop"
+    on_error: Literal["stop", "null", "drop"] | None = "stop"
+    """What becomes of a round that fails: the run, a null, or nothing. (In YAML `null` is no text.)"""
     gather: bool = True
     """The output is the list of all results; otherwise the last one."""
 

@@ -59,7 +59,7 @@ def _in_graph(root: Scope, rest: str) -> Scope | None:
 def _in_loops(scope: Scope, rest: str) -> Scope | None:
     for unit in scope.units:
         for member in unit.members if unit.node is None else ():
-            name = scope.graph.nodes[member].id
+            name = scope.graph.nodes[member].label
             number = _NUMBER.match(rest, len(name)) if rest.startswith(name) else None
             if number is None:
                 continue
@@ -75,7 +75,7 @@ def _in_loops(scope: Scope, rest: str) -> Scope | None:
 def _in_nodes(scope: Scope, rest: str) -> Scope | None:
     for unit in scope.units:
         node = unit.node
-        if node is not None and node.body is not None and rest.startswith(node.id):
+        if node is not None and node.body is not None and rest.startswith(node.label):
             found = _in_body(node, rest)
             if found is not None:
                 return found
@@ -83,6 +83,6 @@ def _in_nodes(scope: Scope, rest: str) -> Scope | None:
 
 
 def _in_body(node: NodePlan, rest: str) -> Scope | None:
-    part = _PART.match(rest, len(node.id))
+    part = _PART.match(rest, len(node.label))
     assert node.body is not None
     return _in_graph(node.body.root, rest[part.end() :]) if part else None

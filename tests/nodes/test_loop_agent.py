@@ -1,0 +1,884 @@
+"""The loop agent: one body, again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel import LoopMode, Message
+
+STEP = {"id": "Step", "type": "agent", "config": {}}
+ECHO = {"id": "Step", "type": "passthrough", "config": {}}
+
+
+def loop(strategy: Any, body: Any = STEP, name: str = "Loop", **config: Any) -> roundel.Graph:
+    if isinstance(strategy, LoopMode):
+        strategy = strategy.strategy
+    graph = roundel.Graph(start=name, end=name)
+    return graph.node(name, "loop_agent", strategy=strategy, body=body, **config)
+
+
+class Watched:
+    """A run, and what it told."""
+
+    def __init__(self, graph: Any, text: str = "go", **more: Any) -> None:
+        self.events: list[roundel.Event] = []
+        self.result = roundel.run(
+            graph, text, script=more.pop("script", {}), on_event=self.events.append, **more
+        )
+
+    def named(self, name: str) -> list[roundel.Event]:
+        return [event for event in self.events if event.event == name]
+
+    @property
+    def ran(self) -> list[str]:
+        return [str(event.address) for event in self.events if event.data.get("status") == "running"]
+
+    @property
+    def rounds(self) -> int:
+        return int(self.result.loops["Loop"]["rounds"])
+
+    @property
+    def reason(self) -> str:
+        return str(self.result.loops["Loop"]["exit_reason"])
+
+    @property
+    def results(self) -> Any:
+        assert self.result.data is not None
+        return self.result.data["results"]
+
+
+# Count
+
+
+@pytest.mark.parametrize(("given", "rounds"), [(-3, 0), (0, 0), (1, 1), (2, 2), (7, 7), (1500, 1500)])
+def test_so_many_rounds(given: int, rounds: int) -> None:
+    watched = Watched(loop(LoopMode.count(given)), script={"Step": [f"text {n}" for n in range(1, 2000)]})
+    assert watched.result.status == "completed"
+    assert (watched.rounds, watched.reason) == (rounds, "count_reached")
+    assert watched.result.nodes == {"Loop": 1, **({"Step": rounds} if rounds else {})}
+    assert watched.result.output == (f"text {rounds}" if rounds else "go")
+    assert watched.results == [f"text {n}" for n in range(1, rounds + 1)]
+
+
+def test_each_round_gets_what_the_one_before_gave_and_the_last_goes_out() -> None:
+    def add(text: str) -> str:
+        return text + "+"
+
+    watched = Watched(roundel.LoopAgent("Loop", add, LoopMode.count(3)), "a")
+    assert (watched.result.output, watched.results) == ("a+++", ["a+", "a++", "a+++"])
+
+
+def test_what_is_told_of_a_loop() -> None:
+    watched = Watched(loop(LoopMode.count(2)), script={"Step": ["one", "two"]})
+    told = [(event.event, event.address) for event in watched.events[2:-1]]
+    assert told == [
+        ("loop_round", "Loop[1]"),
+        ("node_state_change", "Loop[1]/Step"),
+        ("node_state_change", "Loop[1]/Step"),
+        ("loop_round", "Loop[2]"),
+        ("node_state_change", "Loop[2]/Step"),
+        ("node_state_change", "Loop[2]/Step"),
+        ("loop_exit", "Loop"),
+        ("node_state_change", "Loop"),
+    ]
+    assert watched.events[-3].data == {"loop": "Loop", "rounds": 2, "reason": "count_reached"}
+    report = watched.events[-2].data
+    assert (report["output"], report["results"], report["rounds"]) == ("two", ["one", "two"], 2)
+
+
+def test_no_round_hands_on_what_came_in() -> None:
+    graph = roundel.Graph(start="In", end="Out").node("In", "literal", content="x", role="assistant")
+    graph.node("Loop", "loop_agent", strategy={"mode": "count", "max": 0}, body=STEP)
+    graph.node("Out", "passthrough").edge("In", "Loop").edge("Loop", "Out")
+    watched = Watched(graph)
+    assert (watched.result.output, watched.ran) == ("x", ["In", "Loop", "Out"])
+
+
+def test_a_loop_that_is_triggered_without_a_message_still_goes_on_and_triggers() -> None:
+    graph = roundel.Graph(start="In", end="Out").node("In", "literal", content="x")
+    graph.node("Loop", "loop_agent", strategy={"mode": "count", "max": 0}, body=STEP)
+    graph.node("Out", "passthrough").edge("In", "Loop", carry_data=False).edge("Loop", "Out")
+    assert Watched(graph).result.nodes == {"In": 1, "Loop": 1, "Out": 1}
+
+
+# Condition
+
+
+@pytest.mark.parametrize(
+    ("until", "rounds"),
+    [
+        ("text.contains('three')", 3),
+        ("text == 'go'", 0),
+        ("messages.exists(m, m == 'two')", 2),
+        ("size(messages) >= 3", 2),
+        ("messages[0] != 'go'", 5),
+        ("has(data.score) && data.score >= 20", 2),
+        ("round == 4", 4),
+        ("round >= 0", 0),
+        (True, 0),
+        ({"cel": "round == 1"}, 1),
+    ],
+)
+def test_until_something_holds(until: Any, rounds: int) -> None:
+    words = ["one", "two", "three", "four", "five"]
+    script = {"Step": [{"text": word, "data": {"score": 10 * n}} for n, word in enumerate(words, 1)]}
+    strategy = {"mode": "condition", "until": until, "max": 5}
+    watched = Watched(loop(strategy), script=script)
+    assert watched.rounds == rounds
+    assert watched.result.output == (words[rounds - 1] if rounds else "go")
+    assert watched.reason == ("condition_met" if rounds < 5 else "max_rounds_reached")
+
+
+def test_a_function_sees_all_messages() -> None:
+    seen: list[list[str]] = []
+
+    def enough(messages: tuple[Message, ...]) -> bool:
+        seen.append([message.text for message in messages])
+        return len(messages) > 2
+
+    watched = Watched(loop(LoopMode.condition(enough)), script={"Step": ["a", "b", "c"]})
+    assert (watched.rounds, watched.result.output) == (2, "b")
+    assert seen == [["go"], ["go", "a"], ["go", "a", "b"]]
+
+
+class Enough:
+    async def __call__(self, messages: tuple[Message, ...]) -> bool:
+        await asyncio.sleep(0)
+        return messages[-1].text == "b"
+
+
+async def says_b(messages: tuple[Message, ...]) -> bool:
+    return messages[-1].text == "b"
+
+
+@pytest.mark.parametrize(
+    "predicate",
+    [says_b, Enough(), partial(says_b), lambda m: [] if m[-1].text != "b" else [1]],
+)
+def test_a_function_may_be_a_coroutine_or_anything_that_can_be_called(predicate: Any) -> None:
+    watched = Watched(loop(LoopMode.condition(predicate)), script={"Step": ["a", "b", "c"]})
+    assert watched.rounds == 2
+
+
+def test_a_predicate_that_raises_fails_the_loop() -> None:
+    def broken(messages: tuple[Message, ...]) -> bool:
+        raise KeyError("mood")
+
+    watched = Watched(loop(LoopMode.condition(broken)))
+    assert (watched.result.status, watched.result.error) == ("failed", "Loop: KeyError: 'mood'")
+
+
+def test_an_expression_that_fails_fails_the_loop() -> None:
+    watched = Watched(loop(LoopMode.condition("data.score > 5")))
+    assert watched.result.status == "failed"
+    assert watched.result.error is not None
+    assert watched.result.error.startswith("Loop: 'until' failed: `data.score > 5` needs 'score'")
+    assert watched.ran == ["Loop"]
+
+
+@pytest.mark.parametrize(("cap", "rounds"), [(1, 1), (2, 2), (3, 3), (4, 3)])
+def test_at_its_cap_a_condition_ends_the_loop_with_a_notice(cap: int, rounds: int) -> None:
+    """It holds after three rounds: with a cap of three that is in time."""
+    graph = loop(LoopMode.condition("text == 'three'", max=cap))
+    graph.node("Out", "passthrough", only_last_message=False).edge("Loop", "Out")
+    watched = Watched(graph, script={"Step": ["one", "two", "three", "four"]})
+    assert watched.rounds == rounds
+    limited = watched.named("limit_reached")
+    assert watched.result.output == ["one", "two", "three"][rounds - 1]
+    if rounds < 3:
+        assert limited[0].data == {"what": "rounds", "limit": cap, "address": "Loop"}
+        assert limited[0].address == "Loop"
+        assert watched.reason == "max_rounds_reached"
+    else:
+        assert not limited
+
+
+def test_the_notice_stands_once_before_the_last_output_and_says_whose_it_is() -> None:
+    seen: list[tuple[str, str]] = []
+    graph = loop(LoopMode.condition("false", max=2))
+
+    @graph.function("Out")
+    def look(messages: tuple[Message, ...]) -> str:
+        seen.extend((message.role, message.text) for message in messages)
+        return "done"
+
+    graph.edge("Loop", "Out")
+    Watched(graph, script={"Step": ["one", "two"]})
+    notice = "The loop ended after 2 rounds without its condition being met."
+    assert seen == [("system", notice), ("user", "two")]
+
+
+def test_or_it_locks_the_run_and_keeps_its_rounds() -> None:
+    watched = Watched(loop(LoopMode.condition("false", max=2, on_limit="suspend")))
+    assert (watched.result.status, watched.rounds) == ("suspended_locked", 2)
+    assert watched.named("limit_reached")[0].data == {"what": "rounds", "limit": 2, "address": "Loop"}
+    assert watched.named("run_state_change")[0].data["reason"] == "limit of 2 rounds at Loop"
+    assert not watched.named("loop_exit")
+
+
+# Array
+
+ELEMENTS = '["red", {"g": 1, "名": "绿"}, null, [1, [2]], 3, 1.5, true, "", "蓝 🙂"]'
+
+
+def test_text_is_given_as_text_and_the_rest_as_json() -> None:
+    watched = Watched(loop(LoopMode.array(), ECHO), ELEMENTS)
+    texts = ["red", '{"g": 1, "名": "绿"}', "null", "[1, [2]]", "3", "1.5", "true", "", "蓝 🙂"]
+    assert watched.results == texts
+    assert json.loads(watched.result.output) == texts
+    assert "蓝 🙂" in watched.result.output
+    assert (watched.rounds, watched.reason) == (9, "array_done")
+
+
+def test_an_object_is_the_data_of_its_round() -> None:
+    def double(data: dict[str, int]) -> dict[str, Any]:
+        return {"n": data.get("n", 0) * 2}
+
+    agent = roundel.LoopAgent("Loop", double, LoopMode.array(gather=False))
+    assert roundel.run(agent, '[{"n": 4}, {"n": 5}]').data == {
+        "n": 10,
+        "results": ['{"n": 8}', '{"n": 10}'],
+        "rounds": 2,
+    }
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", " [1, 2]\n", "```json\n[1, 2]\n```", "```\n[1, 2]```\n"])
+def test_what_counts_as_a_list(text: str) -> None:
+    assert Watched(loop(LoopMode.array(), ECHO), text).results == ["1", "2"]
+
+
+def test_an_empty_list_has_no_round_and_gives_an_empty_list() -> None:
+    watched = Watched(loop(LoopMode.array(), ECHO), "[]")
+    assert (watched.rounds, watched.result.output, watched.results) == (0, "[]", [])
+    assert not watched.named("warning")
+
+
+NONE = [
+    "three apples",
+    "",
+    "null",
+    '{"a": 1}',
+    '"text"',
+    "3",
+    "[1, 2",
+    "[1] and more",
+    "[NaN]",
+    "[" * 5000,
+    '["\\ud800"]',
+]
+
+
+@pytest.mark.parametrize("text", NONE)
+def test_what_is_no_list_is_said_once_and_the_run_goes_on(text: str) -> None:
+    graph = loop(LoopMode.array(), ECHO).node("After", "passthrough").edge("Loop", "After")
+    watched = Watched(graph, text)
+    assert (watched.result.status, watched.rounds, watched.reason) == ("completed", 0, "not_an_array")
+    [warning] = watched.named("warning")
+    assert warning.data["message"] == watched.result.output
+    assert watched.result.output.startswith(
+        "There is nothing to repeat: the last message is not a JSON array: "
+    )
+    assert watched.ran == ["Loop", "After"]
+    assert len(watched.result.output) < 200
+
+
+@pytest.mark.parametrize(("count", "status"), [(2, "completed"), (3, "completed"), (4, "suspended_locked")])
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_a_longer_list_locks_the_run_after_so_many(count: int, status: str, width: int) -> None:
+    strategy = LoopMode.array(max=3, max_parallel=width)
+    watched = Watched(loop(strategy, ECHO), json.dumps(list(range(count))))
+    assert (watched.result.status, watched.rounds) == (status, min(count, 3))
+    limits = [event.data for event in watched.named("limit_reached")]
+    assert limits == ([{"what": "items", "limit": 3, "address": "Loop"}] if count > 3 else [])
+
+
+@pytest.mark.parametrize(
+    ("items", "results"),
+    [
+        ("data.names", ["Ann", "Bo"]),
+        ("data.names.map(n, n + '!')", ["Ann!", "Bo!"]),
+        ("[text, 'x']", ["go", "x"]),
+        ("messages", ["go"]),
+        ("[]", []),
+        ("[timestamp('2026-11-15T20:00:00Z'), 2u]", ["2026-11-15T20:00:00Z", "2"]),
+    ],
+)
+def test_elements_by_an_expression(items: str, results: list[str]) -> None:
+    watched = Watched(loop(LoopMode.array(items), ECHO), Message("go", data={"names": ["Ann", "Bo"]}))  # type: ignore[arg-type]
+    assert watched.results == results
+
+
+def test_an_expression_that_gives_no_list_is_said() -> None:
+    watched = Watched(loop(LoopMode.array("text"), ECHO))
+    assert watched.result.output == "There is nothing to repeat: what 'items' gives is not a list"
+
+
+def test_elements_by_an_expression_that_fails() -> None:
+    watched = Watched(loop(LoopMode.array("data.names"), ECHO))
+    assert watched.result.status == "failed"
+    assert "'items' failed: `data.names` needs 'names'" in str(watched.result.error)
+
+
+async def slowly(messages: tuple[Message, ...]) -> list[str]:
+    return messages[-1].text.split()
+
+
+@pytest.mark.parametrize(
+    ("converter", "results"),
+    [
+        (lambda messages: messages[-1].text.split(), ["a", "b"]),
+        (lambda messages: (1, {"k": None}, Message("m")), ["1", '{"k": null}', "m"]),
+        (slowly, ["a", "b"]),
+        (lambda messages: [], []),
+    ],
+)
+def test_elements_by_a_function(converter: Any, results: list[str]) -> None:
+    assert Watched(loop(LoopMode.array(converter), ECHO), "a b").results == results
+
+
+@pytest.mark.parametrize("answer", [None, "text", {"a": 1}, 5])
+def test_a_function_that_gives_no_list_is_said(answer: Any) -> None:
+    watched = Watched(loop(LoopMode.array(lambda messages: answer), ECHO))
+    assert (
+        watched.result.output == "There is nothing to repeat: what the function of 'items' gave is not a list"
+    )
+    assert watched.rounds == 0
+
+
+def test_a_function_that_gives_what_no_journal_could_hold_fails() -> None:
+    watched = Watched(loop(LoopMode.array(lambda messages: [object()]), ECHO))
+    assert watched.result.status == "failed"
+    assert "Loop: the list for the loop cannot be written as JSON" in str(watched.result.error)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 20])
+def test_never_more_at_once_and_results_in_the_order_of_the_elements(width: int) -> None:
+    at_work = 0
+    most = 0
+    pause = random.Random(width)
+
+    async def step(text: str) -> str:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        await asyncio.sleep(pause.random() / 200)
+        at_work -= 1
+        return f"<{text}>"
+
+    agent = roundel.LoopAgent("Loop", step, LoopMode.array(max_parallel=width))
+    watched = Watched(agent, json.dumps(list(range(12))))
+    assert watched.results == [f"<{number}>" for number in range(12)]
+    assert most == min(width, 12)
+
+
+def test_a_script_answers_element_by_element_whoever_is_quicker() -> None:
+    lines = [{"text": f"reply {n}", "delay": (5 - n) / 200} for n in range(1, 6)]
+    graph = roundel.Graph(start="A", end="B").node("A", "agent").node("B", "agent").edge("A", "B")
+    watched = Watched(loop(LoopMode.array(max_parallel=5), graph), "[1, 2, 3, 4, 5]", script={"B": lines})
+    assert watched.results == [f"reply {n}" for n in range(1, 6)]
+
+
+ERRORS = {"Step": ["one", {"error": "no credit"}, "three"]}
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_failure_stops_the_run_or_leaves_a_gap_or_nothing(width: int) -> None:
+    def run(on_error: Any) -> Watched:
+        return Watched(
+            loop(LoopMode.array(on_error=on_error, max_parallel=width)), "[1, 2, 3]", script=ERRORS
+        )
+
+    stopped, null, drop = run("stop"), run("null"), run("drop")
+    assert (stopped.result.status, stopped.result.error) == ("failed", "Loop[2]/Step: no credit")
+    assert (null.results, null.result.output) == (["one", None, "three"], '["one", null, "three"]')
+    assert (drop.results, drop.rounds) == (["one", "three"], 3)
+    for caught in (null, drop):
+        assert caught.result.data is not None
+        assert caught.result.data["errors"] == [{"round": 2, "error": "no credit"}]
+        failed = [event.address for event in caught.events if event.data.get("status") == "failed"]
+        assert failed == ["Loop[2]/Step"]
+
+
+@pytest.mark.parametrize(
+    ("on_error", "output"),
+    [("null", ""), ("drop", "two")],
+    ids=["the last one failed", "the last one is gone"],
+)
+def test_without_gather_the_last_result_goes_out_with_its_data(on_error: Any, output: str) -> None:
+    lines = ["one", {"text": "two", "data": {"n": 2}}, {"error": "no"}]
+    strategy = LoopMode.array(gather=False, on_error=on_error)
+    watched = Watched(loop(strategy), "[1, 2, 3]", script={"Step": lines})
+    assert watched.result.output == output
+    assert watched.result.data is not None
+    assert watched.result.data.get("n") == (2 if on_error == "drop" else None)
+
+
+@pytest.mark.parametrize("text", ["[]", "[1]"])
+def test_without_gather_nothing_is_an_empty_message(text: str) -> None:
+    strategy = LoopMode.array(gather=False, on_error="drop")
+    watched = Watched(loop(strategy), text, script={"Step": {"error": "no"}})
+    assert (watched.result.output, watched.results) == ("", [])
+
+
+# Custom
+
+
+class Halving(roundel.LoopStrategy):
+    """Goes on with half of the number, as long as that is whole."""
+
+    def init(self, state: dict[str, Any]) -> None:
+        state["left"] = int(state["messages"][-1].text)
+        state["seen"] = []
+
+    def dispatch(self, state: dict[str, Any]) -> Any:
+        state["seen"].append(state["left"])
+        if state["left"] % 2:
+            return False
+        state["left"] //= 2
+        return str(state["left"])
+
+
+@pytest.mark.parametrize("strategy", [Halving, Halving()])
+def test_a_strategy_of_ones_own_keeps_its_state(strategy: Any) -> None:
+    watched = Watched(roundel.LoopAgent("Loop", echo, strategy), "40")
+    assert (watched.results, watched.reason) == (["20", "10", "5"], "strategy_ended")
+
+
+def echo(text: str) -> str:
+    return text
+
+
+def test_what_a_strategy_is_told() -> None:
+    told: list[Any] = []
+
+    def dispatch(state: dict[str, Any]) -> Any:
+        told.append((state["round"], [message.text for message in state["messages"]], state["results"]))
+        state["messages"] = state["results"] = "not ours to change"
+        return state["round"] < 2
+
+    watched = Watched(loop(LoopMode.custom(dispatch)), script={"Step": ["a", "b"]})
+    assert told == [(0, ["go"], []), (1, ["go", "a"], ["a"]), (2, ["go", "a", "b"], ["a", "b"])]
+    assert watched.results == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "seen"),
+    [
+        (True, [("user", "go", None)]),
+        ("text", [("user", "text", None)]),
+        (Message("m", data={"n": 1}), [("user", "m", {"n": 1})]),
+        ({"content": "c", "data": {"n": 1}}, [("user", "c", {"n": 1})]),
+        (["a", "b"], [("user", "a", None), ("user", "b", None)]),
+    ],
+)
+def test_what_a_strategy_gives_is_what_the_round_gets(verdict: Any, seen: list[Any]) -> None:
+    got: list[Any] = []
+
+    def step(messages: tuple[Message, ...]) -> str:
+        got.extend((message.role, message.text, message.data) for message in messages)
+        return "done"
+
+    def dispatch(state: dict[str, Any]) -> Any:
+        return verdict if state["round"] == 0 else None
+
+    roundel.run(roundel.LoopAgent("Loop", step, dispatch), "go")
+    assert got == seen
+
+
+def test_a_round_on_what_the_strategy_gave_still_has_what_was_said() -> None:
+    got: list[list[str]] = []
+
+    def step(messages: tuple[Message, ...]) -> str:
+        got.append([message.text for message in messages])
+        return f"done {len(got)}"
+
+    def dispatch(state: dict[str, Any]) -> Any:
+        return f"hint {state['round']}" if state["round"] < 2 else False
+
+    roundel.run(roundel.LoopAgent("Loop", step, dispatch, context="carry"), "go")
+    assert got == [["go", "hint 0"], ["go", "hint 0", "done 1", "hint 1"]]
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "error"),
+    [
+        (lambda state: 1, "dispatch gave 1; it gives true or false, or what the next round is to get"),
+        (lambda state: object(), "dispatch gave an object of the class 'object'"),
+        (
+            lambda state: state.update(x={1, 2}.union) or True,
+            "what the strategy keeps cannot be written as JSON",
+        ),
+        (lambda state: state["nothing"], "KeyError: 'nothing'"),
+    ],
+)
+def test_a_strategy_that_gives_nonsense_fails_the_loop(dispatch: Any, error: str) -> None:
+    watched = Watched(loop(LoopMode.custom(dispatch)))
+    assert watched.result.status == "failed"
+    assert error in str(watched.result.error)
+
+
+def test_a_strategy_meets_its_cap_and_locks_the_run() -> None:
+    watched = Watched(loop(LoopMode.custom(lambda state: True, max=3)))
+    assert (watched.result.status, watched.rounds) == ("suspended_locked", 3)
+
+
+def test_a_failed_attempt_leaves_no_trace_in_the_state() -> None:
+    tries = 0
+
+    def dispatch(state: dict[str, Any]) -> Any:
+        nonlocal tries
+        state.setdefault("seen", []).append(state["round"])
+        tries += 1
+        if tries == 2:
+            raise OSError("not now")
+        return state["seen"] == [0] or json.dumps(state["seen"]) == "[0, 1]"
+
+    graph = loop(
+        LoopMode.custom(dispatch), retry={"max_attempts": 2, "min_wait_seconds": 0, "max_wait_seconds": 0}
+    )
+    assert Watched(graph).rounds == 2
+
+
+# Context
+
+
+def test_a_fresh_round_gets_only_what_the_one_before_gave() -> None:
+    assert contexts("fresh", LoopMode.count(3), "go") == [["go"], ["1"], ["2"]]
+
+
+def test_a_round_may_carry_all_that_was_said() -> None:
+    assert contexts("carry", LoopMode.count(3), "go") == [["go"], ["go", "1"], ["go", "1", "2"]]
+    assert contexts("carry", LoopMode.array(), '["a", "b"]') == [
+        ['["a", "b"]', "a"],
+        ['["a", "b"]', "a", "1", "b"],
+    ]
+
+
+def contexts(context: Any, mode: LoopMode, text: str) -> list[list[str]]:
+    got: list[list[str]] = []
+
+    def step(messages: tuple[Message, ...]) -> str:
+        assert {message.role for message in messages} == {"user"}
+        got.append([message.text for message in messages])
+        return str(len(got))
+
+    roundel.run(roundel.LoopAgent("Loop", step, mode, context=context), text)
+    return got
+
+
+# Bodies
+
+
+def test_a_round_that_gives_nothing_changes_nothing() -> None:
+    got: list[str] = []
+
+    def step(text: str, round: int) -> str | None:
+        got.append(text)
+        return None if round == 2 else f"{text}{round}"
+
+    watched = Watched(roundel.LoopAgent("Loop", step, LoopMode.count(4)), "x")
+    assert got == ["x", "x1", "x1", "x13"]
+    assert (watched.results, watched.result.output) == (["x1", None, "x13", "x134"], "x134")
+
+
+def test_a_body_that_never_says_anything() -> None:
+    watched = Watched(roundel.LoopAgent("Loop", lambda text: None, LoopMode.count(2)), "x")
+    assert (watched.results, watched.result.output) == ([None, None], "x")
+    assert (
+        Watched(roundel.LoopAgent("Loop", lambda text: None, LoopMode.array()), "[1]").result.output
+        == "[null]"
+    )
+
+
+def test_nodes_of_the_body_know_the_round() -> None:
+    def step(round: int, address: str) -> str:
+        return f"{address} in {round}"
+
+    graph = roundel.Graph(start="A", end=["Odd", "Even"]).node("A", "passthrough")
+    graph.node("Odd", "python", function=step).node("Even", "python", function=step)
+    graph.edge("A", "Odd", condition={"cel": "round % 2 == 1"})
+    graph.edge("A", "Even", condition={"cel": "round % 2 == 0"})
+    watched = Watched(loop(LoopMode.count(2), graph))
+    assert watched.results == ["Loop[1]/Odd in 1", "Loop[2]/Even in 2"]
+
+
+def counted(count: int) -> roundel.Graph:
+    graph = roundel.Graph(start="W", end="Done").node("W", "agent").node("Done", "passthrough")
+    graph.node("Gate", "loop_counter", max_iterations=count, reset_on_emit=False)
+    return graph.edge("W", "W").edge("W", "Gate").edge("Gate", "W").edge("Gate", "Done")
+
+
+def test_a_free_cycle_in_the_body_counts_anew_each_round() -> None:
+    watched = Watched(loop(LoopMode.count(3), counted(2)))
+    assert watched.result.nodes == {"Loop": 1, "W": 6, "Gate": 6, "Done": 3}
+    assert watched.result.loops["W"] == {"rounds": 6, "exit_reason": "max_iterations_reached", "entries": 3}
+    assert "Loop[3].W[2]/Gate" in watched.ran
+    assert "Loop[3]/Done" in watched.ran
+
+
+def test_a_free_cycle_in_the_body_that_meets_its_cap_locks_the_run() -> None:
+    graph = roundel.Graph(start="W", end="Done", limits={"rounds": 3}).node("W", "agent")
+    graph.node("Done", "passthrough").edge("W", "W")
+    graph.edge("W", "Done", condition={"type": "keyword", "config": {"any": ["done"]}})
+    watched = Watched(loop(LoopMode.count(2), graph))
+    assert (watched.result.status, watched.result.nodes["W"]) == ("suspended_locked", 3)
+
+
+def test_people_are_asked_in_each_round() -> None:
+    body = {"id": "Ask", "type": "human", "config": {"description": "well?"}}
+    graph = loop(LoopMode.condition("text == 'yes'"), body)
+    assert Watched(graph, script={"Ask": ["no", "perhaps", "yes"]}).rounds == 3
+    waiting = Watched(graph, script=None)
+    assert waiting.result.status == "waiting"
+    assert [event.address for event in waiting.named("human_input_required")] == ["Loop[1]/Ask"]
+
+
+def test_people_are_asked_about_many_elements_at_once() -> None:
+    asked: list[str] = []
+
+    async def ask(question: roundel.Question) -> str:
+        asked.append(question.address)
+        return question.inputs[-1].text.upper()
+
+    body = {"id": "Ask", "type": "human", "config": {}}
+    watched = Watched(loop(LoopMode.array(max_parallel=3), body), '["a", "b", "c"]', script=None, ask=ask)
+    assert watched.results == ["A", "B", "C"]
+    assert sorted(asked) == ["Loop[1]/Ask", "Loop[2]/Ask", "Loop[3]/Ask"]
+
+
+def test_a_subgraph_in_the_body() -> None:
+    body = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=counted(1))
+    watched = Watched(loop(LoopMode.count(2), body))
+    assert "Loop[2]/Sub/W[1]/W" in watched.ran
+    assert "Loop[2]/Sub/Done" in watched.ran
+
+
+def test_a_body_that_does_not_reach_its_end() -> None:
+    body = roundel.Graph(start="A", end="B").node("A", "agent").node("B", "passthrough")
+    body.edge("A", "B", condition={"type": "keyword", "config": {"any": ["go"]}})
+    watched = Watched(loop(LoopMode.count(3), body), script={"A": ["go", "stop", "go on"]})
+    assert watched.results == ["go", None, "go on"]
+    assert [event.address for event in watched.named("end_not_reached")] == ["Loop"]
+
+
+def test_a_failure_inside_fails_the_run_with_its_address() -> None:
+    watched = Watched(loop(LoopMode.count(3)), script={"Step": ["fine", {"error": "no"}]})
+    assert (watched.result.status, watched.result.error) == ("failed", "Loop[2]/Step: no")
+
+
+# Loops in loops
+
+
+def inner(mode: LoopMode, body: Any = STEP, name: str = "Inner") -> roundel.Graph:
+    return loop(mode, body, name)
+
+
+def test_loops_in_loops_have_counts_and_addresses_of_their_own() -> None:
+    watched = Watched(loop(LoopMode.count(3), inner(LoopMode.count(2)), "Outer"))
+    assert watched.result.nodes == {"Outer": 1, "Inner": 3, "Step": 6}
+    assert watched.result.loops["Inner"] == {"rounds": 6, "exit_reason": "count_reached", "entries": 3}
+    assert [address for address in watched.ran if address.startswith("Outer[2]")] == [
+        "Outer[2]/Inner",
+        "Outer[2].Inner[1]/Step",
+        "Outer[2].Inner[2]/Step",
+    ]
+
+
+def test_one_strategy_object_in_two_loops_inside_each_other() -> None:
+    strategy = Counting(2)
+    graph = roundel.LoopAgent("Outer", roundel.LoopAgent("Inner", echo, strategy), strategy)
+    assert roundel.run(graph, "x").nodes == {"Outer": 1, "Inner": 2, "echo": 4}
+
+
+def test_one_strategy_object_in_two_loops_beside_each_other() -> None:
+    strategy = Counting(2)
+    loops = [roundel.LoopAgent(name, roundel.Agent(f"{name} step"), strategy) for name in ("One", "Two")]
+    graph = roundel.Graph(start=["One", "Two"], end=["One", "Two"]).add(loops[0]).add(loops[1])
+    result = roundel.run(graph, "x", script={"One step": {"text": "y", "delay": 0.01}})
+    assert result.nodes == {"One": 1, "Two": 1, "One step": 2, "Two step": 2}
+
+
+class Counting(roundel.LoopStrategy):
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def init(self, state: dict[str, Any]) -> None:
+        state["count"] = 0
+
+    def dispatch(self, state: dict[str, Any]) -> bool:
+        state["count"] += 1
+        return bool(state["count"] <= self.most)
+
+
+@pytest.mark.parametrize(
+    "strategy", [LoopMode.count(2), LoopMode.custom(Counting(2)), LoopMode.condition("round == 2")]
+)
+def test_a_loop_agent_that_is_entered_again_starts_anew(strategy: LoopMode) -> None:
+    graph = roundel.Graph(start="A", end="Out").node("A", "passthrough").node("Out", "passthrough")
+    graph.node("Loop", "loop_agent", strategy=strategy.strategy, body=STEP)
+    graph.node("Gate", "loop_counter", max_iterations=3)
+    graph.edge("A", "Loop").edge("Loop", "A").edge("Loop", "Gate").edge("Gate", "A").edge("Gate", "Out")
+    watched = Watched(graph, script={"Step": [f"text {n}" for n in range(1, 9)]})
+    assert watched.result.nodes["Step"] == 6
+    assert watched.result.loops["Loop"]["entries"] == 3
+    assert "A[3].Loop[2]/Step" in watched.ran
+    reports = [event.data["results"] for event in watched.events if "results" in event.data]
+    assert reports[1] == ["text 3", "text 4"]
+
+
+def test_a_list_of_lists() -> None:
+    watched = Watched(loop(LoopMode.array(), inner(LoopMode.array(), ECHO)), "[[1, 2], [], [3]]")
+    assert watched.results == ['["1", "2"]', "[]", '["3"]']
+
+
+def test_an_inner_failure_is_caught_by_the_loop_that_says_so() -> None:
+    graph = loop(LoopMode.array(on_error="null"), inner(LoopMode.count(2)))
+    watched = Watched(graph, "[1, 2]", script={"Step": ["a", {"error": "no"}, "c", "d"]})
+    assert watched.results == [None, "d"]
+
+
+def test_an_inner_expression_that_fails_is_caught_too() -> None:
+    graph = loop(LoopMode.array(on_error="null"), inner(LoopMode.condition("data.n > 0"), ECHO))
+    watched = Watched(graph, '[{"n": 1}, "x", {"n": 2}]')
+    assert watched.results == ['{"n": 1}', None, '{"n": 2}']
+
+
+def test_a_loop_agent_behind_a_map_answers_part_by_part() -> None:
+    graph = roundel.Graph(start="In", end="Out").node("In", "passthrough")
+    graph.node("Loop", "loop_agent", strategy={"mode": "count", "max": 1}, body=STEP)
+    graph.node("Out", "passthrough", only_last_message=False).edge("Loop", "Out")
+    split = {"type": "regex", "config": {"pattern": r"\w+"}}
+    graph.edge("In", "Loop", dynamic={"type": "map", "split": split, "config": {"max_parallel": 3}})
+    lines = [{"text": f"reply {n}", "delay": (4 - n) / 100} for n in range(1, 4)]
+    watched = Watched(graph, "a b c", script={"Step": lines})
+    said = {event.address: event.data["output"] for event in watched.events if event.data.get("output")}
+    assert [said[f"Loop#{n}[1]/Step"] for n in range(1, 4)] == ["reply 1", "reply 2", "reply 3"]
+    assert watched.result.nodes["Step"] == 3
+
+
+def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
+    import tracemalloc
+
+    async def step(message: Message) -> Message:
+        return message
+
+    sizes = []
+    for rounds in (500, 5000):
+        plan = roundel.prepare(
+            roundel.LoopAgent("Loop", step, LoopMode.condition(f"round == {rounds}", max=9999))
+        )
+        tracemalloc.start()
+        assert roundel.run(plan, "x").nodes["step"] == rounds
+        sizes.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    # What grows is the list of results: a pointer each.
+    assert sizes[1] - sizes[0] < 4500 * 40
+
+
+# Files
+
+FILE = """
+graph:
+  start: Loop
+  end: Loop
+  nodes:
+    - id: Loop
+      type: loop_agent
+      config:
+        strategy: {strategy}
+        body: {id: Step, type: agent}
+"""
+
+
+def written(folder: Path, strategy: str) -> Path:
+    path = folder / "loop.yaml"
+    path.write_text(FILE.replace("{strategy}", strategy), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("word", ["null", '"null"'])
+def test_null_means_null_however_it_is_written(tmp_path: Path, word: str) -> None:
+    file = written(tmp_path, f"{{mode: array, on_error: {word}}}")
+    assert Watched(file, "[1, 2, 3]", script=ERRORS).results == ["one", None, "three"]
+
+
+CODE = """
+import roundel
+
+
+class Thrice:
+    def init(self, state):
+        state["left"] = 3
+
+    def dispatch(self, state):
+        state["left"] -= 1
+        return state["left"] >= 0
+
+
+def once(state):
+    return state["round"] == 0
+
+
+def says_two(messages):
+    return messages[-1].text == "two"
+
+
+def words(messages):
+    return messages[-1].text.split()
+
+
+class Half:
+    def dispatch(self, state):
+        return False
+
+
+THREE = 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("strategy", "rounds"),
+    [
+        ('{mode: custom, use: "mine:Thrice"}', 3),
+        ('{mode: custom, use: "mine:once"}', 1),
+        ('{mode: condition, until: {function: "mine:says_two"}}', 2),
+        ('{mode: array, items: {function: "mine:words"}}', 4),
+    ],
+)
+def test_code_beside_the_file(tmp_path: Path, strategy: str, rounds: int) -> None:
+    (tmp_path / "mine.py").write_text(CODE)
+    watched = Watched(
+        written(tmp_path, strategy), "a b c d", script={"Step": ["one", "two", "three", "four"]}
+    )
+    assert watched.rounds == rounds
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ("mine:Half", "an object of the class 'Half' is not a loop strategy: it has no method 'init'"),
+        ("mine:Nothing", "module 'mine' has no function 'Nothing'"),
+        ("mine:THREE", "module 'mine' has no function 'THREE'"),
+    ],
+)
+def test_code_that_is_no_strategy_is_refused_before_the_run(tmp_path: Path, use: str, message: str) -> None:
+    (tmp_path / "mine.py").write_text(CODE)
+    with pytest.raises(roundel.WorkflowError) as caught:
+        Watched(written(tmp_path, f'{{mode: custom, use: "{use}"}}'))
+    [found] = caught.value.diagnostics
+    assert (found.code, found.line) == ("cannot-run", 6)
+    assert message in found.message
+
+
+def test_a_strategy_by_its_registered_name(tmp_path: Path) -> None:
+    roundel.function("tests.halving")(Halving)
+    file = written(tmp_path, "{mode: custom, use: tests.halving}")
+    assert Watched(file, "12").results == ["6", "3"]

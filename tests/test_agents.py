@@ -1,0 +1,279 @@
+"""Agents as Python objects."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel import Agent, LoopAgent, LoopMode, SequentialAgent
+
+
+def shout(text: str) -> str:
+    return text.upper()
+
+
+def test_an_agent_runs_alone() -> None:
+    assert roundel.run(Agent("Writer", role="Write."), "tea", script={"Writer": "Tea."}).output == "Tea."
+
+
+def test_an_agent_is_a_node_like_any_other() -> None:
+    graph = roundel.Graph("text", start="Writer", end="Out")
+    graph.add(Agent("Writer", role="Write.", timeout=3)).node("Out", "passthrough").edge("Writer", "Out")
+    plain = roundel.Graph("text", start="Writer", end="Out").node("Writer", "agent", role="Write.", timeout=3)
+    plain.node("Out", "passthrough").edge("Writer", "Out")
+    assert graph.mapping() == plain.mapping()
+    assert graph.workflow().graph == plain.workflow().graph
+
+
+def test_one_after_the_other() -> None:
+    words = roundel.Graph("Words", start="Join", end="Join").node("Join", "passthrough")
+    sequence = SequentialAgent("Team", [Agent("Writer"), shout, words])
+    events: list[roundel.Event] = []
+    result = roundel.run(sequence, "tea", script={"Writer": "a text"}, on_event=events.append)
+    assert (result.output, result.nodes) == ("A TEXT", {"Writer": 1, "shout": 1, "Words": 1, "Join": 1})
+    ran = [event.address for event in events if event.data.get("status") == "running"]
+    assert ran == ["Writer", "shout", "Words", "Words/Join"]
+
+
+def test_a_sequence_in_a_graph_is_one_node() -> None:
+    graph = roundel.Graph(start="Team", end="Team").add(SequentialAgent("Team", [Agent("A"), Agent("B")]))
+    assert roundel.run(graph, "x", script={}).nodes == {"Team": 1, "A": 1, "B": 1}
+
+
+def test_a_sequence_needs_somebody() -> None:
+    with pytest.raises(roundel.WorkflowError, match="'Team' has no agents"):
+        SequentialAgent("Team", [])
+
+
+def test_two_of_the_same_name_are_refused() -> None:
+    with pytest.raises(roundel.WorkflowError, match="there is already a node 'A'"):
+        roundel.run(SequentialAgent("Team", [Agent("A"), Agent("A")]))
+
+
+# Loop agents
+
+BODIES: list[Any] = [
+    Agent("Step"),
+    [Agent("Step")],
+    roundel.Graph(start="Step", end="Step").node("Step", "agent"),
+    SequentialAgent("Round", [Agent("Step")]),
+]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=["an agent", "a list of one", "a graph", "a sequence"])
+def test_a_loop_agent_repeats_anything(body: Any) -> None:
+    result = roundel.run(LoopAgent("Polish", body, LoopMode.count(2)), "go", script={"Step": ["one", "two"]})
+    assert (result.output, result.nodes) == ("two", {"Polish": 1, "Step": 2})
+
+
+def test_the_same_workflow_as_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "polish.yaml"
+    file.write_text(
+        "graph:\n"
+        "  id: Polish\n"
+        "  nodes:\n"
+        "    - id: Polish\n"
+        "      type: loop_agent\n"
+        "      config:\n"
+        "        strategy: {mode: condition, until: data.score >= 90, max: 5, on_limit: suspend}\n"
+        "        body:\n"
+        "          id: Round\n"
+        "          nodes: [{id: Writer, type: agent}, {id: Critic, type: agent}]\n"
+        "          edges: [{from: Writer, to: Critic}]\n"
+        "          start: Writer\n"
+        "          end: Critic\n"
+        "        context: carry\n"
+        "  start: Polish\n"
+        "  end: Polish\n"
+    )
+    team = SequentialAgent("Round", [Agent("Writer"), Agent("Critic")])
+    mode = LoopMode.condition("data.score >= 90", max=5, on_limit="suspend")
+    agent = LoopAgent("Polish", team, mode, context="carry")
+    assert agent.workflow().graph == roundel.load(file).graph
+
+
+def test_every_way_to_run_a_workflow_takes_agents() -> None:
+    agent = LoopAgent("Loop", shout, LoopMode.count(1))
+
+    async def watch() -> list[str]:
+        return [event.event async for event in roundel.stream(agent, "a")]
+
+    assert roundel.run(agent, "a").output == "A"
+    assert asyncio.run(roundel.run_async(agent, "a")).output == "A"
+    assert "loop_round" in asyncio.run(watch())
+    assert roundel.run(roundel.prepare(agent), "a").output == "A"
+    assert roundel.run(roundel.load(agent), "a").output == "A"
+    assert roundel.check(agent)[1].diagnostics == []
+
+
+def test_a_loop_agent_in_a_graph() -> None:
+    graph = roundel.Graph(start="Loop", end="Out").node("Out", "passthrough")
+    graph.add(LoopAgent("Loop", lambda text: text + "+", LoopMode.count(3))).edge("Loop", "Out")
+    assert roundel.run(graph, "a").output == "a+++"
+
+
+def test_functions_of_the_same_name_do_not_meet() -> None:
+    """Lambdas all have one name, and each loop, inside or beside, has its own."""
+    inner = LoopAgent(
+        "Inner", lambda text: text + "i", LoopMode.condition(lambda messages: len(messages) > 2)
+    )
+    middle = SequentialAgent("Middle", [inner, lambda text: text + "m"])
+    outer = LoopAgent("Outer", middle, LoopMode.condition(lambda messages: len(messages) > 1))
+    graph = roundel.Graph(start="Outer", end="End").add(outer)
+    graph.node("End", "python", function=lambda text: text + "e")
+    graph.edge("Outer", "End", process=lambda message: message.text + "p", condition=lambda message: True)
+    assert roundel.run(graph, "x").output == "xiimpe"
+
+
+def test_a_graph_inside_itself_is_refused() -> None:
+    graph = roundel.Graph("endless", start="A", end="A")
+    graph.add(LoopAgent("A", graph, LoopMode.count(1)))
+    with pytest.raises(ValueError, match="the graph 'endless' stands inside itself"):
+        roundel.run(graph)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (None, "'Polish' has no body"),
+        ([], "'Polish' has no body"),
+        ([Agent("A"), Agent("B")], "'Polish' repeats exactly one body, not 2"),
+        ((shout, shout, shout), "'Polish' repeats exactly one body, not 3"),
+        ("Writer", "'Polish' cannot run 'Writer'"),
+        (7, "'Polish' cannot run 7"),
+        (Agent, "'Polish' cannot run"),
+    ],
+)
+def test_exactly_one_body(body: Any, message: str) -> None:
+    with pytest.raises(roundel.WorkflowError) as caught:
+        LoopAgent("Polish", body, LoopMode.count(2))
+    [found] = caught.value.diagnostics
+    assert found.message.startswith(message)
+    assert found.hint
+    assert found.file == "<python>"
+
+
+class NoStrategy:
+    def init(self, state: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        (None, "'Polish' has no strategy"),
+        (3, "'Polish': 3 is not a loop strategy: it has no method 'init'"),
+        ("count", "'Polish': 'count' is not a loop strategy"),
+        (Agent("A"), "'Polish': an object of the class 'Agent' is not a loop strategy"),
+        (
+            NoStrategy(),
+            "'Polish': an object of the class 'NoStrategy' is not a loop strategy",
+        ),
+        (NoStrategy, "'Polish': an object of the class 'NoStrategy' is not a loop strategy: it has no"),
+        (LoopMode.count, "'Polish': LoopMode.count is not a loop strategy: it makes one when it is called"),
+    ],
+)
+def test_a_strategy_that_is_one(strategy: Any, message: str) -> None:
+    with pytest.raises(roundel.WorkflowError) as caught:
+        LoopAgent("Polish", Agent("A"), strategy)
+    [found] = caught.value.diagnostics
+    assert (found.code, found.file) == ("no-strategy", "<python>")
+    assert found.message.startswith(message)
+    assert "LoopMode.count(3)" in found.hint
+
+
+def test_a_mapping_says_it_as_a_file_does() -> None:
+    agent = LoopAgent("Polish", shout, {"mode": "count", "max": 2})
+    assert roundel.run(agent, "a").nodes["shout"] == 2
+    with pytest.raises(roundel.WorkflowError, match="'cuont' is not a loop strategy"):
+        roundel.run(LoopAgent("Polish", shout, {"mode": "cuont"}))
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [LoopMode.count("many"), LoopMode.condition("x > 1"), LoopMode.array(max_parallel=0)],  # type: ignore[arg-type]
+)
+def test_what_a_file_would_be_refused_for(mode: LoopMode) -> None:
+    with pytest.raises(roundel.WorkflowError):
+        LoopAgent("Polish", shout, mode).workflow()
+
+
+# How many at once
+
+
+async def slow(text: str) -> str:
+    await asyncio.sleep(0.01)
+    return text
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"max_parallel": 3},
+        {"executor": 3},
+        {"executor": ThreadPoolExecutor(3)},
+        {"executor": 3, "max_parallel": 3},
+    ],
+)
+def test_so_many_elements_at_once(arguments: Any) -> None:
+    agent = LoopAgent("Each", slow, LoopMode.array(), **arguments)
+    assert agent.strategy["max_parallel"] == 3
+    events: list[roundel.Event] = []
+    roundel.run(agent, "[1, 2, 3, 4]", on_event=events.append)
+    states = [event.data["status"] for event in events if event.node_id == "slow"]
+    assert states[:4] == ["running"] * 3 + ["completed"]
+
+
+class Pool:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("mode", "arguments", "message"),
+    [
+        (LoopMode.count(3), {"max_parallel": 2}, "there cannot be 2 rounds at the same time"),
+        (LoopMode.condition("true"), {"executor": 4}, "there cannot be 4 rounds at the same time"),
+        (
+            LoopMode.array(),
+            {"executor": Pool()},
+            "the executor does not say how many workers it has: an object of",
+        ),
+        (LoopMode.array(), {"executor": True}, "the executor does not say how many workers it has: True"),
+        (
+            LoopMode.array(),
+            {"executor": 2, "max_parallel": 3},
+            "max_parallel says 3, and the executor has 2 workers",
+        ),
+        (
+            LoopMode.array(max_parallel=4),
+            {"max_parallel": 3},
+            "it is told to run 4 rounds at the same time, and 3",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(mode: LoopMode, arguments: Any, message: str) -> None:
+    with pytest.raises(roundel.WorkflowError) as caught:
+        LoopAgent("Each", slow, mode, **arguments)
+    [found] = caught.value.diagnostics
+    assert found.code == "not-parallel"
+    assert found.message.startswith(f"'Each': {message}")
+
+
+def test_one_at_a_time_is_always_possible() -> None:
+    assert roundel.run(LoopAgent("Loop", shout, LoopMode.count(2), max_parallel=1), "a").nodes["shout"] == 2
+
+
+def test_a_pool_of_processes_says_how_many_it_has() -> None:
+    with ProcessPoolExecutor(2) as pool:
+        assert LoopAgent("Each", slow, LoopMode.array(), executor=pool).strategy["max_parallel"] == 2
+
+
+def test_a_strategy_has_to_say_when() -> None:
+    result = roundel.run(LoopAgent("Loop", shout, roundel.LoopStrategy()), "a")
+    assert result.status == "failed"
+    assert "NotImplementedError" in str(result.error)
