@@ -83,10 +83,10 @@ def test_check_speaks_of_every_file_and_their_loops(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("graph: {nodes: []}\n")
     done = roundel(tmp_path, "check", "good.yaml", "odd.yaml", "bad.yaml")
     assert done.returncode == 2
-    assert "good.yaml: loop A: at most 4 rounds, by Guard" in done.stderr
-    assert "good.yaml: ok" in done.stderr
-    assert "odd.yaml:6:1: warning: the workflow has an unknown key 'colour'" in done.stderr
-    assert "bad.yaml: not ok" in done.stderr
+    assert "good.yaml: loop A: at most 4 rounds, by Guard" in done.stdout
+    assert "good.yaml: ok" in done.stdout
+    assert "odd.yaml:7:1: warning: the workflow has an unknown key 'colour'" in done.stdout
+    assert "bad.yaml: not ok" in done.stdout
 
 
 def test_strict_makes_warnings_count(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_check_as_json_is_one_object(tmp_path: Path) -> None:
     report = json.loads(roundel(tmp_path, "check", "odd.yaml", "--json").stdout)
     (found,) = report["diagnostics"]
     assert list(found) == ["code", "severity", "file", "line", "column", "message", "hint"]
-    assert (found["code"], found["line"], found["column"]) == ("unknown-key", 6, 1)
+    assert (found["code"], found["line"], found["column"]) == ("unknown-key", 7, 1)
     assert report["loops"] == [
         {
             "id": "A",
@@ -118,8 +118,8 @@ def test_a_loop_without_a_guard_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "open.yaml").write_text(CYCLE)
     done = roundel(tmp_path, "check", "open.yaml", "--strict")
     assert done.returncode == 2
-    assert "open.yaml:5:11: warning: loop 'A' is bounded only by its cap of 100 rounds" in done.stderr
-    assert "open.yaml: loop A: nothing but its cap of 100 rounds" in done.stderr
+    assert "open.yaml:5:11: warning: loop 'A' is bounded only by its cap of 100 rounds" in done.stdout
+    assert "open.yaml: loop A: nothing but its cap of 100 rounds" in done.stdout
 
 
 @pytest.mark.parametrize(("form", "part"), [("tree", "loop A"), ("mermaid", "flowchart"), ("svg", "<svg")])

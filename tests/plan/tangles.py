@@ -134,6 +134,10 @@ def _node(random: Random, name: str, *kinds: str) -> Dict:
     return {"id": name, "type": kind, "config": config}
 
 
+def _kinds(nodes: list[Dict]) -> dict[str, str]:
+    return {node["id"]: node["type"] for node in nodes}
+
+
 def _moody_graph() -> Dict:
     """It gives nothing if its agent does not say a."""
     nodes = [{"id": "Ask", "type": "agent"}, {"id": "Tell", "type": "passthrough"}]
@@ -176,7 +180,7 @@ def _spoil(random: Random, edge: Dict, kinds: dict[str, str]) -> None:
 
 
 def _workflow(random: Random, nodes: list[Dict], edges: list[Dict], spoilt: int) -> Dict:
-    kinds = {node["id"]: node["type"] for node in nodes}
+    kinds = _kinds(nodes)
     for edge in random.sample(edges, min(spoilt, len(edges))):
         _spoil(random, edge, kinds)
     start = nodes[0]["id"]
@@ -193,6 +197,9 @@ def woven(seed: int) -> Dict:
         back = _edge(random, source, ring[0])
         edges += [back, *_thread(random, nodes, back)]
     nodes += [_node(random, "Guard", "loop_counter"), {"id": "Out", "type": "passthrough"}]
+    for edge in edges:
+        if _kinds(nodes)[edge["from"]] in ("fork", "mute") and random.random() < 0.3:
+            edge["port"] = random.choice(PORTS)
     edges += [{"from": "Guard", "to": random.choice(ring)}, {"from": "Guard", "to": "Out"}]
     names = [node["id"] for node in nodes[:-1]]
     for _ in range(random.choice((0, 0, 1, 2))):
@@ -252,7 +259,7 @@ def spiced(workflow: Dict, seed: int) -> Dict:
             node["config"]["max_iterations"] = random.randint(1, 8)
         elif node["type"] == "agent" and random.random() < 0.1:
             node |= {"type": random.choice(("mute", "shy", "fork")), "config": {}}
-    kinds = {node["id"]: node["type"] for node in graph["nodes"]}
+    kinds = _kinds(graph["nodes"])
     for edge in graph["edges"]:
         edge.pop("keep_message", None)
         if random.random() < 0.06:

@@ -49,12 +49,21 @@ def test_a_dynamic_edge_brings_nobody_knows_how_many() -> None:
     assert of(graph)["Each"] == Estimate(None, 3)
 
 
-def test_tokens_are_bounded_by_max_tokens_alone() -> None:
-    bounded = forecast(roundel.prepare(review(2, params={"max_tokens": 100}, role="x" * 400)))
-    assert bounded.model_calls == Estimate(2, 1)
-    assert bounded.tokens == Estimate(2 * (100 + 600 + 100), 800)
-    assert forecast(roundel.prepare(review(2))).tokens.worst is None
-    assert bounded.cost_usd is None
+def test_tokens_are_a_rule_of_thumb() -> None:
+    made = forecast(roundel.prepare(review(2, params={"max_tokens": 100}, role="x" * 400)))
+    assert made.model_calls == Estimate(2, 1)
+    assert made.tokens == Estimate(None, 100 + 600 + 100)
+    assert made.cost_usd is None
+
+
+def test_loop_agents_take_turns() -> None:
+    body = {"id": "Step", "type": "agent"}
+    graph = roundel.Graph(start="Each", end="Each")
+    graph.node("Each", "loop_agent", strategy={"mode": "array"}, body=body)
+    assert of(graph)["Step"] == Estimate(1000, 10)
+    few = roundel.Graph(start="Each", end="Each")
+    few.node("Each", "loop_agent", strategy={"mode": "count", "max": 4}, body=body)
+    assert of(few)["Step"] == Estimate(4, 2)
 
 
 @pytest.mark.parametrize("block", range(4))

@@ -172,6 +172,20 @@ def test_ports() -> None:
     assert worst(graph(port="done"), "Pick") is None
 
 
+@pytest.mark.parametrize(("port", "limit"), [(None, 10), ("left", None)])
+def test_a_node_that_always_speaks_may_do_so_at_another_port(port: str | None, limit: int | None) -> None:
+    nodes = [{"id": "Fork", "type": "fork"}, {"id": "Guard", "type": "loop_counter"}]
+    edges: list[dict[str, Any]] = [
+        {"from": "Fork", "to": "Fork"},
+        {"from": "Fork", "to": "Guard", "port": port},
+    ]
+    edges += [{"from": "Guard", "to": "Fork"}, {"from": "Guard", "to": "Out"}]
+    nodes.append({"id": "Out", "type": "passthrough"})
+    graph = {"nodes": nodes, "edges": edges, "start": "Fork", "end": "Out"}
+    (proof,) = prove(plan_of({"graph": graph}, 0))
+    assert proof.worst_case_rounds == limit
+
+
 def test_a_node_that_decides_by_its_port() -> None:
     graph = roundel.Graph(start="Writer", end="Final").node("Writer", "agent").node("Final", "passthrough")
     graph.node("Gate", "loop", max_rounds=4).edge("Writer", "Gate").edge("Gate", "Writer", port="continue")

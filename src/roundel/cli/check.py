@@ -7,7 +7,7 @@ import sys
 import click
 
 from roundel.cli import INVALID
-from roundel.cli.output import print_json, say, tell, variables
+from roundel.cli.output import counted, print_json, say, tell, variables
 from roundel.plan.graph import compile_workflow
 from roundel.plan.proof import Proof, prove
 from roundel.sources import check
@@ -38,11 +38,11 @@ def command(files: tuple[str, ...], as_json: bool, strict: bool, pairs: tuple[st
 
 
 def _tell_file(file: str, diagnostics: list[Diagnostic], proofs: list[Proof]) -> None:
-    tell(diagnostics)
+    tell(diagnostics, err=False)
     errors = sum(found.severity == "error" for found in diagnostics)
     warnings = len(diagnostics) - errors
     if not errors:
         for proof in proofs:
-            say(f"{file}: loop {proof}")
+            say(f"{file}: loop {proof}", err=False)
     verdict = "ok" if not errors else "not ok"
-    say(f"{file}: {verdict}, {errors} errors, {warnings} warnings")
+    say(f"{file}: {verdict}, {counted(errors, 'error')}, {counted(warnings, 'warning')}", err=False)

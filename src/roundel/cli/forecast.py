@@ -34,14 +34,15 @@ def _tell(made: Forecast) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("node")
     table.add_column("in loop")
-    for heading in ("runs", "model calls", "tokens"):
+    for heading in ("runs", "model calls"):
         table.add_column(f"{heading}\nat worst", justify="right")
         table.add_column("\ntypical", justify="right")
+    table.add_column("tokens\ntypical", justify="right")
     for row in made.nodes:
-        cells = [cell for part in (row.runs, row.model_calls, row.tokens) for cell in _cells(part)]
+        cells = (*_cells(row.runs), *_cells(row.model_calls), f"{row.tokens.typical:,}")
         table.add_row(f"{row.path}{row.node}", row.loop, *cells)
     table.add_section()
-    table.add_row("in all", "", "", "", *_cells(made.model_calls), *_cells(made.tokens))
+    table.add_row("in all", "", "", "", *_cells(made.model_calls), f"{made.tokens.typical:,}")
     out = console(stderr=False)
     out.print(table)
     for assumption in made.assumptions:

@@ -18,18 +18,23 @@ if TYPE_CHECKING:
 _COLOURS = {"error": "red", "warning": "yellow"}
 
 
-def tell(diagnostics: Iterable[Diagnostic]) -> None:
-    """Writes diagnostics to standard error, one a line and a hint below it."""
+def tell(diagnostics: Iterable[Diagnostic], err: bool = True) -> None:
+    """Writes diagnostics, one a line with its code, and a hint below it."""
     for found in diagnostics:
         place = ":".join(str(part) for part in (found.file, found.line, found.column) if part)
         label = click.style(found.severity, fg=_COLOURS[found.severity], bold=True)
-        say(f"{place + ': ' if place else ''}{label}: {found.message}")
+        code = click.style(f"[{found.code}]", dim=True)
+        say(f"{place + ': ' if place else ''}{label}: {found.message} {code}", err)
         if found.hint:
-            say(click.style(f"    {found.hint}", dim=True))
+            say(click.style(f"    {found.hint}", dim=True), err)
 
 
-def say(text: str) -> None:
-    click.echo(text, err=True, color=None if "NO_COLOR" not in os.environ else False)
+def say(text: str, err: bool = True) -> None:
+    click.echo(text, err=err, color=None if "NO_COLOR" not in os.environ else False)
+
+
+def counted(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def print_json(value: Any) -> None:

@@ -104,6 +104,10 @@ class Stage(Instance):
             self.marks[:] = bytes(len(self.marks))
             self.fired[:] = bytes(len(self.fired))
 
+    def close(self) -> None:
+        """For the last time: it and its activation hold each other, which is work for the collector."""
+        del self.root
+
 
 def open_performance(run: Run, performance: Performance) -> None:
     part = performance.execution.part
@@ -220,14 +224,19 @@ def _play(run: Run, performance: Performance, stage: Stage, turn: Turn) -> None:
 
 
 def end_turn(run: Run, instance: Instance, messages: tuple[Message, ...]) -> None:
-    performance, turn = _ended(run, instance)
+    assert isinstance(instance, Stage)
+    performance, turn = instance.performance, instance.turn
+    assert performance is not None
+    assert turn is not None
+    if turn.apart is not None:
+        add_ordinals(run, performance.execution, instance, performance.base, turn.apart)
     move = performance.conductor.turned(turn, messages)
     if isinstance(move, Turn) and move.body == turn.body and run.lock is None:
-        assert isinstance(instance, Stage)
         instance.empty()
         _play(run, performance, instance, move)
         return
     performance.at_work.remove(instance)
+    instance.close()
     _make(run, performance, move)
 
 
@@ -236,8 +245,11 @@ def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:
     if is_gone(instance):
         return
     _call_off(run, [instance])
-    performance, turn = _ended(run, instance)
+    performance, turn = instance.performance, _turn(instance)
+    assert performance is not None
     performance.at_work.remove(instance)
+    if turn.apart is not None:
+        add_ordinals(run, performance.execution, instance, performance.base, turn.apart)
     conductor = performance.conductor
     if how == "failed":
         _make(run, performance, conductor.failed(turn, what))
@@ -245,15 +257,6 @@ def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:
         _make(run, performance, conductor.broken(turn, what))
     else:
         _make(run, performance, conductor.turned(turn, what))
-
-
-def _ended(run: Run, instance: Instance) -> tuple[Performance, Turn]:
-    performance, turn = instance.performance, instance.turn
-    assert performance is not None
-    assert turn is not None
-    if turn.apart is not None:
-        add_ordinals(run, performance.execution, instance, performance.base, turn.apart)
-    return performance, turn
 
 
 def _turn(instance: Instance) -> Turn:

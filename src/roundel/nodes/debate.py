@@ -160,5 +160,6 @@ NODE = NodeType(
     bodies=_bodies,
     conduct=_conduct,
     turns=_turns,
+    rounds=lambda config: config.max_rounds,
     loops=True,
 )

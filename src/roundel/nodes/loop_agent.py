@@ -121,5 +121,6 @@ NODE = NodeType(
     bodies=_bodies,
     conduct=_conduct,
     turns=_turns,
+    rounds=lambda config: _turns(config)[0],
     loops=True,
 )

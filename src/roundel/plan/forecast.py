@@ -15,6 +15,7 @@ from roundel.plan.scope import Scope
 
 TYPICAL_CAPPED = 3
 TYPICAL_PARTS = 3
+TYPICAL_TURNS = 10
 TYPICAL_MESSAGE = 300
 CHARACTERS_A_TOKEN = 4
 
@@ -22,10 +23,11 @@ ASSUMPTIONS = (
     "at worst a loop goes on until its guard ends it, or to its cap, where the run is locked",
     "typical: a loop takes half of the rounds that it may",
     f"typical: a loop that nothing but its cap or a clock bounds takes {TYPICAL_CAPPED} rounds",
+    f"typical: a loop agent or debate takes half of its rounds, and no more than {TYPICAL_TURNS}",
     f"typical: a dynamic edge brings {TYPICAL_PARTS} parts",
     f"typical: a message has {TYPICAL_MESSAGE} tokens; a token is {CHARACTERS_A_TOKEN} characters",
     "an agent sees its role, its prompt and one message for each edge that leads to it",
-    "at worst every answer is as long as its max_tokens; without one nothing bounds it",
+    "tokens: nothing bounds them at worst, since what an agent is sent grows with what was said",
     "one model call each time an agent runs",
     "cost: not known, since no prices are",
 )
@@ -122,7 +124,11 @@ def _turns(node: NodePlan) -> list[Estimate]:
     if node.kind.conduct is None:
         return [ONCE for _ in node.bodies]
     most = node.kind.turns(node.config)
-    return [Estimate(turns, TYPICAL_CAPPED if turns is None else (turns + 1) // 2) for turns in most]
+    return [Estimate(turns, _typical_turns(turns)) for turns in most]
+
+
+def _typical_turns(turns: int | None) -> int:
+    return TYPICAL_CAPPED if turns is None else min(TYPICAL_TURNS, (turns + 1) // 2)
 
 
 def _row(node: NodePlan, path: str, loop: str, runs: Estimate) -> NodeForecast:
@@ -135,9 +141,7 @@ def _tokens(node: NodePlan) -> Estimate:
     """The tokens of one call, in and out."""
     config = node.config
     fixed = (len(getattr(config, "role", "")) + len(getattr(config, "prompt", ""))) // CHARACTERS_A_TOKEN
-    given = fixed + TYPICAL_MESSAGE * max(1, node.arriving)
     params = {**getattr(config, "params", {}), **getattr(config, "parameters", {})}
     longest = params.get("max_tokens")
-    worst = given + longest if isinstance(longest, int) else None
     answer = min(longest, TYPICAL_MESSAGE) if isinstance(longest, int) else TYPICAL_MESSAGE
-    return Estimate(worst, given + answer)
+    return Estimate(None, fixed + TYPICAL_MESSAGE * max(1, node.arriving) + answer)

@@ -67,19 +67,34 @@ class Use(Struct, frozen=True, eq=False):
 
 
 def prove(plan: Plan) -> list[Proof]:
-    """One proof for each loop and node at which it may be entered; those of subgraphs come after."""
-    return [case.proof for case in cases(plan)]
+    """One proof for each loop and node at which it may be entered, and for each node that is a loop."""
+    found: list[Proof] = []
+    for use, here in _uses(plan):
+        found += [case.proof for case in here]
+        found += [_of_node(use, here, node) for node in use.graph.nodes if node.kind.loops]
+    return found
 
 
 def cases(plan: Plan) -> list[Case]:
-    found: list[Case] = []
+    return [case for _, here in _uses(plan) for case in here]
+
+
+def _uses(plan: Plan) -> Iterator[tuple[Use, list[Case]]]:
+    """Every graph as it is used, outer ones first, with what is certain of its free cycles."""
     pending = [Use(plan.graph, 1, 0, not plan.workflow.limits.rounds)]
     for use in pending:  # grows while we walk it
         here = list(_cases(use))
-        found += here
+        yield use, here
         for node in use.graph.nodes:
             pending += _inside(use, here, node)
-    return found
+
+
+def _of_node(use: Use, here: list[Case], node: NodePlan) -> Proof:
+    times, depth = _runs(use, here, node)
+    most = node.kind.rounds(node.config)
+    names = tuple(inner.id for body in node.bodies for inner in body.nodes)
+    limits = () if most is None else (Limit(node.id, most),)
+    return Proof(node.id, names, limits, most, most or 0, depth, _times(most, times))
 
 
 def _cases(use: Use) -> Iterator[Case]:
@@ -96,18 +111,23 @@ def _cases(use: Use) -> Iterator[Case]:
 
 
 def _inside(use: Use, here: list[Case], node: NodePlan) -> Iterator[Use]:
-    """How the graphs inside a node are used. It runs once in each round of the innermost loop around it."""
+    """How the graphs inside a node are used."""
     if not node.bodies:
         return
+    times, depth = _runs(use, here, node)
+    turns = node.kind.turns(node.config) if node.kind.conduct is not None else (1,)
+    for body, most in zip_longest(node.bodies, turns):
+        yield Use(body, _times(most, times), depth + node.kind.loops, _default(use))
+
+
+def _runs(use: Use, here: list[Case], node: NodePlan) -> tuple[int | None, int]:
+    """How often a node runs at most, and in how many loops: once in each round of the innermost one."""
     around = [case for case in here if any(unit.node is node for unit in case.loop.scope.units)]
     totals = [case.proof.worst_case_total for case in around] or [use.times]
     known = [total for total in totals if total is not None]
     # Not known: how many parts a dynamic edge brings, and what of a tangle has been left out.
     whole = len(known) == len(totals) and not node.expands and len(here) < MOST
-    depth = max((case.proof.depth + 1 for case in around), default=use.depth) + node.kind.loops
-    turns = node.kind.turns(node.config) if node.kind.conduct is not None else (1,)
-    for body, most in zip_longest(node.bodies, turns):
-        yield Use(body, _times(most, max(known) if whole else None), depth, _default(use))
+    return max(known) if whole else None, max((case.proof.depth + 1 for case in around), default=use.depth)
 
 
 def _default(use: Use) -> bool:

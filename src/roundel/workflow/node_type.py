@@ -61,6 +61,9 @@ class NodeType(Struct, frozen=True, eq=False):
     turns: Callable[[Any], tuple[int | None, ...]] = _no_turns
     """How often each body runs at most in one run of a node that conducts; None where nobody knows."""
 
+    rounds: Callable[[Any], int | None] = _nothing
+    """For a loop of its own: how many rounds one run of it takes at most."""
+
     loops: bool = False
     """It is a loop of its own: its bodies run in rounds that are counted and shown."""
 
