@@ -86,11 +86,6 @@ def paths(group: Group) -> dict[int, list[Group]]:
     return found
 
 
-def guards_of(scope: Scope) -> list[NodePlan]:
-    nodes = (unit.node for unit in scope.units if unit.node is not None)
-    return [node for node in nodes if node.kind.guard]
-
-
 def _group(scope: Scope) -> Group:
     return Group(scope, tuple(_part(scope, unit) for unit in scope.units))
 

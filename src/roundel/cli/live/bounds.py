@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from roundel.cli.drawing.caption import limit_words, one_line
-from roundel.cli.drawing.nesting import guards_of
+from roundel.cli.drawing.caption import one_line
 from roundel.plan.graph import NodePlan, Plan
+from roundel.plan.proof import bounds
 from roundel.plan.scope import Scope
 
 _NUMBER = re.compile(r"\[\d+\]")
@@ -42,13 +42,12 @@ class Bounds:
 
 
 def _bound(scope: Scope) -> Bound:
-    guards = guards_of(scope)
-    counters = [node for node in guards if hasattr(node.config, "max_iterations")]
-    if counters:
-        first = min(counters, key=lambda node: int(node.config.max_iterations))
-        return Bound(int(first.config.max_iterations), f" · {one_line(first.id)}")
-    others = "".join(f" · {one_line(node.id)}: {limit_words(node)}" for node in guards)
-    return Bound(scope.cap, f" (cap){others}")
+    limits, worst = bounds(scope)
+    if worst is None:
+        clocks = "".join(f" · {one_line(limit.guard)}: {limit.limit}" for limit in limits)
+        return Bound(scope.cap, f" (cap){clocks}")
+    guard = next((limit.guard for limit in limits if limit.limit == worst), "")
+    return Bound(worst, f" · {one_line(guard)}" if guard else "")
 
 
 def _in_graph(root: Scope, rest: str) -> Scope | None:

@@ -26,6 +26,10 @@ def line_of(event: Event, bounds: Bounds) -> str | None:
         return f"{address}  answered  {excerpt(data.get('text', ''))}".rstrip()
     if kind == "limit_reached":
         return f"{address}  limit reached  {data['limit']} {data['what']}"
+    if kind == "warning":
+        return f"{address}  warning  {excerpt(data.get('message', ''))}"
+    if kind == "score_regression":
+        return f"{address}  score fell  from {data['previous']} to {data['score']}"
     return None
 
 
