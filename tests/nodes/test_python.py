@@ -39,7 +39,7 @@ def test_code_that_fails_says_so_and_the_run_goes_on() -> None:
 
 
 def test_code_that_takes_too_long_is_stopped_with_all_that_it_started() -> None:
-    late = "import time, pathlib; time.sleep(1.5); pathlib.Path(\"late.txt\").touch()"
+    late = 'import time, pathlib; time.sleep(1.5); pathlib.Path("late.txt").touch()'
     code = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', '{late}'])\ntime.sleep(60)"
     result = roundel.run(code_node(timeout_seconds=0.7), code)
     assert "no end after 0.7 seconds" in result.output
