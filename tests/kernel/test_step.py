@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -175,7 +176,7 @@ def test_loops_nested_very_deep_need_no_deep_stack() -> None:
     count = 400
     names = [f"N{number}" for number in range(count)]
     nodes: list[Any] = [{"id": name, "type": "passthrough", "config": {}} for name in [*names, "Out"]]
-    edges = [{"from": one, "to": other} for one, other in zip(names, names[1:], strict=False)]
+    edges = [{"from": one, "to": other} for one, other in pairwise(names)]
     edges += [{"from": names[-1], "to": name} for name in names]
     edges.append({"from": names[-1], "to": "Out"})
     workflow = {"graph": {"nodes": nodes, "edges": edges, "start": names[0], "end": "Out"}}

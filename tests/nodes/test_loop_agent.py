@@ -764,6 +764,26 @@ def test_a_loop_agent_behind_a_map_answers_part_by_part() -> None:
     assert watched.result.nodes["Step"] == 3
 
 
+def test_parts_in_a_round_that_runs_beside_others_count_on() -> None:
+    """The map is met twice in the round: its second time goes on where the first one ended."""
+    body = (
+        roundel.Graph(start="In", end="Out").node("In", "literal", content="a b").node("Out", "passthrough")
+    )
+    body.node("Part", "loop_agent", strategy={"mode": "count", "max": 1}, body=STEP)
+    body.node("Gate", "loop_counter", max_iterations=2)
+    split = {"type": "regex", "config": {"pattern": r"\w+"}}
+    body.edge("In", "Part", dynamic={"type": "map", "split": split, "config": {"max_parallel": 2}})
+    body.edge("Part", "In").edge("In", "Gate").edge("Gate", "In").edge("Gate", "Out")
+    lines = [f"reply {n}" for n in range(9)]
+    watched = Watched(loop(LoopMode.array(max_parallel=2), body), "[1]", script={"Step": lines})
+    said = {
+        event.address: event.data["output"]
+        for event in watched.events
+        if event.node_id == "Step" and "output" in event.data
+    }
+    assert [said[address] for address in sorted(said)] == ["reply 0", "reply 1", "reply 2", "reply 3"]
+
+
 def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
     import tracemalloc
 
