@@ -777,7 +777,7 @@ def test_parts_in_a_round_that_runs_beside_others_count_on() -> None:
     lines = [f"reply {n}" for n in range(9)]
     watched = Watched(loop(LoopMode.array(max_parallel=2), body), "[1]", script={"Step": lines})
     said = {
-        event.address: event.data["output"]
+        str(event.address): event.data["output"]
         for event in watched.events
         if event.node_id == "Step" and "output" in event.data
     }

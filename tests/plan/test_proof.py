@@ -329,7 +329,10 @@ def test_a_graph_that_a_loop_agent_repeats() -> None:
     body = review().mapping()["graph"]
     graph = roundel.Graph(start="Again", end="Again")
     graph.node("Again", "loop_agent", strategy={"mode": "count", "max": 7}, body=body)
-    assert said(graph) == ["Writer: at most 3 rounds each time, 21 in all, by Guard"]
+    assert said(graph) == [
+        "Again: at most 7 rounds, by Again",
+        "Writer: at most 3 rounds each time, 21 in all, by Guard",
+    ]
 
 
 # What is said against a workflow.
