@@ -781,7 +781,8 @@ def test_parts_in_a_round_that_runs_beside_others_count_on() -> None:
         for event in watched.events
         if event.node_id == "Step" and "output" in event.data
     }
-    assert [said[address] for address in sorted(said)] == ["reply 0", "reply 1", "reply 2", "reply 3"]
+    assert sorted(said.values()) == ["reply 0", "reply 1", "reply 2", "reply 3"]
+    assert list(map(said.get, sorted(map(str, said)))) == sorted(said.values())
 
 
 def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
@@ -902,3 +903,15 @@ def test_a_strategy_by_its_registered_name(tmp_path: Path) -> None:
     roundel.function("tests.halving")(Halving)
     file = written(tmp_path, "{mode: custom, use: tests.halving}")
     assert Watched(file, "12").results == ["6", "3"]
+
+
+def test_a_condition_that_raises_on_the_way_out_of_a_subgraph_is_caught_by_the_array() -> None:
+    inner = roundel.Graph(start="In", end="In").node("In", "passthrough")
+    body = roundel.Graph("Each one", start="Sub", end="After").node("Sub", "subgraph", graph=inner)
+    body.node("After", "passthrough").edge("Sub", "After", condition={"cel": "int(text) > 0"})
+    graph = roundel.Graph(start="Each", end="Each")
+    strategy = {"mode": "array", "on_error": "null"}
+    graph.node("Each", "loop_agent", strategy=strategy, body=body)
+    result = roundel.run(graph, '["1", "oops", "3"]')
+    assert result.status == "completed"
+    assert (result.data or {})["results"] == ["1", None, "3"]

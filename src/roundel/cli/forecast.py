@@ -17,7 +17,7 @@ from roundel.sources import load
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 def command(file: str, as_json: bool, pairs: tuple[str, ...]) -> None:
-    """Say how many model calls and tokens a run takes, at worst and as a rule of thumb."""
+    """Say how many model calls a run takes, at worst and as a rule of thumb, and how many tokens."""
     plan = compile_workflow(or_exit(lambda: load(file, variables(pairs))))
     made, proofs = forecast(plan), prove(plan)
     if as_json:

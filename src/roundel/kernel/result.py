@@ -13,7 +13,11 @@ def result(instance: Instance) -> tuple[Message, ...]:
     """What the first of its ends that has output said last."""
     if instance.plan.graph.is_majority_voting:
         return _elected(instance)
-    return next((instance.outputs[end] for end in instance.plan.ends if end in instance.outputs), ())
+    outputs = instance.outputs
+    for end in instance.plan.ends:
+        if end in outputs:
+            return outputs[end]
+    return ()
 
 
 def _elected(instance: Instance) -> tuple[Message, ...]:

@@ -227,12 +227,15 @@ def _advance(run: Run) -> None:
     """Decides whatever has come up, until everything waits for the host."""
     agenda = run.agenda
     for item, index in agenda:  # grows while we walk it
-        if index >= 0 and run.smooth:
-            _decide(run, item, item.scope.units[index])
-        elif run.error is not None:
-            break
-        elif run.smooth or not _passed_by(run, item, index):
-            _CHANGES[index](run, item)
+        try:
+            if index >= 0 and run.smooth:
+                _decide(run, item, item.scope.units[index])
+            elif run.error is not None:
+                break
+            elif run.smooth or not _passed_by(run, item, index):
+                _CHANGES[index](run, item)
+        except EdgeError as error:  # on the way out of a graph that has ended
+            fail(run, error.execution, str(error))
     agenda.clear()
     if not run.smooth:
         _rest(run)
