@@ -139,3 +139,14 @@ def test_saved_files_stay_in_the_folder_of_the_run() -> None:
     result = roundel.run(graph, "../../../evil.py\n```\nx\n```", script={})
     assert result.status == "failed"
     assert "leads out of" in str(result.error)
+
+
+def test_a_callable_that_cannot_be_hashed_is_called_too() -> None:
+    class Shout:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __call__(self, text: str) -> str:
+            return text.upper()
+
+    graph = roundel.Graph(start="A", end="A").node("A", "python", function=Shout())
+    assert roundel.run(graph, "ab").output == "AB"

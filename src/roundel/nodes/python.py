@@ -6,6 +6,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,19 +44,26 @@ def prepare(node: Node, services: Services) -> Behaviour:
 
 
 def _calling(function: Callable[..., Any], services: Services) -> Behaviour:
+    look = _signature if type(function).__hash__ is not None else _signature.__wrapped__
+    names, waits = look(function)
+    picks = [_PICKS.get(name, _last) for name in names]
+    if not waits:
+        return lambda call: services.in_thread(function, *(pick(call) for pick in picks))
+    if picks == [_last]:
+        return lambda call: function(call.inputs[-1] if call.inputs else Message())
+    return lambda call: function(*(pick(call) for pick in picks))
+
+
+@lru_cache(maxsize=256)
+def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
+    """What a function is to be given, and whether it is a coroutine; looked up once for many short runs."""
     import inspect
 
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise LookupError(f"nobody can tell what '{function!r}' wants to be called with") from None
-    names = _wanted(signature, function)
-    picks = [_PICKS.get(name, _last) for name in names]
-    if not inspect.iscoroutinefunction(function):
-        return lambda call: services.in_thread(function, *(pick(call) for pick in picks))
-    if picks == [_last]:
-        return lambda call: function(call.inputs[-1] if call.inputs else Message())
-    return lambda call: function(*(pick(call) for pick in picks))
+    return tuple(_wanted(signature, function)), inspect.iscoroutinefunction(function)
 
 
 def _last(call: Call) -> Message:
