@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -33,22 +33,85 @@ def outcome_of(value: object) -> Outcome:
     return Outcome((as_message(value),))
 
 
+class ToolSpec(Struct, frozen=True):
+    """What a model is told of a tool."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {"type": "object", "properties": {}}
+    """The JSON Schema of its arguments."""
+
+
+class ToolRequest(Struct, frozen=True, omit_defaults=True):
+    """A model asks for a tool."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] = {}
+    problem: str = ""
+    """Why the arguments cannot be read, if they cannot."""
+
+
+class ToolResult(Struct, frozen=True, omit_defaults=True):
+    id: str
+    name: str
+    status: Literal["completed", "failed", "refused", "rejected"]
+    text: str
+
+
+class ToolError(Exception):
+    """A tool could not do what it was asked; the text is for the model."""
+
+
+class Tool(Protocol):
+    spec: ToolSpec
+
+    async def call(self, arguments: dict[str, Any], key: str) -> str:
+        """What the tool gives, as text. `key` is the same each time one and the same call is made again."""
+
+
+class Exchange(Struct, frozen=True):
+    """A reply that asked for tools, and what they gave, in the order of the requests."""
+
+    reply: Reply
+    results: tuple[ToolResult, ...]
+
+
 class Request(Struct, frozen=True):
     """What a model is asked."""
 
     node_id: str
     address: str
     ordinal: int
+    """Which of the node's calls it is, in this run."""
     messages: tuple[Message, ...]
     system: str = ""
     params: dict[str, Any] = {}
+    exchanges: tuple[Exchange, ...] = ()
+    after: tuple[Message, ...] = ()
+    """What is said behind the exchanges."""
+    tools: tuple[ToolSpec, ...] = ()
+    may_call: bool = True
+    """Whether the tools may be used; they may be named for a history that holds calls of them."""
+    schema: dict[str, Any] | None = None
+    """The JSON Schema that the answer is to have."""
+    call: int = 0
+    """Which call it is of this one run of the node."""
 
 
-class Reply(Struct, frozen=True):
+class Reply(Struct, frozen=True, omit_defaults=True):
     text: str = ""
     data: dict[str, Any] | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+    tool_calls: tuple[ToolRequest, ...] = ()
+    model: str = ""
+    """Who answered, as `provider:name`."""
+    cost_usd: float | None = None
+    """None if no price is known."""
+    cached: bool = False
+    raw: Any = None
+    """What the provider wants to see again when the talk goes on, such as signed thoughts."""
 
 
 class Model(Protocol):
