@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-import io
 import re
 import xml.etree.ElementTree as ET
-from itertools import combinations, pairwise
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 
-from roundel.cli.drawing.curve import Curve
-from roundel.cli.drawing.layout import Box, Layout, lay_out
+from roundel.cli.drawing.layout import lay_out
 from roundel.cli.drawing.measure import fit, text_width, wrap
 from roundel.cli.drawing.mermaid import mermaid, quoted
 from roundel.cli.drawing.svg import svg
-from roundel.cli.drawing.tree import tree
-from roundel.nodes import TYPES
-from roundel.plan.graph import Plan, compile_workflow
-from roundel.workflow.loader import from_mapping
+from tests.cli.drawings import (
+    assert_tidy,
+    assert_unbroken,
+    council,
+    edge,
+    graph,
+    inside,
+    keyword,
+    node,
+    plan_of,
+    repeated,
+    shown,
+    texts,
+)
 
 NASTY = (
     "<b>",
@@ -35,26 +42,6 @@ NASTY = (
     "tab\tand\nline",
     "\x1b[31mred",
 )
-
-
-def node(name: str, kind: str = "literal", **config: Any) -> dict[str, Any]:
-    return {"id": name, "type": kind, "config": config or {"content": "x"}}
-
-
-def edge(source: str, target: str, **more: Any) -> dict[str, Any]:
-    return {"from": source, "to": target, **more}
-
-
-def keyword(**words: list[str]) -> dict[str, Any]:
-    return {"condition": {"type": "keyword", "config": words}}
-
-
-def graph(nodes: list[dict[str, Any]], edges: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
-    return {"id": "sample", "nodes": nodes, "edges": edges, "start": [nodes[0]["id"]], **more}
-
-
-def plan_of(described: dict[str, Any]) -> Plan:
-    return compile_workflow(from_mapping({"graph": described}, TYPES))
 
 
 def review_loop() -> dict[str, Any]:
@@ -105,12 +92,6 @@ def voting() -> dict[str, Any]:
 def chain_of(names: tuple[str, ...]) -> dict[str, Any]:
     edges = [edge(a, b, **keyword(any=[a])) for a, b in pairwise(names)]
     return graph([node(name) for name in names], [*edges, edge(names[-1], names[0])], id="<&>")
-
-
-def shown(plan: Plan, width: int = 120) -> str:
-    file = io.StringIO()
-    Console(file=file, width=width).print(tree(plan))
-    return file.getvalue()
 
 
 # The tree.
@@ -207,10 +188,6 @@ def test_a_quoted_label_says_the_same_text(text: str) -> None:
 # SVG.
 
 
-def texts(drawing: str) -> list[str]:
-    return [element.text or "" for element in ET.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
-
-
 def test_the_svg_shows_nodes_loops_conditions_start_and_end() -> None:
     drawing = svg(plan_of(review_loop()))
     said = texts(drawing)
@@ -251,49 +228,10 @@ def test_wide_characters_take_twice_the_room() -> None:
 # The layout.
 
 
-def solid(layout: Layout) -> list[Box]:
-    nodes = [placed.box for placed in layout.nodes if not placed.holds_graph]
-    return nodes + [mark.box for mark in layout.marks]
-
-
-def inside(inner: Box, outer: Box) -> bool:
-    return (
-        outer.x <= inner.x
-        and outer.y <= inner.y
-        and inner.right <= outer.right
-        and inner.bottom <= outer.bottom
-    )
-
-
-def assert_unbroken(curve: Curve) -> None:
-    """On its way down it goes sideways only in bends, also where it crosses the border of a loop."""
-    at = curve[0][0]
-    downwards = at[1] < curve[-1][-1][1]
-    for points in curve[1:]:
-        if len(points) == 1 and downwards:
-            assert abs(points[0][0] - at[0]) < 0.6
-        at = points[-1]
-
-
-def assert_tidy(layout: Layout) -> None:
-    boxes = solid(layout)
-    labels = [drawn.label_box for drawn in layout.edges if drawn.label_box]
-    for one, other in combinations([*boxes, *labels], 2):
-        assert not one.overlaps(other)
-    whole = Box(0, 0, layout.width, layout.height)
-    assert all(inside(box, whole) for box in [*boxes, *labels])
-    for loop in layout.loops:
-        members = loop.loop.scope.members
-        for placed in layout.nodes:
-            if placed.graph is loop.loop.graph:
-                assert inside(placed.box, loop.box) == (placed.node.index in members)
-
-
 @pytest.mark.parametrize("described", [review_loop(), nested_loops(), with_subgraph(), voting()])
 def test_nothing_lies_on_anything_else(described: dict[str, Any]) -> None:
     layout = lay_out(plan_of(described))
     assert_tidy(layout)
-    # In tangled graphs data that goes back into a loop from outside is led around it, not through it.
     for drawn in layout.edges:
         assert_unbroken(drawn.curve)
 
@@ -335,13 +273,17 @@ def random_graphs(draw: st.DrawFn) -> dict[str, Any]:
         )
         for source, target in draw(st.lists(ends, max_size=18, unique=True))
     ]
-    return graph([node(name) for name in names], edges)
+    kinds: st.SearchStrategy[Any] = st.sampled_from([node, node, node, repeated, council])
+    return graph([draw(kinds)(name) for name in names], edges)
 
 
 @settings(deadline=None, max_examples=150)
 @given(random_graphs())
 def test_random_graphs_are_tidy_too(described: dict[str, Any]) -> None:
     plan = plan_of(described)
-    assert_tidy(lay_out(plan))
+    layout = lay_out(plan)
+    assert_tidy(layout)
+    for drawn in layout.edges:
+        assert_unbroken(drawn.curve)
     ET.fromstring(svg(plan))
     assert shown(plan) and mermaid(plan)

@@ -6,7 +6,7 @@ from rich.cells import cell_len, set_cell_size
 
 from roundel.cli.drawing.nesting import Group
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
-from roundel.plan.proof import bounds, told
+from roundel.plan.proof import Limit, bounds, told
 from roundel.workflow.condition import Condition, Keyword
 from roundel.workflow.graph import Edge
 
@@ -74,14 +74,32 @@ def loop_bounds(loop: Group) -> str:
     return one_line(told(*bounds(loop.scope), loop.scope.cap))
 
 
+def own_bounds(node: NodePlan) -> str:
+    """The same of a node that is a loop itself; empty for any other."""
+    if not node.kind.loops:
+        return ""
+    most = node.kind.rounds(node.config)
+    return "no bound" if most is None else one_line(told((Limit(node.id, most),), most, most))
+
+
 def graph_title(plan: Plan) -> str:
     return one_line(plan.workflow.graph.id) or "workflow"
 
 
-def graph_words(node: NodePlan) -> list[str]:
-    """What is said of a node that runs a graph, beside its id."""
-    assert node.body is not None
-    return list(filter(None, (node_words(node), voting_words(node.body))))
+def counts(graph: Group) -> str:
+    """How much there is to see, with what is inside nodes."""
+    groups = list(graph.graphs())
+    nodes = [node for group in groups for node in group.graph.nodes]
+    edges = sum(len(group.graph.edges) for group in groups)
+    loops = sum(1 for group in groups for _ in group.loops()) + sum(node.kind.loops for node in nodes)
+    counted = ((len(nodes), "node"), (edges, "edge"), (loops, "loop"))
+    return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counted)
+
+
+def frame_words(node: NodePlan) -> tuple[str, ...]:
+    """What is said of a node with graphs inside, beside its id."""
+    voting = (voting_words(body) for body in node.bodies)
+    return tuple(filter(None, (node_words(node), own_bounds(node), *voting)))
 
 
 def voting_words(graph: GraphPlan) -> str:

@@ -61,7 +61,7 @@ def self_curve(frame: Frame, way: Way) -> Curve:
 def _to_lane(frame: Frame, way: Way, part: Part, x: float) -> list[Point]:
     cell = frame.cells[part]
     if way in frame.below:
-        at = cell.x + (frame.port(part, way, out=True) or _beside(frame, frame.below, way, part))
+        at = cell.x + _foot(frame, frame.below, way, part)
         y = frame.below[way]
         return [(at, frame.middle(cell.rank) + cell.height / 2), (at, y), (x, y)]
     y = frame.middle(cell.rank) + _stagger(frame, way, part, leaving=True)
@@ -71,15 +71,17 @@ def _to_lane(frame: Frame, way: Way, part: Part, x: float) -> list[Point]:
 def _from_lane(frame: Frame, way: Way, part: Part, x: float) -> list[Point]:
     cell = frame.cells[part]
     if way in frame.above:
-        at = cell.x + (frame.port(part, way, out=False) or _beside(frame, frame.above, way, part))
+        at = cell.x + _foot(frame, frame.above, way, part)
         y = frame.above[way]
         return [(x, y), (at, y), (at, frame.middle(cell.rank) - cell.height / 2)]
     y = frame.middle(cell.rank) - _stagger(frame, way, part, leaving=False)
     return [(x, y), (cell.x + cell.left, y)]
 
 
-def _beside(frame: Frame, tracks: dict[Way, float], way: Way, part: Part) -> float:
-    """Beside the middle, where the way down begins or ends."""
+def _foot(frame: Frame, tracks: dict[Way, float], way: Way, part: Part) -> float:
+    """Where it meets a loop's border; at a node beside the middle, where the way down begins or ends."""
+    if part in frame.inner:
+        return frame.port(part, way, out=tracks is frame.below)
     same = [other for other in tracks if _end(frame, other, tracks is frame.below) is part]
     cell = frame.cells[part]
     return min(cell.left - 12, 14.0 * (len(same) - same.index(way)))

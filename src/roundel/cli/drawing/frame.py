@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil
+from typing import TYPE_CHECKING
 
 from roundel.cli.drawing.caption import node_words, one_line
 from roundel.cli.drawing.measure import text_width
 from roundel.cli.drawing.nesting import Group, Part
 from roundel.cli.drawing.ranks import Item, Link
 from roundel.cli.drawing.routes import START, Routes, Way
+
+if TYPE_CHECKING:
+    from roundel.cli.drawing.row import Row
 
 PAD = 18
 NODE_HEIGHT = 46
@@ -25,6 +29,7 @@ NODE_STEP = 24
 NODE_TEXT = 58
 """What a node's box is wider than its text: the icon, and some air."""
 ID_SIZE, TYPE_SIZE = 13, 11
+TITLE_LINE = 20
 MARK = {START: (52.0, 22.0)}
 VOTE_SIZE = (104.0, 26.0)
 BULGE = 26
@@ -42,6 +47,9 @@ class Frame:
     owners: dict[int, Part] = field(default_factory=dict)
     """The part that each node stands in."""
     inner: dict[Part, Frame] = field(default_factory=dict)
+    """The loops."""
+    rows: dict[Part, Row] = field(default_factory=dict)
+    """The nodes with graphs inside."""
     strands: dict[Way, list[Item]] = field(default_factory=dict)
     """The items of a way, from the top down."""
     labels: dict[Way, Item] = field(default_factory=dict)
@@ -72,8 +80,9 @@ class Frame:
         return bool(way.label) and self.routes.homes[way.source][-1] is self.group
 
     def size(self, part: Part) -> tuple[float, float]:
-        if part in self.inner:
-            return self.inner[part].width, self.inner[part].height
+        held = self.inner.get(part) or self.rows.get(part)
+        if held is not None:
+            return held.width, held.height
         if part.node is None:
             return MARK.get(part.members[0], VOTE_SIZE)
         texts = (
@@ -87,7 +96,7 @@ class Frame:
     def port(self, part: Part, way: Way, out: bool) -> float:
         """Where a way meets a part, from the part's x."""
         inner = self.inner.get(part)
-        if inner is None or part.node is not None:
+        if inner is None:
             return 0
         return (inner.outs if out else inner.ins)[way] - inner.width / 2
 
@@ -102,6 +111,14 @@ class Frame:
     def shift(self, x: float, y: float) -> None:
         """Moves the frame, and what is in it, to its place in the drawing."""
         self.x, self.y = x, y
-        for part, inner in self.inner.items():
+        inside: dict[Part, Frame | Row] = {**self.inner, **self.rows}
+        for part, held in inside.items():
             cell = self.cells[part]
-            inner.shift(x + PAD + cell.x - inner.width / 2, y + self.middle(cell.rank) - inner.height / 2)
+            held.shift(x + PAD + cell.x - held.width / 2, y + self.middle(cell.rank) - held.height / 2)
+
+
+def title_width(title: tuple[str, ...]) -> float:
+    sizes = (
+        text_width(line, TYPE_SIZE if number else ID_SIZE, not number) for number, line in enumerate(title)
+    )
+    return max(sizes, default=0)

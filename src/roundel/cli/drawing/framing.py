@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from roundel.cli.drawing.caption import graph_words, loop_bounds, one_line
-from roundel.cli.drawing.frame import BULGE, ID_SIZE, PAD, TYPE_SIZE, Frame
-from roundel.cli.drawing.measure import text_width
+from roundel.cli.drawing.caption import frame_words, loop_bounds, one_line
+from roundel.cli.drawing.frame import BULGE, PAD, TITLE_LINE, Frame, title_width
 from roundel.cli.drawing.nesting import Group, Part
 from roundel.cli.drawing.ranks import Item, Link, arrange, place
 from roundel.cli.drawing.routes import Routes, Way, find_routes
+from roundel.cli.drawing.row import Row
 
 TRACK, STUB, HEAD = 9, 11, 13
 """Heights: of a track, of the line that leaves a part, of the line with the arrow head that meets one."""
-TITLE_LINE = 20
 
 
-def frame_graph(group: Group, title: tuple[str, ...]) -> Frame:
+def frame_graph(group: Group, title: tuple[str, ...] = ()) -> Frame:
     return _framed(group, find_routes(group), title)
 
 
@@ -24,9 +23,11 @@ def _framed(group: Group, routes: Routes, title: tuple[str, ...]) -> Frame:
     frame = Frame(group, routes, title)
     parts = routes.parts(group)
     for part in parts:
-        inner = _inner(part, routes)
-        if inner is not None:
-            frame.inner[part] = inner
+        if part.inner is not None:
+            frame.inner[part] = _framed(part.inner, routes, _loop_title(part.inner))
+        elif part.node is not None and part.bodies:
+            title = (one_line(part.node.id), *frame_words(part.node))
+            frame.rows[part] = Row(title, [frame_graph(body) for body in part.bodies])
     _add_cells(frame, parts)
     upwards = _add_strands(frame)
     arrange(frame.ranks, frame.links)
@@ -37,14 +38,9 @@ def _framed(group: Group, routes: Routes, title: tuple[str, ...]) -> Frame:
     return frame
 
 
-def _inner(part: Part, routes: Routes) -> Frame | None:
-    if part.inner is None:
-        return None
-    if part.node is not None:
-        return frame_graph(part.inner, (one_line(part.node.id), *graph_words(part.node)))
-    assert part.inner.entry is not None
-    title = (f"loop {one_line(part.inner.entry.id)}", loop_bounds(part.inner))
-    return _framed(part.inner, routes, title)
+def _loop_title(loop: Group) -> tuple[str, ...]:
+    assert loop.entry is not None
+    return f"loop {one_line(loop.entry.id)}", loop_bounds(loop)
 
 
 def _add_cells(frame: Frame, parts: list[Part]) -> None:
@@ -185,8 +181,7 @@ def _close(frame: Frame) -> None:
         frame.ins[way] = PAD + frame.strands[way][0].x
     for way in frame.routes.outs.get(frame.group, ()):
         frame.outs[way] = PAD + frame.strands[way][-1].x
-    first, *more = frame.title
-    wide = max(text_width(first, ID_SIZE, bold=True), *(text_width(line, TYPE_SIZE) for line in more), 0)
+    wide = title_width(frame.title)
     crossed = frame.ins.values()
     if crossed and min(crossed) - 10 < PAD + wide:
         frame.title_x = max(crossed) + 12

@@ -40,7 +40,13 @@ class NodeBox:
     node: NodePlan
     graph: GraphPlan
     box: Box
-    holds_graph: bool
+    ends: bool
+    title: tuple[str, ...] = ()
+    """Of a frame; a node without graphs inside has none."""
+
+    @property
+    def holds_graph(self) -> bool:
+        return bool(self.title)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +104,28 @@ def _add_graph(layout: Layout, frame: Frame) -> None:
 def _frames(frame: Frame) -> Iterator[Frame]:
     """The frames of one graph, outer ones first."""
     yield frame
-    for part, inner in frame.inner.items():
-        if part.node is None:
-            yield from _frames(inner)
+    for inner in frame.inner.values():
+        yield from _frames(inner)
 
 
 def _add_parts(layout: Layout, frame: Frame) -> None:
     for part in frame.cells:
         box, inner = box_of(frame, part), frame.inner.get(part)
         if part.node is not None:
-            layout.nodes.append(NodeBox(part.node, frame.group.graph, box, inner is not None))
-            if inner is not None:
-                _add_graph(layout, inner)
+            _add_node(layout, frame, part, part.node)
         elif inner is not None:
             layout.loops.append(LoopBox(inner.group, box, inner.title, box.x + inner.title_x))
         else:
             layout.marks.append(MarkBox("start" if part.layer < 0 else "majority vote", box))
+
+
+def _add_node(layout: Layout, frame: Frame, part: Part, node: NodePlan) -> None:
+    row, group = frame.rows.get(part), frame.group
+    ends = group.ends(node) and not group.graph.graph.is_majority_voting
+    title = row.title if row else ()
+    layout.nodes.append(NodeBox(node, group.graph, box_of(frame, part), ends, title))
+    for inner in row.frames if row else ():
+        _add_graph(layout, inner)
 
 
 def box_of(frame: Frame, part: Part) -> Box:

@@ -7,10 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain, count
 
-from roundel.cli.drawing.caption import cut, edge_words, loop_bounds, node_words, one_line, voting_words
+from roundel.cli.drawing.caption import (
+    cut,
+    edge_words,
+    frame_words,
+    loop_bounds,
+    node_words,
+    one_line,
+    voting_words,
+)
 from roundel.cli.drawing.nesting import Group, Part, nest, wires
-from roundel.plan.graph import GraphPlan, NodePlan, Plan
+from roundel.plan.graph import NodePlan, Plan
 
 SHAPES = {
     "human": ("[/", "/]"),
@@ -39,45 +48,48 @@ def mermaid(plan: Plan) -> str:
 
 class _Chart:
     def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+        self.group = nest(plan.graph)
+        self.numbers = count()
         self.loops: list[str] = []
+        """The names of their blocks."""
         self.edges: list[str] = []
         self.back: list[int] = []
 
     def lines(self) -> Iterator[str]:
         yield "flowchart TD"
-        group = nest(self.plan.graph)
-        note = voting_words(self.plan.graph)
+        note = voting_words(self.group.graph)
         if note:
-            yield from self._block("vote", note, self._parts(group))
+            yield from self._block("vote", note, self._parts(self.group))
         else:
-            yield from self._parts(group)
-        self._connect(group)
+            yield from self._parts(self.group)
+        self._connect(self.group)
         yield from self.edges
         yield from self._styles()
 
     def _parts(self, group: Group) -> Iterator[str]:
         for part in group.parts:
             if part.node is not None:
-                yield from self._node(part, part.node, group.graph)
+                yield from self._node(part, part.node, _marked_id(part.node, group))
             elif part.inner is not None:
                 yield from self._loop(part.inner)
 
-    def _node(self, part: Part, node: NodePlan, graph: GraphPlan) -> Iterator[str]:
-        shown = _marked_id(node, graph)
-        if part.inner is None:
+    def _node(self, part: Part, node: NodePlan, shown: str) -> Iterator[str]:
+        if not part.bodies:
             opening, closing = _shape(node)
             label = f"{quoted(shown)[:-1]}<br/>{quoted(node_words(node))[1:]}"
             yield f"    {_name(node)}{opening}{label}{closing}"
             return
-        note = voting_words(part.inner.graph)
-        title = " · ".join(filter(None, (shown, node_words(node), note)))
-        yield from self._block(_name(node), title, self._parts(part.inner))
-        self._connect(part.inner)
+        if node.kind.loops:
+            self.loops.append(_name(node))
+        title = " · ".join((shown, *frame_words(node)))
+        inside = chain.from_iterable(self._parts(body) for body in part.bodies)
+        yield from self._block(_name(node), title, inside)
+        for body in part.bodies:
+            self._connect(body)
 
     def _loop(self, loop: Group) -> Iterator[str]:
         assert loop.entry is not None
-        name = f"loop{len(self.loops)}"
+        name = f"loop{next(self.numbers)}"
         self.loops.append(name)
         title = f"loop {_short(loop.entry)} · {loop_bounds(loop)}"
         yield from self._block(name, title, self._parts(loop))
@@ -102,7 +114,7 @@ class _Chart:
             self.edges.append(f"    {source} {arrow}{label} {target}")
 
     def _styles(self) -> Iterator[str]:
-        used = {"loop": self.loops, **_classes(self.plan)}
+        used = {"loop": self.loops, **_classes(self.group)}
         for name, members in used.items():
             if members:
                 yield f"    classDef {name} {CLASSES[name]}"
@@ -111,18 +123,11 @@ class _Chart:
             yield f"    linkStyle {','.join(str(number) for number in self.back)} {BACK}"
 
 
-def _classes(plan: Plan) -> dict[str, list[str]]:
-    graphs = list(_graphs(plan.graph))
-    starts = [_name(graph.nodes[node]) for graph in graphs for node in graph.start]
-    ends = [_name(graph.nodes[node]) for graph in graphs for node in graph.ends]
+def _classes(top: Group) -> dict[str, list[str]]:
+    graphs = [group for group in top.graphs() if not group.bare]
+    starts = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.start]
+    ends = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.ends]
     return {"first": starts, "last": [name for name in ends if name not in starts]}
-
-
-def _graphs(graph: GraphPlan) -> Iterator[GraphPlan]:
-    yield graph
-    for node in graph.nodes:
-        if node.body is not None:
-            yield from _graphs(node.body)
 
 
 def quoted(text: str) -> str:
@@ -135,9 +140,8 @@ def quoted(text: str) -> str:
     return f'"{"".join(shown)}"'
 
 
-def _marked_id(node: NodePlan, graph: GraphPlan) -> str:
-    start, end = node.index in graph.start, node.index in graph.ends
-    return f"{'▶ ' if start else ''}{_short(node)}{' ■' if end else ''}"
+def _marked_id(node: NodePlan, group: Group) -> str:
+    return f"{'▶ ' if group.starts(node) else ''}{_short(node)}{' ■' if group.ends(node) else ''}"
 
 
 def _shape(node: NodePlan) -> tuple[str, str]:

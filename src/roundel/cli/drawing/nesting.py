@@ -6,7 +6,7 @@ How a loop nests depends on where it is entered (plan/scope.py); a drawing takes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
@@ -21,8 +21,10 @@ class Part:
     members: tuple[int, ...]
     node: NodePlan | None
     """None for a loop."""
-    inner: Group | None
-    """The loop, or the graph that the node runs inside itself."""
+    inner: Group | None = None
+    """The loop."""
+    bodies: tuple[Group, ...] = ()
+    """The graphs that the node runs inside itself."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,6 +34,8 @@ class Group:
     scope: Scope
     parts: tuple[Part, ...]
     """By layer, then in the order of the file."""
+    bare: bool = False
+    """One of several bodies, and just a node: that it starts there and ends there goes without saying."""
 
     @property
     def graph(self) -> GraphPlan:
@@ -46,8 +50,21 @@ class Group:
     def members(self) -> list[NodePlan]:
         return [self.graph.nodes[index] for index in sorted(self.scope.members)]
 
+    def starts(self, node: NodePlan) -> bool:
+        return node.index in self.graph.start and not self.bare
+
+    def ends(self, node: NodePlan) -> bool:
+        return node.index in self.graph.ends and not self.bare
+
+    def graphs(self) -> Iterator[Group]:
+        """This graph, then those inside its nodes."""
+        yield self
+        for part in chain.from_iterable(group.parts for group in (self, *self.loops())):
+            for body in part.bodies:
+                yield from body.graphs()
+
     def loops(self) -> Iterator[Group]:
-        """The loops of this graph, outer ones first."""
+        """The free loops of this graph, outer ones first."""
         for part in self.parts:
             if part.node is None and part.inner is not None:
                 yield part.inner
@@ -91,12 +108,18 @@ def _group(scope: Scope) -> Group:
 
 
 def _part(scope: Scope, unit: Unit) -> Part:
-    inner: Group | None
     if unit.node is None:
         inner = _group(scope.inner(unit, _entry(scope.graph, unit)))
-    else:
-        inner = nest(unit.node.body) if unit.node.body is not None else None
-    return Part(unit.layer, unit.members, unit.node, inner)
+        return Part(unit.layer, unit.members, None, inner)
+    bodies = unit.node.bodies
+    inside = tuple(_body(body, len(bodies) > 1) for body in bodies)
+    return Part(unit.layer, unit.members, unit.node, bodies=inside)
+
+
+def _body(graph: GraphPlan, among_others: bool) -> Group:
+    group = nest(graph)
+    just_a_node = len(graph.nodes) == 1 and not graph.edges and not graph.graph.is_majority_voting
+    return replace(group, bare=True) if among_others and just_a_node else group
 
 
 def _entry(graph: GraphPlan, loop: Unit) -> int:

@@ -50,9 +50,9 @@ class Routes:
         if group is not self.group:
             return list(group.parts)
         last = max(part.layer for part in group.parts)
-        marks = [Part(-1, (START,), None, None)]
+        marks = [] if group.bare else [Part(-1, (START,), None)]
         if group.graph.graph.is_majority_voting:
-            marks.append(Part(last + 1, (VOTE,), None, None))
+            marks.append(Part(last + 1, (VOTE,), None))
         return [*marks, *group.parts]
 
     def groups_of(self, way: Way) -> tuple[list[Group], Group, list[Group]]:
@@ -77,7 +77,7 @@ def find_routes(group: Group) -> Routes:
 
 def _ways(group: Group) -> list[Way]:
     graph = group.graph
-    starts = [Way(START, node) for node in graph.start]
+    starts = [] if group.bare else [Way(START, node) for node in graph.start]
     votes = [Way(node, VOTE) for node in graph.ends] if graph.graph.is_majority_voting else []
     return [*starts, *(_way(wire) for wire in wires(group)), *votes]
 

@@ -62,7 +62,8 @@ def _loop(loop: LoopBox) -> Iterator[str]:
 
 
 def _frame(node: NodeBox) -> str:
-    return f'<rect class="graph" {_place(node.box)} rx="12"/>'
+    kind = "loop" if node.node.kind.loops else "graph"
+    return f'<rect class="{kind}" {_place(node.box)} rx="12"/>'
 
 
 def _edge(edge: EdgeCurve) -> str:
@@ -97,10 +98,10 @@ def _node(node: NodeBox) -> str:
     box, kind, shown = node.box, kind_of(node.node.kind), one_line(node.node.id)
     inside = [f"<title>{_text(shown)} ({_text(node.node.kind.name)})</title>"]
     if node.holds_graph:
-        inside += _title((shown, node_words(node.node)), box.x + PAD, box.y)
+        inside += _title(node.title, box.x + PAD, box.y, "loop-title" if node.node.kind.loops else "")
     else:
         inside += _card(box, kind, shown, node_words(node.node))
-    if node.node.index in node.graph.ends and not node.graph.graph.is_majority_voting:
+    if node.ends:
         inside += _end(box, kind)
     return f"<g>{''.join(inside)}</g>"
 

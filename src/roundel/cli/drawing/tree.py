@@ -6,11 +6,13 @@ from rich.text import Text
 from rich.tree import Tree
 
 from roundel.cli.drawing.caption import (
+    counts,
     edge_words,
     graph_title,
     loop_bounds,
     node_words,
     one_line,
+    own_bounds,
     voting_words,
 )
 from roundel.cli.drawing.nesting import Group, Part, Wire, nest, wires
@@ -28,10 +30,7 @@ def tree(plan: Plan) -> Tree:
 
 
 def _title(plan: Plan, group: Group) -> Text:
-    loops = sum(1 for _ in group.loops())
-    counts = ((len(plan.graph.nodes), "node"), (len(plan.graph.edges), "edge"), (loops, "loop"))
-    told = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts)
-    title = Text.assemble((graph_title(plan), "bold"), (f"  {told}", "dim"))
+    title = Text.assemble((graph_title(plan), "bold"), (f"  {counts(group)}", "dim"))
     return _with_voting(title, plan.graph)
 
 
@@ -50,7 +49,7 @@ def _add_graph(branch: Tree, group: Group) -> None:
 def _add_parts(branch: Tree, group: Group, leaving: Wires) -> None:
     for part in group.parts:
         if part.node is not None:
-            _add_node(branch, part, part.node, group.graph, leaving)
+            _add_node(branch, part, _node_line(part.node, group), leaving.get(part.node.index, []))
         elif part.inner is not None:
             _add_parts(branch.add(_loop_line(part.inner)), part.inner, leaving)
 
@@ -66,24 +65,25 @@ def _loop_line(loop: Group) -> Text:
     )
 
 
-def _add_node(branch: Tree, part: Part, node: NodePlan, graph: GraphPlan, leaving: Wires) -> None:
-    line = _node_line(node, graph)
-    if node.body is not None:
-        line = _with_voting(line, node.body)
+def _add_node(branch: Tree, part: Part, line: Text, leaving: list[Wire]) -> None:
+    for body in part.bodies:
+        line = _with_voting(line, body.graph)
     twig = branch.add(line)
-    for wire in leaving.get(node.index, ()):
+    for wire in leaving:
         twig.add(_edge_line(wire))
-    if part.inner is not None:
-        _add_graph(twig, part.inner)
+    for body in part.bodies:
+        _add_graph(twig, body)
 
 
-def _node_line(node: NodePlan, graph: GraphPlan) -> Text:
-    line = Text()
-    if node.index in graph.start:
+def _node_line(node: NodePlan, group: Group) -> Text:
+    line, bound = Text(), own_bounds(node)
+    if group.starts(node):
         line.append("▶ ", "green")
-    line.append(one_line(node.id), "bold").append(f"  {node_words(node)}", "cyan")
-    marks = [name for name, nodes in (("start", graph.start), ("end", graph.ends)) if node.index in nodes]
-    return line.append(f"  ({', '.join(marks)})", "green") if marks else line
+    line.append(one_line(node.id), "bold yellow" if bound else "bold").append(f"  {node_words(node)}", "cyan")
+    marks = [name for name, holds in (("start", group.starts(node)), ("end", group.ends(node))) if holds]
+    if marks:
+        line.append(f"  ({', '.join(marks)})", "green")
+    return line.append(f"  {bound}", "dim") if bound else line
 
 
 def _edge_line(wire: Wire) -> Text:
