@@ -1,4 +1,7 @@
-"""`break` and `continue`: end the loop of the loop agent around them, or just its round."""
+"""`break` and `continue`: end the loop agent or debate around them, or just what it has at work.
+
+A `continue` ends the round of a loop agent, and the turn of a participant in a debate.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,17 @@ def prepare(node: Node, _services: Services) -> Behaviour:
 
 
 def break_loop(value: object = None) -> Outcome:
-    """For a function of a node: ends the loop of the loop agent around it; its last round gives `value`."""
+    """For a function of a node: ends the loop agent or debate around it; its last round gives `value`."""
     return Outcome(outcome_of(value).messages, jump="break")
 
 
 def continue_loop(value: object = None) -> Outcome:
-    """For a function of a node: ends the round of the loop agent around it, which gives `value`."""
+    """For a function of a node: ends the round, or the turn in a debate, around it, which gives `value`."""
     return Outcome(outcome_of(value).messages, jump="continue")
 
 
-BREAK = NodeType("break", Config, "Ends the loop of the loop agent around it.", prepare, pure=True)
-CONTINUE = NodeType("continue", Config, "Ends the round of the loop agent around it.", prepare, pure=True)
+ENDS_LOOP = "Ends the loop agent or debate around it."
+ENDS_ROUND = "Ends the round of the loop agent around it; in a debate, the turn of the participant."
+# Its edges never fire: whatever stands around it goes on elsewhere.
+BREAK = NodeType("break", Config, ENDS_LOOP, prepare, pure=True, silent=True)
+CONTINUE = NodeType("continue", Config, ENDS_ROUND, prepare, pure=True, silent=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from roundel.plan.firing import never, sure
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.guards import Watch, acts
 from roundel.plan.loops import Loop
 from roundel.plan.proof import Case, cases, counted
-from roundel.plan.structure import never, sure
 from roundel.workflow.diagnostics import Report
 
 

@@ -20,9 +20,9 @@ The rules speak of one round and nothing before it, so they hold for all rounds,
 
 from __future__ import annotations
 
+from roundel.plan.firing import always_speaks, never, sure
 from roundel.plan.graph import EdgePlan, NodePlan
 from roundel.plan.scope import Scope, Unit
-from roundel.plan.structure import always_speaks, never, sure
 from roundel.workflow.node_type import Bound
 
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from roundel.plan.components import components, reachable
+from roundel.plan.components import reachable
+from roundel.plan.endless import check_ways_out, cut_short
+from roundel.plan.firing import never, sure
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan, Plan
 from roundel.plan.loops import Loop, entries, loops
 from roundel.plan.scope import Scope, Unit
@@ -17,28 +19,32 @@ from roundel.workflow.fields import Place
 
 def check_structure(plan: Plan, report: Report) -> None:
     graphs = [plan.graph, *(body for node in plan.sites for body in node.bodies)]
+    cut = cut_short(plan)
     for graph in graphs:
         if not graph.graph.is_majority_voting:
-            _check_graph(graph, report)
+            _check_graph(graph, graph in cut, report)
     _check_jumps(plan.graph, report)
 
 
 def _check_jumps(graph: GraphPlan, report: Report) -> None:
-    """Outside of all loop agents: whatever stands in the body of one may end its round."""
+    """Outside of all nodes that run in rounds: whatever stands in the body of one may end its round."""
     for node in graph.nodes:
         if node.kind.name in ("break", "continue"):
-            message = f"'{node.id}' has nothing to end: no loop_agent is around this {node.kind.name}"
-            hint = "put it into the body of a loop_agent; a free cycle is left by an edge"
+            around = "no node with rounds of its own, a loop_agent or debate, is around this"
+            message = f"'{node.id}' has nothing to end: {around} {node.kind.name}"
+            hint = "put it into the body of a loop_agent or a participant of a debate"
+            hint += "; a free cycle is left by an edge"
             _say(report, "error", "misplaced-jump", message, node.node.at, hint)
         for body in () if node.kind.loops else node.bodies:
             _check_jumps(body, report)
 
 
-def _check_graph(graph: GraphPlan, report: Report) -> None:
+def _check_graph(graph: GraphPlan, cut: bool, report: Report) -> None:
     found = loops(graph)
     _check_reach(graph, report)
     _check_entries(graph, report)
-    _check_ways_out(found, report)
+    if not cut:
+        check_ways_out(found, report)
     _check_guards(graph, found, report)
 
 
@@ -111,67 +117,6 @@ def _entered_twice(nodes: list[NodePlan], why: str, at: Place, report: Report) -
     _say(report, "error", "two-entries", message, at, hint)
 
 
-def sure(edge: EdgePlan) -> bool:
-    """Whether the edge triggers its target for certain, whatever its source says."""
-    return (
-        edge.trigger
-        and edge.test is None
-        and edge.process is None
-        and edge.port is None
-        and not edge.consults
-    )
-
-
-def never(edge: EdgePlan) -> bool:
-    """Whether the edge cannot fire, whatever its source says."""
-    return edge.edge.condition is not None and edge.edge.condition.never
-
-
-def always_speaks(node: NodePlan) -> bool:
-    """Whether each run of the node gives a message, and for all its edges."""
-    return not (node.kind.silent or node.kind.guard or node.bodies or node.expands)
-
-
-def _check_ways_out(found: list[Loop], report: Report) -> None:
-    for loop in found:
-        leaving = [edge for edge in loop.leaving() if not never(edge)]
-        runs = _runs(loop)
-        if any(edge.source in runs for edge in leaving) or not _must_go_on(loop):
-            continue
-        path = " → ".join([*(node.id for node in loop.nodes), loop.nodes[0].id])
-        if leaving:
-            shut, source = leaving[0].edge, leaving[0].source_id
-            message = f"the loop {path} never ends: its way out, {shut}, is out of reach"
-            hint = f"'{source}' never runs; let an edge of the loop lead to it"
-            _say(report, "error", "unreachable-exit", message, shut.at, hint)
-        else:
-            message = f"the loop {path} never ends: no edge leaves it"
-            hint = "add an edge out of the loop, with a condition or from a loop_counter"
-            _say(report, "error", "no-way-out", message, loop.entry.node.at, hint)
-
-
-def _runs(loop: Loop) -> set[int]:
-    """The nodes of the loop that may run in it."""
-    follow: dict[int, list[int]] = {node.index: [] for node in loop.nodes}
-    for edge in loop.edges():
-        if edge.target in follow and not never(edge):
-            follow[edge.source].append(edge.target)
-    return reachable([loop.entry.index], follow)
-
-
-def _must_go_on(loop: Loop) -> bool:
-    """Whether each round triggers the entry again, whatever the nodes say."""
-    nodes = {node.index: node for node in loop.nodes}
-    follow = {
-        node.index: [edge.target for edge in node.edges if sure(edge) and edge.target in nodes]
-        for node in loop.nodes
-        if always_speaks(node)
-    }
-    entry = loop.entry.index
-    group = next(group for group in components(nodes, follow) if entry in group)
-    return len(group) > 1 or entry in follow.get(entry, ())
-
-
 def _check_guards(graph: GraphPlan, found: list[Loop], report: Report) -> None:
     for node in graph.nodes:
         if not node.kind.guard:
@@ -179,7 +124,7 @@ def _check_guards(graph: GraphPlan, found: list[Loop], report: Report) -> None:
         around = [loop for loop in found if any(unit.node is node for unit in loop.scope.units)]
         if not around:
             _wired_wrong(node, "no edge leads from it back into the loop, so it belongs to none", report)
-        elif not any(_leaves(loop, node) for loop in around):
+        elif not any(_leaves(loop, node) for loop in around) and not _misled(node, around[0]):
             _wired_wrong(node, "no edge leads from it out of its loop, so it cannot end it", report)
         elif (
             not _decides(node, around, report)
@@ -195,15 +140,24 @@ def _decides(node: NodePlan, around: list[Loop], report: Report) -> bool:
     if bound is None or bound.port is None:
         return False
     members = around[0].scope.members
-    for edge in node.edges:
-        if edge.trigger and edge.target not in members and edge.port != bound.port and not never(edge):
-            message = f"this edge leaves the loop of '{node.id}' whatever it decides"
-            _say(report, "error", "guard-wiring", message, edge.edge.at, f"give it port: {bound.port}")
+    for edge in _misled(node, around[0]):
+        when = "whatever it decides" if edge.port is None else "when it decides not to"
+        message = f"the edge {edge.edge} leaves the loop of '{node.id}' {when}"
+        _say(report, "error", "guard-wiring", message, edge.edge.at, f"put port: {bound.port} on it")
     if not any(edge.trigger and edge.target in members and edge.port != bound.port for edge in node.edges):
         others = ", ".join(port for port in node.kind.ports(node.config) if port != bound.port)
         message = f"no edge leads from '{node.id}' back into its loop, so it never goes on"
         _say(report, "error", "guard-wiring", message, node.node.at, f"add an edge with port: {others}")
     return True
+
+
+def _misled(node: NodePlan, loop: Loop) -> list[EdgePlan]:
+    """The edges of a node that decides which leave its loop, but not by the port for that."""
+    bound = node.kind.bound(node.config)
+    if bound is None or bound.port is None:
+        return []
+    ways = (edge for edge in node.edges if edge.trigger and edge.target not in loop.scope.members)
+    return [edge for edge in ways if edge.port != bound.port and not never(edge)]
 
 
 def _silent_at_first(node: NodePlan) -> bool:
