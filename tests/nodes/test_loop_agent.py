@@ -886,7 +886,6 @@ def test_code_beside_the_file(tmp_path: Path, strategy: str, rounds: int) -> Non
     ("use", "message"),
     [
         ("mine:Half", "an object of the class 'Half' is not a loop strategy: it has no method 'init'"),
-        ("mine:Nothing", "module 'mine' has no function 'Nothing'"),
         ("mine:THREE", "module 'mine' has no function 'THREE'"),
     ],
 )
@@ -897,6 +896,47 @@ def test_code_that_is_no_strategy_is_refused_before_the_run(tmp_path: Path, use:
     [found] = caught.value.diagnostics
     assert (found.code, found.line) == ("cannot-run", 6)
     assert message in found.message
+
+
+@pytest.mark.parametrize(
+    ("use", "message", "hint"),
+    [
+        ("mine:Thrcie", "module 'mine' has no function 'Thrcie'", "did you mean 'Thrice'?"),
+        ("mine:nope", "module 'mine' has no function 'nope'", "it has Half, THREE, Thrice, once"),
+        ("textwrap:dedents", "module 'textwrap' has no function 'dedents'", "did you mean 'dedent'?"),
+        (
+            "mime:Thrice",
+            "there is no module 'mime', which the strategy 'mime:Thrice'",
+            "did you mean 'mine'?",
+        ),
+        ("nomod:nope", "there is no module 'nomod'", "beside the workflow file, or on the import path"),
+        ("a b:" + "x" * 300, "there is no module 'a b'", "beside the workflow file"),
+    ],
+)
+def test_code_that_is_not_there_is_found_by_check(tmp_path: Path, use: str, message: str, hint: str) -> None:
+    (tmp_path / "mine.py").write_text(CODE)
+    _, report = roundel.check(written(tmp_path, f'{{mode: custom, use: "{use}"}}'))
+    [found] = report.errors
+    assert (found.code, found.line) == ("unknown-function", 9)
+    assert message in found.message
+    assert hint in found.hint
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from string import *\n",
+        "globals()['late'] = lambda state: False\n",
+        "def __getattr__(name):\n    return lambda state: False\n",
+        "def make():\n    global late\n    late = lambda state: False\nmake()\n",
+        "try:\n    from nowhere import late\nexcept ImportError:\n    late = lambda state: False\n",
+        "def (:\n",
+    ],
+)
+def test_names_that_only_running_the_code_may_show_are_left_to_the_run(tmp_path: Path, code: str) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    _, report = roundel.check(written(tmp_path, '{mode: custom, use: "mine:late"}'))
+    assert report.errors == []
 
 
 def test_a_strategy_by_its_registered_name(tmp_path: Path) -> None:

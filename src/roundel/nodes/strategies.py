@@ -13,6 +13,8 @@ from roundel.nodes.asked import Asked
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
+from roundel.workflow.loader import WorkflowReader
+from roundel.workflow.modules import modules_beside, names_of
 
 UNTIL_NAMES = ("text", "messages", "data", "round")
 ITEMS_NAMES = ("text", "messages", "data")
@@ -122,10 +124,31 @@ def asked_of(kind: Kind) -> Asked | None:
 
 def _sound(kind: Kind, given: dict[str, Located], reader: Reader) -> bool:
     if isinstance(kind, Custom):
-        return Asked(function=kind.use).check(given["use"], (), reader)
+        return _found(kind.use, given["use"], reader)
     asked = asked_of(kind)
     if asked is None:
         return True
     if isinstance(kind, Until):
         return asked.check(given["until"], UNTIL_NAMES, reader)
     return asked.check(given["items"], ITEMS_NAMES, reader)
+
+
+def _found(use: str, at: Located, reader: Reader) -> bool:
+    """Whether the code of a custom strategy is there, as far as that is known without running any."""
+    assert isinstance(reader, WorkflowReader)
+    module, colon, name = use.partition(":")
+    if not colon or use in reader.finder.names("function"):
+        return Asked(function=use).check(at, (), reader)
+    if not reader.finder.known("function", use):
+        message = f"there is no module '{module}', which the strategy '{use}' is to come from"
+        place = "it has to stand beside the workflow file, or on the import path"
+        hint = did_you_mean(module, modules_beside(reader.top)) or place
+        reader.report.error("unknown-function", message, at, hint)
+        return False
+    names = names_of(module, reader.top)
+    if names is None or name in names:
+        return True  # running it will show
+    public = sorted(known for known in names if not known.startswith("_"))
+    hint = did_you_mean(name, public) or (f"it has {', '.join(public[:12])}" if public else "it has no names")
+    reader.report.error("unknown-function", f"module '{module}' has no function '{name}'", at, hint)
+    return False
