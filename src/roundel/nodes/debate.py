@@ -8,16 +8,14 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
-from roundel.kernel.commands import Call
-from roundel.kernel.facts import Outcome
+from roundel.nodes.conducted import prepare
 from roundel.nodes.consensus import Consensus
 from roundel.nodes.debate_conductor import DebateConductor, Pair
 from roundel.nodes.participant import Participant, check_participants
-from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import child
-from roundel.workflow.graph import Graph, Node
+from roundel.workflow.graph import Graph
 from roundel.workflow.node_type import NodeType
 
 
@@ -143,13 +141,6 @@ def _turns(config: Config) -> tuple[int, ...]:
 
 def _conduct(config: Config) -> DebateConductor:
     return DebateConductor(config.names, config.pairs, config.max_rounds, config.sought)
-
-
-def prepare(_node: Node, _services: Services) -> Behaviour:
-    def behave(call: Call) -> Outcome:
-        raise NodeError(f"{call.address} is a debate, not called as a whole")
-
-    return behave
 
 
 NODE = NodeType(

@@ -6,6 +6,7 @@ from typing import Any
 
 from roundel.kernel.conduct import Move, Turn
 from roundel.kernel.facts import Outcome
+from roundel.nodes.conducted import TurnsAlone
 from roundel.nodes.consensus import Consensus, ballot, reached, rounds_in_a_row
 from roundel.workflow.message import Message, Role
 
@@ -14,7 +15,7 @@ Pair = tuple[str, str]
 Events = tuple[tuple[str, dict[str, Any]], ...]
 
 
-class DebateConductor:
+class DebateConductor(TurnsAlone):
     def __init__(
         self, names: tuple[str, ...], pairs: tuple[Pair, ...], max_rounds: int, consensus: Consensus | None
     ) -> None:
@@ -53,15 +54,6 @@ class DebateConductor:
     def broken(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
         events = self._note(messages) if turn.body != self.judge else ()
         return self._finish("break", [], events)
-
-    def catches(self, _turn: Turn) -> bool:
-        return False
-
-    def failed(self, _turn: Turn, error: str) -> Move:
-        raise AssertionError(error)
-
-    def told(self, _answer: Any) -> Move:
-        raise AssertionError("nothing was asked")
 
     def _next_round(self, events: Events = ()) -> Move:
         self.round += 1

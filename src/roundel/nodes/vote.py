@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from roundel.kernel.commands import Call
 from roundel.kernel.conduct import Move, Turn
 from roundel.kernel.facts import Outcome
+from roundel.nodes.conducted import TurnsAlone, prepare
 from roundel.nodes.consensus import Ballot, VoteType, ballot
 from roundel.nodes.participant import Participant, check_participants
-from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
-from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
 
@@ -35,7 +33,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return check_participants(self.participants, 1, "a vote", at, report)
 
 
-class VoteConductor:
+class VoteConductor(TurnsAlone):
     def __init__(self, config: Config) -> None:
         self.config = config
         self.ballots: dict[int, Ballot] = {}
@@ -55,15 +53,6 @@ class VoteConductor:
 
     def broken(self, _turn: Turn, _messages: tuple[Message, ...]) -> Move:
         raise AssertionError("a vote is no loop, so nothing breaks out of it")
-
-    def catches(self, _turn: Turn) -> bool:
-        return False
-
-    def failed(self, _turn: Turn, error: str) -> Move:
-        raise AssertionError(error)
-
-    def told(self, _answer: Any) -> Move:
-        raise AssertionError("nothing was asked")
 
     def _counted(self) -> Outcome:
         people = self.config.participants
@@ -98,13 +87,6 @@ def _mean(cast: list[Ballot]) -> tuple[float, str]:
 
 def _shown(vote: Ballot) -> str | float:
     return vote.choice if vote.score is None else vote.score
-
-
-def prepare(_node: Node, _services: Services) -> Behaviour:
-    def behave(call: Call) -> Outcome:
-        raise NodeError(f"{call.address} is a vote, not called as a whole")
-
-    return behave
 
 
 NODE = NodeType(
