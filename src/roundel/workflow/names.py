@@ -1,0 +1,199 @@
+"""The names in a graph: the ids of its nodes, and whatever calls them by these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from roundel.workflow.diagnostics import Report, did_you_mean
+from roundel.workflow.document import Located
+from roundel.workflow.fields import INVALID, Place, child, key_place
+from roundel.workflow.graph import Edge, Graph, GraphReader, Node, Settings
+from roundel.workflow.node_type import NodeTypes
+
+
+class NamesReader(GraphReader):
+    """Reads graphs, and checks that each name in them is that of something."""
+
+    def __init__(self, report: Report, types: NodeTypes) -> None:
+        super().__init__(report, types)
+        self.vars: dict[str, Any] = {}
+
+    def read_graph(self, at: Located) -> Any:
+        """The graph at a place; also called by node types that hold a graph."""
+        settings = self.read_struct(at, Settings, "the graph")
+        if not isinstance(at.value, dict):
+            return INVALID
+        nodes = self._nodes(at)
+        edges = self._edges(at, nodes)
+        self._check_names(at, nodes, settings)
+        if settings is INVALID or not self.report.ok:
+            return INVALID
+        return Graph(
+            nodes=tuple(node for node in nodes.values() if node is not None),
+            edges=tuple(edges),
+            start=tuple(dict.fromkeys(settings.start)),
+            end=tuple(dict.fromkeys(settings.end)),
+            id=settings.id,
+            description=settings.description,
+            initial_instruction=settings.initial_instruction,
+            log_level=settings.log_level,
+            is_majority_voting=settings.is_majority_voting,
+            memory=settings.memory,
+            limits=settings.limits,
+            loops=settings.loops,
+            breaker=settings.breaker,
+            vars=self.vars,
+            at=Place(self.report.file, at.line, at.column),
+        )
+
+    def _items(self, at: Located, name: str) -> list[Located] | None:
+        """What is listed under a name; None, with the reason in the report, if it is no list."""
+        assert isinstance(at.value, dict)
+        place = at.value.get(name)
+        if place is None or place.value is None:
+            return []
+        if isinstance(place.value, list):
+            return place.value
+        if isinstance(place.value, dict) and ("id" in place.value or "from" in place.value):
+            return [place]
+        self._wrong(place, f"'{name}' of the graph", "a list", "write each item behind a `- `")
+        return None
+
+    def _nodes(self, at: Located) -> dict[str, Node | None]:
+        """Nodes by id; None for one that has an id but could not be read."""
+        nodes: dict[str, Node | None] = {}
+        lines: dict[str, int] = {}
+        items = self._items(at, "nodes")
+        if items == []:
+            self.report.error("no-nodes", "the graph has no nodes", at)
+        for item in items or ():
+            node = self.read(item, Node, "a node")
+            name = _text(item, "id")
+            if name is None:
+                continue
+            if name in nodes:
+                self.report.error(
+                    "duplicate-id",
+                    f"there is already a node '{name}', in line {lines[name]}",
+                    item,
+                    "give each node an id of its own",
+                )
+                continue
+            nodes[name] = None if node is INVALID else node
+            lines[name] = item.line
+        return nodes
+
+    def _edges(self, at: Located, nodes: dict[str, Node | None]) -> list[Edge]:
+        edges: dict[tuple[str, str, str | None], Edge] = {}
+        for item in self._items(at, "edges") or ():
+            edge = self.read(item, Edge, _edge_name(item))
+            self._check_ends(item, nodes)
+            if edge is INVALID:
+                continue
+            self._check_port(item, edge, nodes.get(edge.source))
+            self._check_functions(item, edge)
+            key = (edge.source, edge.target, edge.port)
+            if key in edges:
+                self.report.warning(
+                    "duplicate-edge",
+                    f"this edge replaces the one from '{edge.source}' to '{edge.target}' "
+                    f"in line {edges[key].at.line}",
+                    item,
+                    "remove one of the two",
+                )
+                del edges[key]
+            edges[key] = edge
+        self._check_dynamic(edges.values())
+        return list(edges.values())
+
+    def _check_ends(self, item: Located, nodes: dict[str, Node | None]) -> None:
+        for key in ("from", "to"):
+            name = _text(item, key)
+            if name is not None and name not in nodes:
+                assert isinstance(item.value, dict)
+                self._unknown_node(item.value[key], name, f"the edge's '{key}'", nodes)
+
+    def _unknown_node(self, at: Located, name: str, what: str, nodes: Mapping[str, Any]) -> None:
+        if not nodes:
+            return  # the report says why there is none
+        hint = did_you_mean(name, nodes) or f"nodes: {', '.join(list(nodes)[:12])}"
+        self.report.error("unknown-node", f"{what} names the node '{name}', which does not exist", at, hint)
+
+    def _check_port(self, item: Located, edge: Edge, source: Node | None) -> None:
+        if edge.port is None or source is None:
+            return
+        ports = source.kind.ports(source.config)
+        if edge.port in ports:
+            return
+        assert isinstance(item.value, dict)
+        hint = did_you_mean(edge.port, ports) or (f"its ports: {', '.join(ports)}" if ports else "")
+        message = (
+            f"node '{source.id}' has no port '{edge.port}'" if ports else f"node '{source.id}' has no ports"
+        )
+        self.report.error("unknown-port", message, item.value["port"], hint)
+
+    def _check_functions(self, item: Located, edge: Edge) -> None:
+        if edge.condition is not None and edge.condition.function is not None:
+            place = child(item, "condition", "config", "name")
+            self.check_function("condition", edge.condition.function, place)
+        if edge.process is not None and edge.process.function is not None:
+            place = child(item, "process", "config", "name")
+            self.check_function("processor", edge.process.function, place)
+
+    def _check_dynamic(self, edges: Any) -> None:
+        first: dict[str, Edge] = {}
+        for edge in edges:
+            if edge.dynamic is None:
+                continue
+            other = first.setdefault(edge.target, edge)
+            if other.dynamic != edge.dynamic:
+                place = Located(None, edge.at.line, edge.at.column)
+                self.report.error(
+                    "dynamic-differs",
+                    f"two dynamic edges lead to '{edge.target}' with different settings "
+                    f"(the other is in line {other.at.line})",
+                    place,
+                    "give both the same type, split, max_parallel and group_size",
+                )
+
+    def _check_names(self, at: Located, nodes: dict[str, Node | None], settings: Any) -> None:
+        assert isinstance(at.value, dict)
+        for key in ("start", "end"):
+            place = at.value.get(key)
+            for item in _listed(place):
+                if isinstance(item.value, str) and item.value not in nodes:
+                    self._unknown_node(item, item.value, f"'{key}'", nodes)
+        if settings is INVALID:
+            return
+        for name in settings.loops:
+            if name not in nodes:
+                self._unknown_node(key_place(at.value["loops"], name), name, "'loops'", nodes)
+        if not settings.start and not settings.is_majority_voting:
+            self.report.error("no-start", "the graph has no 'start'", at, "name the node that gets the input")
+        if settings.vars:
+            self.report.error("misplaced-vars", "'vars' belongs at the top of the file", at.value["vars"])
+        self._check_memory(at, settings)
+
+    def _check_memory(self, at: Located, settings: Settings) -> None:
+        seen: set[str] = set()
+        for store, place in zip(settings.memory, _listed(child(at, "memory")), strict=False):
+            if store.name in seen:
+                self.report.error("duplicate-id", f"there are two memory stores '{store.name}'", place)
+            seen.add(store.name)
+
+
+def _text(at: Located, key: str) -> str | None:
+    place = at.value.get(key) if isinstance(at.value, dict) else None
+    return place.value if place is not None and isinstance(place.value, str) else None
+
+
+def _edge_name(at: Located) -> str:
+    source, target = _text(at, "from"), _text(at, "to")
+    return f"the edge from '{source}' to '{target}'" if source and target else "an edge"
+
+
+def _listed(at: Located | None) -> list[Located]:
+    if at is None:
+        return []
+    return at.value if isinstance(at.value, list) else [at]
