@@ -358,3 +358,61 @@ def test_an_interrupted_question_leaves_the_terminal_to_the_next_one(terminal: i
         return await ask_in_terminal(question, view)
 
     assert asyncio.run(twice()) == "for the second"
+
+
+# Loops that are nodes.
+
+COUNCIL = {
+    "id": "Council",
+    "type": "debate",
+    "config": {
+        "participants": [{"id": "Ada", "type": "agent"}, {"id": "Bo", "type": "agent"}],
+        "max_rounds": 5,
+    },
+}
+
+
+def again(body: dict[str, Any], most: int = 4, name: str = "Again") -> dict[str, Any]:
+    config = {"strategy": {"mode": "count", "max": most}, "body": body}
+    return {"id": name, "type": "loop_agent", "config": config}
+
+
+def alone(node: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "alone", "nodes": [node], "start": [node["id"]]}
+
+
+def test_the_rounds_of_a_debate_and_of_a_loop_agent_have_bounds() -> None:
+    lines = logged(plan_of(alone(COUNCIL)), {"*": "well"})
+    assert "Council[2]  round 2 of 5" in lines
+    lines = logged(plan_of(alone(again({"id": "Step", "type": "agent"}))), {"*": "well"})
+    assert "Again[2]  round 2 of 4" in lines
+
+
+def test_loops_inside_nodes_that_are_loops_have_bounds() -> None:
+    lines = logged(plan_of(alone(again(again(COUNCIL, 3, "Inner")))), {"*": "well"})
+    assert "Again[2].Inner[3]  round 3 of 3" in lines
+    assert "Again[4].Inner[3].Council[5]  round 5 of 5" in lines
+    lines = logged(plan_of(alone(again({k: v for k, v in REVIEW.items() if k != "id"}))), SCRIPT)
+    assert "Again[4].Writer[2]  round 2 of 3 · Loop Guard" in lines
+    sub = {"id": "Sub", "type": "subgraph", "config": {"type": "config", "config": alone(COUNCIL)}}
+    assert "Sub/Council[5]  round 5 of 5" in logged(plan_of(alone(sub)), {"*": "well"})
+    speaker = {**sub, "config": {"type": "config", "config": alone(again({"id": "Step", "type": "agent"}))}}
+    config = {"participants": [{"id": "Ada", "type": "agent"}, speaker], "max_rounds": 2}
+    debate = {"id": "Talk", "type": "debate", "config": config}
+    assert "Talk[2]/Sub/Again[4]  round 4 of 4" in logged(plan_of(alone(debate)), {"*": "well"})
+
+
+def test_a_loop_agent_in_a_free_loop_is_shown_until_it_ends() -> None:
+    step = again({"id": "Step", "type": "agent"})
+    nodes = [step, {"id": "Stop", "type": "loop_counter", "config": {"max_iterations": 2}}]
+    nodes.append({"id": "Out", "type": "passthrough"})
+    ways = ("Again Again", "Again Stop", "Stop Again", "Stop Out")
+    edges = [dict(zip(("from", "to"), way.split(), strict=True)) for way in ways]
+    plan = plan_of({"id": "both", "nodes": nodes, "edges": edges, "start": ["Again"], "end": ["Out"]})
+    events = events_of(plan, {"*": "well"})
+    shown = picture(plan, until(events, "Again[2].Again[3]/Step", "running")).splitlines()
+    assert shown[1] == "  Again  ●●  round 2 of 2 · Stop"
+    assert shown[2] == "    Again  ●●●○  round 3 of 4"
+    left = picture(plan, until(events, "Again[2]/Again", "completed"))
+    assert "round 2 of 2" in left
+    assert "of 4" not in left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from roundel.cli.drawing.caption import one_line
@@ -11,6 +12,7 @@ from roundel.plan.proof import bounds
 from roundel.plan.scope import Scope
 
 _NUMBER = re.compile(r"\[\d+\]")
+_ROUND = re.compile(r"(#[\d.]+)?\[\d+\]")
 _PART = re.compile(r"(#[\d.]+)?/")
 
 
@@ -36,12 +38,11 @@ class Bounds:
         key = _NUMBER.sub("", address)
         bound = self._known.get(key)
         if bound is None:
-            scope = _in_graph(self._plan.graph.root, address)
-            bound = self._known[key] = _bound(scope) if scope is not None else Bound(None, "")
+            bound = self._known[key] = _in_graph(self._plan.graph.root, address) or Bound(None, "")
         return bound
 
 
-def _bound(scope: Scope) -> Bound:
+def _of_loop(scope: Scope) -> Bound:
     limits, worst = bounds(scope)
     if worst is None:
         clocks = "".join(f" · {one_line(limit.guard)}: {limit.limit}" for limit in limits)
@@ -50,38 +51,57 @@ def _bound(scope: Scope) -> Bound:
     return Bound(worst, f" · {one_line(guard)}" if guard else "")
 
 
-def _in_graph(root: Scope, rest: str) -> Scope | None:
+def _in_graph(root: Scope, rest: str) -> Bound | None:
     """The loop that an address leads to from a graph: by loops (`Outer[2].Inner[5]`), or into a node."""
     return _in_loops(root, rest) or _in_nodes(root, rest)
 
 
-def _in_loops(scope: Scope, rest: str) -> Scope | None:
+def _in_loops(scope: Scope, rest: str) -> Bound | None:
+    """The loop at `rest`, or inside it: one that stands in the scope, or a node that is a loop of its own."""
     for unit in scope.units:
         for member in unit.members if unit.node is None else ():
-            name = scope.graph.nodes[member].label
-            number = _NUMBER.match(rest, len(name)) if rest.startswith(name) else None
-            if number is None:
+            after = _after_round(scope.graph.nodes[member], rest)
+            if after is None:
                 continue
-            inner, after = scope.inner(unit, member), rest[number.end() :]
-            if not after:
-                return inner
-            found = _in_loops(inner, after[1:]) if after[0] == "." else _in_nodes(inner, after[1:])
+            inner = scope.inner(unit, member)
+            found = _of_loop(inner) if not after else _behind(inner, after)
+            if found is not None:
+                return found
+    return _in_looping_nodes(scope, rest)
+
+
+def _behind(scope: Scope, after: str) -> Bound | None:
+    """What `.Loop[1]` or `/Node` leads to from a round of a loop."""
+    return _in_loops(scope, after[1:]) if after[0] == "." else _in_nodes(scope, after[1:])
+
+
+def _in_looping_nodes(scope: Scope, rest: str) -> Bound | None:
+    for node in _nodes(scope):
+        after = _after_round(node, rest) if node.kind.loops else None
+        if after == "":
+            return Bound(node.kind.rounds(node.config), "")
+        for body in node.bodies if after else ():
+            found = _behind(body.root, after or "")
             if found is not None:
                 return found
     return None
 
 
-def _in_nodes(scope: Scope, rest: str) -> Scope | None:
-    for unit in scope.units:
-        node = unit.node
-        if node is not None and node.body is not None and rest.startswith(node.label):
-            found = _in_body(node, rest)
+def _in_nodes(scope: Scope, rest: str) -> Bound | None:
+    for node in _nodes(scope):
+        part = _PART.match(rest, len(node.label)) if rest.startswith(node.label) else None
+        for body in node.bodies if part else ():
+            found = _in_graph(body.root, rest[part.end() :]) if part else None
             if found is not None:
                 return found
     return None
 
 
-def _in_body(node: NodePlan, rest: str) -> Scope | None:
-    part = _PART.match(rest, len(node.label))
-    assert node.body is not None
-    return _in_graph(node.body.root, rest[part.end() :]) if part else None
+def _nodes(scope: Scope) -> Iterator[NodePlan]:
+    return (unit.node for unit in scope.units if unit.node is not None)
+
+
+def _after_round(node: NodePlan, rest: str) -> str | None:
+    """What follows `Node[2]`, or `Node#3[2]` for a part of a node; None if it is not about this node."""
+    number = _ROUND.match(rest, len(node.label)) if rest.startswith(node.label) else None
+    return rest[number.end() :] if number else None

@@ -136,8 +136,10 @@ class Progress:
         told["rounds"] += 1
 
     def _exit(self, event: Event) -> None:
-        data = event.data
-        self._loops.pop(_place(event.address or "", data["rounds"]), None)
+        data, address = event.data, event.address or ""
+        place = _place(address, data["rounds"]) if address.endswith("]") else _place_of_node(address)
+        for known in [known for known in self._loops if known == place or known.startswith(f"{place}[")]:
+            del self._loops[known]  # what is inside may have been called off without a word
         self._rounds.setdefault(data["loop"], {"rounds": data["rounds"]})["exit_reason"] = data["reason"]
         self._left[data["loop"]] = data.get("by", "")
 
@@ -171,3 +173,9 @@ class Progress:
 
 def _place(address: str, number: int) -> str:
     return address[: -len(str(number)) - 2]
+
+
+def _place_of_node(address: str) -> str:
+    """Where the rounds of a node are that is a loop: in one around it, behind a dot."""
+    around, slash, name = address.rpartition("/")
+    return f"{around}.{name}" if around.endswith("]") else around + slash + name
