@@ -1,0 +1,118 @@
+"""Tools of servers that speak the Model Context Protocol.
+
+The package `mcp` is an extra, and slow to import: it is imported when a server is first used.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roundel.llm.mcp_faults import McpFaults
+from roundel.llm.mcp_result import result_text
+from roundel.llm.mcp_session import McpSession, SessionForgotten
+from roundel.nodes.services import NodeError, Tool, ToolError, ToolSpec
+from roundel.workflow.diagnostics import did_you_mean
+from roundel.workflow.tool_source import McpServer
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
+    from mcp.types import Tool as Listed
+
+
+def require_mcp() -> None:
+    if find_spec("mcp") is None:
+        raise NodeError('MCP tools need the extra: pip install "roundel[mcp]"')
+
+
+class McpConnection:
+    """One MCP server, for one run."""
+
+    def __init__(
+        self,
+        server: McpServer,
+        folder: Path | None,
+        *,
+        prefix: str = "",
+        only: tuple[str, ...] = (),
+        timeout: float | None = None,
+        name: str = "",
+    ) -> None:
+        self._server = server
+        self._folder = folder
+        self._prefix = prefix
+        self._only = only
+        self._seconds = server.timeout or timeout
+        self._faults = McpFaults(server, name)
+        self._session: McpSession | None = None
+        self._closed = False
+
+    async def tools(self) -> list[Tool]:
+        """What the server offers. The first who asks connects; who asks meanwhile waits for the same."""
+        listed = await self._current().tools()
+        chosen = self._chosen({tool.name: tool for tool in listed})
+        return [McpTool(self, tool.name, self._spec(tool)) for tool in chosen]
+
+    async def call(self, name: str, arguments: dict[str, Any], key: str) -> str:
+        """Calls a tool by the server's own name for it."""
+        try:
+            result = await self._call_once(name, arguments, key)
+        except SessionForgotten:
+            result = await self._call_anew(name, arguments, key)
+        text = result_text(result)
+        if result.is_error:
+            raise ToolError(self._faults.clean(text) or "the tool failed and did not say why")
+        return text
+
+    async def close(self) -> None:
+        """Ends the server, or the session with it. It cannot be used any more."""
+        self._closed = True
+        if self._session is not None:
+            await self._session.close()
+
+    def _current(self) -> McpSession:
+        """The session; a new one if there is none, or if the server has died."""
+        if self._closed:
+            raise NodeError(f"{self._faults.label} is closed: the run has ended")
+        if self._session is None or self._session.ended:
+            require_mcp()
+            self._session = McpSession(self._server, self._folder, self._faults, self._session)
+        return self._session
+
+    async def _call_once(self, name: str, arguments: dict[str, Any], key: str) -> CallToolResult:
+        session = self._current()
+        await session.tools()
+        return await session.call(name, arguments, key, self._seconds)
+
+    async def _call_anew(self, name: str, arguments: dict[str, Any], key: str) -> CallToolResult:
+        """The server has lost the session, as it does when it restarts: the call is made in a new one."""
+        try:
+            return await self._call_once(name, arguments, key)
+        except SessionForgotten:
+            raise NodeError(f"{self._faults.label} loses its sessions; is it several servers?") from None
+
+    def _chosen(self, offered: dict[str, Listed]) -> list[Listed]:
+        for name in self._only:
+            if name not in offered:
+                there = ", ".join(offered) or "none"
+                hint = did_you_mean(name, offered)
+                text = f"{self._faults.label} has no tool '{name}', which 'only' names; there are: {there}"
+                raise NodeError(f"{text}. {hint}" if hint else text)
+        return [offered[name] for name in self._only] if self._only else list(offered.values())
+
+    def _spec(self, tool: Listed) -> ToolSpec:
+        name = f"{self._prefix}_{tool.name}" if self._prefix else tool.name
+        return ToolSpec(name, tool.description or "", tool.input_schema)
+
+
+class McpTool:
+    """A tool of a server, as a model sees it."""
+
+    def __init__(self, connection: McpConnection, name: str, spec: ToolSpec) -> None:
+        self.spec = spec
+        self._connection = connection
+        self._name = name
+
+    async def call(self, arguments: dict[str, Any], key: str) -> str:
+        return await self._connection.call(self._name, arguments, key)

@@ -1,0 +1,132 @@
+"""What went wrong with an MCP server, in words that say what to do and leave out what is secret."""
+
+from __future__ import annotations
+
+import os
+import re
+from http import HTTPStatus
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+
+from roundel.nodes.services import NodeError
+from roundel.workflow.tool_source import McpServer
+
+_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+_SHORTEST_SECRET = 4
+"""Shorter values are no secrets, and would tear other words apart."""
+
+
+class McpFaults:
+    """The errors of one server."""
+
+    def __init__(self, server: McpServer, name: str) -> None:
+        self._server = server
+        self._secrets = _secrets(server)
+        self._where = f" at {_bare(server.url)}" if name and server.url else ""
+        self.label = f"MCP server '{self.clean(name or server.command or _bare(server.url))}'"
+
+    def clean(self, text: str) -> str:
+        """The text without headers, values of the environment, and what an address may hide."""
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
+        return text
+
+    def unready(self, cause: BaseException | None, status: int, lines: tuple[str, ...]) -> NodeError:
+        """The server could not be started or reached."""
+        why = self._reached(cause, status) if self._server.url else self._started(cause)
+        return NodeError(self.clean(why + _said(lines)))
+
+    def lost(self, tool: str, cause: BaseException | None, lines: tuple[str, ...]) -> NodeError:
+        """The server went away during a call; whether the call had an effect is not known."""
+        if self._server.url and _is_unreached(cause):
+            return self.unready(cause, 0, lines)
+        reason = f" ({_words(cause)})" if cause else ""
+        text = f"{self.label} ended during the call of '{tool}'{reason}; the next call connects again"
+        return NodeError(self.clean(text + _said(lines)))
+
+    def _started(self, cause: BaseException | None) -> str:
+        command = self._server.command
+        match cause:
+            case NodeError():
+                return str(cause)
+            case FileNotFoundError():
+                why = f"the command '{command}' was not found"
+                return f"cannot start {self.label}: {why}; install it, or give its full path as 'command'"
+            case TimeoutError():
+                return self._late()
+            case OSError():
+                why = cause.strerror or _words(cause)
+                return f"cannot start {self.label}: {why}; check 'command' ({command})"
+        if _is_closed(cause):
+            return f"{self.label} ended before it was ready; check 'command', 'args' and 'env'"
+        return f"cannot use {self.label}: {_words(cause)}"
+
+    def _reached(self, cause: BaseException | None, status: int) -> str:
+        from httpx2 import TransportError
+
+        label = self.label + self._where
+        if isinstance(cause, TimeoutError):
+            return self._late()
+        if isinstance(cause, TransportError):
+            return f"cannot reach {label}: {_words(cause)}; is it running, is 'url' right?"
+        if status:
+            answer = f"{status} {_phrase(status)}".rstrip()
+            return f"{label} answered {answer}; check 'url' and 'headers'"
+        return f"cannot use {label}: {_words(cause)}"
+
+    def _late(self) -> str:
+        seconds = f"{self._server.startup_timeout:g}"
+        return (
+            f"{self.label} was not ready after {seconds} seconds; if it needs more, raise 'startup_timeout'"
+        )
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """The first error inside the groups that task groups make."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _secrets(server: McpServer) -> list[str]:
+    url = urlsplit(server.url)
+    whole = [*server.env.values(), *server.headers.values(), url.query, url.password or ""]
+    if server.inherit_env and server.command:
+        whole += [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
+    # A key may be told without the word before it, or without the end of line that slipped in.
+    parts = [line.strip() for value in whole for line in value.splitlines()]
+    parts += [value.split()[-1] for value in server.headers.values() if value.split()]
+    parts += [value for _, value in parse_qsl(url.query)]
+    return sorted({part for part in whole + parts if len(part) >= _SHORTEST_SECRET}, key=len, reverse=True)
+
+
+def _bare(url: str) -> str:
+    """An address without a user, a password and a query, which may hold keys."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _said(lines: tuple[str, ...]) -> str:
+    return "\nits last lines:" + "".join(f"\n  {line}" for line in lines) if lines else ""
+
+
+def _words(cause: BaseException | None) -> str:
+    return (str(cause) or type(cause).__name__) if cause else "no reason is known"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _is_unreached(cause: BaseException | None) -> bool:
+    from httpx2 import ConnectError, ConnectTimeout
+
+    return isinstance(cause, (ConnectError, ConnectTimeout))
+
+
+def _is_closed(cause: BaseException | None) -> bool:
+    from mcp.types import CONNECTION_CLOSED
+
+    return getattr(cause, "code", None) == CONNECTION_CLOSED

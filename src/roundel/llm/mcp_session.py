@@ -1,0 +1,204 @@
+"""A session with an MCP server, from its opening to its end.
+
+The contexts of a session must be left by the task that entered them, and calls come from many tasks.
+So each session has a keeper, a task of its own: it opens, lists the tools, says that it is ready, waits
+until it is told to close or the server dies, and closes. Who calls only sends and awaits an answer.
+A session never comes back to life; `McpConnection` opens the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from roundel.llm.mcp_faults import McpFaults, root_cause
+from roundel.llm.mcp_stderr import StderrTail
+from roundel.llm.mcp_transport import address, program
+from roundel.nodes.services import NodeError, ToolError
+from roundel.workflow.tool_source import McpServer
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult, RequestParamsMeta, Tool
+
+KEY = "roundel/idempotency-key"
+GRACE_SECONDS = 2.0
+"""For a polite goodbye; then what can be cut off is cut off."""
+STOP_SECONDS = 7.0
+"""The package asks, then ends, then kills a program, and takes up to 6.5 seconds for it."""
+
+
+class SessionForgotten(Exception):
+    """The server does not know the session any more, and has not looked at the call."""
+
+
+class McpSession:
+    def __init__(
+        self, server: McpServer, folder: Path | None, faults: McpFaults, after: McpSession | None
+    ) -> None:
+        import anyio
+
+        self.ended = False
+        self._server = server
+        self._folder = folder
+        self._faults = faults
+        self._tail = StderrTail()
+        self._status = 0
+        self._calls = 0
+        self._stopped = False
+        self._cause: BaseException | None = None
+        self._client: Client | None = None
+        self._closing = asyncio.Event()
+        self._scope = anyio.CancelScope()
+        self._ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.create_task(self._keep(after), name=faults.label)
+
+    async def tools(self) -> list[Tool]:
+        """What the server offers, once it is ready. One caller who gives up does not stop the others."""
+        if not self._ready.done():
+            waited: set[asyncio.Future[Any]] = {self._ready, self._keeper}
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        if not self._ready.done():
+            raise NodeError(f"{self._faults.label} was cut off before it was ready")
+        return self._ready.result()
+
+    async def call(
+        self, name: str, arguments: dict[str, Any], key: str, seconds: float | None
+    ) -> CallToolResult:
+        self._calls += 1
+        try:
+            return await self._send(name, arguments, key, seconds)
+        finally:
+            self._calls -= 1
+            if self.ended and not self._calls:
+                self._closing.set()
+
+    async def close(self) -> None:
+        """Ends the session, politely at first; returns in any case."""
+        self._stopped = True
+        self._closing.set()
+        if not self._ready.done():
+            self._scope.cancel()
+        for seconds, next_step in ((GRACE_SECONDS, self._scope.cancel), (STOP_SECONDS, self._keeper.cancel)):
+            if await self._finished(seconds):
+                return
+            next_step()
+        await self._finished(1)
+
+    async def _send(
+        self, name: str, arguments: dict[str, Any], key: str, seconds: float | None
+    ) -> CallToolResult:
+        from mcp import MCPError
+        from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND
+
+        if self._client is None or self.ended:
+            raise await self._lost(name, None)
+        meta = cast("RequestParamsMeta", {KEY: key})
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._client.call_tool(name, arguments, meta=meta)
+        except TimeoutError:
+            raise ToolError(f"no answer after {seconds or 0:g} seconds") from None
+        except MCPError as error:
+            if error.code == CONNECTION_CLOSED:
+                raise await self._lost(name, error) from None
+            if self._status == HTTPStatus.NOT_FOUND and error.code != METHOD_NOT_FOUND:
+                self.ended = True  # other calls that are under way may still find that out for themselves
+                raise SessionForgotten from None
+            raise ToolError(self._faults.clean(error.message or f"error {error.code}")) from None
+        except Exception as error:
+            # Such as a result that is not of the schema that the server itself gave.
+            raise ToolError(self._faults.clean(str(error) or type(error).__name__)) from None
+
+    async def _finished(self, seconds: float | None = None) -> bool:
+        await asyncio.wait({self._keeper}, timeout=seconds)
+        return self._keeper.done()
+
+    async def _keep(self, after: McpSession | None) -> None:
+        try:
+            with self._scope:
+                if after is not None:
+                    await after._finished()
+                await self._live()
+            if self._scope.cancelled_caught and not self._stopped:
+                self._cause = TimeoutError()
+        except Exception as error:
+            self._cause = root_cause(error)
+        finally:
+            self.ended = True
+            await self._tail.finish()
+            self._say_unready()
+
+    async def _live(self) -> None:
+        await asyncio.to_thread(_load)  # the package takes a second to import, and the live view goes on
+        from importlib.metadata import version
+
+        import anyio
+        from mcp import Client
+        from mcp.types import Implementation
+
+        self._scope.deadline = anyio.current_time() + self._server.startup_timeout
+        about = Implementation(name="roundel", version=version("roundel"))
+        async with Client(self._transport(), client_info=about, cache=None) as client:
+            tools = await _list_tools(client)
+            self._scope.deadline = math.inf
+            self._client = client
+            self._ready.set_result(tools)
+            try:
+                await self._closing.wait()
+            finally:
+                self.ended = True
+
+    def _transport(self) -> Any:
+        if self._server.url:
+            return address(self._server, self._note_status)
+        return program(self._server, self._folder, self._tail, self._note_end)
+
+    def _note_status(self, status: int) -> None:
+        self._status = status if status >= 400 else 0
+
+    def _note_end(self) -> None:
+        self.ended = True
+        self._closing.set()
+
+    def _say_unready(self) -> None:
+        if self._ready.done():
+            return
+        if self._stopped:
+            error = NodeError(f"{self._faults.label} was closed before it was ready")
+        else:
+            error = self._faults.unready(self._cause, self._status, self._tail.lines())
+        self._ready.set_exception(error)
+        self._ready.exception()  # seen, even if all who asked have given up
+
+    async def _lost(self, name: str, error: Exception | None) -> NodeError:
+        """A call got no answer because the session broke; the keeper knows why, if it ends."""
+        if error is not None and str(error) != "Connection closed":
+            return self._faults.lost(name, error, ())
+        if self._stopped:
+            return NodeError(f"{self._faults.label} was closed during the call of '{name}'")
+        await self._finished(GRACE_SECONDS)
+        return self._faults.lost(name, self._cause, self._tail.lines())
+
+
+def _load() -> None:
+    import mcp  # noqa: F401
+
+    # Without a handler the package's warnings would be printed into the terminal.
+    for name in ("mcp", "client"):
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+
+
+async def _list_tools(client: Client) -> list[Tool]:
+    page = await client.list_tools()
+    tools = list(page.tools)
+    while page.next_cursor:
+        page = await client.list_tools(cursor=page.next_cursor)
+        tools += page.tools
+    return tools
