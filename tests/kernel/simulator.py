@@ -62,8 +62,8 @@ class Simulator:
     def function(self, name: str) -> Callable[..., Any]:
         return self.plan.workflow.functions[name]
 
-    async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        return function(*arguments)
+    async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        return function(*arguments, **named)
 
     def now(self) -> float:
         self.clock += 0.25

@@ -42,7 +42,14 @@ def test_data_and_tokens() -> None:
     line = {"text": "draft", "data": {"score": 92}, "tokens": {"input": 120, "output": 40}}
     result = roundel.run(agent(), script={"A": [line]})
     assert (result.output, result.data) == ("draft", {"score": 92})
-    assert result.usage == {"model_calls": 1, "tool_calls": 0, "input_tokens": 120, "output_tokens": 40}
+    assert result.usage == {
+        "model_calls": 1,
+        "tool_calls": 0,
+        "input_tokens": 120,
+        "output_tokens": 40,
+        "cost_usd": None,
+        "unpriced_calls": 1,
+    }
 
 
 def test_an_error_fails_the_node_and_never_becomes_text() -> None:
@@ -64,10 +71,13 @@ class Recorder:
     def __init__(self) -> None:
         self.asked: list[Request] = []
 
-    def model(self, node_id: str) -> Recorder:
+    def model(self, node: Any) -> Recorder:
         return self
 
-    async def reply(self, request: Request) -> Reply:
+    def speaker(self, address: str) -> None:
+        return None
+
+    async def reply(self, request: Request, say: Any = None) -> Reply:
         self.asked.append(request)
         return Reply("ok")
 
@@ -107,7 +117,7 @@ def test_prompt_mode_makes_one_text_of_all_input() -> None:
 
 def test_llm_is_another_name_and_camel_case_is_read() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "llm", profileId="p", maxToolCalls=2)
-    node = graph.workflow().graph.nodes[0]
+    node = graph.workflow(models={"p": {"name": "m"}}).graph.nodes[0]
     assert (node.type, node.config.profile_id, node.config.max_tool_calls) == ("agent", "p", 2)
 
 

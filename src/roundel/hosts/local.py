@@ -16,10 +16,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from roundel.hosts.lent import Lent
 from roundel.hosts.log import event_logger
 from roundel.hosts.result import Asker, Question, Result, result_of
 from roundel.hosts.retry import persistent
-from roundel.hosts.threads import in_thread
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
@@ -31,22 +31,22 @@ from roundel.kernel.facts import (
     Outcome,
     Started,
     Stopped,
+    Streamed,
     Verdict,
     Waited,
 )
 from roundel.kernel.state import Run
 from roundel.kernel.step import step
 from roundel.kernel.walk import delivered
-from roundel.llm.scripted import Line, Script, ScriptedModel
-from roundel.nodes.services import Behaviour, Model, NodeError, outcome_of
+from roundel.llm.recorder import Recorder
+from roundel.llm.scripted import Line, Script
+from roundel.nodes.services import Behaviour, NodeError, outcome_of
 from roundel.plan.graph import EdgePlan, NodePlan, Plan
 from roundel.workflow.diagnostics import Report, WorkflowError
-from roundel.workflow.functions import Finder
 from roundel.workflow.graph import Retry
 from roundel.workflow.message import Message
 from roundel.workflow.processor import processed
 
-THREADS = 64
 STEPS_BETWEEN_TURNS = 200
 """How many calls are awaited in place before others on the event loop get their turn."""
 
@@ -63,50 +63,32 @@ class LocalHost:
         on_event: Callable[[Event], object] | None = None,
         folder: Path | None = None,
         run_id: str | None = None,
+        record: Recorder | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.plan = plan
         self.state = Run(plan)
         self.run_id = run_id or os.urandom(6).hex()
         self.now = clock
-        self._script = script
         self._asker = asker
         observers = (on_event, event_logger(plan.graph.graph.log_level))
         self._observers = tuple(observer for observer in observers if observer is not None)
-        self._folder = folder or Path(".roundel", "work")
-        workflow = plan.workflow
-        beside = Path(workflow.file).resolve().parent if workflow.file else None
-        self._finder = Finder(workflow.functions, beside)
+        self._lent = Lent(
+            plan,
+            self.run_id,
+            clock,
+            script=script,
+            folder=folder or Path(".roundel", "work"),
+            record=record,
+            say=self._say,
+        )
         self._behaviours = self._prepared(plan)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._asked: set[str] = set()
         """The questions that people have not answered yet."""
         self._facts: deque[Fact] = deque()
         self._arrived = asyncio.Event()
-        self._threads = asyncio.Semaphore(THREADS)
         self._asking = asyncio.Lock()
-
-    # What nodes are lent (nodes/services.py).
-
-    def workspace(self) -> Path:
-        folder = self._folder / self.run_id
-        folder.mkdir(parents=True, exist_ok=True)
-        return folder
-
-    def model(self, node_id: str) -> Model:
-        if self._script is None:
-            raise NodeError(
-                f"agent '{node_id}' has no model: this version answers from a script; "
-                "give one (--script FILE, or script= in Python)"
-            )
-        return ScriptedModel(self._script)
-
-    def function(self, reference: str) -> Callable[..., Any]:
-        return self._finder.find("function", reference).call
-
-    async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        async with self._threads:
-            return await in_thread(function, *arguments)
 
     # The run.
 
@@ -119,6 +101,7 @@ class LocalHost:
                 raise
         finally:
             await self._cancel_tasks()
+            await self._lent.close()
         return self.result()
 
     def result(self) -> Result:
@@ -173,6 +156,11 @@ class LocalHost:
                 observe(event)
         return commands
 
+    def _say(self, address: str, text: str, attempt: int) -> None:
+        """A model is speaking. Nothing follows from it, so it needs no turn of its own."""
+        if address in self.state.calls:
+            self._step(Streamed(address, text, attempt, self.now()))
+
     def _begin(self, command: Command) -> None:
         if isinstance(command, Cancel):
             self._asked.discard(command.address)
@@ -216,7 +204,7 @@ class LocalHost:
         stopping = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
         if stopping or isinstance(error, (KeyboardInterrupt, GeneratorExit)):
             raise error
-        return Failed(address, _told(error), self.now())
+        return Failed(address, self._lent.secrets.scrub(_told(error)), self.now())
 
     # People.
 
@@ -228,8 +216,12 @@ class LocalHost:
         return self._asker is not None
 
     def _line(self, ask: Ask) -> Line | None:
-        script = self._script
-        return script.line(self.plan.sites[ask.site].id, ask.ordinal) if script is not None else None
+        script, node_id = self._lent.script, self.plan.sites[ask.site].id
+        if script is None:
+            return None
+        if ask.about is not None:
+            return script.decision(node_id, ask.about["tool"]["name"], ask.ordinal)
+        return script.line(node_id, ask.ordinal)
 
     async def _answer(self, ask: Ask) -> Fact:
         line = self._line(ask)
@@ -244,7 +236,8 @@ class LocalHost:
     async def _ask_somebody(self, ask: Ask) -> Fact:
         assert self._asker is not None
         node = self.plan.sites[ask.site]
-        question = Question(ask.address, node.id, getattr(node.config, "description", ""), ask.inputs)
+        about = ask.about or {"prompt": getattr(node.config, "description", "")}
+        question = Question(ask.address, node.id, about["prompt"], ask.inputs, about.get("tool"))
         async with self._asking:  # a person answers one question at a time
             text = await self._asker(question)
         return Answered(ask.address, Message(text, "user"), self.now())
@@ -275,10 +268,8 @@ class LocalHost:
     async def _call(self, function: Callable[..., Any], message: Message) -> Any:
         arguments: tuple[Any, ...] = (message,)
         if "workspace" in inspect.signature(function).parameters:
-            arguments = (message, self.workspace())
-        if inspect.iscoroutinefunction(function):
-            return await function(*arguments)
-        return await self.in_thread(function, *arguments)
+            arguments = (message, self._lent.workspace())
+        return await self._lent.call(function, *arguments)
 
     # Beginnings and ends.
 
@@ -296,7 +287,7 @@ class LocalHost:
         return behaviours
 
     def _behaviour(self, node: NodePlan) -> Behaviour:
-        behave: Behaviour = node.kind.prepare(node.node, self)
+        behave: Behaviour = node.kind.prepare(node.node, self._lent)
         envelope = node.node
         if envelope.timeout is None and envelope.retry is None:
             return behave

@@ -18,6 +18,8 @@ class Question(Struct, frozen=True):
     node_id: str
     prompt: str
     inputs: tuple[Message, ...]
+    tool: dict[str, Any] | None = None
+    """The name and arguments of a tool call that a person is to allow."""
 
 
 Asker = Callable[[Question], Awaitable[str]]

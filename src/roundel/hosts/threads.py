@@ -11,7 +11,7 @@ from typing import Any
 from roundel.nodes.services import NodeError
 
 
-async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Calls a function in a thread that the process does not wait for when it ends."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
@@ -26,7 +26,7 @@ async def in_thread(function: Callable[..., Any], *arguments: Any) -> Any:
     def work() -> None:
         value, failure = None, None
         try:
-            value = function(*arguments)
+            value = function(*arguments, **named)
         except BaseException as error:
             failure = error if isinstance(error, Exception) else NodeError(repr(error))
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more

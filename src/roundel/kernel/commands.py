@@ -29,6 +29,8 @@ class Ask(Struct, frozen=True, tag="ask"):
     site: int
     inputs: tuple[Message, ...]
     ordinal: int
+    about: dict[str, Any] | None = None
+    """What is shown, if the question is not the node's own."""
 
 
 class Consult(Struct, frozen=True, tag="consult"):

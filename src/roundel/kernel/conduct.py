@@ -22,10 +22,10 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from roundel.kernel.commands import Call, Cancel
-from roundel.kernel.execute import add_ordinals, complete, fail, give
+from roundel.kernel.commands import Call
+from roundel.kernel.execute import add_ordinals, call_off, complete, fail, give
 from roundel.kernel.facts import Outcome
-from roundel.kernel.loops import begin_round, lock
+from roundel.kernel.loops import begin_round, lock, moment
 from roundel.kernel.state import (
     TURNS,
     Activation,
@@ -119,9 +119,9 @@ def open_performance(run: Run, performance: Performance) -> None:
 
 
 def told(run: Run, execution: Execution, outcome: Outcome) -> None:
-    performance = execution.performance
-    assert performance is not None
-    execution.performance = None
+    performance = execution.owner
+    assert isinstance(performance, Performance)
+    execution.owner = None
     _make(run, performance, performance.conductor.told(outcome.state))
 
 
@@ -159,7 +159,7 @@ def _ask(run: Run, performance: Performance, move: Move) -> None:
     address, round_ = execution.address, execution.activation.loop_round
     call = Call(address, execution.node.site, move.inputs, move.ask, performance.round, round_)
     execution.command = call
-    execution.performance = performance
+    execution.owner = performance
     run.calls[address] = execution
     run.commands.append(call)
 
@@ -178,20 +178,19 @@ def _close(run: Run, performance: Performance, outcome: Outcome) -> None:
     performance.at_work.clear()
     performance.pending.clear()
     if execution.part is not None:
-        _count_part(run, performance, *execution.part)
+        _count_part(performance, *execution.part)
     if node.kind.loops:
-        performance.record.exit_reason = outcome.reason
+        performance.record.left(outcome.reason, moment(execution.activation))
         data = {"loop": node.id, "rounds": performance.round, "reason": outcome.reason}
         run.emit("loop_exit", node.id, execution.address, data)
     complete(run, execution, outcome)
 
 
-def _count_part(run: Run, performance: Performance, expansion: Expansion, number: int) -> None:
+def _count_part(performance: Performance, expansion: Expansion, number: int) -> None:
     """What ran in turns that followed each other; turns that ran apart have been counted already."""
     counts = performance.execution.activation.instance.ordinals
-    if counts is not run.ordinals:
-        for site, before in enumerate(expansion.base):
-            counts[site] += performance.base[site] - before - number
+    for site, before in enumerate(expansion.base):
+        counts[site] += performance.base[site] - before - number
 
 
 def start_turns(run: Run, performance: Performance) -> None:
@@ -216,6 +215,8 @@ def _play(run: Run, performance: Performance, stage: Stage, turn: Turn) -> None:
             run.emit("loop_round", node.id, address, {"loop": node.id, "round": number})
     if turn.apart is not None:
         stage.ordinals = [count + turn.apart for count in performance.base]
+    if turn.again:
+        address = f"{address}#{turn.again + 1}"
     stage.turn = turn
     stage.prefix = root.prefix = address + "/"
     stage.stem = address + "." if node.kind.loops else stage.prefix
@@ -229,7 +230,7 @@ def end_turn(run: Run, instance: Instance, messages: tuple[Message, ...]) -> Non
     assert performance is not None
     assert turn is not None
     if turn.apart is not None:
-        add_ordinals(run, performance.execution, instance, performance.base, turn.apart)
+        add_ordinals(performance.execution, instance, performance.base, turn.apart)
     move = performance.conductor.turned(turn, messages)
     if isinstance(move, Turn) and move.body == turn.body and run.lock is None:
         instance.empty()
@@ -249,7 +250,7 @@ def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:
     assert performance is not None
     performance.at_work.remove(instance)
     if turn.apart is not None:
-        add_ordinals(run, performance.execution, instance, performance.base, turn.apart)
+        add_ordinals(performance.execution, instance, performance.base, turn.apart)
     conductor = performance.conductor
     if how == "failed":
         _make(run, performance, conductor.failed(turn, what))
@@ -272,9 +273,7 @@ def _call_off(run: Run, instances: list[Instance]) -> None:
         instance.gone = True
     run.smooth = False
     inside = [call for call in run.calls.values() if is_gone(call.activation.instance)]
-    for call in inside:
-        del run.calls[call.address]
-        run.commands.append(Cancel(call.address))
+    call_off(run, inside, "the round was ended", instances)
 
 
 def is_gone(instance: Instance | None) -> bool:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from roundel.kernel.commands import Ask, Call, Command, Consult
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
 from roundel.kernel.events import Event
 from roundel.kernel.expand import ExpansionError, collected, due, expand, gather
 from roundel.kernel.facts import Outcome, Usage, Verdict
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.queue import admit, retained
 from roundel.kernel.state import (
+    ERRANDS,
     OPEN,
     PARTS,
     RETURN,
@@ -22,6 +23,7 @@ from roundel.kernel.state import (
     LoopRecord,
     Performance,
     Run,
+    Talk,
 )
 from roundel.kernel.walk import Verdicts, questions, walk
 from roundel.plan.graph import NodePlan
@@ -63,13 +65,16 @@ def launch(
     site, ordinals = node.site, activation.instance.ordinals
     ordinal = ordinals[site]
     ordinals[site] = ordinal + 1
-    if ordinals is not run.ordinals:
-        run.ordinals[site] += 1
+    run.times[site] += 1
     run.seq = seq = run.seq + 1  # as run.emit does: these are most of all events
     run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
     command: Command
     if node.bodies:
         _begin_bodies(run, Execution(activation, unit, node, address, None, part), inputs)
+        return
+    if node.talks:
+        execution = Execution(activation, unit, node, address, None, part)
+        run.agenda.append((Talk(execution, node.kind.talk(node.config), inputs, ordinal), ERRANDS))
         return
     if node.asks:
         _show_question(run, node, address, inputs)
@@ -93,7 +98,7 @@ def _show_question(run: Run, node: NodePlan, address: str, inputs: tuple[Message
 def _begin_bodies(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:
     node, outer = execution.node, execution.activation.instance
     if node.kind.conduct is not None:
-        record = run.loops.setdefault(node.id, LoopRecord()) if node.kind.loops else LoopRecord()
+        record = run.loops.setdefault(_loop_id(execution), LoopRecord()) if node.kind.loops else LoopRecord()
         record.entries += 1
         performance = Performance(execution, node.kind.conduct(node.config), inputs, record)
         run.agenda.append((performance, OPEN))
@@ -108,19 +113,24 @@ def _begin_bodies(run: Run, execution: Execution, inputs: tuple[Message, ...]) -
     begin(run, instance)
 
 
+def _loop_id(execution: Execution) -> str:
+    """A loop agent at which a free cycle is entered is a second loop of the same name, inside the first."""
+    name = execution.node.id
+    return f"{name}.{name}" if execution.activation.name == name else name
+
+
 def end_body(run: Run, instance: Instance, execution: Execution, messages: tuple[Message, ...]) -> None:
     if execution.part is not None:
         expansion, number = execution.part
-        add_ordinals(run, execution, instance, expansion.base, number)
+        add_ordinals(execution, instance, expansion.base, number)
     complete(run, execution, Outcome(messages))
 
 
-def add_ordinals(run: Run, execution: Execution, instance: Instance, base: list[int], number: int) -> None:
-    """What ran in a part that counted for itself counts around it too (for the run it does already)."""
+def add_ordinals(execution: Execution, instance: Instance, base: list[int], number: int) -> None:
+    """What ran in a part that counted for itself counts around it too."""
     counts = execution.activation.instance.ordinals
-    if counts is not run.ordinals:
-        for site, before in enumerate(base):
-            counts[site] += instance.ordinals[site] - before - number
+    for site, before in enumerate(base):
+        counts[site] += instance.ordinals[site] - before - number
 
 
 def give(instance: Instance, messages: tuple[Message, ...]) -> None:
@@ -158,6 +168,24 @@ def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
         settle(run, execution.activation, execution.unit)
 
 
+def spend(run: Run, node: NodePlan, address: str, usage: Usage) -> None:
+    """Adds to what the run has used, and tells of it."""
+    for name, count in run.usage.items():
+        run.usage[name] = count + getattr(usage, name)
+    if usage.input_tokens or usage.output_tokens:
+        run.emit("token_usage", node.id, address, _shown_usage(usage))
+
+
+def _shown_usage(usage: Usage) -> dict[str, Any]:
+    data: dict[str, Any] = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    if usage.model:
+        data["model"] = usage.model
+        data["cost_usd"] = None if usage.unpriced_calls else usage.cost_usd
+    if usage.cached:
+        data["cached"] = True
+    return data
+
+
 def _tell(run: Run, execution: Execution, outcome: Outcome) -> None:
     node, messages, address = execution.node, outcome.messages, execution.address
     data: dict[str, Any]
@@ -172,19 +200,11 @@ def _tell(run: Run, execution: Execution, outcome: Outcome) -> None:
     if outcome.report:
         data.update(outcome.report)
     if outcome.usage is not None:
-        _spend(run, node, address, outcome.usage)
+        spend(run, node, address, outcome.usage)
     for name, shown in outcome.events:
         run.emit(name, node.id, address, shown)
     run.seq = seq = run.seq + 1  # as run.emit does
     run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, data))
-
-
-def _spend(run: Run, node: NodePlan, address: str, usage: Usage) -> None:
-    for name, count in run.usage.items():
-        run.usage[name] = count + getattr(usage, name)
-    if usage.input_tokens or usage.output_tokens:
-        data = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-        run.emit("token_usage", node.id, address, data)
 
 
 def _part_done(run: Run, execution: Execution, expansion: Expansion, number: int, outcome: Outcome) -> None:
@@ -196,7 +216,9 @@ def _part_done(run: Run, execution: Execution, expansion: Expansion, number: int
     if outcomes is None:
         run.agenda.append((expansion, PARTS))
     else:
-        conclude(run, expansion.execution, outcomes, None)
+        whole = expansion.execution
+        whole.activation.instance.ordinals[whole.node.site] += expansion.further
+        conclude(run, whole, outcomes, None)
 
 
 def conclude(
@@ -263,7 +285,24 @@ def _jump(run: Run, execution: Execution, outcome: Outcome) -> None:
         if performance is not None and performance.execution.node.kind.loops:
             run.agenda.append(((instance, outcome.jump, outcome.messages), RETURN))
             return
-    fail(run, execution, f"'{outcome.jump}' stands in no loop agent")
+    fail(run, execution, f"'{outcome.jump}' stands in no loop agent or debate")
+
+
+def call_off(run: Run, executions: Iterable[Execution], reason: str, within: Sequence[Instance] = ()) -> None:
+    """Nobody waits for these any more, nor for the nodes around them up to the graphs `within`."""
+    told: set[str] = set()
+    for execution in executions:
+        del run.calls[execution.address]
+        run.commands.append(Cancel(execution.address))
+        whole: Execution | None = execution
+        if isinstance(execution.owner, Talk):
+            whole = execution.owner.execution
+        while whole is not None and whole.address not in told:
+            told.add(whole.address)
+            data = {"status": "skipped", "reason": reason}
+            run.emit("node_state_change", whole.node.id, whole.address, data)
+            around = whole.activation.instance
+            whole = None if around in within else around.caller
 
 
 def _around(execution: Execution) -> Iterator[Instance]:

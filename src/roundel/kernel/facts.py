@@ -18,6 +18,11 @@ class Usage(Struct, frozen=True, omit_defaults=True):
     tool_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cost_usd: float = 0
+    unpriced_calls: int = 0
+    """Model calls whose price is not known."""
+    model: str = ""
+    cached: bool = False
 
 
 class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -66,6 +71,15 @@ class Answered(Struct, frozen=True, tag="answered"):
     time: float
 
 
+class Streamed(Struct, frozen=True, tag="streamed"):
+    """A part of what a model is saying; the whole comes with Finished."""
+
+    address: str
+    text: str
+    attempt: int
+    time: float
+
+
 class Verdict(Struct, frozen=True, omit_defaults=True):
     """What the functions on one edge said of one message."""
 
@@ -93,7 +107,7 @@ class Stopped(Struct, frozen=True, tag="stopped"):
     time: float
 
 
-Fact = Started | Finished | Failed | Answered | Consulted | Waited | Stopped
+Fact = Started | Finished | Failed | Answered | Consulted | Streamed | Waited | Stopped
 
 _decoder = msgspec.json.Decoder(Fact)
 _encoder = msgspec.json.Encoder()

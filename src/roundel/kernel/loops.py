@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roundel.kernel.facts import Outcome
-from roundel.kernel.queue import compacted
+from roundel.kernel.queue import Key, compacted
 from roundel.kernel.state import (
     GRAPH_OVER,
     LOOP_OVER,
@@ -99,13 +99,24 @@ def _round_over(run: Run, activation: Activation) -> None:
 
 
 def _loop_over(run: Run, activation: Activation, reason: str) -> None:
-    activation.record.exit_reason = reason
+    activation.record.left(reason, moment(activation))
     data = {"loop": activation.name, "rounds": activation.round, "reason": reason}
     if activation.exit_by:
         data["by"] = activation.exit_by
     run.emit("loop_exit", activation.name, activation.address, data)
     # By way of the agenda, so that loops nested a thousand deep need no deep stack to end.
     run.agenda.append((activation, LOOP_OVER))
+
+
+def moment(activation: Activation) -> Key:
+    """When something happens in the order of the whole run, in which nothing happens at the same time."""
+    key, instance = activation.key, activation.instance
+    while (caller := instance.caller) is not None:
+        turn = instance.turn.round if instance.turn is not None else 0
+        part = caller.part[1] if caller.part is not None else 0
+        key = (*caller.activation.key, caller.unit.layer, caller.unit.position, part, turn, *key)
+        instance = caller.activation.instance
+    return key
 
 
 def settle_loop(run: Run, activation: Activation) -> None:

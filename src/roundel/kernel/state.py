@@ -36,6 +36,9 @@ TURNS = -6
 PARTS = -7
 """Stands in the agenda for a unit, behind an expansion: further parts of it may start."""
 
+ERRANDS = -8
+"""Stands in the agenda for a unit, behind a talk: its next errands may start."""
+
 
 class Instance:
     """One execution of a graph: the run's own, or one call of a subgraph."""
@@ -80,12 +83,18 @@ class Instance:
 class LoopRecord:
     """What the summary says of a loop: its rounds over all entries, and why it was last left."""
 
-    __slots__ = ("entries", "exit_reason", "rounds")
+    __slots__ = ("entries", "exit_reason", "last", "rounds")
 
     def __init__(self) -> None:
         self.rounds = 0
         self.exit_reason = ""
         self.entries = 0
+        self.last: Key = ()
+
+    def left(self, reason: str, moment: Key) -> None:
+        """Of several that ran at the same time, the last in order tells why, not the slowest."""
+        if moment >= self.last:
+            self.exit_reason, self.last = reason, moment
 
 
 class Activation:
@@ -190,14 +199,27 @@ class Execution(Struct):
     part: tuple[Expansion, int] | None = None
     outcomes: list[Outcome] = []
     """What it gave, while functions on its edges are asked."""
-    performance: Performance | None = None
-    """What it conducts, while its behaviour is asked about it."""
+    owner: Performance | Talk | None = None
+    """Whose business the answer to the command is, if it is not that of the node as a whole."""
+    errand: Any = None
+    """Which errand of a talk it is."""
 
 
 class Expansion:
     """A node at work on the parts of what dynamic edges brought."""
 
-    __slots__ = ("base", "dynamic", "execution", "groups", "layer", "outcomes", "shared", "started", "width")
+    __slots__ = (
+        "base",
+        "dynamic",
+        "execution",
+        "further",
+        "groups",
+        "layer",
+        "outcomes",
+        "shared",
+        "started",
+        "width",
+    )
 
     def __init__(
         self, execution: Execution, dynamic: Dynamic, shared: tuple[Message, ...], width: int
@@ -211,6 +233,8 @@ class Expansion:
         self.groups: list[tuple[Message, ...]] = []
         self.outcomes: list[Outcome | None] = []
         self.started = 0
+        self.further = 0
+        """The calls that its parts made beyond one each."""
 
 
 class Turn(Struct, frozen=True):
@@ -221,6 +245,8 @@ class Turn(Struct, frozen=True):
     round: int
     apart: int | None = None
     """Its number among turns that run at the same time; None if it runs alone."""
+    again: int = 0
+    """How often its body has run in this round before."""
 
 
 class Performance:
@@ -240,6 +266,26 @@ class Performance:
         self.pending: list[Turn] = []
         self.at_work: list[Instance] = []
         self.base = list(activation.instance.ordinals)
+        self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
+
+
+class Talk:
+    """A node at work that takes several calls: a model, the tools that it asks for, the model again."""
+
+    __slots__ = ("at_work", "calls", "dialogue", "execution", "inputs", "ordinal", "pending", "stem")
+
+    def __init__(
+        self, execution: Execution, dialogue: Any, inputs: tuple[Message, ...], ordinal: int
+    ) -> None:
+        activation = execution.activation
+        self.execution = execution
+        self.dialogue = dialogue
+        self.inputs = inputs
+        self.ordinal = ordinal
+        self.calls = 0
+        """How many calls the node itself has made."""
+        self.pending: list[Any] = []
+        self.at_work = 0
         self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
 
 
@@ -275,6 +321,7 @@ class Run:
         "stamp",
         "status",
         "step_limit",
+        "times",
         "until",
         "usage",
     )
@@ -300,8 +347,17 @@ class Run:
         """What came up while the run was locked."""
         self.loops: dict[str, LoopRecord] = {}
         self.ordinals = [0] * len(plan.sites)
+        """How many calls each node has made, by site; parts that run at the same time count apart."""
+        self.times = [0] * len(plan.sites)
         """How often each node has run, by site."""
-        self.usage = {"model_calls": 0, "tool_calls": 0, "input_tokens": 0, "output_tokens": 0}
+        self.usage: dict[str, float] = {
+            "model_calls": 0,
+            "tool_calls": 0,
+            "input_tokens": 0,
+            "output_tokens": 0,
+            "cost_usd": 0,
+            "unpriced_calls": 0,
+        }
         self.smooth = True
         """There is no error, no lock, nothing gone: what comes up needs no second look."""
         self.commands: list[Command] = []
@@ -324,10 +380,17 @@ class Run:
 
     def _nodes(self) -> dict[str, int]:
         nodes: dict[str, int] = {}
-        for node, count in zip(self.plan.sites, self.ordinals, strict=True):
+        for node, count in zip(self.plan.sites, self.times, strict=True):
             if count:
                 nodes[node.id] = nodes.get(node.id, 0) + count
         return nodes
+
+    def _usage(self) -> dict[str, Any]:
+        usage: dict[str, Any] = dict(self.usage)
+        unpriced = usage["unpriced_calls"]
+        if unpriced and unpriced == usage["model_calls"]:
+            usage["cost_usd"] = None  # nobody knows, which is not the same as nothing
+        return usage
 
     def summary(self) -> dict[str, Any]:
         """What `run_finished` says."""
@@ -339,7 +402,7 @@ class Run:
                 name: {"rounds": loop.rounds, "exit_reason": loop.exit_reason, "entries": loop.entries}
                 for name, loop in self.loops.items()
             },
-            "usage": dict(self.usage),
+            "usage": self._usage(),
         }
         if self.output is not None and self.output.data:
             data["data"] = self.output.data

@@ -25,6 +25,9 @@ Nodes that conduct (loop agents, debates, votes; conduct.py) hold graphs too, an
 a graph is over, the node's conductor says what comes next. A `break`, a `continue` or a failure that the
 conductor sees to ends such a graph out of turn; what is still at work in it is called off.
 
+Agents whose model asks for tools (talk.py) take several calls before they are done: when one is answered, the
+node's dialogue says which come next. Each is a step of its own, with an address of its own.
+
 Whatever comes up goes through the *agenda*, which a step works through to its end, so that neither long
 chains of nodes nor deeply nested loops need a deep stack. While the run is locked, what would begin
 something new is held back, and everything else is seen to.
@@ -52,6 +55,7 @@ there were: nothing is kept of a finished round but its messages in queues.
 | `Failed`    | Call, Ask, Consult     | nothing is at work at that address                      |
 | `Answered`  | Ask                    | nobody was asked at that address                        |
 | `Consulted` | Consult                | nothing was asked at that address                       |
+| `Streamed`  | a part of a Call       | nothing is at work at that address, or it is not a call |
 | `Waited`    |                        | something other than people is at work                  |
 | `Stopped`   |                        | the run is over                                         |
 
@@ -64,10 +68,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
+from roundel.kernel.commands import Ask, Call, Command, Consult
 from roundel.kernel.conduct import come_back, end_turn, is_gone, open_performance, start_turns, told
 from roundel.kernel.events import Event
-from roundel.kernel.execute import complete, conclude, end_body, fail, give, run_node, run_parts
+from roundel.kernel.execute import call_off, complete, conclude, end_body, fail, give, run_node, run_parts
 from roundel.kernel.facts import (
     Answered,
     Consulted,
@@ -77,11 +81,13 @@ from roundel.kernel.facts import (
     Outcome,
     Started,
     Stopped,
+    Streamed,
     Waited,
 )
 from roundel.kernel.loops import begin, begin_round, enter, lock, settle, settle_loop
 from roundel.kernel.result import result, unfired
 from roundel.kernel.state import (
+    ERRANDS,
     GRAPH_OVER,
     LOOP_OVER,
     NEXT_ROUND,
@@ -93,7 +99,9 @@ from roundel.kernel.state import (
     Execution,
     Instance,
     Run,
+    Talk,
 )
+from roundel.kernel.talk import answered, errand_failed, go_on, heard
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import Plan
 from roundel.plan.scope import Unit
@@ -146,8 +154,11 @@ def _finished(run: Run, fact: Finished) -> None:
     if fact.time >= run.until or fact.time < run.since:
         run.at(fact.time)
     del run.calls[fact.address]
-    if execution.performance is None:
+    owner = execution.owner
+    if owner is None:
         complete(run, execution, fact.outcome)
+    elif owner.__class__ is Talk:
+        heard(run, execution, fact.outcome)
     else:
         told(run, execution, fact.outcome)
     _advance(run)
@@ -162,7 +173,10 @@ def _answered(run: Run, fact: Answered) -> None:
         run.emit("run_state_change", None, None, {"status": "running", "reason": "answered"})
     data = {"text": fact.message.text}
     run.emit("human_input_received", execution.node.id, fact.address, data)
-    complete(run, execution, Outcome((fact.message,)))
+    if execution.owner is not None:
+        answered(run, execution, fact.message)
+    else:
+        complete(run, execution, Outcome((fact.message,)))
     _advance(run)
 
 
@@ -178,8 +192,20 @@ def _failed(run: Run, fact: Failed) -> None:
     execution = _at_work(run, fact.address, None)
     run.at(fact.time)
     del run.calls[fact.address]
-    fail(run, execution, fact.error)
+    if execution.owner.__class__ is Talk:
+        errand_failed(run, execution, fact.error)
+    else:
+        fail(run, execution, fact.error)
     _advance(run)
+
+
+def _streamed(run: Run, fact: Streamed) -> None:
+    execution = _at_work(run, fact.address, Call)
+    run.at(fact.time)
+    data: dict[str, Any] = {"text": fact.text}
+    if fact.attempt > 1:
+        data["attempt"] = fact.attempt
+    run.emit("token_stream", execution.node.id, fact.address, data)
 
 
 def _waited(run: Run, fact: Waited) -> None:
@@ -196,7 +222,7 @@ def _stopped(run: Run, fact: Stopped) -> None:
     if run.over or run.status == "new":
         raise IllegalFact("the run is not at work")
     run.at(fact.time)
-    _cancel(run, list(run.calls.values()))
+    call_off(run, list(run.calls.values()), fact.reason or "stopped")
     run.error = fact.reason or None
     _end(run, "stopped")
 
@@ -218,6 +244,7 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Failed: _failed,
     Answered: _answered,
     Consulted: _consulted,
+    Streamed: _streamed,
     Waited: _waited,
     Stopped: _stopped,
 }
@@ -245,7 +272,7 @@ def _passed_by(run: Run, item: Any, index: int) -> bool:
     """Whether what came up is left alone, since it belongs to what is no more or waits for an unlock."""
     if index == RETURN:
         return False
-    owner = item.execution.activation if index in (OPEN, TURNS, PARTS) else item
+    owner = item.execution.activation if index in (OPEN, TURNS, PARTS, ERRANDS) else item
     if is_gone(owner.instance):
         return True
     if run.lock is not None and index not in (LOOP_OVER, GRAPH_OVER):
@@ -274,7 +301,7 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
         _come_to_loop(run, activation, unit)
     elif not activation.instance.marks[node.index]:
         _pass_over(run, activation, unit, "not triggered")
-    elif run.step_limit is not None and sum(run.ordinals) >= run.step_limit:
+    elif run.step_limit is not None and sum(run.times) >= run.step_limit:
         lock(run, "steps", run.step_limit, node.id, activation.prefix + node.label)
         run.held.append((activation, unit.index))
     else:
@@ -329,20 +356,16 @@ _CHANGES: dict[int, Callable[[Run, Any], None]] = {
     OPEN: open_performance,
     TURNS: start_turns,
     PARTS: run_parts,
+    ERRANDS: go_on,
 }
 
 
 def _fail_run(run: Run) -> None:
     """What is at work may finish, since it is paid for; people are not asked any more."""
-    _cancel(run, [call for call in run.calls.values() if isinstance(call.command, Ask)])
+    asked = [call for call in run.calls.values() if isinstance(call.command, Ask)]
+    call_off(run, asked, "the run has failed")
     if not run.calls:
         _end(run, "failed")
-
-
-def _cancel(run: Run, executions: list[Execution]) -> None:
-    for execution in executions:
-        del run.calls[execution.address]
-        run.commands.append(Cancel(execution.address))
 
 
 def _end(run: Run, status: str) -> None:

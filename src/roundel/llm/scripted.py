@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from roundel.nodes.services import NodeError, Reply, Request
+from roundel.nodes.services import NodeError, Reply, Request, Say, ToolRequest
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.fields import INVALID, Reader, located
@@ -29,6 +29,21 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
     output: Count = 0
 
 
+class ScriptedCall(Struct, frozen=True, omit_defaults=True):
+    """A tool that a scripted reply asks for."""
+
+    name: str
+    arguments: Any = None
+    id: str = ""
+
+    def request(self, number: str) -> ToolRequest:
+        arguments = {} if self.arguments is None else self.arguments
+        if isinstance(arguments, dict):
+            return ToolRequest(self.id or number, self.name, arguments)
+        problem = f"the arguments are not a JSON object: {json_text(arguments):.200}"
+        return ToolRequest(self.id or number, self.name, {}, problem)
+
+
 class Line(Struct, frozen=True, omit_defaults=True):
     """One scripted reply."""
 
@@ -37,7 +52,11 @@ class Line(Struct, frozen=True, omit_defaults=True):
     tokens: Tokens = Tokens()
     delay: Annotated[float, Meta(ge=0)] = 0
     error: str = ""
-    tool_calls: tuple[Any, ...] = ()
+    tool_calls: tuple[ScriptedCall, ...] = ()
+    at: str = ""
+    """The address that it answers for, in a record of a run; without it replies go by their order."""
+    call: int = 0
+    """Which of the calls at that address."""
 
 
 class Script:
@@ -45,15 +64,27 @@ class Script:
         self._lines = lines
         self._keys = keys
 
-    def line(self, node_id: str, ordinal: int) -> Line | None:
+        self._placed = {
+            (name, line.at, line.call): line for name, given in lines.items() for line in given if line.at
+        }
+
+    def line(self, node_id: str, ordinal: int, address: str = "", call: int = 0) -> Line | None:
+        placed = self._placed.get((node_id, address, call))
+        if placed is not None:
+            return placed
         lines = self._lines.get(node_id) or self._lines.get(EVERY_NODE)
+        return lines[min(ordinal, len(lines) - 1)] if lines else None
+
+    def decision(self, node_id: str, tool: str, ordinal: int) -> Line | None:
+        """What a person says to a call of an agent's tool, given under `agent/tool`."""
+        lines = self._lines.get(f"{node_id}/{tool}")
         return lines[min(ordinal, len(lines) - 1)] if lines else None
 
     def check(self, node_ids: Iterable[str], report: Report) -> None:
         """Warns of names that are no node's."""
         known = set(node_ids)
         for name, at in self._keys.items():
-            if name != EVERY_NODE and name not in known:
+            if name != EVERY_NODE and name not in known and name.partition("/")[0] not in known:
                 hint = did_you_mean(name, known)
                 report.warning("unknown-node", f"the script names '{name}', which is not a node", at, hint)
 
@@ -112,14 +143,16 @@ class ScriptedModel:
     def __init__(self, script: Script) -> None:
         self._script = script
 
-    async def reply(self, request: Request) -> Reply:
-        line = self._script.line(request.node_id, request.ordinal)
+    async def reply(self, request: Request, say: Say | None = None) -> Reply:
+        line = self._script.line(request.node_id, request.ordinal, request.address, request.call)
         if line is None:
             return Reply(request.messages[-1].text if request.messages else "")
         if line.delay:
             await asyncio.sleep(line.delay)
         if line.error:
             raise NodeError(line.error)
-        if line.tool_calls:
-            raise NodeError("the scripted reply calls tools, which this version cannot do yet")
-        return Reply(line.text, line.data, line.tokens.input, line.tokens.output)
+        calls = tuple(
+            call.request(f"call_{request.ordinal + 1}_{number}")
+            for number, call in enumerate(line.tool_calls, 1)
+        )
+        return Reply(line.text, line.data, line.tokens.input, line.tokens.output, calls)

@@ -1,124 +1,161 @@
-"""`agent`: a model answers."""
+"""`agent`: a model answers, with tools if it is given any."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any
 
-from msgspec import Meta, Struct
+import msgspec
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
-from roundel.nodes.services import Behaviour, Request, Services
-from roundel.workflow.diagnostics import Report
-from roundel.workflow.document import Located
-from roundel.workflow.fields import without_effect
+from roundel.nodes.agent_config import Config, examine
+from roundel.nodes.dialogue import AgentDialogue, Question, ToolUse
+from roundel.nodes.prompt import Template, flattened, spoken
+from roundel.nodes.services import Behaviour, Reply, Request, Services, ToolRequest, ToolSpec
+from roundel.nodes.structured import fitting
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
 
 
-class Tooling(Struct, frozen=True, omit_defaults=True):
-    type: Literal["function", "mcp_remote", "mcp_local"]
-    config: dict[str, Any]
-    prefix: str = ""
-
-
-class MemoryUse(Struct, frozen=True, omit_defaults=True):
-    name: str
-    retrieve_stage: Any = None
-    top_k: int = 3
-    similarity_threshold: float = -1.0
-    read: bool = True
-    write: bool = True
-
-
-class Config(Struct, frozen=True, omit_defaults=True):
-    provider: str = ""
-    name: str = ""
-    model: str = ""
-    profile_id: str = ""
-    role: str = ""
-    prompt: str = ""
-    base_url: str = ""
-    api_key: str = ""
-    params: dict[str, Any] = {}
-    parameters: dict[str, Any] = {}
-    input_mode: Literal["messages", "prompt"] = "messages"
-    tooling: tuple[Tooling, ...] = ()
-    tools: tuple[str, ...] = ()
-    dynamic_tools: Any = None
-    max_tool_calls: int = 10
-    max_calls_per_round: Annotated[int, Meta(ge=1)] = 16
-    on_limit: Literal["answer", "error", "suspend"] = "answer"
-    on_error: Literal["fail", "message"] = "fail"
-    approval: Any = None
-    memories: tuple[MemoryUse, ...] = ()
-    thinking: Any = None
-    skills: Any = None
-    retry: Any = None
-    output_schema: Any = None
-
-    __aliases__: ClassVar[dict[str, str]] = {
-        "profileId": "profile_id",
-        "maxToolCalls": "max_tool_calls",
-        "dynamicTools": "dynamic_tools",
-    }
-    later: ClassVar[tuple[str, ...]] = (
-        "tooling",
-        "tools",
-        "dynamic_tools",
-        "memories",
-        "thinking",
-        "skills",
-        "retry",
-        "output_schema",
-        "approval",
-    )
-
-    def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, self.later, at, report)
-        if self.max_tool_calls < 0:
-            given = at.value if isinstance(at.value, dict) else {}
-            place = given.get("max_tool_calls", given.get("maxToolCalls"))
-            report.error("negative-limit", "Max tool calls must be non-negative", place)
-            return False
-        return True
-
-
 def prepare(node: Node, services: Services) -> Behaviour:
-    config: Config = node.config
-    model = services.model(node.id)
-    params = {**config.params, **config.parameters}
-    flatten = config.input_mode == "prompt"
+    return _Agent(node, services).behave
 
-    async def ask(call: Call) -> Outcome:
-        messages = (_flattened(call.inputs),) if flatten else call.inputs
-        if config.prompt:
-            messages = (*messages, Message(config.prompt))
-        request = Request(node.id, call.address, call.ordinal, messages, config.role, params)
+
+class _Agent:
+    """What is the same in every run of one agent."""
+
+    def __init__(self, node: Node, services: Services) -> None:
+        config: Config = node.config
+        self._node, self._config, self._services = node, config, services
+        self._model = services.model(node)
+        self._tools = services.tools(node) if config.has_tools else None
+        self._params = config.sent
+        self._template = Template(config.prompt) if config.prompt else None
+        self._flatten = config.input_mode == "prompt"
+        self._talks = config.talks
+
+    def behave(self, call: Call) -> Awaitable[Outcome]:
+        if not self._talks:
+            return self._answer(call)
+        if isinstance(call.state, ToolUse):
+            return self._use(call, call.state.request)
+        return self._reply(call, call.state)
+
+    # One call is enough.
+
+    async def _answer(self, call: Call) -> Outcome:
+        messages = spoken(call, self._template, self._flatten)
+        config = self._config
+        request = Request(self._node.id, call.address, call.ordinal, messages, config.role, self._params)
         try:
-            reply = await model.reply(request)
+            reply = await self._ask(request)
         except Exception as error:
             if config.on_error != "message":
                 raise
-            return Outcome((Message(f"Error calling model {config.name}: {error}", "assistant"),))
-        usage = Usage(1, 0, reply.input_tokens, reply.output_tokens)
-        return Outcome((Message(reply.text, "assistant", reply.data),), usage=usage)
+            return Outcome((Message(config.excuse(str(error)), "assistant"),))
+        message = Message(reply.text, "assistant", reply.data)
+        return Outcome((message,), usage=usage_of(reply), events=_warnings(reply))
 
-    def behave(call: Call) -> Awaitable[Outcome]:
-        return ask(call)
+    async def _ask(self, request: Request) -> Reply:
+        say = self._services.speaker(request.address) if self._config.stream else None
+        return await self._model.reply(request, say)
 
-    return behave
+    # One of several calls.
+
+    async def _reply(self, call: Call, question: Question) -> Outcome:
+        reply = await self._ask(await self._request(call, question))
+        told: dict[str, Any] = {}
+        schema = self._config.output_schema
+        if schema is not None and not (reply.tool_calls and question.offer):
+            data, problem = fitting(reply.text, reply.data, schema)
+            reply = msgspec.structs.replace(reply, data=data)
+            told["problem"] = problem
+        told["reply"] = msgspec.to_builtins(reply)
+        return Outcome(state=told, usage=usage_of(reply), events=_warnings(reply))
+
+    async def _request(self, call: Call, question: Question) -> Request:
+        config = self._config
+        specs = await self._tools.specs() if self._tools is not None and config.tool_rounds else ()
+        exchanges, after = question.exchanges, question.after
+        if question.reflects:
+            assert config.thinking is not None
+            messages: tuple[Message, ...] = (flattened(call.inputs), *after)
+            after = (Message(config.thinking.config.reflection_prompt),)
+            exchanges = ()
+        else:
+            messages = spoken(call, self._template, self._flatten)
+        return Request(
+            self._node.id,
+            call.address,
+            call.ordinal,
+            messages,
+            self._system(specs),
+            self._params,
+            exchanges,
+            after,
+            specs if question.offer or exchanges else (),
+            question.offer,
+            config.output_schema,
+            question.call,
+        )
+
+    def _system(self, specs: tuple[ToolSpec, ...]) -> str:
+        config = self._config
+        parts = [config.role] if config.role else []
+        if config.dynamic_tools is not None and specs:
+            parts.append(
+                _described(config.dynamic_tools.tool_ids, config.dynamic_tools.description_template, specs)
+            )
+        if config.output_schema is not None:
+            schema = json.dumps(config.output_schema, ensure_ascii=False)
+            parts.append(f"Answer with JSON alone. It must fit this JSON Schema:\n{schema}")
+        return "\n\n".join(parts)
+
+    async def _use(self, call: Call, request: ToolRequest) -> Outcome:
+        assert self._tools is not None
+        result, called = await self._tools.call(request, self._services.key(call.address))
+        return Outcome(state=msgspec.to_builtins(result), usage=Usage(tool_calls=1) if called else None)
 
 
-def _flattened(messages: tuple[Message, ...]) -> Message:
-    """All input as one text, each part under a heading that says where it comes from."""
-    parts = (
-        f"=== INPUT FROM {message.source or 'TASK'} ({message.role}) ===\n{message.text}"
-        for message in messages
+def usage_of(reply: Reply) -> Usage:
+    if reply.cached:
+        return Usage(0, 0, 0, 0, model=reply.model, cached=True)
+    priced = reply.cost_usd is not None
+    return Usage(
+        1,
+        0,
+        reply.input_tokens,
+        reply.output_tokens,
+        reply.cost_usd or 0,
+        0 if priced else 1,
+        reply.model,
     )
-    return Message("\n\n".join(parts))
 
 
-NODE = NodeType("agent", Config, "A model answers.", prepare, aliases=("llm",), speaks=True)
+def _warnings(reply: Reply) -> tuple[tuple[str, dict[str, Any]], ...]:
+    texts = [f"asked again: {trouble}" for trouble in reply.trouble]
+    if reply.cut:
+        texts.append("the answer was cut off at its token limit")
+    return tuple(("warning", {"message": text}) for text in texts)
+
+
+def _described(names: tuple[str, ...], template: str, specs: tuple[ToolSpec, ...]) -> str:
+    """What the system message says of dynamic tools, each once."""
+    lines = (
+        template.replace("{toolName}", spec.name).replace("{toolDescription}", spec.description)
+        for spec in specs
+        if spec.source in names
+    )
+    return "\n".join(lines)
+
+
+def talk(config: Config) -> AgentDialogue | None:
+    return AgentDialogue(config) if config.talks else None
+
+
+NODE = NodeType(
+    "agent", Config, "A model answers.", prepare, aliases=("llm",), speaks=True, talk=talk, examine=examine
+)

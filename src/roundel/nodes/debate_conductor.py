@@ -65,7 +65,8 @@ class DebateConductor(TurnsAlone):
         speaker, opponent = self.pairs[self.place]
         history = tuple(_heard(message, speaker) for message in self.said)
         inputs = (*self.topic, *history, *self._reminder(opponent))
-        return Turn(self.bodies[speaker], inputs, self.round)
+        again = sum(1 for before, _ in self.pairs[: self.place] if before == speaker)
+        return Turn(self.bodies[speaker], inputs, self.round, again=again)
 
     def _reminder(self, opponent: str) -> tuple[Message, ...]:
         """Whom to answer, where that is not the one who spoke last."""

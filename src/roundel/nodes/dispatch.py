@@ -6,7 +6,6 @@ strategy itself, which may serve in many loops and many runs at the same time.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -24,14 +23,14 @@ GIVEN = ("messages", "round", "results")
 
 def predicate(function: Callable[..., Any], services: Services) -> Behaviour:
     async def ask(call: Call) -> Outcome:
-        return Outcome(state=bool(await _called(function, services, call.inputs)))
+        return Outcome(state=bool(await services.call(function, call.inputs)))
 
     return ask
 
 
 def converter(function: Callable[..., Any], services: Services) -> Behaviour:
     async def ask(call: Call) -> Outcome:
-        answer = await _called(function, services, call.inputs)
+        answer = await services.call(function, call.inputs)
         try:
             return Outcome(state=listed(answer))
         except (TypeError, ValueError) as error:
@@ -48,8 +47,8 @@ def strategy(made: Any, services: Services) -> Behaviour:
         state = {**_json(asked["memory"]), "messages": call.inputs, "round": asked["round"]}
         state["results"] = list(asked["results"])
         if asked["round"] == 0 and init is not None:
-            await _called(init, services, state)
-        verdict = await _called(dispatch, services, state)
+            await services.call(init, state)
+        verdict = await services.call(dispatch, state)
         memory = _json({key: value for key, value in state.items() if key not in GIVEN})
         return Outcome(state={"go": _goes_on(verdict), "memory": memory, "inputs": _inputs(verdict)})
 
@@ -71,13 +70,6 @@ def described(value: object) -> str:
     """An object of a user's, in an error."""
     plain = value is None or isinstance(value, (str, int, float, list, tuple, dict))
     return f"{value!r:.60}" if plain else f"an object of the class '{type(value).__name__}'"
-
-
-async def _called(function: Callable[..., Any], services: Services, argument: Any) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await function(argument)
-    answer = await services.in_thread(function, argument)
-    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _json(memory: dict[str, Any]) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def _calling(function: Callable[..., Any], services: Services) -> Behaviour:
     names, waits = look(function)
     picks = [_PICKS.get(name, _last) for name in names]
     if not waits:
-        return lambda call: services.in_thread(function, *(pick(call) for pick in picks))
+        return lambda call: services.call(function, *(pick(call) for pick in picks))
     if picks == [_last]:
         return lambda call: function(call.inputs[-1] if call.inputs else Message())
     return lambda call: function(*(pick(call) for pick in picks))

@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
+from roundel.workflow.graph import Node
 from roundel.workflow.message import Message, as_message
 
 Behaviour = Callable[[Call], Outcome | Awaitable[Any]]
@@ -38,8 +39,10 @@ class ToolSpec(Struct, frozen=True):
 
     name: str
     description: str = ""
-    parameters: dict[str, Any] = {"type": "object", "properties": {}}
+    parameters: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
     """The JSON Schema of its arguments."""
+    source: str = ""
+    """The name under `tools` that brought it."""
 
 
 class ToolRequest(Struct, frozen=True, omit_defaults=True):
@@ -110,12 +113,29 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     cost_usd: float | None = None
     """None if no price is known."""
     cached: bool = False
+    cut: bool = False
+    """It ends because its token limit was met."""
+    trouble: tuple[str, ...] = ()
+    """What went wrong before it was had."""
     raw: Any = None
     """What the provider wants to see again when the talk goes on, such as signed thoughts."""
 
 
+Say = Callable[[str, int], None]
+"""Takes a part of what a model is saying, and which attempt it belongs to."""
+
+
 class Model(Protocol):
-    async def reply(self, request: Request) -> Reply: ...
+    async def reply(self, request: Request, say: Say | None = None) -> Reply: ...
+
+
+class Toolbox(Protocol):
+    """The tools of one agent."""
+
+    async def specs(self) -> tuple[ToolSpec, ...]: ...
+
+    async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
+        """What came of it, and whether a tool was called at all. It never raises for what a tool does."""
 
 
 class Services(Protocol):
@@ -125,11 +145,20 @@ class Services(Protocol):
     def workspace(self) -> Path:
         """The folder in which the run's code works; made when first asked for."""
 
-    def model(self, node_id: str) -> Model:
+    def model(self, node: Node) -> Model:
         """The model that answers for an agent; NodeError if there is none."""
+
+    def tools(self, node: Node) -> Toolbox:
+        """The tools that an agent offers; NodeError if they cannot be had."""
+
+    def speaker(self, address: str) -> Say | None:
+        """Where what a model is saying goes, while it is; None if nobody wants to know."""
+
+    def key(self, address: str) -> str:
+        """The same for each attempt at one call, and for no other call."""
 
     def function(self, reference: str) -> Callable[..., Any]:
         """The Python function behind a name; LookupError if there is none."""
 
-    async def in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Calls a function that may block."""
+    async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Calls a function of a user's: a coroutine is awaited, any other function has a thread to block."""

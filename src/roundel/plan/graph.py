@@ -68,6 +68,8 @@ class NodePlan(Struct, eq=False):
     """The graphs that it runs inside itself."""
     asks: bool = False
     """A person answers."""
+    talks: bool = False
+    """It takes several calls, as its dialogue says."""
     consults: bool = False
     """There are functions on its edges that the host has to ask."""
     arriving: int = 0
@@ -155,11 +157,12 @@ class _Compiler:
         return GraphPlan(graph, nodes, plans, tuple(start), ends, graph.vars, caps, cap, index)
 
     def _node(self, number: int, node: Node, cap: int) -> NodePlan:
-        label = _MEANINGFUL.sub(lambda found: f"%{ord(found[0]):02X}", node.id)
+        label = address_label(node.id)
         site = len(self.sites)
         plan = NodePlan(number, site, node.id, label, node, node.kind, node.config, node.context_window)
         self.sites.append(plan)
         plan.asks = node.kind.asks
+        plan.talks = node.kind.talk(node.config) is not None
         plan.logs = node.log_output
         plan.bodies = tuple(self.graph(body, cap) for body in node.kind.bodies(node.config))
         return plan
@@ -200,6 +203,11 @@ class _Compiler:
         except LookupError as error:
             raise WorkflowError([at.diagnostic("error", "unknown-function", str(error.args[0]))]) from None
         return (function.call, None) if function.pure else (None, function.call)
+
+
+def address_label(name: str) -> str:
+    """A name as it stands in addresses."""
+    return _MEANINGFUL.sub(lambda found: f"%{ord(found[0]):02X}", name)
 
 
 def _connect(nodes: tuple[NodePlan, ...], edges: tuple[EdgePlan, ...]) -> None:

@@ -22,8 +22,11 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from roundel.workflow.message import Message
+from roundel.workflow.modules import modules_beside, names_of
 
-Kind = Literal["condition", "processor", "function"]
+Kind = Literal["condition", "processor", "function", "tool"]
+TOOL_FOLDER = "functions.function_calling"
+"""Where files of the dialect keep their tools, beside the workflow."""
 FAILED_CODE = "==CODE EXECUTION FAILED=="
 
 
@@ -33,7 +36,12 @@ class Function(Struct, frozen=True):
     pure: bool = False
 
 
-_registered: dict[Kind, dict[str, Function]] = {"condition": {}, "processor": {}, "function": {}}
+_registered: dict[Kind, dict[str, Function]] = {
+    "condition": {},
+    "processor": {},
+    "function": {},
+    "tool": {},
+}
 
 
 def condition(name: str, *, pure: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -49,6 +57,11 @@ def processor(name: str, *, pure: bool = False) -> Callable[[Callable[..., Any]]
 def function(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a function that `python` nodes may call under `name`."""
     return _register("function", name, False)
+
+
+def tool(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a function that agents may offer to their models under `name`."""
+    return _register("tool", name, False)
 
 
 def _register(kind: Kind, name: str, pure: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -70,6 +83,8 @@ class Finder:
         """Whether the name leads somewhere, without running any code of the user's."""
         if name in self._own or name in _registered[kind] or name in entry_points(f"roundel.{kind}s"):
             return True
+        if kind == "tool" and self._tool_module(name) is not None:
+            return True
         module = name.partition(":")[0]
         return ":" in name and self._module_exists(module)
 
@@ -85,7 +100,28 @@ class Finder:
         points = entry_points(f"roundel.{kind}s")
         if name in points:
             return Function(name, points[name].load())
-        return Function(name, self.load(name))
+        module = self._tool_module(name) if kind == "tool" else None
+        return Function(name, self.load(f"{module}:{name}" if module else name))
+
+    def known_module(self, name: str) -> bool:
+        """Whether there is a file of tools with this name beside the workflow."""
+        return self._tool_file(name) is not None
+
+    def module(self, name: str) -> Any:
+        """The file of tools with this name, loaded; None if there is none."""
+        path = self._tool_file(name)
+        return None if path is None or self._folder is None else self._loaded(path, name)
+
+    def _tool_file(self, name: str) -> Path | None:
+        return self._file(f"{TOOL_FOLDER}.{name}") or self._file(name)
+
+    def _tool_module(self, name: str) -> str | None:
+        """The file in the folder of tools that defines a function."""
+        folder = self._folder / Path(*TOOL_FOLDER.split(".")) if self._folder is not None else None
+        for module in modules_beside(folder) if name.isidentifier() else ():
+            if name in (names_of(module, folder) or ()):
+                return f"{TOOL_FOLDER}.{module}"
+        return None
 
     def load(self, reference: str) -> Callable[..., Any]:
         """The object behind `module:function`."""
@@ -120,8 +156,9 @@ class Finder:
 
     def _import(self, name: str) -> Any:
         path = self._file(name)
-        if path is None:
-            return import_module(name)
+        return import_module(name) if path is None else self._loaded(path, name)
+
+    def _loaded(self, path: Path, name: str) -> Any:
         # A file beside the workflow is loaded under a name of its own, so that two workflows whose
         # folders both hold a `tools.py` never get each other's.
         unique = f"roundel.beside.{abs(hash(path.resolve()))}.{name}"

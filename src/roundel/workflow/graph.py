@@ -15,6 +15,8 @@ from roundel.workflow.fields import INVALID, Place, Reader, without_effect
 from roundel.workflow.functions import Finder, Kind
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.processor import Processor
+from roundel.workflow.profile import Profile
+from roundel.workflow.tool_source import ToolSource
 
 Name = Annotated[str, Meta(min_length=1)]
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
@@ -218,8 +220,8 @@ class Workflow(Struct, frozen=True):
     graph: Graph
     version: str = ""
     vars: dict[str, Any] = {}
-    models: dict[str, Any] = {}
-    tools: dict[str, Any] = {}
+    models: dict[str, Profile] = {}
+    tools: dict[str, ToolSource] = {}
     limits: Limits = Limits()
     breaker: Any = None
     memory: Any = None
@@ -236,6 +238,8 @@ class GraphReader(Reader):
     def __init__(self, report: Report, types: NodeTypes) -> None:
         super().__init__(report)
         self.types = types
+        self.models: dict[str, Profile] = {}
+        self.tools: dict[str, ToolSource] = {}
 
     def check_node(self, at: Located, kind: NodeType, envelope: Envelope, config: Any) -> None:
         if kind.asks or kind.bodies(config):
@@ -243,6 +247,7 @@ class GraphReader(Reader):
         name = kind.function(config)
         if name:
             self.check_function("function", name, at)
+        kind.examine(config, at, self)
 
     def check_function(self, kind: Kind, name: str, at: Located) -> None:
         if not self.finder.known(kind, name):

@@ -10,14 +10,16 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from roundel.workflow.diagnostics import Report, WorkflowError
+from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.dotenv import read_dotenv
-from roundel.workflow.fields import INVALID, located, without_effect
+from roundel.workflow.fields import INVALID, child, located, without_effect
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import Limits, Workflow
 from roundel.workflow.names import NamesReader
 from roundel.workflow.node_type import NodeTypes
+from roundel.workflow.profile import Profile
+from roundel.workflow.tool_source import ToolSource
 from roundel.workflow.variables import substitute
 
 MAX_FILE_DEPTH: Final = 32
@@ -30,14 +32,14 @@ class Root(Struct, frozen=True, omit_defaults=True):
     graph: Any = None
     version: str | int | float = ""
     vars: dict[str, Any] = {}
-    models: dict[str, Any] = {}
-    tools: dict[str, Any] = {}
+    models: dict[str, Profile] = {}
+    tools: dict[str, ToolSource] = {}
     limits: Limits = Limits()
     breaker: Any = None
     memory: Any = None
 
     def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("models", "tools", "breaker", "memory"), at, report)
+        without_effect(self, ("breaker", "memory"), at, report)
         return True
 
 
@@ -141,6 +143,7 @@ class WorkflowReader(NamesReader):
         settings = self._read_root(root)
         if isinstance(settings, Root):
             self.vars = settings.vars
+            self._take(settings, root)
         graph = self._graph_of(root)
         if settings is INVALID or graph is INVALID:
             return None
@@ -148,8 +151,8 @@ class WorkflowReader(NamesReader):
             graph,
             str(settings.version),
             settings.vars,
-            settings.models,
-            settings.tools,
+            self.models,
+            self.tools,
             settings.limits,
             settings.breaker,
             settings.memory,
@@ -163,10 +166,32 @@ class WorkflowReader(NamesReader):
         settings = self._read_root(root)
         if isinstance(settings, Root):
             self.vars = {**self.vars, **settings.vars}
+            self._take(settings, root)
         graph = self._graph_of(root)
         if settings is INVALID or graph is INVALID or graph.limits.rounds:
             return graph
         return replace(graph, limits=settings.limits)
+
+    def _take(self, root: Root, at: Located) -> None:
+        """Profiles and tools have one name in the whole workflow, whichever file they stand in."""
+        kinds: tuple[tuple[dict[str, Any], Mapping[str, Any], str], ...] = (
+            (self.models, root.models, "models"),
+            (self.tools, root.tools, "tools"),
+        )
+        for known, more, what in kinds:
+            for name, made in more.items():
+                if known.setdefault(name, made) != made:
+                    message = f"'{name}' under '{what}' is another one than in the file that uses this one"
+                    self.report.error("two-meanings", message, child(at, what, name), "give it another name")
+        for name, source in root.tools.items():
+            if source.python:
+                self.check_function("function", source.python, child(at, "tools", name, "python"))
+        for name, profile in root.models.items():
+            for other in profile.fallback:
+                if other not in self.models:
+                    hint = did_you_mean(other, self.models)
+                    place = child(at, "models", name, "fallback")
+                    self.report.error("unknown-profile", f"there is no model profile '{other}'", place, hint)
 
     def _resolved(self, at: Located) -> Located:
         dotenv = read_dotenv(self.folder / ".env", self.report) if self.folder else {}
@@ -228,7 +253,7 @@ class WorkflowReader(NamesReader):
         if root is not None:
             other = WorkflowReader(report, self.types, self.finder, path.parent, self.variables)
             other.top, other.chain, other.vars = self.top, (*self.chain, path), self.vars
-            other.files = self.files
+            other.files, other.models, other.tools = self.files, self.models, self.tools
             graph = other.read_subgraph(root)
         self.report.extend(report)
         return graph

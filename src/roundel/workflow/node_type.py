@@ -26,6 +26,10 @@ def _no_ports(_config: Any) -> tuple[str, ...]:
     return ()
 
 
+def _no_examination(_config: Any, _at: Any, _reader: Any) -> None:
+    return None
+
+
 class Bound(Struct, frozen=True):
     """How a node bounds the loop that it runs in, if it runs in each of its rounds."""
 
@@ -64,6 +68,10 @@ class NodeType(Struct, frozen=True, eq=False):
     rounds: Callable[[Any], int | None] = _nothing
     """For a loop of its own: how many rounds one run of it takes at most."""
 
+    talk: Callable[[Any], Any] = _nothing
+    """Makes a dialogue (kernel/talk.py) from the config, for a node that takes several calls; None for one
+    that is done with one."""
+
     loops: bool = False
     """It is a loop of its own: its bodies run in rounds that are counted and shown."""
 
@@ -72,6 +80,9 @@ class NodeType(Struct, frozen=True, eq=False):
 
     function: Callable[[Any], str] = _no_function
     """The name of the Python function that it calls, from the config; empty for most."""
+
+    examine: Callable[[Any, Any, Any], None] = _no_examination
+    """(config, place, reader): checks that need the workflow around the node."""
 
     guard: bool = False
     """It bounds a loop: silent until its limit, so it needs an edge into its loop and one out of it."""

@@ -43,7 +43,11 @@ class Profile(Struct, frozen=True, omit_defaults=True):
     """Whether a request that was answered before gets the same answer, without a call."""
     at: Place = Place()
 
-    __aliases__: ClassVar[dict[str, str]] = {"parameters": "params", "baseUrl": "base_url", "apiKey": "api_key"}
+    __aliases__: ClassVar[dict[str, str]] = {
+        "parameters": "params",
+        "baseUrl": "base_url",
+        "apiKey": "api_key",
+    }
 
     def __check__(self, at: Located, report: Report) -> bool:
         if self.model or self.name:

@@ -94,11 +94,12 @@ class LocalTooling(Struct, frozen=True, omit_defaults=True):
     timeout: Seconds | None = None
 
 
-_FORMS: dict[str, type[Struct]] = {
-    "function": FunctionTooling,
-    "mcp_remote": RemoteTooling,
-    "mcp_local": LocalTooling,
+_NAMES: dict[type[Struct], Literal["function", "mcp_remote", "mcp_local"]] = {
+    FunctionTooling: "function",
+    RemoteTooling: "mcp_remote",
+    LocalTooling: "mcp_local",
 }
+_FORMS: dict[str, type[Struct]] = {name: form for form, name in _NAMES.items()}
 
 
 class Tooling(Struct, frozen=True, omit_defaults=True):
@@ -119,7 +120,7 @@ class Tooling(Struct, frozen=True, omit_defaults=True):
         prefix = reader.read(at.value["prefix"], str | None, "'prefix'") if "prefix" in at.value else ""
         if config is INVALID or prefix is INVALID:
             return INVALID
-        return cls(at.value["type"].value, config, prefix or "")
+        return cls(_NAMES[kind], config, prefix or "")
 
     @classmethod
     def __schema__(cls, maker: Any) -> dict[str, Any]:

@@ -1,0 +1,94 @@
+"""What a host lends to the nodes of a run (nodes/services.py): time, a folder, models, tools, functions."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from roundel.hosts.threads import in_thread
+from roundel.llm.recorder import RecordedModel, Recorder
+from roundel.llm.scripted import Script, ScriptedModel
+from roundel.llm.secrets import Secrets
+from roundel.nodes.services import Model, Say, Toolbox
+from roundel.plan.graph import Plan
+from roundel.workflow.functions import Finder
+from roundel.workflow.graph import Node
+
+THREADS = 64
+
+
+class Lent:
+    def __init__(
+        self,
+        plan: Plan,
+        run_id: str,
+        clock: Callable[[], float],
+        *,
+        script: Script | None,
+        folder: Path,
+        record: Recorder | None,
+        say: Callable[[str, str, int], None],
+    ) -> None:
+        self.now = clock
+        self.run_id = run_id
+        self.script = script
+        self.secrets = Secrets()
+        workflow = plan.workflow
+        beside = Path(workflow.file).resolve().parent if workflow.file else None
+        self._workflow, self._beside = workflow, beside
+        self._finder = Finder(workflow.functions, beside)
+        self._folder = folder
+        self._record = record
+        self._say = say
+        self._threads = asyncio.Semaphore(THREADS)
+        self._models: Any = None
+        self._tools: Any = None
+
+    def workspace(self) -> Path:
+        folder = self._folder / self.run_id
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def model(self, node: Node) -> Model:
+        if self.script is not None:
+            return ScriptedModel(self.script)
+        if self._models is None:
+            from roundel.llm.models import Models
+
+            self._models = Models(self._workflow.models, self.secrets)
+        model: Model = self._models.of(node)
+        return model if self._record is None else RecordedModel(model, self._record)
+
+    def tools(self, node: Node) -> Toolbox:
+        if self._tools is None:
+            from roundel.llm.toolbox import Tools
+
+            self._tools = Tools(self._workflow.tools, self._finder, self, self.secrets, self._beside)
+        tools: Toolbox = self._tools.of(node)
+        return tools
+
+    def speaker(self, address: str) -> Say | None:
+        return lambda text, attempt: self._say(address, text, attempt)
+
+    def key(self, address: str) -> str:
+        return f"{self.run_id}:{address}"
+
+    def function(self, reference: str) -> Callable[..., Any]:
+        return self._finder.find("function", reference).call
+
+    async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        if inspect.iscoroutinefunction(function):
+            return await function(*arguments, **named)
+        async with self._threads:
+            answer = await in_thread(function, *arguments, **named)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    async def close(self) -> None:
+        """Ends what was opened: connections, servers of tools."""
+        opened = [one.close() for one in (self._models, self._tools) if one is not None]
+        await asyncio.gather(*opened)
+        if self._record is not None:
+            self._record.write()

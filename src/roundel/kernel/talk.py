@@ -1,0 +1,148 @@
+"""Nodes that take several calls: an agent whose model asks for tools.
+
+What is called when is the business of the node's dialogue, which looks at nothing but what it is told:
+
+    begin(inputs)              the node has come up
+    heard(errand, outcome)     a call was answered
+    failed(errand, error)      a call failed
+    answered(errand, message)  a person answered
+
+Each gives an Act: errands to run, an outcome that ends the node, events to show, a limit that was met, an
+error that fails the node. An errand without a label is a call of the node itself, made at the node's own
+address, and there is one of them at a time; an errand with a label has an address in the talk's rounds
+(`Analyst[2]/mean`), and several may be out at the same time. An errand that asks goes to a person.
+
+Each errand is a step of its own: what it gave is a fact, and is never asked for again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from roundel.kernel.commands import Ask, Call, Command
+from roundel.kernel.execute import complete, fail, spend
+from roundel.kernel.facts import Outcome
+from roundel.kernel.loops import lock
+from roundel.kernel.state import ERRANDS, Execution, Run, Talk
+from roundel.workflow.message import Message
+
+
+class Errand(Struct, frozen=True):
+    what: Any
+    """What is to be done, as the state of its call."""
+    label: str = ""
+    round: int = 0
+    asks: dict[str, Any] | None = None
+    """A person is asked, and shown this."""
+
+
+Shown = tuple[str, dict[str, Any], Errand | None]
+"""An event: its name, its data, and the errand that it is about."""
+
+
+class Act(Struct, frozen=True):
+    errands: tuple[Errand, ...] = ()
+    outcome: Outcome | None = None
+    events: tuple[Shown, ...] = ()
+    reached: tuple[str, int] | None = None
+    """What is used up and its limit, although the run goes on."""
+    lock: tuple[str, int] | None = None
+    """What is used up and its limit: the errands start once the run is unlocked."""
+    error: str = ""
+
+
+class Dialogue(Protocol):
+    def begin(self, inputs: tuple[Message, ...]) -> Act: ...
+    def heard(self, errand: Errand, outcome: Outcome) -> Act: ...
+    def failed(self, errand: Errand, error: str) -> Act: ...
+    def answered(self, errand: Errand, message: Message) -> Act: ...
+
+
+def go_on(run: Run, talk: Talk) -> None:
+    """Starts what may start: the talk itself, or the errands that its dialogue has named."""
+    if not talk.calls and not talk.pending:
+        _act(run, talk, talk.dialogue.begin(talk.inputs))
+        return
+    errands, talk.pending = talk.pending, []
+    for errand in errands:
+        _send(run, talk, errand)
+
+
+def heard(run: Run, execution: Execution, outcome: Outcome) -> None:
+    talk, errand = _back(execution)
+    if outcome.usage is not None:
+        spend(run, execution.node, execution.address, outcome.usage)
+    for name, data in outcome.events:
+        run.emit(name, execution.node.id, execution.address, data)
+    _act(run, talk, talk.dialogue.heard(errand, outcome))
+
+
+def errand_failed(run: Run, execution: Execution, error: str) -> None:
+    talk, errand = _back(execution)
+    _act(run, talk, talk.dialogue.failed(errand, error))
+
+
+def answered(run: Run, execution: Execution, message: Message) -> None:
+    talk, errand = _back(execution)
+    _act(run, talk, talk.dialogue.answered(errand, message))
+
+
+def _back(execution: Execution) -> tuple[Talk, Errand]:
+    assert isinstance(execution.owner, Talk)
+    return execution.owner, execution.errand
+
+
+def _act(run: Run, talk: Talk, act: Act) -> None:
+    execution = talk.execution
+    node, address = execution.node, execution.address
+    for name, data, errand in act.events:
+        run.emit(name, node.id, _address(talk, errand) if errand else address, data)
+    if act.reached is not None:
+        what, limit = act.reached
+        run.emit("limit_reached", node.id, address, {"what": what, "limit": limit, "address": address})
+    if act.error:
+        fail(run, execution, act.error)
+        return
+    if act.lock is not None:
+        lock(run, *act.lock, node.id, address)
+    if act.errands:
+        talk.pending.extend(act.errands)
+        run.agenda.append((talk, ERRANDS))
+    if act.outcome is not None:
+        complete(run, execution, act.outcome)
+
+
+def _send(run: Run, talk: Talk, errand: Errand) -> None:
+    whole = talk.execution
+    node, address = whole.node, _address(talk, errand)
+    command: Command
+    if errand.asks is not None:
+        run.emit("human_input_required", node.id, address, errand.asks)
+        command = Ask(address, node.site, talk.inputs, 0, errand.asks)
+    else:
+        ordinal = 0 if errand.label else _ordinal(talk)
+        round_ = whole.activation.loop_round
+        command = Call(address, node.site, talk.inputs, errand.what, ordinal, round_)
+    run.calls[address] = Execution(
+        whole.activation, whole.unit, node, address, command, whole.part, owner=talk, errand=errand
+    )
+    run.commands.append(command)
+
+
+def _ordinal(talk: Talk) -> int:
+    """Which of the node's calls it is: never a matter of which part of a dynamic edge was quicker."""
+    number = talk.calls
+    talk.calls += 1
+    if number:
+        execution = talk.execution
+        if execution.part is None:
+            execution.activation.instance.ordinals[execution.node.site] += 1
+        else:
+            execution.part[0].further += 1
+    return talk.ordinal + number
+
+
+def _address(talk: Talk, errand: Errand) -> str:
+    return f"{talk.stem}{errand.round}]/{errand.label}" if errand.label else talk.execution.address

@@ -1,0 +1,96 @@
+"""The models of one run: which one answers for which agent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from roundel.llm.cache import CachedModel
+from roundel.llm.persistence import PersistentModel
+from roundel.llm.prices import Prices
+from roundel.llm.provider import client_model
+from roundel.llm.remote import RemoteModel
+from roundel.llm.secrets import Secrets
+from roundel.nodes.agent_config import Config
+from roundel.nodes.model_retry import ModelRetry
+from roundel.nodes.services import Model, NodeError
+from roundel.workflow.graph import Node
+from roundel.workflow.profile import DEFAULT_PROFILE, Profile
+
+
+class Models:
+    def __init__(self, profiles: Mapping[str, Profile], secrets: Secrets) -> None:
+        self._profiles = profiles
+        self._secrets = secrets
+        self._prices = Prices(profiles)
+        self._made: dict[bytes, RemoteModel] = {}
+        self._http: Any = None
+
+    def of(self, node: Node) -> Model:
+        """The model of an agent; NodeError if it names none, or one that cannot be used."""
+        config: Config = node.config
+        profile = self.profile(node)
+        behind = [self._profiles[name] for name in config.fallback or profile.fallback]
+        remotes = [self._remote(one) for one in (profile, *behind)]
+        model: Model = PersistentModel(remotes, config.retry or ModelRetry(), self._secrets)
+        if profile.cache if config.cache is None else config.cache:
+            model = CachedModel(model, remotes[0].label, cache_folder())
+        return model
+
+    def profile(self, node: Node) -> Profile:
+        return profile_of(node, self._profiles)
+
+    def _remote(self, profile: Profile) -> RemoteModel:
+        key = msgspec.json.encode(profile)
+        if key not in self._made:
+            client = client_model(profile, self._secrets, self._client())
+            self._made[key] = RemoteModel(client, profile, self._prices)
+        return self._made[key]
+
+    def _client(self) -> Any:
+        """One pool of connections for the whole run."""
+        if self._http is None:
+            try:
+                import httpx2
+            except ImportError:
+                return None  # the client library is not there either, which is told of next
+            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
+            timeout = httpx2.Timeout(600, connect=10, pool=None)
+            self._http = httpx2.AsyncClient(limits=limits, timeout=timeout, follow_redirects=True)
+        return self._http
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.aclose()
+
+
+def profile_of(node: Node, profiles: Mapping[str, Profile]) -> Profile:
+    """What an agent says of its model, over the profile that it names."""
+    config: Config = node.config
+    own = {
+        name: getattr(config, name)
+        for name in ("provider", "name", "model", "base_url", "api_key")
+        if getattr(config, name)
+    }
+    if config.profile_id:
+        base = profiles[config.profile_id]
+    elif "name" not in own and "model" not in own and DEFAULT_PROFILE in profiles:
+        base = profiles[DEFAULT_PROFILE]
+    elif "name" in own or "model" in own:
+        return Profile(**own)
+    else:
+        raise NodeError(
+            f"agent '{node.id}' has no model; give it `model: provider:name`, a profile under `models`, "
+            "or answer for it from a script (--script FILE, or script= in Python)"
+        )
+    if "name" in own or "model" in own:
+        base = msgspec.structs.replace(base, name="", model="")
+    return msgspec.structs.replace(base, **own)
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("ROUNDEL_CACHE") or Path(".roundel", "cache"))

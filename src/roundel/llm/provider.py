@@ -1,0 +1,77 @@
+"""From a profile to a client of the provider's: which model class, which key, which address."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import TYPE_CHECKING, Any
+
+from roundel.llm.secrets import Secrets
+from roundel.nodes.services import NodeError
+from roundel.workflow.profile import Profile
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model as ClientModel
+
+NAMES = {"gemini": "google", "google-gla": "google", "google-vertex": "google-cloud", "claude": "anthropic"}
+"""What providers are also called."""
+KEYS = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+}
+PROTOCOL = "protocol"
+"""`chat` or `responses`, among the parameters of files of the dialect; not one of the provider's."""
+NO_KEY = "none"
+"""What servers of one's own are sent, which ask for no key but whose client wants one."""
+
+
+def client_model(profile: Profile, secrets: Secrets, http_client: Any) -> ClientModel:
+    """The model's client; NodeError says what has to be installed or set."""
+    provider, name = profile.named
+    provider = NAMES.get(provider, provider)
+    key = profile.api_key or _key(provider) or (NO_KEY if profile.base_url else "")
+    secrets.add(key, *profile.headers.values())
+    try:
+        return _made(provider, name, profile, key, http_client)
+    except ImportError as error:
+        raise NodeError(f"{provider}:{name} cannot be used: {_missing(error)}") from None
+    except Exception as error:
+        raise NodeError(f"{provider}:{name} cannot be used: {_reason(provider, key, error)}") from None
+
+
+def _made(provider: str, name: str, profile: Profile, key: str, http_client: Any) -> ClientModel:
+    from pydantic_ai.models import infer_model
+    from pydantic_ai.providers import infer_provider_class
+
+    kind = infer_provider_class(provider)
+    wanted = {"api_key": key or None, "base_url": profile.base_url or None, "http_client": http_client}
+    known = inspect.signature(kind.__init__).parameters
+    if profile.base_url and "base_url" not in known:
+        raise NodeError(f"the provider '{provider}' takes no base_url")
+    made = kind(
+        **{option: value for option, value in wanted.items() if option in known and value is not None}
+    )
+    if provider == "openai":
+        provider = "openai-responses" if profile.params.get(PROTOCOL) == "responses" else "openai-chat"
+    return infer_model(f"{provider}:{name}", lambda _name: made)
+
+
+def _key(provider: str) -> str:
+    return next((os.environ[name] for name in KEYS.get(provider, ()) if os.environ.get(name)), "")
+
+
+def _missing(error: ImportError) -> str:
+    if (error.name or "").partition(".")[0] == "pydantic_ai" or "pydantic_ai" in str(error):
+        return 'real models need an extra: pip install "roundel[llm]"; or give a script (--script FILE)'
+    return f"a package is missing ({error}); see the providers of pydantic-ai for its extra"
+
+
+def _reason(provider: str, key: str, error: Exception) -> str:
+    if isinstance(error, NodeError):
+        return str(error)
+    if not key and provider in KEYS:
+        return f"there is no key; set {KEYS[provider][0]}, or give api_key in its profile"
+    if isinstance(error, ValueError) and "nknown provider" in str(error):
+        return f"there is no provider '{provider}'; openai with a base_url speaks to most servers"
+    return str(error)

@@ -1,0 +1,156 @@
+"""A model behind a provider's interface: one request, one reply."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from roundel.llm.prices import Prices
+from roundel.llm.provider import NAMES, PROTOCOL
+from roundel.llm.transcript import reply_of, transcript
+from roundel.nodes.services import NodeError, Reply, Request, Say, ToolSpec
+from roundel.workflow.profile import Profile
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.models import Model as ClientModel
+    from pydantic_ai.models import ModelRequestParameters
+
+SAY_EVERY = 0.05
+"""Seconds between two parts of what a model is saying."""
+OURS = frozenset({PROTOCOL, "stream"})
+"""Parameters that are not the provider's."""
+NEEDS_TOOLS = frozenset({"anthropic", "bedrock"})
+"""They refuse a history with tool calls unless the request names tools, so they are told not to use them."""
+
+
+class CutOff(Exception):
+    """A stream that ended before the answer did."""
+
+
+class RemoteModel:
+    def __init__(self, client: ClientModel, profile: Profile, prices: Prices) -> None:
+        provider, name = profile.named
+        self._client = client
+        self._provider = NAMES.get(provider, provider)
+        self._name = name
+        self._profile = profile
+        self._prices = prices
+        self.label = f"{provider}:{name}"
+        self._check(profile.params)
+
+    async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply:
+        messages, parameters = transcript(request), self._parameters(request)
+        settings = self._settings(request)
+        if say is None:
+            response = await self._client.request(messages, settings, parameters)
+        else:
+            response = await self._streamed(messages, settings, parameters, say, attempt)
+        cost = self._prices.cost(self._provider, self._name, response.usage)
+        return reply_of(response, self.label, cost)
+
+    async def _streamed(
+        self, messages: Any, settings: Any, parameters: ModelRequestParameters, say: Say, attempt: int
+    ) -> ModelResponse:
+        speech = _Speech(say, attempt)
+        async with self._client.request_stream(messages, settings, parameters) as stream:
+            async for event in stream:
+                speech.hear(event)
+            speech.flush()
+            response = stream.get()
+        if response.finish_reason is None and response.state == "complete":
+            raise CutOff("the stream ended before the answer did")
+        return response
+
+    def _parameters(self, request: Request) -> ModelRequestParameters:
+        from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.output import OutputObjectDefinition
+
+        tools = request.tools if request.may_call or self._provider in NEEDS_TOOLS else ()
+        parameters = ModelRequestParameters(function_tools=[_definition(tool) for tool in tools])
+        if (
+            request.schema is not None
+            and not tools
+            and self._client.profile.get("supports_json_schema_output")
+        ):
+            parameters.output_mode = "native"
+            parameters.output_object = OutputObjectDefinition(request.schema, "answer", strict=False)
+        return parameters
+
+    def _settings(self, request: Request) -> Any:
+        """The provider's parameters; what the client library has no name for goes into the body as it is."""
+        given = {**self._profile.params, **request.params}
+        settings: dict[str, Any] = {"max_retries": 0}
+        if self._profile.timeout is not None:
+            settings["timeout"] = self._profile.timeout
+        extra = {}
+        for name, value in given.items():
+            if name in OURS:
+                continue
+            if self._knows(name):
+                settings[name] = value
+            else:
+                extra[name] = value
+        if extra:
+            settings["extra_body"] = {**settings.get("extra_body", {}), **extra}
+        if self._profile.headers:
+            settings["extra_headers"] = {**settings.get("extra_headers", {}), **self._profile.headers}
+        if request.tools and not request.may_call and self._provider in NEEDS_TOOLS:
+            settings["tool_choice"] = "none"
+        return settings
+
+    def _knows(self, name: str) -> bool:
+        return name in _known_settings() or name.startswith(f"{self._provider.partition('-')[0]}_")
+
+    def _check(self, params: dict[str, Any]) -> None:
+        if "google" not in self._provider:
+            return
+        unknown = [name for name in params if name not in OURS and not self._knows(name)]
+        if unknown:
+            raise NodeError(f"{self.label} takes no parameter '{unknown[0]}'; known are {_listed()}")
+
+
+class _Speech:
+    """Hands on what is said in parts that are worth an event."""
+
+    def __init__(self, say: Say, attempt: int) -> None:
+        self._say, self._attempt = say, attempt
+        self._heard: list[str] = []
+        self._since = time.monotonic()
+
+    def hear(self, event: Any) -> None:
+        part = getattr(event, "part", None) or getattr(event, "delta", None)
+        kind = getattr(part, "part_kind", None) or getattr(part, "part_delta_kind", None)
+        if kind != "text":
+            return
+        self._heard.append(str(getattr(part, "content", None) or getattr(part, "content_delta", "")))
+        if time.monotonic() - self._since >= SAY_EVERY:
+            self.flush()
+
+    def flush(self) -> None:
+        text = "".join(self._heard)
+        self._heard.clear()
+        self._since = time.monotonic()
+        if text:
+            self._say(text, self._attempt)
+
+
+def _known_settings() -> frozenset[str]:
+    from pydantic_ai.settings import ModelSettings
+
+    return frozenset(ModelSettings.__annotations__)
+
+
+def _listed() -> str:
+    return ", ".join(sorted(_known_settings()))
+
+
+def _definition(tool: ToolSpec) -> Any:
+    from pydantic_ai.tools import ToolDefinition
+
+    return ToolDefinition(
+        name=tool.name,
+        parameters_json_schema=tool.parameters,
+        description=tool.description or None,
+        strict=False,
+    )

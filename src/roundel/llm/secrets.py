@@ -1,0 +1,24 @@
+"""Keys that must not be seen: whatever leaves the host as an error or a tool's result passes through here."""
+
+from __future__ import annotations
+
+SHORTEST = 6
+"""Anything shorter is no secret, and would be found everywhere."""
+MASK = "***"
+
+
+class Secrets:
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def add(self, *values: str | None) -> None:
+        for value in values:
+            if value and len(value) >= SHORTEST:
+                self._known.add(value)
+                # `Authorization: Bearer KEY`: the key alone is as much of a secret.
+                self._known.update(word for word in value.split() if len(word) >= 2 * SHORTEST)
+
+    def scrub(self, text: str) -> str:
+        for secret in sorted(self._known, key=len, reverse=True):
+            text = text.replace(secret, MASK)
+        return text

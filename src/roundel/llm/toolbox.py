@@ -1,0 +1,200 @@
+"""The tools of a run, and of each agent in it."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from roundel.llm.mcp import McpConnection, require_mcp
+from roundel.llm.python_tool import Caller, PythonTool
+from roundel.llm.secrets import Secrets
+from roundel.nodes.agent_config import Config
+from roundel.nodes.services import NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
+from roundel.workflow.functions import Finder
+from roundel.workflow.graph import Node
+from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, McpServer, Tooling, ToolSource
+
+_STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
+LONGEST_NAME = 64
+
+
+class Tools:
+    """Everything that the agents of a run may use; servers are shared, and closed when the run ends."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, ToolSource],
+        finder: Finder,
+        caller: Caller,
+        secrets: Secrets,
+        folder: Path | None,
+    ) -> None:
+        self._sources = sources
+        self._finder = finder
+        self._caller = caller
+        self._secrets = secrets
+        self._folder = folder
+        self._servers: dict[bytes, McpConnection] = {}
+
+    def of(self, node: Node) -> AgentTools:
+        """NodeError or LookupError if a tool that the agent names cannot be had."""
+        config: Config = node.config
+        parts: list[Part] = [self._named(name) for name in config.tool_names]
+        for tooling in config.tooling:
+            parts.extend(self._tooling(tooling))
+        return AgentTools(parts, self._secrets)
+
+    def _named(self, name: str) -> Part:
+        source = self._sources.get(name)
+        if source is None:
+            return Part(PythonTool(name, self._finder.find("tool", name).call, self._caller, source=name))
+        if source.mcp is not None:
+            return Part(None, self._server(source.mcp, source, name), source.timeout, name)
+        function = self._finder.find("function", source.python).call
+        tool = PythonTool(
+            source.prefix + name,
+            function,
+            self._caller,
+            about=source.description,
+            schema=source.parameters,
+            source=name,
+        )
+        return Part(tool, timeout=source.timeout)
+
+    def _tooling(self, tooling: Tooling) -> list[Part]:
+        server = tooling.server()
+        prefix = f"{tooling.prefix}_" if tooling.prefix else ""
+        if server is not None:
+            source = ToolSource(mcp=server, prefix=tooling.prefix)
+            return [Part(None, self._server(server, source, ""), server.timeout)]
+        assert isinstance(tooling.config, FunctionTooling)
+        parts = []
+        for wanted in tooling.config.tools:
+            for name, function in self._functions(wanted.name):
+                tool = PythonTool(
+                    prefix + name,
+                    function,
+                    self._caller,
+                    about=wanted.description,
+                    schema=wanted.parameters,
+                )
+                parts.append(Part(tool, timeout=tooling.config.timeout))
+        return parts
+
+    def _functions(self, name: str) -> list[tuple[str, Any]]:
+        """The functions that an entry of the dialect means; those that are not here were warned of."""
+        if name.endswith(EVERY_FUNCTION):
+            module = self._finder.module(name.removesuffix(EVERY_FUNCTION))
+            return sorted(public(module).items()) if module is not None else []
+        if not self._finder.known("tool", name):
+            return []
+        return [(name.rpartition(":")[2], self._finder.find("tool", name).call)]
+
+    def _server(self, server: McpServer, source: ToolSource, name: str) -> McpConnection:
+        require_mcp()
+        self._secrets.add(*server.headers.values(), *server.env.values())
+        key = msgspec.json.encode((server, source.prefix, source.only))
+        if key not in self._servers:
+            self._servers[key] = McpConnection(
+                server,
+                self._folder,
+                prefix=source.prefix,
+                only=source.only,
+                timeout=source.timeout,
+                name=name,
+            )
+        return self._servers[key]
+
+    async def close(self) -> None:
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+
+def public(module: Any) -> dict[str, Any]:
+    """The functions that a module defines for others."""
+    return {
+        name: function
+        for name, function in vars(module).items()
+        if inspect.isfunction(function) and function.__module__ == module.__name__ and name[0] != "_"
+    }
+
+
+class Part:
+    """A tool, or a server with tools."""
+
+    def __init__(
+        self,
+        tool: Tool | None,
+        server: McpConnection | None = None,
+        timeout: float | None = None,
+        source: str = "",
+    ) -> None:
+        self._tool, self._server, self.timeout, self._source = tool, server, timeout, source
+
+    async def tools(self) -> list[Tool]:
+        if self._tool is not None:
+            return [self._tool]
+        assert self._server is not None
+        return await self._server.tools()
+
+    def spec(self, tool: Tool) -> ToolSpec:
+        name = _STRANGE.sub("_", tool.spec.name)[:LONGEST_NAME]
+        source = tool.spec.source or self._source
+        return msgspec.structs.replace(tool.spec, name=name, source=source)
+
+
+class AgentTools:
+    """What one agent offers to its model."""
+
+    def __init__(self, parts: Sequence[Part], secrets: Secrets) -> None:
+        self._parts = parts
+        self._secrets = secrets
+        self._known: dict[str, tuple[Tool, float | None]] = {}
+        self._specs: tuple[ToolSpec, ...] | None = None
+
+    async def specs(self) -> tuple[ToolSpec, ...]:
+        if self._specs is None:
+            known: dict[str, tuple[Tool, float | None]] = {}
+            specs = []
+            for part in self._parts:
+                for tool in await part.tools():
+                    spec = part.spec(tool)
+                    if spec.name in known:
+                        message = f"two tools have the name '{spec.name}'; give one of them a prefix"
+                        raise NodeError(message)
+                    known[spec.name] = (tool, part.timeout)
+                    specs.append(spec)
+            self._known, self._specs = known, tuple(specs)
+        return self._specs
+
+    async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
+        if request.problem:
+            return self._result(request, "failed", request.problem), False
+        await self.specs()
+        if request.name not in self._known:
+            there = ", ".join(sorted(self._known)) or "none"
+            text = f"there is no tool '{request.name}'; there are: {there}"
+            return self._result(request, "failed", text), False
+        tool, seconds = self._known[request.name]
+        try:
+            async with asyncio.timeout(seconds):
+                text = await tool.call(request.arguments, key)
+        except Exception as error:
+            return self._result(request, "failed", _told(error, seconds)), True
+        return self._result(request, "completed", text), True
+
+    def _result(self, request: ToolRequest, status: Any, text: str) -> ToolResult:
+        return ToolResult(request.id, request.name, status, self._secrets.scrub(text))
+
+
+def _told(error: Exception, seconds: float | None) -> str:
+    if isinstance(error, ToolError):
+        return str(error)
+    if isinstance(error, TimeoutError) and seconds is not None:
+        return f"no answer after {seconds:g} seconds"
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

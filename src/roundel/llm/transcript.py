@@ -1,0 +1,124 @@
+"""What is said to a model, in the words of the client library, and what it said, in ours."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from roundel.nodes.services import Exchange, NodeError, Reply, Request, ToolRequest
+from roundel.workflow.message import Block, Message, json_text
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse, UserContent
+
+
+def transcript(request: Request) -> list[ModelMessage]:
+    """The whole talk as the model is to see it."""
+    from pydantic_ai.messages import ModelRequest, SystemPromptPart
+
+    made: list[Any] = []
+    if request.system:
+        made.append(SystemPromptPart(request.system))
+    made.extend(_said(message) for message in request.messages)
+    for exchange in request.exchanges:
+        made.append(_response(exchange.reply))
+        made.extend(_results(exchange))
+    made.extend(_said(message) for message in request.after)
+    talk: list[ModelMessage] = []
+    for part in made:
+        if part.__class__.__name__ == "ModelResponse":
+            talk.append(part)
+        elif talk and isinstance(talk[-1], ModelRequest):
+            talk[-1].parts.append(part)  # type: ignore[attr-defined]
+        else:
+            talk.append(ModelRequest([part]))
+    return talk
+
+
+def _said(message: Message) -> Any:
+    from pydantic_ai.messages import ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+
+    if message.role == "assistant":
+        return ModelResponse([TextPart(message.text)])
+    if message.role == "system":
+        return SystemPromptPart(message.text)
+    if isinstance(message.content, str):
+        return UserPromptPart(message.content)
+    return UserPromptPart([content(block) for block in message.content])
+
+
+def content(block: Block) -> UserContent:
+    """A block as the model is to see it: media by their address, or by their bytes in base64."""
+    from pydantic_ai.messages import AudioUrl, BinaryContent, DocumentUrl, ImageUrl, VideoUrl
+
+    if block.type == "text":
+        return block.text
+    if block.type == "data":
+        return json_text(block.data)
+    kinds = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl, "file": DocumentUrl}
+    if block.url.startswith("data:"):
+        return BinaryContent.from_data_uri(block.url)
+    if block.url:
+        made: UserContent = kinds[block.type](block.url, media_type=block.media_type or None)
+        return made
+    if isinstance(block.data, str) and block.media_type:
+        return BinaryContent(base64.b64decode(block.data), media_type=block.media_type)
+    raise NodeError(f"a block of the type {block.type} has no url, nor data in base64 with a media_type")
+
+
+def _response(reply: Reply) -> ModelResponse:
+    from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart
+
+    if reply.raw is not None:
+        return ModelMessagesTypeAdapter.validate_python([reply.raw])[0]  # type: ignore[return-value]
+    parts: list[Any] = [TextPart(reply.text)] if reply.text else []
+    parts.extend(ToolCallPart(call.name, call.arguments, call.id) for call in reply.tool_calls)
+    return ModelResponse(parts)
+
+
+def _results(exchange: Exchange) -> Iterable[Any]:
+    from pydantic_ai.messages import ToolReturnPart
+
+    for result in exchange.results:
+        text = result.text if result.status == "completed" else f"Error: {result.text}"
+        yield ToolReturnPart(result.name, text, result.id)
+
+
+def reply_of(response: ModelResponse, model: str, cost_usd: float | None) -> Reply:
+    from pydantic_ai.messages import TextPart, ToolCallPart
+
+    texts = [part.content for part in response.parts if isinstance(part, TextPart)]
+    calls = [_request(part) for part in response.parts if isinstance(part, ToolCallPart)]
+    return Reply(
+        "".join(texts),
+        None,
+        response.usage.input_tokens,
+        response.usage.output_tokens,
+        tuple(calls),
+        model,
+        cost_usd,
+        cut=response.finish_reason == "length",
+        raw=_raw(response) if calls else None,
+    )
+
+
+def _request(part: Any) -> ToolRequest:
+    arguments = part.args_as_dict()
+    problem = ""
+    try:
+        part.args_as_dict(raise_if_invalid=True)
+    except (ValueError, AssertionError):
+        problem = f"the arguments are not a JSON object: {part.args!s:.200}"
+    return ToolRequest(part.tool_call_id, part.tool_name, arguments, problem)
+
+
+def _raw(response: ModelResponse) -> Any:
+    """Only if there is more in it than text and calls: thoughts, signatures, ids of the provider's."""
+    from pydantic_ai.messages import ModelMessagesTypeAdapter, TextPart, ToolCallPart
+
+    plain = all(
+        isinstance(part, (TextPart, ToolCallPart)) and not part.provider_details and not part.id
+        for part in response.parts
+    )
+    return None if plain else ModelMessagesTypeAdapter.dump_python([response], mode="json")[0]

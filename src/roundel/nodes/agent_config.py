@@ -1,0 +1,212 @@
+"""What an agent may be told, and whether it makes sense in its workflow."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta, Struct
+
+from roundel.nodes.model_retry import ModelRetry
+from roundel.nodes.prompt import NAMES as PROMPT_NAMES
+from roundel.nodes.prompt import Template
+from roundel.nodes.structured import schema_problem
+from roundel.workflow.diagnostics import Report, did_you_mean
+from roundel.workflow.document import Located
+from roundel.workflow.expression import ExpressionError
+from roundel.workflow.fields import INVALID, Reader, child, without_effect
+from roundel.workflow.graph import GraphReader
+from roundel.workflow.profile import check_model
+from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, Tooling
+
+Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
+DEFAULT_TEMPLATE = "{toolName}: {toolDescription}"
+MAX_TOOL_CALLS = 10
+LOOP_LIMIT = "tool_loop_limit"
+"""What the dialect calls `max_tool_calls`, among the parameters; it is not one of the provider's."""
+
+
+class MemoryUse(Struct, frozen=True, omit_defaults=True):
+    name: str
+    retrieve_stage: Any = None
+    top_k: int = 3
+    similarity_threshold: float = -1.0
+    read: bool = True
+    write: bool = True
+
+
+class Reflection(Struct, frozen=True, omit_defaults=True):
+    reflection_prompt: str
+
+
+class Thinking(Struct, frozen=True, omit_defaults=True):
+    """A second call that looks at the first answer; what it says is the answer."""
+
+    type: Literal["reflection"]
+    config: Reflection
+
+
+class DynamicTools(Struct, frozen=True, omit_defaults=True):
+    tool_ids: Names = ()
+    description_template: str = DEFAULT_TEMPLATE
+    """How each is described in the system message: `{toolName}`, `{toolDescription}`."""
+
+    __aliases__: ClassVar[dict[str, str]] = {
+        "toolIds": "tool_ids",
+        "descriptionTemplate": "description_template",
+    }
+
+
+class Approval(Struct, frozen=True, omit_defaults=True):
+    """Which tools a person must allow: all, none, or those that are named."""
+
+    every: bool = False
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        if at.value in ("always", "never"):
+            return cls(every=at.value == "always")
+        if not isinstance(at.value, list):
+            message = f"'approval' must be always, never or a list of tools, not {at.value!r:.60}"
+            reader.report.error("wrong-type", message, at)
+            return INVALID
+        names = reader.read(at, tuple[str, ...], "'approval'")
+        return INVALID if names is INVALID else cls(names=names)
+
+    @classmethod
+    def __schema__(cls, _maker: Any) -> dict[str, Any]:
+        words = {"enum": ["always", "never"]}
+        return {"anyOf": [words, {"type": "array", "items": {"type": "string"}}]}
+
+
+class Config(Struct, frozen=True, omit_defaults=True):
+    provider: str = ""
+    name: str = ""
+    model: str = ""
+    profile_id: str = ""
+    role: str = ""
+    prompt: str = ""
+    base_url: str = ""
+    api_key: str = ""
+    params: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
+    fallback: Names = ()
+    cache: bool | None = None
+    stream: bool = True
+    input_mode: Literal["messages", "prompt"] = "messages"
+    tooling: Annotated[tuple[Tooling, ...], Meta(extra={"wrap": True})] = ()
+    tools: Names = ()
+    dynamic_tools: DynamicTools | None = None
+    max_tool_calls: int = MAX_TOOL_CALLS
+    max_calls_per_round: Annotated[int, Meta(ge=1)] = 16
+    on_limit: Literal["answer", "error", "suspend"] = "answer"
+    on_error: Literal["fail", "message"] = "fail"
+    approval: Approval | None = None
+    output_schema: dict[str, Any] | None = None
+    max_repairs: Annotated[int, Meta(ge=0)] = 2
+    thinking: Thinking | None = None
+    retry: ModelRetry | None = None
+    memories: tuple[MemoryUse, ...] = ()
+    skills: Any = None
+
+    __aliases__: ClassVar[dict[str, str]] = {
+        "profileId": "profile_id",
+        "maxToolCalls": "max_tool_calls",
+        "dynamicTools": "dynamic_tools",
+    }
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        without_effect(self, ("memories", "skills"), at, report)
+        given = at.value if isinstance(at.value, dict) else {}
+        if type(self.tool_rounds) is not int or self.tool_rounds < 0:
+            place = child(at, "params", LOOP_LIMIT)
+            place = given.get("max_tool_calls") or given.get("maxToolCalls") or place
+            report.error("negative-limit", "Max tool calls must be non-negative", place)
+            return False
+        problem = schema_problem(self.output_schema) if self.output_schema is not None else ""
+        if problem:
+            report.error(
+                "bad-schema", f"'output_schema' is no JSON Schema: {problem}", given["output_schema"]
+            )
+            return False
+        return check_model(self.model, self.provider, self.name, at, report) and self._check_prompt(
+            at, report
+        )
+
+    def _check_prompt(self, at: Located, report: Report) -> bool:
+        try:
+            Template(self.prompt)
+        except ExpressionError as error:
+            hint = f"known are {', '.join(PROMPT_NAMES)}"
+            report.error("bad-expression", f"in 'prompt': {error}", child(at, "prompt"), hint)
+            return False
+        return True
+
+    @property
+    def tool_rounds(self) -> int:
+        """How many rounds of tools there may be."""
+        given: int = self.params.get(LOOP_LIMIT, self.max_tool_calls)
+        return given if self.max_tool_calls == MAX_TOOL_CALLS else self.max_tool_calls
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """The parameters that are the provider's."""
+        given = {**self.params, **self.parameters}
+        given.pop(LOOP_LIMIT, None)
+        return given
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names under `tools` that it offers, each once."""
+        dynamic = self.dynamic_tools.tool_ids if self.dynamic_tools else ()
+        return tuple(dict.fromkeys((*self.tools, *dynamic)))
+
+    @property
+    def has_tools(self) -> bool:
+        return bool(self.tool_names or self.tooling)
+
+    @property
+    def talks(self) -> bool:
+        """Whether one call of the model may not be enough."""
+        return self.has_tools or self.thinking is not None or self.output_schema is not None
+
+    def needs_approval(self, tool: str) -> bool:
+        approval = self.approval
+        return approval is not None and (approval.every or tool in approval.names)
+
+    def excuse(self, error: str) -> str:
+        """What is said instead of an answer, if the workflow wants that."""
+        return f"Error calling model {self.name or self.model}: {error}"
+
+
+def examine(config: Config, at: Located, reader: GraphReader) -> None:
+    """Whether the profiles and tools that an agent names are there."""
+    where = child(at, "config")
+    for name in (config.profile_id, *config.fallback):
+        if name and name not in reader.models:
+            place = child(where, "profile_id" if name == config.profile_id else "fallback")
+            hint = did_you_mean(name, reader.models) or "profiles stand under `models`, beside `graph`"
+            reader.report.error("unknown-profile", f"there is no model profile '{name}'", place, hint)
+    for name in config.tool_names:
+        if name not in reader.tools and not reader.finder.known("tool", name):
+            place = child(where, "tools" if name in config.tools else "dynamic_tools")
+            known = [*reader.tools, *reader.finder.names("tool")]
+            hint = did_you_mean(name, known) or "tools stand under `tools`, beside `graph`"
+            reader.report.error("unknown-tool", f"there is no tool '{name}'", place, hint)
+    for tooling in config.tooling:
+        if isinstance(tooling.config, FunctionTooling):
+            _examine_functions(tooling.config, child(where, "tooling"), reader)
+
+
+def _examine_functions(tooling: FunctionTooling, at: Located, reader: GraphReader) -> None:
+    for tool in tooling.tools:
+        name = tool.name
+        known = (
+            reader.finder.known_module(name.removesuffix(EVERY_FUNCTION))
+            if name.endswith(EVERY_FUNCTION)
+            else reader.finder.known("tool", name)
+        )
+        if not known:
+            hint = "put it into functions/function_calling beside the file, or register it with @roundel.tool"
+            message = f"the tool '{name}' is not here, so the agent is not offered it"
+            reader.report.warning("missing-tool", message, at, hint)

@@ -1,0 +1,210 @@
+"""What an agent does when one model call is not enough: tools, repairs, a second thought.
+
+Pure: it decides from the config and from what it is told. A round is one reply that asks for tools, however
+many, and their results. After `max_tool_calls` rounds the model is asked once more and offered none, so there
+are at most `max_tool_calls` + 1 calls. A reply that does not fit `output_schema` adds at most `max_repairs`
+calls, and a reflection one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Struct
+
+from roundel.kernel.facts import Outcome
+from roundel.kernel.talk import Act, Errand, Shown
+from roundel.nodes.approval import Decision, decision
+from roundel.nodes.services import Exchange, Reply, ToolRequest, ToolResult
+from roundel.plan.graph import address_label
+from roundel.workflow.message import Message
+
+if TYPE_CHECKING:
+    from roundel.nodes.agent_config import Config
+
+TOOL_ROUNDS = "tool_rounds"
+
+
+class Question(Struct, frozen=True):
+    """A call of the model."""
+
+    exchanges: tuple[Exchange, ...] = ()
+    after: tuple[Message, ...] = ()
+    offer: bool = True
+    """Whether tools may be used."""
+    reflects: bool = False
+    call: int = 0
+
+
+class ToolUse(Struct, frozen=True):
+    """A call of a tool."""
+
+    request: ToolRequest
+
+
+class AgentDialogue:
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._exchanges: tuple[Exchange, ...] = ()
+        self._after: tuple[Message, ...] = ()
+        self._allowed = config.tool_rounds
+        self._reply = Reply()
+        self._results: list[ToolResult | None] = []
+        self._rounds = 0
+        self._repairs = 0
+        self._calls = 0
+        self._answer: Reply | None = None
+        """What is reflected upon."""
+
+    def begin(self, inputs: tuple[Message, ...]) -> Act:
+        return Act((self._ask(),))
+
+    def heard(self, errand: Errand, outcome: Outcome) -> Act:
+        if errand.label:
+            return self._tool_done(errand, msgspec.convert(outcome.state, ToolResult))
+        reply: Reply = msgspec.convert(outcome.state["reply"], Reply)
+        if self._answer is not None:
+            return self._finish(msgspec.structs.replace(reply, tool_calls=()))
+        if reply.tool_calls and errand.what.offer and self._config.tool_rounds:
+            return self._begin_round(reply)
+        return self._finish_or_go_on(reply, outcome.state.get("problem", ""))
+
+    def failed(self, errand: Errand, error: str) -> Act:
+        if not errand.label:
+            return self._give_up(error)
+        request: ToolRequest = errand.what.request
+        return self._tool_done(errand, ToolResult(request.id, request.name, "failed", error))
+
+    def answered(self, errand: Errand, message: Message) -> Act:
+        """A person has decided on a tool call."""
+        request: ToolRequest = errand.what.request
+        chosen: Decision = decision(message, request.arguments)
+        if chosen.approved:
+            request = msgspec.structs.replace(request, arguments=chosen.arguments)
+            use = Errand(ToolUse(request), errand.label, errand.round)
+            return Act((use,), events=(_shown(use, "running"),))
+        result = ToolResult(request.id, request.name, "rejected", chosen.reason)
+        return self._tool_done(errand, result)
+
+    # Rounds of tools.
+
+    def _begin_round(self, reply: Reply) -> Act:
+        self._rounds += 1
+        self._reply = reply
+        self._results = [None] * len(reply.tool_calls)
+        errands, events = [], []
+        for number, (request, label) in enumerate(zip(reply.tool_calls, _labels(reply), strict=True)):
+            errand = Errand(ToolUse(request), label, self._rounds, self._approval(request))
+            if number >= self._config.max_calls_per_round:
+                text = f"not called: only {self._config.max_calls_per_round} calls are allowed at once"
+                self._results[number] = result = ToolResult(request.id, request.name, "refused", text)
+                events.append(_shown(errand, "refused", result.text))
+            else:
+                errands.append(errand)
+                events.append(_shown(errand, "running" if errand.asks is None else "waiting"))
+        reached = None
+        if len(errands) < len(reply.tool_calls):
+            reached = ("calls_per_round", self._config.max_calls_per_round)
+        return Act(tuple(errands), events=tuple(events), reached=reached)
+
+    def _approval(self, request: ToolRequest) -> dict[str, Any] | None:
+        if not self._config.needs_approval(request.name):
+            return None
+        shown = {"name": request.name, "arguments": request.arguments}
+        return {"prompt": f"May the tool '{request.name}' be called?", "tool": shown}
+
+    def _tool_done(self, errand: Errand, result: ToolResult) -> Act:
+        number = _labels(self._reply).index(errand.label)
+        self._results[number] = result
+        events = (_shown(errand, result.status, result.text),)
+        results = tuple(result for result in self._results if result is not None)
+        if len(results) < len(self._results):
+            return Act(events=events)
+        self._exchanges += (Exchange(self._reply, results),)
+        if self._rounds < self._allowed:
+            return Act((self._ask(),), events=events)
+        return self._limit_met(events)
+
+    def _limit_met(self, events: tuple[Shown, ...]) -> Act:
+        limit, what = self._config.tool_rounds, self._config.on_limit
+        if what == "suspend":
+            self._allowed += limit
+            return Act((self._ask(),), events=events, lock=(TOOL_ROUNDS, limit))
+        if what == "error":
+            error = f"the model asked for tools in {limit} rounds and did not come to an answer"
+            return Act(events=events, reached=(TOOL_ROUNDS, limit), error=error)
+        return Act((self._ask(offer=False),), events=events, reached=(TOOL_ROUNDS, limit))
+
+    # Answers.
+
+    def _finish_or_go_on(self, reply: Reply, problem: str) -> Act:
+        if problem:
+            return self._repair(reply, problem)
+        if self._config.thinking is not None:
+            self._answer = reply
+            return Act((self._ask(offer=False, reflects=True),))
+        return self._finish(reply)
+
+    def _repair(self, reply: Reply, problem: str) -> Act:
+        if self._repairs >= self._config.max_repairs:
+            return self._give_up(f"the answer does not fit output_schema: {problem}")
+        self._repairs += 1
+        wish = f"Your answer does not fit the JSON Schema: {problem}\nAnswer again, with the JSON alone."
+        self._after += (Message(reply.text, "assistant"), Message(wish))
+        return Act((self._ask(offer=False),))
+
+    def _finish(self, reply: Reply) -> Act:
+        text, data = reply.text, reply.data
+        if self._config.has_tools:
+            limited = bool(self._rounds) and self._rounds >= self._allowed
+            data = {**(data or {}), "stop_reason": "tool_limit" if limited else "answered"}
+            if self._rounds:
+                data["tool_rounds"] = self._rounds
+            if limited and not text:
+                text = f"No answer after {self._rounds} rounds of tools, which is the limit."
+        return Act(outcome=Outcome((Message(text, "assistant", data),)))
+
+    def _give_up(self, error: str) -> Act:
+        if self._config.on_error == "message":
+            return Act(outcome=Outcome((Message(self._config.excuse(error), "assistant"),)))
+        return Act(error=error)
+
+    def _ask(self, offer: bool = True, reflects: bool = False) -> Errand:
+        after = self._after
+        if reflects:
+            assert self._answer is not None
+            after = (Message(self._answer.text, "assistant"),)
+        offer = offer and self._config.tool_rounds > 0
+        question = Question(self._exchanges, after, offer, reflects, self._calls)
+        self._calls += 1
+        return Errand(question)
+
+
+def _labels(reply: Reply) -> list[str]:
+    """The names of a round's calls in addresses: the tool's, with a number from the second one on."""
+    labels: list[str] = []
+    for request in reply.tool_calls:
+        label = address_label(request.name or "tool")
+        same = sum(1 for other in labels if other.partition("#")[0] == label)
+        labels.append(f"{label}#{same + 1}" if same else label)
+    return labels
+
+
+def _shown(errand: Errand, status: str, result: str | None = None) -> Shown:
+    request: ToolRequest = errand.what.request
+    data: dict[str, Any] = {
+        "name": request.name,
+        "arguments": request.arguments,
+        "status": status,
+        "round": errand.round,
+        "id": request.id,
+    }
+    if result is not None:
+        data["result"] = result
+    return "tool_call", data, errand
+
+
+def arguments_text(arguments: dict[str, Any]) -> str:
+    return json.dumps(arguments, ensure_ascii=False)

@@ -1,0 +1,62 @@
+"""What a model is shown of an agent's input.
+
+The input goes to the model as it is, followed by the agent's `prompt`. A prompt may hold CEL expressions
+between `{{` and `}}`. One that names `text` or `messages` says where the input belongs, and so replaces it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from roundel.kernel.commands import Call
+from roundel.workflow.expression import Expression
+from roundel.workflow.message import Message, json_text
+
+NAMES = ("text", "messages", "data", "round")
+_SLOT = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+_INPUT = re.compile(r"\b(text|messages)\b")
+
+
+class Template:
+    def __init__(self, source: str) -> None:
+        parts = _SLOT.split(source)
+        self._texts = parts[::2]
+        self._expressions = [Expression(part.strip(), NAMES) for part in parts[1::2]]
+        self.holds_input = any(_INPUT.search(expression.source) for expression in self._expressions)
+
+    def render(self, call: Call) -> str:
+        if not self._expressions:
+            return self._texts[0]
+        values = _values(call)
+        rendered = [self._texts[0]]
+        for expression, text in zip(self._expressions, self._texts[1:], strict=True):
+            rendered += (json_text(expression.evaluate(values)), text)
+        return "".join(rendered)
+
+
+def _values(call: Call) -> dict[str, Any]:
+    last = call.inputs[-1] if call.inputs else Message()
+    shown = [
+        {"text": message.text, "role": message.role, "source": message.source, "data": message.data or {}}
+        for message in call.inputs
+    ]
+    return {"text": last.text, "data": last.data or {}, "messages": shown, "round": call.round}
+
+
+def spoken(call: Call, template: Template | None, flatten: bool) -> tuple[Message, ...]:
+    """The messages that the model gets."""
+    messages = (flattened(call.inputs),) if flatten else call.inputs
+    if template is None:
+        return messages
+    said = Message(template.render(call))
+    return (said,) if template.holds_input else (*messages, said)
+
+
+def flattened(messages: tuple[Message, ...]) -> Message:
+    """All input as one text, each part under a heading that says where it comes from."""
+    parts = (
+        f"=== INPUT FROM {message.source or 'TASK'} ({message.role}) ===\n{message.text}"
+        for message in messages
+    )
+    return Message("\n\n".join(parts))
