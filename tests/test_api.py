@@ -179,3 +179,8 @@ def test_public_names_are_there() -> None:
         assert getattr(roundel, name) is not None
     with pytest.raises(AttributeError):
         _ = roundel.nothing_of_the_kind
+
+
+def test_an_option_that_there_is_not_is_named() -> None:
+    with pytest.raises(TypeError, match="there is no option 'scrpt'; known are script, ask"):
+        roundel.run(built(), "go", scrpt={})  # type: ignore[call-arg]

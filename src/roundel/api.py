@@ -6,11 +6,12 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from roundel.hosts.local import LocalHost
 from roundel.hosts.result import Asker, Result
 from roundel.kernel.events import Event
+from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script, script_from
 from roundel.plan.graph import Plan
 from roundel.sources import Source, prepare
@@ -19,44 +20,47 @@ from roundel.workflow.message import Message
 ScriptSource = Script | Mapping[str, Any] | str | os.PathLike[str] | None
 
 
+class Options(TypedDict, total=False):
+    """How a workflow is run."""
+
+    script: ScriptSource
+    """Replies for models and people, in place of them."""
+    ask: Asker | None
+    """Answers for people; without it the run waits where a person has to answer."""
+    variables: Mapping[str, Any] | None
+    """In place of those of the workflow."""
+    record: str | os.PathLike[str] | None
+    """The file that is to keep what models say, as a script; OSError before the run if it cannot."""
+
+
 async def run_async(
     workflow: Source | Plan,
     input: str | Message = "",
     *,
-    script: ScriptSource = None,
-    ask: Asker | None = None,
     on_event: Callable[[Event], object] | None = None,
-    variables: Mapping[str, Any] | None = None,
+    **options: Unpack[Options],
 ) -> Result:
     """Runs a workflow to its end, or until it waits for a person whom `ask` does not answer for."""
-    return await _host(workflow, script, ask, on_event, variables).run(_messages(input))
+    return await _host(workflow, on_event, options).run(_messages(input))
 
 
 def run(
     workflow: Source | Plan,
     input: str | Message = "",
     *,
-    script: ScriptSource = None,
-    ask: Asker | None = None,
     on_event: Callable[[Event], object] | None = None,
-    variables: Mapping[str, Any] | None = None,
+    **options: Unpack[Options],
 ) -> Result:
     """The same, for code that is not asynchronous."""
-    work = run_async(workflow, input, script=script, ask=ask, on_event=on_event, variables=variables)
-    return asyncio.run(work)
+    return asyncio.run(run_async(workflow, input, on_event=on_event, **options))
 
 
 async def stream(
-    workflow: Source | Plan,
-    input: str | Message = "",
-    *,
-    script: ScriptSource = None,
-    ask: Asker | None = None,
-    variables: Mapping[str, Any] | None = None,
+    workflow: Source | Plan, input: str | Message = "", **options: Unpack[Options]
 ) -> AsyncGenerator[Event, None]:
     """The events of a run as they come; to leave the iteration is to stop the run."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    host = _host(workflow, script, ask, events.put_nowait, variables)
+    host = _host(workflow, events.put_nowait, options)
     task = asyncio.create_task(host.run(_messages(input)))
     task.add_done_callback(lambda _: events.put_nowait(None))
     try:
@@ -68,15 +72,31 @@ async def stream(
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _host(
-    workflow: Source | Plan,
-    script: ScriptSource,
-    ask: Asker | None,
-    on_event: Callable[[Event], object] | None,
-    variables: Mapping[str, Any] | None,
-) -> LocalHost:
-    compiled = workflow if isinstance(workflow, Plan) else prepare(workflow, variables)
-    return LocalHost(compiled, script=_script(script), asker=ask, on_event=on_event)
+def _host(workflow: Source | Plan, on_event: Callable[[Event], object] | None, options: Options) -> LocalHost:
+    unknown = options.keys() - Options.__annotations__.keys()
+    if unknown:
+        raise TypeError(
+            f"there is no option '{min(unknown)}'; known are {', '.join(Options.__annotations__)}"
+        )
+    compiled = workflow if isinstance(workflow, Plan) else prepare(workflow, options.get("variables"))
+    return LocalHost(
+        compiled,
+        script=_script(options.get("script")),
+        asker=options.get("ask"),
+        on_event=on_event,
+        record=_recorder(options),
+    )
+
+
+def _recorder(options: Options) -> Recorder | None:
+    file = options.get("record")
+    if file is None:
+        return None
+    if options.get("script") is not None:
+        raise ValueError("record= keeps what models say, and with script= none is asked")
+    recorder = Recorder(Path(file))
+    recorder.check()
+    return recorder
 
 
 def _script(source: ScriptSource) -> Script | None:

@@ -6,6 +6,8 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +18,7 @@ from roundel.cli.output import assignments, print_json, say, tell, variables
 from roundel.hosts.local import LocalHost
 from roundel.hosts.result import Question, Result
 from roundel.kernel.events import stamp
+from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.sources import check
@@ -35,6 +38,7 @@ LIMITS = ("rounds", "steps")
 @click.option(
     "--script", "script_file", metavar="FILE", help="Replies for models and people, to run offline."
 )
+@click.option("--record", "record_file", metavar="FILE", help="Keep what models say, as a script.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @click.option("--limit", "limits", multiple=True, metavar="NAME=N", help=f"Set a limit: {', '.join(LIMITS)}.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
@@ -42,6 +46,7 @@ def command(
     file: str,
     text: str | None,
     script_file: str | None,
+    record_file: str | None,
     as_json: bool,
     limits: tuple[str, ...],
     pairs: tuple[str, ...],
@@ -55,9 +60,14 @@ def command(
     try:
         workflow = _limited(_loaded(file, variables(pairs)), assignments(limits, "--limit"))
         plan = compile_workflow(workflow)
+        recorder = _recorder(record_file, script_file)
         script = _scripted(script_file, plan)
         messages = (Message(_input(text, workflow)),)
-        sys.exit(_run_as_json(plan, script, messages) if as_json else _run_live(plan, script, messages))
+        make = partial(LocalHost, plan, script=script, record=recorder)
+        code = _run_as_json(make, messages) if as_json else _run_live(plan, make, messages)
+        if recorder is not None and recorder.problem:
+            say(click.style(recorder.problem, fg="red"))
+        sys.exit(code)
     except WorkflowError as error:
         tell(error.diagnostics)
         sys.exit(INVALID)
@@ -96,6 +106,19 @@ def _scripted(file: str | None, plan: Plan) -> Script | None:
     return script
 
 
+def _recorder(file: str | None, script_file: str | None) -> Recorder | None:
+    if file is None:
+        return None
+    if script_file is not None:
+        raise click.UsageError("--record keeps what models say, and with --script none is asked")
+    recorder = Recorder(Path(file))
+    try:
+        recorder.check()
+    except OSError as error:
+        raise click.UsageError(str(error)) from None
+    return recorder
+
+
 def _input(text: str | None, workflow: Workflow) -> str:
     if text == "-":
         return sys.stdin.buffer.read().decode("utf-8", "replace")
@@ -111,8 +134,8 @@ def _person_is_there() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _run_as_json(plan: Plan, script: Script | None, messages: tuple[Message, ...]) -> int:
-    host = LocalHost(plan, script=script, on_event=print_json)
+def _run_as_json(make: Callable[..., LocalHost], messages: tuple[Message, ...]) -> int:
+    host = make(on_event=print_json)
     result = _carried_out(host, messages)
     if result.status in ("waiting", "suspended_locked"):
         summary = {
@@ -125,14 +148,14 @@ def _run_as_json(plan: Plan, script: Script | None, messages: tuple[Message, ...
     return EXIT[result.status]
 
 
-def _run_live(plan: Plan, script: Script | None, messages: tuple[Message, ...]) -> int:
+def _run_live(plan: Plan, make: Callable[..., LocalHost], messages: tuple[Message, ...]) -> int:
     from roundel.cli.live import LiveView
     from roundel.cli.output import console
 
     terminal = console()
     view = LiveView(plan, terminal, interactive=terminal.is_terminal)
     asker = _terminal_asker(view) if _person_is_there() else None
-    host = LocalHost(plan, script=script, asker=asker, on_event=view)
+    host = make(asker=asker, on_event=view)
     with view:
         result = _carried_out(host, messages)
     _conclude(result)
