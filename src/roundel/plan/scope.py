@@ -15,7 +15,7 @@ Which edges order units:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -65,6 +65,10 @@ class Scope(Struct, eq=False):
         if key not in self._inner:
             self._inner[key] = compile_scope(self.graph, unit.members, entry, self)
         return self._inner[key]
+
+    def inners(self) -> Iterator[tuple[tuple[int, int], Scope]]:
+        """The loops inside that have been entered, by unit and entry."""
+        return iter(list(self._inner.items()))
 
     def loops_left(self, target: int) -> int:
         """How many loops an edge from this scope to `target` leaves."""

@@ -88,7 +88,7 @@ class LocalTooling(Struct, frozen=True, omit_defaults=True):
     cwd: str = ""
     env: dict[str, str] = {}
     inherit_env: bool = True
-    startup_timeout: Seconds = 10
+    startup_timeout: Seconds = 30
     wait_for_log: str = ""
     cache_ttl: float = 0
     timeout: Seconds | None = None

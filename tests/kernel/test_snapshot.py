@@ -1,0 +1,85 @@
+"""A run that was frozen and thawed goes on as if nothing had happened."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+import pytest
+
+from roundel.kernel.facts import decode_fact
+from roundel.kernel.plan_index import PlanIndex
+from roundel.kernel.snapshot import SnapshotError, freeze, thaw
+from roundel.kernel.step import replay
+from roundel.plan.graph import Plan
+from tests.kernel import graphs, loop_agents
+from tests.kernel.simulator import Script, Simulator, plan_of
+
+
+def frozen_at_every_step(make: Callable[[], Plan], script: Script, text: str, seed: int) -> int:
+    """Runs once as it is, once with a new state, made from a snapshot, before each step, on a new plan."""
+    chooser = random.Random(seed)
+    choices: list[int] = []
+
+    def choose(count: int) -> int:
+        choices.append(chooser.randrange(count))
+        return choices[-1]
+
+    plain = Simulator(make(), script, choose).start(text).finish()
+    again = iter(choices)
+    other = Simulator(make(), script, lambda _count: next(again)).start(text)
+    steps = 0
+    while other.at_work:
+        body = freeze(other.state, PlanIndex(other.state.plan))
+        plan = make()
+        other.state = thaw(body, PlanIndex(plan))
+        waiting = {call.address: call.command for call in other.state.calls.values()}
+        other.at_work = [waiting[command.address] for command in other.at_work]  # type: ignore[misc]
+        command = other.at_work.pop(next(again))
+        other.tell(other.answer(command))
+        steps += 1
+    assert other.events == plain.events
+    assert [decode_fact(line) for line in other.journal] == [decode_fact(line) for line in plain.journal]
+    return steps
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_random_graphs(block: int) -> None:
+    steps = 0
+    for seed in range(block * 60, block * 60 + 60):
+        workflow, text, script = graphs.case(seed)
+        steps += frozen_at_every_step(partial(plan_of, workflow), script, text, seed)
+    assert steps > 500
+
+
+def test_random_loop_agents() -> None:
+    steps = 0
+    for seed in range(80):
+        workflow, text, script, _ = loop_agents.case(seed)
+        make = partial(plan_of, workflow, loop_agents.FUNCTIONS)
+        steps += frozen_at_every_step(make, script, text, seed)
+    assert steps > 500
+
+
+def test_a_snapshot_equals_the_replay_of_the_journal() -> None:
+    workflow, text, script = graphs.case(7)
+    run = Simulator(plan_of(workflow), script).start(text).finish()
+    plan = plan_of(workflow)
+    replayed, _ = replay(plan, map(decode_fact, run.journal))
+    thawed = thaw(freeze(run.state, PlanIndex(run.state.plan)), PlanIndex(plan))
+    assert thawed.summary() == replayed.summary() == run.state.summary()
+
+
+@pytest.mark.parametrize("body", [b"", b"junk", b"x\x9c\x03\x00\x00\x00\x00\x01"])
+def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
+    with pytest.raises(SnapshotError):
+        thaw(body, PlanIndex(plan_of(graphs.case(1)[0])))
+
+
+def test_a_snapshot_names_no_code_but_ours() -> None:
+    body = zlib.compress(msgspec.json.encode([1, [["s", "os:system", "echo"]]]))
+    with pytest.raises(SnapshotError, match="not ours"):
+        thaw(body, PlanIndex(plan_of(graphs.case(1)[0])))
