@@ -36,6 +36,8 @@ class Models:
         profile = self.profile(node)
         behind = [self._profiles[name] for name in config.fallback or profile.fallback]
         remotes = [self._remote(one) for one in (profile, *behind)]
+        for remote in remotes:
+            remote.check(config.sent)
         model: Model = PersistentModel(remotes, config.retry or ModelRetry(), self._secrets)
         if profile.cache if config.cache is None else config.cache:
             model = CachedModel(model, remotes[0].label, cache_folder())

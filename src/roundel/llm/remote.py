@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
 from roundel.llm.prices import Prices
 from roundel.llm.provider import NAMES, PROTOCOL
 from roundel.llm.transcript import reply_of, transcript
+from roundel.nodes.agent_config import LOOP_LIMITS
 from roundel.nodes.services import NodeError, Reply, Request, Say, ToolSpec
 from roundel.workflow.profile import Profile
 
@@ -18,14 +20,14 @@ if TYPE_CHECKING:
 
 SAY_EVERY = 0.05
 """Seconds between two parts of what a model is saying."""
-OURS = frozenset({PROTOCOL, "stream"})
+OURS = frozenset({PROTOCOL, "stream", *LOOP_LIMITS})
 """Parameters that are not the provider's."""
 NEEDS_TOOLS = frozenset({"anthropic", "bedrock"})
 """They refuse a history with tool calls unless the request names tools, so they are told not to use them."""
 
 
 class CutOff(Exception):
-    """A stream that ended before the answer did."""
+    """An answer that did not come to its end; it may when it is asked for again."""
 
 
 class RemoteModel:
@@ -37,17 +39,33 @@ class RemoteModel:
         self._profile = profile
         self._prices = prices
         self.label = f"{provider}:{name}"
-        self._check(profile.params)
+        self.check(profile.params)
 
     async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply:
-        messages, parameters = transcript(request), self._parameters(request)
-        settings = self._settings(request)
-        if say is None:
-            response = await self._client.request(messages, settings, parameters)
-        else:
-            response = await self._streamed(messages, settings, parameters, say, attempt)
+        response = await self._in_time(request, say, attempt)
         cost = self._prices.cost(self._provider, self._name, response.usage)
-        return reply_of(response, self.label, cost)
+        reply = reply_of(response, self.label, cost)
+        if not reply.text and not reply.tool_calls:
+            _examine(response)
+        return reply
+
+    async def _in_time(self, request: Request, say: Say | None, attempt: int) -> ModelResponse:
+        """The client library's timeout starts anew with each part of a stream; ours is for the whole."""
+        limit = asyncio.timeout(self._profile.timeout)
+        try:
+            async with limit:
+                return await self._response(request, say, attempt)
+        except TimeoutError:
+            if limit.expired():
+                raise CutOff(f"no answer after {self._profile.timeout:g} seconds") from None
+            raise
+
+    async def _response(self, request: Request, say: Say | None, attempt: int) -> ModelResponse:
+        messages, parameters = transcript(request), self._parameters(request)
+        settings = self._settings(request, bool(parameters.function_tools))
+        if say is None:
+            return await self._client.request(messages, settings, parameters)
+        return await self._streamed(messages, settings, parameters, say, attempt)
 
     async def _streamed(
         self, messages: Any, settings: Any, parameters: ModelRequestParameters, say: Say, attempt: int
@@ -77,7 +95,7 @@ class RemoteModel:
             parameters.output_object = OutputObjectDefinition(request.schema, "answer", strict=False)
         return parameters
 
-    def _settings(self, request: Request) -> Any:
+    def _settings(self, request: Request, tools: bool) -> Any:
         """The provider's parameters; what the client library has no name for goes into the body as it is."""
         given = {**self._profile.params, **request.params}
         settings: dict[str, Any] = {"max_retries": 0}
@@ -95,19 +113,31 @@ class RemoteModel:
             settings["extra_body"] = {**settings.get("extra_body", {}), **extra}
         if self._profile.headers:
             settings["extra_headers"] = {**settings.get("extra_headers", {}), **self._profile.headers}
-        if request.tools and not request.may_call and self._provider in NEEDS_TOOLS:
+        if not tools:
+            settings.pop("tool_choice", None)
+        elif not request.may_call:
             settings["tool_choice"] = "none"
         return settings
 
     def _knows(self, name: str) -> bool:
         return name in _known_settings() or name.startswith(f"{self._provider.partition('-')[0]}_")
 
-    def _check(self, params: dict[str, Any]) -> None:
+    def check(self, params: dict[str, Any]) -> None:
+        """NodeError if there is a parameter that could not be sent."""
         if "google" not in self._provider:
             return
         unknown = [name for name in params if name not in OURS and not self._knows(name)]
         if unknown:
             raise NodeError(f"{self.label} takes no parameter '{unknown[0]}'; known are {_listed()}")
+
+
+def _examine(response: ModelResponse) -> None:
+    """Raises if it is no wonder that the answer is empty."""
+    reason = (response.provider_details or {}).get("finish_reason", response.finish_reason)
+    if response.finish_reason == "error":
+        raise CutOff(f"the provider gave up on the answer: {reason}")
+    if response.finish_reason == "content_filter":
+        raise NodeError(f"the provider held the answer back: {reason}")
 
 
 class _Speech:
@@ -119,6 +149,8 @@ class _Speech:
         self._since = time.monotonic()
 
     def hear(self, event: Any) -> None:
+        if event.event_kind not in ("part_start", "part_delta"):
+            return  # the end of a part says all of it once more
         part = getattr(event, "part", None) or getattr(event, "delta", None)
         kind = getattr(part, "part_kind", None) or getattr(part, "part_delta_kind", None)
         if kind != "text":

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from roundel.nodes.services import Exchange, NodeError, Reply, Request, ToolRequest
 from roundel.workflow.message import Block, Message, json_text
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, UserContent
+
+OUTCOMES: dict[str, Literal["success", "failed", "denied"]] = {
+    "completed": "success",
+    "failed": "failed",
+    "refused": "failed",
+    "rejected": "denied",
+}
+"""What became of a tool call, in the words of the client library: each provider has its way to say so."""
 
 
 def transcript(request: Request) -> list[ModelMessage]:
@@ -81,8 +89,7 @@ def _results(exchange: Exchange) -> Iterable[Any]:
     from pydantic_ai.messages import ToolReturnPart
 
     for result in exchange.results:
-        text = result.text if result.status == "completed" else f"Error: {result.text}"
-        yield ToolReturnPart(result.name, text, result.id)
+        yield ToolReturnPart(result.name, result.text, result.id, outcome=OUTCOMES[result.status])
 
 
 def reply_of(response: ModelResponse, model: str, cost_usd: float | None) -> Reply:

@@ -21,8 +21,8 @@ from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, Toolin
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 DEFAULT_TEMPLATE = "{toolName}: {toolDescription}"
 MAX_TOOL_CALLS = 10
-LOOP_LIMIT = "tool_loop_limit"
-"""What the dialect calls `max_tool_calls`, among the parameters; it is not one of the provider's."""
+LOOP_LIMITS = ("tool_loop_limit", "max_tool_calls", "maxToolCalls")
+"""What `max_tool_calls` is called among the parameters, the dialect's name first; none is the provider's."""
 
 
 class MemoryUse(Struct, frozen=True, omit_defaults=True):
@@ -119,9 +119,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         without_effect(self, ("memories", "skills"), at, report)
         given = at.value if isinstance(at.value, dict) else {}
         if type(self.tool_rounds) is not int or self.tool_rounds < 0:
-            place = child(at, "params", LOOP_LIMIT)
-            place = given.get("max_tool_calls") or given.get("maxToolCalls") or place
-            report.error("negative-limit", "Max tool calls must be non-negative", place)
+            report.error("negative-limit", "Max tool calls must be non-negative", _limit_at(at))
             return False
         problem = schema_problem(self.output_schema) if self.output_schema is not None else ""
         if problem:
@@ -145,15 +143,17 @@ class Config(Struct, frozen=True, omit_defaults=True):
     @property
     def tool_rounds(self) -> int:
         """How many rounds of tools there may be."""
-        given: int = self.params.get(LOOP_LIMIT, self.max_tool_calls)
-        return given if self.max_tool_calls == MAX_TOOL_CALLS else self.max_tool_calls
+        if self.max_tool_calls != MAX_TOOL_CALLS:
+            return self.max_tool_calls
+        among = {**self.params, **self.parameters}
+        given: int = next((among[name] for name in LOOP_LIMITS if name in among), self.max_tool_calls)
+        return given
 
     @property
     def sent(self) -> dict[str, Any]:
         """The parameters that are the provider's."""
         given = {**self.params, **self.parameters}
-        given.pop(LOOP_LIMIT, None)
-        return given
+        return {name: value for name, value in given.items() if name not in LOOP_LIMITS}
 
     @property
     def tool_names(self) -> tuple[str, ...]:
@@ -177,6 +177,16 @@ class Config(Struct, frozen=True, omit_defaults=True):
     def excuse(self, error: str) -> str:
         """What is said instead of an answer, if the workflow wants that."""
         return f"Error calling model {self.name or self.model}: {error}"
+
+
+def _limit_at(at: Located) -> Located:
+    """Where the rounds of tools are limited."""
+    for part in (at, child(at, "params"), child(at, "parameters")):
+        given = part.value if isinstance(part.value, dict) else {}
+        for name in LOOP_LIMITS:
+            if name in given:
+                return given[name]
+    return at
 
 
 def examine(config: Config, at: Located, reader: GraphReader) -> None:

@@ -1,0 +1,124 @@
+"""The limit on rounds of tools, from the file to the requests that a provider gets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.llm.story import KEY, LOOK, Story, asking, every_provider, profile, told, workflow
+from tests.llm.wire import Recorded, Reply, Wire
+
+NAMES = ("max_tool_calls", "maxToolCalls", "tool_loop_limit", "max_calls_per_round")
+FILE = """
+models:
+  default:
+    model: openai:gpt-4o
+    base_url: {url}
+    api_key: {key}
+tools:
+  look: {{python: "tests.llm.tools:look"}}
+graph:
+  start: [A]
+  end: [A]
+  nodes:
+    - id: A
+      type: agent
+      config:
+        tools: [look]
+        {limit}
+  edges: []
+"""
+
+
+def insatiable(request: Recorded) -> Reply:
+    """Asks for a tool whether or not there are any."""
+    return Reply(text="More.", tool_calls=LOOK.tool_calls)
+
+
+def run_file(wire: Wire, folder: Path, limit: str) -> Story:
+    wire.replies(insatiable)
+    path = folder / "workflow.yaml"
+    path.write_text(FILE.format(url=wire.openai_url, key=KEY, limit=limit))
+    return told(path)
+
+
+@pytest.mark.parametrize(
+    ("limit", "requests"),
+    [
+        ("max_tool_calls: 10", 11),
+        ("max_tool_calls: 2", 3),
+        ("max_tool_calls: 0", 1),
+        ("maxToolCalls: 2", 3),
+        ("params: {tool_loop_limit: 2}", 3),
+        ("parameters: {tool_loop_limit: 2}", 3),
+        ("params: {max_tool_calls: 2}", 3),
+        ("params: {maxToolCalls: 0}", 1),
+        ("role: Be quick", 11),
+    ],
+)
+def test_the_limit_in_the_file_bounds_the_requests(
+    wire: Wire, tmp_path: Path, limit: str, requests: int
+) -> None:
+    story = run_file(wire, tmp_path, limit)
+    assert len(wire.requests) == requests
+    assert [request.tool_names() for request in wire.requests] == [["look"]] * (requests - 1) + [[]]
+    assert not any(name in json.dumps(request.body) for request in wire.requests for name in NAMES)
+    assert story.result.output == "More."
+    assert story.result.usage["model_calls"] == requests
+    assert story.result.usage["tool_calls"] == requests - 1
+
+
+def test_what_ends_the_rounds_is_told(wire: Wire, tmp_path: Path) -> None:
+    story = run_file(wire, tmp_path, "max_tool_calls: 2")
+    assert story.of("limit_reached") == [{"what": "tool_rounds", "limit": 2, "address": "A"}]
+    assert story.result.data == {"stop_reason": "tool_limit", "tool_rounds": 2}
+
+
+def test_a_limit_in_a_profile_is_no_parameter_of_the_provider(wire: Wire) -> None:
+    wire.replies(Reply(text="Quiet."))
+    told(workflow({"default": profile(wire, params={"tool_loop_limit": 2})}, "look"))
+    assert wire.requests[0].parameters() == {}
+
+
+@every_provider
+def test_the_last_request_offers_no_tool(wire: Wire, provider: str) -> None:
+    wire.replies(insatiable)
+    told(asking(wire, provider, "look", max_tool_calls=1))
+    first, last = (request.body for request in wire.requests)
+    assert wire.requests[0].tool_names() == ["look"]
+    if provider == "anthropic":  # it refuses a history with calls if the request names no tools
+        assert wire.requests[1].tool_names() == ["look"]
+        assert (first["tool_choice"], last["tool_choice"]) == ({"type": "auto"}, {"type": "none"})
+    else:
+        assert not {"tools", "tool_choice", "toolConfig"} & last.keys()
+
+
+@every_provider
+@pytest.mark.parametrize("choice", ["required", ["look"]], ids=str)
+def test_a_tool_that_is_always_wanted_is_not_in_the_last_request(
+    wire: Wire, provider: str, choice: Any
+) -> None:
+    wire.replies(LOOK, Reply(text="Quiet."))
+    story = told(asking(wire, provider, "look", max_tool_calls=1, params={"tool_choice": choice}))
+    assert (story.result.output, len(wire.requests)) == ("Quiet.", 2)
+
+
+@every_provider
+def test_the_limit_can_be_an_error(wire: Wire, provider: str) -> None:
+    wire.replies(insatiable)
+    story = told(asking(wire, provider, "look", max_tool_calls=3, on_limit="error"))
+    assert story.error == "A: the model asked for tools in 3 rounds and did not come to an answer"
+    assert len(wire.requests) == 3
+
+
+def test_more_calls_than_a_round_may_have_are_answered_all_the_same(wire: Wire) -> None:
+    calls = tuple((f"a{number}", "look", {"place": "Oslo"}) for number in range(3))
+    wire.replies(Reply(tool_calls=calls), Reply(text="Quiet."))
+    story = told(asking(wire, "openai", "look", max_calls_per_round=2))
+    results = dict(wire.requests[1].tool_results())
+    assert list(results) == ["a0", "a1", "a2"]
+    assert "only 2 calls are allowed at once" in results["a2"]
+    assert story.result.usage["tool_calls"] == 2
