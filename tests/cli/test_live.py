@@ -108,7 +108,7 @@ def until(events: list[Event], address: str, status: str) -> list[Event]:
 
 def logged(plan: Plan, script: dict[str, Any] | None = None) -> list[str]:
     file = io.StringIO()
-    view = LiveView(plan, console_to(file, False), interactive=False)
+    view = LiveView(plan, console_to(file, False), interactive=False, scripted=True)
     with view:
         run(plan, view, script)
     return file.getvalue().splitlines()

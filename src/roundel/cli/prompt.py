@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import select
 import sys
 import threading
+from typing import Any
 
 from rich.console import Console, Group
 from rich.panel import Panel
@@ -15,9 +17,16 @@ from rich.text import Text
 from roundel.cli.drawing.caption import one_line
 from roundel.cli.live import LiveView
 from roundel.hosts.result import Question
+from roundel.nodes.approval import NO, YES
 from roundel.workflow.message import Message
 
 MARK, MORE = "> ", "… "
+CHOICES = (
+    ("approve", "it is called"),
+    ("reject: why", "it is not; the model is told why, if you say so"),
+    ('{"name": value}', "it is called with these arguments instead"),
+)
+AGAIN = "Say approve, reject, reject: why, or give other arguments as a JSON object."
 POLL_SECONDS = 0.2
 
 
@@ -26,22 +35,61 @@ async def ask_in_terminal(question: Question, view: LiveView) -> str:
     with view.suspend():
         console = view.console
         console.print(_shown(question))
-        lines: list[str] = []
         while True:
-            line = await _line(console, MORE if lines else MARK)
-            if not line.endswith("\\"):
-                return "\n".join([*lines, line])
-            lines.append(line[:-1])
+            answer = await _lines(console)
+            problem = unclear(answer) if question.tool is not None else ""
+            if not problem:
+                return answer
+            console.print(Text(_printable(problem), "yellow"))
+
+
+def unclear(answer: str) -> str:
+    """Why this says neither yes nor no to a tool call; empty if it does.
+
+    Elsewhere any other text is a refusal; but here somebody can be asked again, and a slip of the hand
+    must not decide."""
+    text = answer.strip()
+    word = text.partition(":")[0].strip().lower()
+    if text.lower() in YES or word in NO:
+        return ""
+    if not text.startswith("{"):
+        return AGAIN
+    try:
+        json.loads(text)
+    except ValueError as error:
+        return f"These arguments are not JSON: {error}. {AGAIN}"
+    return ""
+
+
+async def _lines(console: Console) -> str:
+    lines: list[str] = []
+    while True:
+        line = await _line(console, MORE if lines else MARK)
+        if not line.endswith("\\"):
+            return "\n".join([*lines, line])
+        lines.append(line[:-1])
 
 
 def _shown(question: Question) -> Panel:
-    parts = [_input(message) for message in question.inputs if message.text.strip()]
-    prompt = Text(_printable(question.prompt or "Your answer?"), "bold")
     title = Text(one_line(question.address), "bold yellow")
     hint = Text("end a line with \\ to go on in the next", "dim")
-    return Panel(
-        Group(*parts, prompt), title=title, title_align="left", subtitle=hint, subtitle_align="right"
-    )
+    parts = _asked(question) if question.tool is None else _tool(question.prompt, question.tool)
+    return Panel(Group(*parts), title=title, title_align="left", subtitle=hint, subtitle_align="right")
+
+
+def _asked(question: Question) -> list[Text]:
+    inputs = [_input(message) for message in question.inputs if message.text.strip()]
+    return [*inputs, Text(_printable(question.prompt or "Your answer?"), "bold")]
+
+
+def _tool(prompt: str, tool: dict[str, Any]) -> list[Text]:
+    arguments = tool.get("arguments") or {}
+    told = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else "no arguments"
+    return [
+        Text.assemble((one_line(tool["name"]), "cyan"), " ", _printable(told)),
+        Text("\n" + _printable(prompt), "bold"),
+        *(Text.assemble((f"{word:<16}", "yellow"), (meaning, "dim")) for word, meaning in CHOICES),
+    ]
 
 
 def _input(message: Message) -> Text:

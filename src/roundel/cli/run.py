@@ -64,7 +64,10 @@ def command(
         script = _scripted(script_file, plan)
         messages = (Message(_input(text, workflow)),)
         make = partial(LocalHost, plan, script=script, record=recorder)
-        code = _run_as_json(make, messages) if as_json else _run_live(plan, make, messages)
+        if as_json:
+            code = _run_as_json(make, messages)
+        else:
+            code = _run_live(plan, make, messages, scripted=script is not None)
         if recorder is not None and recorder.problem:
             say(click.style(recorder.problem, fg="red"))
         sys.exit(code)
@@ -148,16 +151,19 @@ def _run_as_json(make: Callable[..., LocalHost], messages: tuple[Message, ...]) 
     return EXIT[result.status]
 
 
-def _run_live(plan: Plan, make: Callable[..., LocalHost], messages: tuple[Message, ...]) -> int:
+def _run_live(
+    plan: Plan, make: Callable[..., LocalHost], messages: tuple[Message, ...], *, scripted: bool
+) -> int:
     from roundel.cli.live import LiveView
     from roundel.cli.output import console
 
     terminal = console()
-    view = LiveView(plan, terminal, interactive=terminal.is_terminal)
+    view = LiveView(plan, terminal, interactive=terminal.is_terminal, scripted=scripted)
     asker = _terminal_asker(view) if _person_is_there() else None
     host = make(asker=asker, on_event=view)
     with view:
         result = _carried_out(host, messages)
+        view.settle(result.usage)
     _conclude(result)
     return EXIT[result.status]
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from roundel.cli.drawing.caption import one_line
 from roundel.cli.live.bounds import Bounds
+from roundel.cli.live.talks import arguments_text
 from roundel.kernel.events import Event
 
 EXCERPT = 100
@@ -20,8 +23,11 @@ def line_of(event: Event, bounds: Bounds) -> str | None:
     if kind == "loop_exit":
         rounds = data["rounds"]
         return f"{address}  left after {rounds} round{'' if rounds == 1 else 's'}  {data['reason']}"
+    if kind == "tool_call":
+        return _tool_line(address, data)
     if kind == "human_input_required":
-        return f"{address}  asks  {excerpt(data.get('prompt', ''))}".rstrip()
+        asked = f"{data.get('prompt', '')} {arguments_text(data.get('tool', {}).get('arguments'))}"
+        return f"{address}  asks  {excerpt(asked)}".rstrip()
     if kind == "human_input_received":
         return f"{address}  answered  {excerpt(data.get('text', ''))}".rstrip()
     if kind == "limit_reached":
@@ -39,6 +45,16 @@ def _node_line(address: str, data: dict[str, object]) -> str | None:
         return None
     said = str(data.get("output" if status == "completed" else "error") or "")
     return f"{address}  {status}  {excerpt(said)}".rstrip()
+
+
+def _tool_line(address: str, data: dict[str, Any]) -> str | None:
+    """The address holds the round and the tool's name."""
+    status = data["status"]
+    if status == "waiting":
+        return None  # the question comes next
+    if status == "running":
+        return f"{address}  called  {excerpt(arguments_text(data['arguments']))}".rstrip()
+    return f"{address}  {status}  {excerpt(str(data.get('result') or ''))}".rstrip()
 
 
 def excerpt(text: str) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
+from roundel.cli.live.spending import Spending, Usage
+from roundel.cli.live.talks import Talk, Talks, place_of_node
 from roundel.kernel.events import Event
 from roundel.plan.graph import Plan
 
@@ -46,16 +48,20 @@ class Snapshot:
     """Addresses, and for how many seconds."""
     asked: set[str]
     """Those at work that wait for a person."""
+    talks: dict[str, Talk]
+    """What those at work say, and the tools that they use, by address."""
     recent: list[Said]
     runs: dict[str, int]
     rounds: dict[str, dict[str, Any]]
     """For each loop `rounds`, `exit_reason`, and `by`, the node whose edge left it."""
-    usage: dict[str, int]
+    usage: Usage
     notes: list[str]
 
 
 class Progress:
-    def __init__(self, plan: Plan, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, plan: Plan, clock: Callable[[], float] = time.monotonic, *, scripted: bool = False
+    ) -> None:
         self._now = clock
         self._lock = Lock()
         self._speaking = frozenset(node.id for node in plan.sites if node.kind.speaks)
@@ -68,7 +74,8 @@ class Progress:
         self._recent: deque[Said] = deque(maxlen=RECENT)
         self._runs: dict[str, int] = {}
         self._rounds: dict[str, dict[str, Any]] = {}
-        self._usage = {"model_calls": 0, "input_tokens": 0, "output_tokens": 0}
+        self._talks = Talks(clock)
+        self._spending = Spending(paid=not scripted)
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
         self._handlers: dict[str, Callable[[Event], None]] = {
@@ -78,6 +85,8 @@ class Progress:
             "loop_exit": self._exit,
             "human_input_required": self._ask,
             "human_input_received": self._answer,
+            "tool_call": self._tool,
+            "token_stream": self._talks.heard,
             "token_usage": self._tokens,
             "end_not_reached": self._no_end,
             "run_state_change": self._state,
@@ -90,6 +99,11 @@ class Progress:
             with self._lock:
                 handler(event)
 
+    def settle(self, usage: Mapping[str, Any]) -> None:
+        """The run has come to rest and says what it used."""
+        with self._lock:
+            self._spending.settle(usage)
+
     def snapshot(self) -> Snapshot:
         now = self._now()
         with self._lock:
@@ -100,10 +114,11 @@ class Progress:
                 dict(self._loops),
                 {address: now - since for address, since in self._at_work.items()},
                 set(self._asked),
+                self._talks.of(list(self._at_work)),
                 list(self._recent),
                 dict(self._runs),
                 {name: {**told, "by": self._left.get(name, "")} for name, told in self._rounds.items()},
-                dict(self._usage),
+                self._spending.usage(),
                 list(self._notes),
             )
 
@@ -121,11 +136,12 @@ class Progress:
         if status == "skipped":
             return
         self._at_work.pop(address, None)
+        rounds = self._talks.over(address)
         if status == "failed":
             self._recent.append(Said(address, data.get("error", ""), True))
             return
         if event.node_id in self._speaking:
-            self._usage["model_calls"] += 1
+            self._spending.spoken(address, rounds)
         if "output" in data:
             self._recent.append(Said(address, data["output"], False))
 
@@ -137,7 +153,7 @@ class Progress:
 
     def _exit(self, event: Event) -> None:
         data, address = event.data, event.address or ""
-        place = _place(address, data["rounds"]) if address.endswith("]") else _place_of_node(address)
+        place = _place(address, data["rounds"]) if address.endswith("]") else place_of_node(address)
         for known in [known for known in self._loops if known == place or known.startswith(f"{place}[")]:
             del self._loops[known]  # what is inside may have been called off without a word
         self._rounds.setdefault(data["loop"], {"rounds": data["rounds"]})["exit_reason"] = data["reason"]
@@ -149,9 +165,13 @@ class Progress:
     def _answer(self, event: Event) -> None:
         self._asked.discard(event.address or "")
 
+    def _tool(self, event: Event) -> None:
+        self._talks.tool(event)
+        self._spending.tool(event)
+
     def _tokens(self, event: Event) -> None:
-        for name in ("input_tokens", "output_tokens"):
-            self._usage[name] += event.data.get(name, 0)
+        self._talks.replied(event)
+        self._spending.tokens(event)
 
     def _no_end(self, event: Event) -> None:
         edges = ", ".join(event.data.get("edges", ()))
@@ -166,16 +186,11 @@ class Progress:
         self._status, self._reason, self._ended = data["status"], "", self._now()
         self._loops.clear()
         self._at_work.clear()
+        self._talks.clear()
         # The run's own figures; the events seen here may have begun in the middle.
         self._runs, self._rounds = data.get("nodes", self._runs), data.get("loops", self._rounds)
-        self._usage.update(data.get("usage", {}))
+        self._spending.settle(data.get("usage", {}))
 
 
 def _place(address: str, number: int) -> str:
     return address[: -len(str(number)) - 2]
-
-
-def _place_of_node(address: str) -> str:
-    """Where the rounds of a node are that is a loop: in one around it, behind a dot."""
-    around, slash, name = address.rpartition("/")
-    return f"{around}.{name}" if around.endswith("]") else around + slash + name

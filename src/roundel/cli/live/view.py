@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.live import Live
@@ -27,11 +28,11 @@ class LiveView:
     """Interactive: a display that is drawn over again by a thread of its own, and tables at the end.
     Otherwise: plain lines as things happen."""
 
-    def __init__(self, plan: Plan, console: Console, interactive: bool) -> None:
+    def __init__(self, plan: Plan, console: Console, interactive: bool, *, scripted: bool = False) -> None:
         self.console = console
         self.interactive = interactive
         self._title = graph_title(plan)
-        self._progress = Progress(plan)
+        self._progress = Progress(plan, scripted=scripted)
         self._bounds = Bounds(plan)
         self._live: Live | None = None
 
@@ -58,6 +59,10 @@ class LiveView:
         for line in (*run.notes, ending(run)):
             self.console.file.write(one_line(line) + "\n")
         self.console.file.flush()
+
+    def settle(self, usage: Mapping[str, Any]) -> None:
+        """What the run says that it used, once it has come to rest."""
+        self._progress.settle(usage)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:

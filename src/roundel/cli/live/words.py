@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from roundel.cli.live.progress import Snapshot
+from roundel.cli.live.spending import Usage
 
 
 def clock(seconds: float) -> str:
@@ -20,11 +21,28 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def usage_words(run: Snapshot) -> list[str]:
-    calls, tools = run.usage.get("model_calls", 0), run.usage.get("tool_calls", 0)
-    tokens = run.usage.get("input_tokens", 0) + run.usage.get("output_tokens", 0)
-    counted = ((calls, "model call"), (tools, "tool call"), (tokens, "token"))
+def usage_words(usage: Usage) -> list[str]:
+    counted = ((usage.model_calls, "model call"), (usage.tool_calls, "tool call"), (usage.tokens, "token"))
     return [f"{count:,} {word}{'' if count == 1 else 's'}" for count, word in counted if count]
+
+
+def cost_words(usage: Usage) -> str:
+    """Never 0 for what nobody knows; empty if there was nothing to pay for."""
+    if not usage.paid or not (usage.model_calls or usage.cost_usd):
+        return ""
+    if not usage.priced:
+        return "cost unknown"
+    if not usage.unpriced_calls:
+        return dollars(usage.cost_usd)
+    calls = "1 call" if usage.unpriced_calls == 1 else f"{usage.unpriced_calls:,} calls"
+    return f"at least {dollars(usage.cost_usd)}, {calls} without a price"
+
+
+def dollars(amount: float) -> str:
+    """`$1.50`, `$0.12`, `$0.0042`: small sums are told as exactly as they need."""
+    if 0 < amount < 0.0001:
+        return "under $0.0001"
+    return f"${amount:,.4f}" if 0 < amount < 0.01 else f"${amount:,.2f}"
 
 
 def ending(run: Snapshot) -> str:
@@ -32,4 +50,5 @@ def ending(run: Snapshot) -> str:
     joint = " " if run.reason.startswith("for ") else ": "
     reason = joint + run.reason if run.reason else ""
     told = "after" if run.status in ("running", "waiting", "suspended_locked") else "in"
-    return " · ".join((f"{run.status}{reason} {told} {duration(run.seconds)}", *usage_words(run)))
+    parts = (f"{run.status}{reason} {told} {duration(run.seconds)}", *usage_words(run.usage))
+    return " · ".join(filter(None, (*parts, cost_words(run.usage))))

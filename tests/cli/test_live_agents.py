@@ -1,0 +1,276 @@
+"""What a person sees of agents: the tools that they use, what they say, what it costs."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.text import Text
+
+from roundel.cli.live import LiveView
+from roundel.cli.live.spending import Usage
+from roundel.cli.live.words import cost_words, dollars
+from roundel.cli.prompt import ask_in_terminal, unclear
+from roundel.hosts.local import LocalHost
+from roundel.hosts.result import Question, Result
+from roundel.kernel.events import Event
+from roundel.llm.scripted import script_from
+from roundel.nodes import TYPES
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.workflow.loader import from_mapping
+from roundel.workflow.message import Message
+from tests.cli.test_live import console_to, events_of, logged, picture, terminal, until
+from tests.cli.test_run import roundel
+from tests.llm.wire import Reply, Wire
+
+__all__ = ["terminal"]
+
+LOOPED = [
+    {"from": "Analyst", "to": "Analyst"},
+    {"from": "Analyst", "to": "Guard"},
+    {"from": "Guard", "to": "Analyst"},
+    {"from": "Guard", "to": "Out"},
+]
+SCRIPT = {
+    "Analyst": [
+        {
+            "tool_calls": [
+                {"name": "mean", "arguments": {"data": [1, 2, 3]}},
+                {"name": "fmean", "arguments": {"data": []}},
+            ]
+        },
+        {"tool_calls": [{"name": "mean", "arguments": {"data": [4]}}]},
+        "two and four",
+    ]
+}
+
+
+def analyst(models: dict[str, Any] | None = None, **config: Any) -> Plan:
+    """An agent with tools, in a loop of two rounds."""
+    nodes = [
+        {"id": "Analyst", "type": "agent", "config": {"tools": ["mean", "fmean"], **config}},
+        {"id": "Guard", "type": "loop_counter", "config": {"max_iterations": 2}},
+        {"id": "Out", "type": "passthrough"},
+    ]
+    graph = {"id": "sums", "nodes": nodes, "edges": LOOPED, "start": ["Analyst"], "end": ["Out"]}
+    tools = {name: {"python": f"statistics:{name}"} for name in ("mean", "fmean")}
+    return compile_workflow(from_mapping({"graph": graph, "tools": tools, "models": models or {}}, TYPES))
+
+
+# Tools.
+
+
+def test_a_log_has_a_line_when_a_tool_is_called_and_one_when_it_is_done() -> None:
+    lines = logged(analyst(), SCRIPT)
+    assert lines[1:3] == [
+        'Analyst[1].Analyst[1]/mean  called  {"data": [1, 2, 3]}',
+        'Analyst[1].Analyst[1]/fmean  called  {"data": []}',
+    ]
+    assert "Analyst[1].Analyst[1]/mean  completed  2" in lines
+    assert any(line.startswith("Analyst[1].Analyst[1]/fmean  failed  ") for line in lines)
+    assert "Analyst[1].Analyst[2]/mean  completed  4" in lines
+    assert lines[-1].endswith("4 model calls · 3 tool calls")
+
+
+def test_the_display_shows_the_tools_of_the_latest_round_below_their_agent() -> None:
+    plan = analyst()
+    events = events_of(plan, SCRIPT)
+    at_work = picture(plan, until(events, "Analyst[1].Analyst[1]/fmean", "running")).splitlines()
+    assert at_work[2][4:].startswith("Analyst[1]/Analyst  0.")
+    assert re.fullmatch(r' {6}. mean {"data": \[1, 2, 3\]}  round 1 · 0\.\d s', at_work[3])
+    failed = picture(plan, until(events, "Analyst[1].Analyst[1]/fmean", "failed"))
+    assert "✗ fmean  round 1 · failed  " in failed
+    second = picture(plan, until(events, "Analyst[1].Analyst[2]/mean", "completed"))
+    assert "✓ mean  round 2 · done  4" in second and "fmean" not in second
+    over = picture(plan, until(events, "Analyst[1]/Analyst", "completed"))
+    assert "round 2 · done" not in over and "✓ Analyst[1]/Analyst  two and four" in over
+    assert "3 model calls · 3 tool calls" in over.splitlines()[0]
+
+
+def test_many_tools_at_once_leave_room_for_the_rest() -> None:
+    plan = analyst()
+    calls = [{"name": "mean", "arguments": {"data": [number]}} for number in range(20)]
+    events = events_of(plan, {"Analyst": [{"tool_calls": calls}, "done"]})
+    text = picture(plan, until(events, "Analyst[1].Analyst[1]/mean#16", "running"))
+    assert "and 12 more tool calls" in text
+    refused = picture(plan, until(events, "Analyst[1].Analyst[1]/mean#17", "refused"))
+    assert len(refused.splitlines()) < 12
+
+
+# Approvals.
+
+
+def approve(keys: list[bytes], keyboard: int) -> tuple[Result, list[Event], str]:
+    plan, file, events = analyst(approval="always"), io.StringIO(), list[Event]()
+    view = LiveView(plan, console_to(file, True), interactive=True, scripted=True)
+    pending = iter(keys)
+
+    async def asker(question: Question) -> str:
+        typed = next(pending, b"approve\n")
+        asyncio.get_running_loop().call_later(0.05, os.write, keyboard, typed)
+        return await ask_in_terminal(question, view)
+
+    def observe(event: Event) -> None:
+        view(event)
+        events.append(event)
+
+    host = LocalHost(plan, script=script_from(SCRIPT), asker=asker, on_event=observe)
+    with view:
+        result = asyncio.run(host.run((Message("go"),)))
+    return result, events, Text.from_ansi(file.getvalue()).plain
+
+
+def of_tools(events: list[Event], status: str) -> list[tuple[str, Any]]:
+    return [
+        (event.address or "", event.data.get("result", event.data["arguments"]))
+        for event in events
+        if event.event == "tool_call" and event.data["status"] == status
+    ]
+
+
+def test_a_person_sees_the_call_and_allows_it_or_says_why_not(terminal: int) -> None:
+    result, events, text = approve([b"y\n", b"reject: no empty lists\n"], terminal)
+    assert result.status == "completed", result.error
+    assert "May the tool 'mean' be called?" in text and '"data": [' in text
+    assert "it is called with these arguments instead" in text
+    assert ("Analyst[1].Analyst[1]/mean", "2") in of_tools(events, "completed")
+    (rejected,) = of_tools(events, "rejected")
+    assert rejected[0].endswith("/fmean") and "no empty lists" in rejected[1]
+
+
+def test_a_person_may_call_it_with_other_arguments(terminal: int) -> None:
+    _, events, _ = approve([b'{"data": [10, \\\n 20]}\n'], terminal)
+    assert ("Analyst[1].Analyst[1]/mean", "15") in of_tools(events, "completed")
+
+
+def test_whatever_is_neither_yes_nor_no_is_asked_again(terminal: int) -> None:
+    _, events, text = approve([b'sure\n\n{"data": 3\nok\n'], terminal)
+    assert text.count("Say approve, reject, reject: why") == 3
+    assert "These arguments are not JSON" in text
+    assert ("Analyst[1].Analyst[1]/mean", "2") in of_tools(events, "completed")
+
+
+@pytest.mark.parametrize(
+    "answer", ["yes", " Approve ", "no", "reject", "No: too dear", "拒绝: 太贵", '{"a": 1}']
+)
+def test_clear_answers(answer: str) -> None:
+    assert unclear(answer) == ""
+
+
+@pytest.mark.parametrize("answer", ["", "yes: but", "maybe", "[1]", "{", "3", "noo"])
+def test_unclear_answers(answer: str) -> None:
+    assert unclear(answer)
+
+
+def test_a_log_shows_the_arguments_of_a_question() -> None:
+    *_, asks, _ = [line for line in logged(analyst(approval=["mean"]), SCRIPT) if "fmean" not in line]
+    assert asks == "Analyst[1].Analyst[1]/mean  asks  May the tool 'mean' be called? {\"data\": [1, 2, 3]}"
+
+
+# What models say, and what it costs.
+
+TEXT = "Tea has travelled further than most people. " * 12
+
+
+@pytest.fixture(scope="module")
+def spoken() -> tuple[Plan, list[Event]]:
+    """A run with a real client: a tool, then a long answer in two attempts; then a short one."""
+    events: list[Event] = []
+    with Wire() as wire:
+        profile = {"base_url": wire.openai_url, "api_key": "k"}
+        price = {"price": {"input": 1000.0, "output": 10_000.0}}
+        plan = analyst({"default": profile | {"model": "openai:own"} | price}, retry={"min_wait_seconds": 0})
+        call = ("c", "mean", {"data": [1]})
+        wire.replies(
+            Reply("Let me see.", tool_calls=(call,), input_tokens=100, output_tokens=10),
+            Reply("never mind " * 40, chunk_delay=0.01, cut_after=20),
+            Reply(TEXT, chunk_delay=0.005),
+            Reply("short"),
+        )
+        result = asyncio.run(LocalHost(plan, on_event=events.append).run((Message("go"),)))
+    assert result.status == "completed", result.error
+    return plan, events
+
+
+def streamed(events: list[Event], words: str) -> list[Event]:
+    at = max(n for n, event in enumerate(events) if words in str(event.data.get("text", "")))
+    return events[: at + 1]
+
+
+def test_the_display_shows_the_end_of_what_a_model_is_saying(spoken: tuple[Plan, list[Event]]) -> None:
+    plan, events = spoken
+    lines = picture(plan, streamed(events, "people."), width=60).splitlines()
+    first, last = lines[4:6]
+    assert first.startswith("      … ") and last.startswith("        ")
+    assert all(Text(line).cell_len <= 60 for line in lines)
+    said = " ".join((first + last).replace("…", "").split())
+    assert said in TEXT
+    assert "never mind" not in "".join(lines), "that was another attempt"
+    assert "Let me see." not in "".join(lines), "that was another reply"
+    assert "never mind" in picture(plan, streamed(events, "never mind"))
+    over = picture(plan, until(events, "Analyst[1]/Analyst", "completed"))
+    assert "… " not in over.split("✓")[0]
+
+
+def test_the_cost_so_far_stands_in_the_headline(spoken: tuple[Plan, list[Event]]) -> None:
+    plan, events = spoken
+    first = picture(plan, until(events, "Analyst[1].Analyst[1]/mean", "running")).splitlines()[0]
+    assert first.endswith("1 model call · 110 tokens · $0.20")
+
+
+def test_what_is_said_is_no_line_of_a_log(spoken: tuple[Plan, list[Event]]) -> None:
+    plan, events = spoken
+    file = io.StringIO()
+    view = LiveView(plan, console_to(file, False), interactive=False)
+    with view:
+        for event in events:
+            view(event)
+    lines = file.getvalue().splitlines()
+    assert len([line for line in lines if "people." in line]) == 1, "the answer, once"
+    assert lines[-1].endswith("3 model calls · 1 tool call · 140 tokens · $0.32")
+
+
+@pytest.mark.parametrize(
+    ("usage", "words"),
+    [
+        (Usage(), ""),
+        (Usage(3, 0, 10, 0.0, 3), "cost unknown"),
+        (Usage(3, 0, 10, 0.12, 0), "$0.12"),
+        (Usage(7, 0, 10, 0.12, 3), "at least $0.12, 3 calls without a price"),
+        (Usage(2, 0, 10, 1234.5, 1), "at least $1,234.50, 1 call without a price"),
+        (Usage(1, 0, 10, 0.0, 0), "$0.00"),
+        (Usage(3, 0, 10, 0.0, 3, paid=False), ""),
+    ],
+)
+def test_a_cost_that_nobody_knows_is_never_nothing(usage: Usage, words: str) -> None:
+    assert cost_words(usage) == words
+
+
+def test_small_sums_are_told_as_they_need() -> None:
+    assert [dollars(0.00423), dollars(0.00001), dollars(0.5)] == ["$0.0042", "under $0.0001", "$0.50"]
+
+
+def test_the_command_says_what_a_run_with_real_models_used(tmp_path: Path) -> None:
+    with Wire() as wire:
+        wire.replies(Reply("one", input_tokens=1_000_000, output_tokens=0), Reply("two"))
+        (tmp_path / "flow.yaml").write_text(f"""
+models:
+  known: {{model: "openai:gpt-4o", base_url: "{wire.openai_url}", api_key: k}}
+  own: {{model: "openai:my-own", base_url: "{wire.openai_url}", api_key: k}}
+graph:
+  start: A
+  nodes:
+    - {{id: A, type: agent, config: {{profile_id: known}}}}
+    - {{id: B, type: agent, config: {{profile_id: own}}}}
+  edges: [{{from: A, to: B}}]
+""")
+        done = roundel(tmp_path, "run", "flow.yaml", "--input", "go")
+        assert (done.returncode, done.stdout) == (0, "two\n"), done.stderr
+        assert re.search(
+            r"2 model calls · 1,000,015 tokens · at least \$\d\.\d\d, 1 call without a price", done.stderr
+        )
