@@ -15,7 +15,7 @@ KEY = "sk-known-0123456789abcdef"
 PROVIDERS = ("openai", "anthropic", "google")
 MODELS = {
     "openai": "openai:gpt-4o",
-    "anthropic": "anthropic:claude-sonnet-5",
+    "anthropic": "anthropic:claude-haiku-4-5",
     "google": "google:gemini-2.5-flash",
 }
 AT_ONCE = {"min_wait_seconds": 0, "max_wait_seconds": 0}

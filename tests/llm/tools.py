@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 
+from roundel import Message
+
 
 def look(place: str) -> str:
     """Looks at a place."""
@@ -31,3 +33,22 @@ async def sleep() -> str:
 def environment() -> dict[str, str]:
     """All variables of the environment."""
     return dict(os.environ)
+
+
+# Functions of `python` nodes that say something in a role.
+
+
+def ask_first() -> Message:
+    return Message("Where?", "user", preserve_role=True)
+
+
+def answer_first() -> Message:
+    return Message("In Oslo.", "assistant", preserve_role=True)
+
+
+def ask_then() -> Message:
+    return Message("When?", "user", preserve_role=True)
+
+
+def rule() -> Message:
+    return Message("Never guess.", "system", preserve_role=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -15,7 +17,22 @@ from roundel.nodes.services import NodeError, Reply, Request, Say
 
 LONGEST_RETRY_AFTER = 120.0
 """Seconds; a provider that asks for more has failed."""
-PASSING = ("ModelConnectionError", "ModelTimeoutError", "TransportError", "ConnectionError", "TimeoutError")
+LONGEST_WORDS = 1000
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)s?")
+PASSING = frozenset(
+    {
+        "ModelConnectionError",
+        "ModelTimeoutError",
+        "ModelRequestTimeout",
+        "TransportError",
+        "ConnectionError",
+        "TimeoutError",
+        # An answer that is empty or no JSON: something between here and the provider broke it.
+        "UnexpectedModelBehavior",
+        "JSONDecodeError",
+    }
+)
+LASTING = frozenset({"ContentFilterError"})
 
 
 class PersistentModel:
@@ -36,7 +53,7 @@ class PersistentModel:
                     reply = await model.ask(request, say, attempt)
                     return msgspec.structs.replace(reply, trouble=tuple(trouble)) if trouble else reply
                 except Exception as error:
-                    trouble.append(f"{model.label}: {self._secrets.scrub(told(error))}")
+                    trouble.append(f"{model.label}: {self._told(error)}")
                     wait = self._wait(error, self._attempts - left) if left else None
                 if wait is None:
                     final.append(trouble[-1])
@@ -44,13 +61,17 @@ class PersistentModel:
                 await asyncio.sleep(wait)
         raise NodeError("; ".join(final)) from None
 
+    def _told(self, error: Exception) -> str:
+        # Cut only after the scrubbing: half a key is no longer found.
+        return self._secrets.scrub(told(error))[:LONGEST_WORDS]
+
     def _wait(self, error: Exception, attempt: int) -> float | None:
         """The seconds until the next attempt; None if there is no use in one."""
         if not may_pass(error, self._retry):
             return None
-        asked = getattr(error, "retry_after", None)
+        asked = retry_after(error)
         if asked is not None:
-            return float(asked) if asked <= LONGEST_RETRY_AFTER else None
+            return asked if asked <= LONGEST_RETRY_AFTER else None
         longest = min(self._retry.max_wait_seconds, self._retry.min_wait_seconds * 2 ** (attempt - 1))
         return random.uniform(longest / 2, longest)
 
@@ -64,10 +85,30 @@ def may_pass(error: BaseException, retry: ModelRetry) -> bool:
     status = getattr(error, "status_code", None)
     if status is not None:
         return status in retry.retry_on_status_codes
-    if isinstance(error, CutOff) or names & set(PASSING):
+    if isinstance(error, CutOff) or (names & PASSING and not names & LASTING):
         return True
     text = " ".join(str(one) for one in _chain(error)).lower()
     return any(part.lower() in text for part in retry.retry_on_error_substrings)
+
+
+def retry_after(error: BaseException) -> float | None:
+    """The seconds that the provider wants to be left alone, from a header or, with Google, from the body."""
+    asked = getattr(error, "retry_after", None)
+    if asked is not None:
+        return float(asked)
+    header = (getattr(error, "headers", None) or {}).get("retry-after", "")
+    delays = [detail.get("retryDelay", "") for detail in _details(getattr(error, "body", None))]
+    for text in (header, *delays):
+        found = _SECONDS.fullmatch(text)
+        if found:
+            return float(found[1])
+    return None
+
+
+def _details(body: Any) -> list[dict[str, Any]]:
+    error = body.get("error") if isinstance(body, dict) else None
+    details = error.get("details") if isinstance(error, dict) else None
+    return [one for one in details if isinstance(one, dict)] if isinstance(details, list) else []
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -81,8 +122,21 @@ def told(error: BaseException) -> str:
     """What went wrong, in a line: the provider's own words where there are any."""
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     if status is None:
-        return " ".join(f"{error}".split())[:1000] or type(error).__name__
+        return _line(_unwrapped(error)) or type(error).__name__
     words = body
     while isinstance(words, dict):
         words = words.get("error") or words.get("message") or str(body)
-    return f"the provider answered {status}: {' '.join(str(words or body or '').split())[:1000]}"
+    return f"the provider answered {status}: {_line(words or body or '')}"
+
+
+def _unwrapped(error: BaseException) -> str:
+    """A connection that fails is told of by whoever held it."""
+    text = str(error)
+    if type(error).__name__ not in ("ModelConnectionError", "ModelTimeoutError"):
+        return text
+    cause = next((str(one) for one in reversed(list(_chain(error))) if str(one)), "")
+    return text if cause in text else f"{text.rstrip('.')}: {cause}"
+
+
+def _line(words: object) -> str:
+    return " ".join(str(words).split())

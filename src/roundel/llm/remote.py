@@ -76,7 +76,7 @@ class RemoteModel:
                 speech.hear(event)
             speech.flush()
             response = stream.get()
-        if response.finish_reason is None and response.state == "complete":
+        if _breaks_off(response):
             raise CutOff("the stream ended before the answer did")
         return response
 
@@ -131,9 +131,19 @@ class RemoteModel:
             raise NodeError(f"{self.label} takes no parameter '{unknown[0]}'; known are {_listed()}")
 
 
+def _breaks_off(response: ModelResponse) -> bool:
+    """Whether a stream stopped without a word of why, or of what it took.
+
+    The client library may fill in the one, since there are servers that leave it out."""
+    said_why = (response.provider_details or {}).get("finish_reason")
+    return response.finish_reason is None or not (said_why or response.usage.output_tokens)
+
+
 def _examine(response: ModelResponse) -> None:
     """Raises if it is no wonder that the answer is empty."""
     reason = (response.provider_details or {}).get("finish_reason", response.finish_reason)
+    if response.finish_reason is None:
+        raise CutOff("the answer is empty")
     if response.finish_reason == "error":
         raise CutOff(f"the provider gave up on the answer: {reason}")
     if response.finish_reason == "content_filter":

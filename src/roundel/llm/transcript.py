@@ -58,21 +58,31 @@ def _said(message: Message) -> Any:
 
 def content(block: Block) -> UserContent:
     """A block as the model is to see it: media by their address, or by their bytes in base64."""
-    from pydantic_ai.messages import AudioUrl, BinaryContent, DocumentUrl, ImageUrl, VideoUrl
+    from pydantic_ai.messages import AudioUrl, DocumentUrl, ImageUrl, VideoUrl
 
     if block.type == "text":
         return block.text
     if block.type == "data":
         return json_text(block.data)
     kinds = {"image": ImageUrl, "audio": AudioUrl, "video": VideoUrl, "file": DocumentUrl}
-    if block.url.startswith("data:"):
-        return BinaryContent.from_data_uri(block.url)
-    if block.url:
+    if block.url and not block.url.startswith("data:"):
         made: UserContent = kinds[block.type](block.url, media_type=block.media_type or None)
         return made
-    if isinstance(block.data, str) and block.media_type:
-        return BinaryContent(base64.b64decode(block.data), media_type=block.media_type)
+    if block.url or (isinstance(block.data, str) and block.media_type):
+        return _binary(block)
     raise NodeError(f"a block of the type {block.type} has no url, nor data in base64 with a media_type")
+
+
+def _binary(block: Block) -> UserContent:
+    from pydantic_ai.messages import BinaryContent
+
+    try:
+        if block.url:
+            return BinaryContent.from_data_uri(block.url)
+        data = base64.b64decode("".join(block.data.split()), validate=True)
+        return BinaryContent(data, media_type=block.media_type)
+    except ValueError as error:
+        raise NodeError(f"the data of a block of the type {block.type} cannot be read: {error}") from None
 
 
 def _response(reply: Reply) -> ModelResponse:

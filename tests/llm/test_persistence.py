@@ -1,0 +1,251 @@
+"""What fails, what is asked again and when, and who answers in its place."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from tests.llm.story import AT_ONCE, asking, every_provider, every_way, profile, told, workflow
+from tests.llm.wire import Reply, Wire
+
+QUIET = Reply(text="Quiet.")
+TWICE = {"max_attempts": 2, **AT_ONCE}
+
+
+def closed_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+# Waiting and asking again.
+
+
+@pytest.mark.parametrize(
+    ("provider", "seconds"), [("openai", 1), ("openai", 0.3), ("anthropic", 0.3), ("google", 0.3)]
+)
+def test_a_provider_that_wants_to_be_left_alone_is(wire: Wire, provider: str, seconds: float) -> None:
+    wire.replies(Reply(status=429, retry_after=seconds), QUIET)
+    story = told(asking(wire, provider))
+    assert story.result.output == "Quiet."
+    first, second = wire.requests
+    assert second.time - first.time >= seconds
+    (warning,) = story.warnings
+    assert warning.startswith("asked again: ") and "the provider answered 429" in warning
+    assert story.result.usage["model_calls"] == 1
+
+
+def test_google_says_in_the_body_how_long(wire: Wire) -> None:
+    delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.3s"}
+    body = {"error": {"code": 429, "message": "Slower.", "status": "RESOURCE_EXHAUSTED", "details": [delay]}}
+    wire.replies(Reply(status=429, error_body=body), QUIET)
+    assert told(asking(wire, "google")).result.output == "Quiet."
+    assert wire.requests[1].time - wire.requests[0].time >= 0.3
+
+
+def test_nobody_waits_for_minutes(wire: Wire) -> None:
+    wire.replies(Reply(status=429, retry_after=3600), QUIET)
+    assert "the provider answered 429" in told(asking(wire)).error
+    assert len(wire.requests) == 1
+
+
+def test_waits_without_a_word_of_the_provider_grow(wire: Wire) -> None:
+    wire.replies(Reply(status=500), Reply(status=500), QUIET)
+    told(asking(wire, retry={"min_wait_seconds": 0.1, "max_wait_seconds": 5}))
+    first, second, third = (request.time for request in wire.requests)
+    assert second - first >= 0.05
+    assert third - second >= 0.1
+
+
+@every_provider
+@every_way
+def test_an_error_that_passes(wire: Wire, provider: str, stream: bool) -> None:
+    wire.replies(Reply(status=500), Reply(status=503), QUIET)
+    story = told(asking(wire, provider, stream=stream))
+    assert (story.result.output, len(wire.requests)) == ("Quiet.", 3)
+    assert len(story.warnings) == 2
+
+
+@every_provider
+@every_way
+def test_an_error_that_does_not_pass(wire: Wire, provider: str, stream: bool) -> None:
+    wire.replies(Reply(status=500))
+    story = told(asking(wire, provider, stream=stream, retry={"max_attempts": 3, **AT_ONCE}))
+    assert len(wire.requests) == 3
+    model = f"{provider}:"
+    assert story.error.startswith(f"A: {model}")
+    assert story.error.endswith("the provider answered 500: The provider answered with status 500.")
+
+
+def test_five_attempts_are_made_unless_one_says_otherwise(wire: Wire) -> None:
+    wire.replies(Reply(status=500))
+    assert told(asking(wire)).result.status == "failed"
+    assert len(wire.requests) == 5
+
+
+@every_provider
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+def test_an_error_that_is_ours_is_not_repeated(wire: Wire, provider: str, status: int) -> None:
+    wire.replies(Reply(status=status))
+    assert f"the provider answered {status}" in told(asking(wire, provider)).error
+    assert len(wire.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("retry", "requests"),
+    [
+        ({"enabled": False}, 1),
+        ({"max_attempts": 1}, 1),
+        ({"non_retry_exception_types": ["ModelHTTPError"]}, 1),
+        ({"non_retry_exception_types": ["InternalServerError"]}, 1),
+        ({"retry_on_status_codes": [503]}, 1),
+        ({"retry_on_status_codes": []}, 1),
+        ({"retry_on_status_codes": [], "retry_on_exception_types": ["ModelServerError"]}, 2),
+        ({"retry_on_status_codes": [500]}, 2),
+    ],
+    ids=str,
+)
+def test_what_is_asked_again_can_be_chosen(wire: Wire, retry: dict[str, Any], requests: int) -> None:
+    wire.replies(Reply(status=500))
+    told(asking(wire, retry={**TWICE, **retry}))
+    assert len(wire.requests) == requests
+
+
+def test_the_words_of_a_page_that_is_no_json(wire: Wire) -> None:
+    wire.replies(Reply(status=502, error_body="<html>\n  Bad   gateway</html>"))
+    assert told(asking(wire)).error.endswith("the provider answered 502: <html> Bad gateway</html>")
+
+
+# Connections.
+
+
+@every_provider
+def test_a_stream_that_is_cut_is_asked_for_again(wire: Wire, provider: str) -> None:
+    broken = Reply(text="one two three four five six", cut_after=6, chunk_delay=0.06)
+    wire.replies(broken, Reply(text="one two three"))
+    story = told(asking(wire, provider))
+    assert (story.result.output, len(wire.requests)) == ("one two three", 2)
+    parts = story.of("token_stream")
+    assert "".join(data["text"] for data in parts if data.get("attempt") == 2) == "one two three"
+    before = "".join(data["text"] for data in parts if "attempt" not in data)
+    assert before and "one two three four five six".startswith(before)
+    assert "peer closed connection" in story.warnings[0]
+
+
+@every_provider
+@every_way
+def test_half_an_answer_is_none(wire: Wire, provider: str, stream: bool) -> None:
+    wire.replies(Reply(text="never seen", cut_after=0), QUIET)
+    assert told(asking(wire, provider, stream=stream)).result.output == "Quiet."
+    assert len(wire.requests) == 2
+
+
+def test_a_stream_that_just_ends_is_cut_off_too(wire: Wire) -> None:
+    part = b'data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"gpt-4o","choices":[{"index":0,'
+    wire.replies(Reply(raw=part + b'"delta":{"content":"one two"},"finish_reason":null}]}\n\n'), QUIET)
+    story = told(asking(wire))
+    assert story.result.output == "Quiet."
+    assert "the stream ended before the answer did" in story.warnings[0]
+
+
+@every_provider
+@every_way
+@pytest.mark.parametrize("body", [b"", b"{nonsense"])
+def test_an_answer_that_cannot_be_read(wire: Wire, provider: str, stream: bool, body: bytes) -> None:
+    wire.replies(Reply(raw=body), QUIET)
+    assert told(asking(wire, provider, stream=stream)).result.output == "Quiet."
+    assert len(wire.requests) == 2
+
+
+def test_an_error_in_the_middle_of_a_stream(wire: Wire) -> None:
+    error = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
+    wire.replies(Reply(raw=b"event: error\ndata: " + error + b"\n\n"), QUIET)
+    story = told(asking(wire, "anthropic"))
+    assert story.result.output == "Quiet."
+    assert story.warnings[0].endswith("the provider answered 529: Overloaded")
+
+
+@every_provider
+@pytest.mark.parametrize("slow", [Reply(delay=30), Reply(text="one two three four", chunk_delay=0.2)])
+def test_an_answer_that_takes_too_long(wire: Wire, provider: str, slow: Reply) -> None:
+    wire.replies(slow)
+    source = workflow({"default": profile(wire, provider, timeout=0.3)}, retry=TWICE)
+    assert told(source).error.endswith("no answer after 0.3 seconds")
+    assert len(wire.requests) == 2
+
+
+@every_provider
+@every_way
+def test_nobody_listens(wire: Wire, provider: str, stream: bool) -> None:
+    url = f"http://127.0.0.1:{closed_port()}"
+    source = workflow({"default": profile(wire, provider, base_url=url)}, retry=TWICE, stream=stream)
+    story = told(source)
+    assert "connection" in story.error.lower() and "failed" in story.error
+
+
+def test_a_failure_may_be_said_instead(wire: Wire) -> None:
+    wire.replies(Reply(status=400))
+    story = told(asking(wire, model="openai:gpt-4o", base_url=wire.openai_url, on_error="message"))
+    assert story.result.status == "completed"
+    assert story.result.output.startswith("Error calling model openai:gpt-4o: ")
+
+
+def test_a_failure_in_the_midst_of_tools_may_be_said_instead(wire: Wire) -> None:
+    wire.replies(Reply(tool_calls=(("a1", "look", {"place": "Oslo"}),)), Reply(status=400))
+    story = told(asking(wire, "openai", "look", on_error="message"))
+    assert story.result.status == "completed"
+    assert "the provider answered 400" in story.result.output
+
+
+# Models behind the model.
+
+
+def behind(wire: Wire) -> dict[str, Any]:
+    return {
+        "default": profile(wire, "openai", fallback=["second", "third"]),
+        "second": profile(wire, "anthropic"),
+        "third": profile(wire, "google"),
+    }
+
+
+def test_another_model_answers_when_the_first_does_not(wire: Wire) -> None:
+    wire.replies(Reply(status=500), Reply(status=500), QUIET)
+    story = told(workflow(behind(wire), retry=TWICE))
+    assert story.result.output == "Quiet."
+    assert [request.provider for request in wire.requests] == ["openai", "openai", "anthropic"]
+    (usage,) = story.of("token_usage")
+    assert usage["model"] == "anthropic:claude-haiku-4-5"
+    assert len(story.warnings) == 2
+    assert {data["attempt"] for data in story.of("token_stream")} == {3}
+
+
+def test_an_error_that_does_not_pass_goes_to_the_next_at_once(wire: Wire) -> None:
+    wire.replies(Reply(status=401), QUIET)
+    assert told(workflow(behind(wire))).result.output == "Quiet."
+    assert [request.provider for request in wire.requests] == ["openai", "anthropic"]
+
+
+def test_an_agent_may_name_its_own_models_behind(wire: Wire) -> None:
+    wire.replies(Reply(status=401), QUIET)
+    told(workflow(behind(wire), fallback="third"))
+    assert [request.provider for request in wire.requests] == ["openai", "google"]
+
+
+def test_if_all_fail_each_is_named(wire: Wire) -> None:
+    wire.replies(Reply(status=401), Reply(status=400), Reply(status=404))
+    assert told(workflow(behind(wire))).error == (
+        "A: openai:gpt-4o: the provider answered 401: Incorrect API key provided: ***.; "
+        "anthropic:claude-haiku-4-5: the provider answered 400: The provider answered with status 400.; "
+        "google:gemini-2.5-flash: the provider answered 404: The provider answered with status 404."
+    )
+
+
+def test_another_provider_goes_on_with_the_rounds_of_tools(wire: Wire) -> None:
+    call = Reply(thinking="Where?", tool_calls=(("a1", "look", {"place": "Oslo"}),))
+    wire.replies(call, Reply(status=401), QUIET)
+    assert told(workflow(behind(wire), "look")).result.output == "Quiet."
+    assert [request.provider for request in wire.requests] == ["openai", "openai", "anthropic"]
+    assert wire.requests[2].tool_results() == [("a1", "Oslo is quiet")]

@@ -1,0 +1,209 @@
+"""What a provider is sent besides the talk, and what happens while it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from typing import Any
+
+import pytest
+
+import roundel
+from tests.llm.story import KEY, asking, every_provider, every_way, profile, told, workflow
+from tests.llm.wire import Recorded, Reply, Wire
+
+MINE = (
+    "max_tool_calls",
+    "input_mode",
+    "on_limit",
+    "on_error",
+    "max_repairs",
+    "profile_id",
+    "base_url",
+    "api_key",
+    "fallback",
+    "cache",
+    "retry",
+)
+"""Names in a workflow that are nobody else's business."""
+
+
+# Parameters.
+
+
+@every_provider
+@every_way
+def test_parameters_reach_the_provider_and_nothing_else_does(
+    wire: Wire, provider: str, stream: bool
+) -> None:
+    wire.replies(Reply(text="Quiet."))
+    params = {"temperature": 0.5, "max_tokens": 64, "top_p": 0.25}
+    config = {"on_limit": "error", "on_error": "message", "max_repairs": 1, "input_mode": "messages"}
+    told(asking(wire, provider, params=params, stream=stream, **config))
+    expected: dict[str, dict[str, Any]] = {
+        "openai": {"temperature": 0.5, "max_completion_tokens": 64, "top_p": 0.25},
+        "anthropic": params,
+        "google": {
+            "temperature": 0.5,
+            "maxOutputTokens": 64,
+            "topP": 0.25,
+            "responseModalities": ["TEXT"],
+        },
+    }
+    (asked,) = wire.requests
+    assert asked.parameters() == expected[provider]
+    assert asked.key == KEY
+    assert not any(name in json.dumps(asked.body) for name in MINE)
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_parameters_that_nobody_here_knows_go_into_the_body(wire: Wire, provider: str) -> None:
+    wire.replies(Reply(text="Quiet."))
+    strange = {"response_format": {"type": "json_object"}, "x_custom": [1, 2]}
+    told(asking(wire, provider, params=strange, parameters={"another": True}))
+    sent = wire.requests[0].body
+    assert {name: sent[name] for name in (*strange, "another")} == {**strange, "another": True}
+
+
+def test_an_agent_has_the_last_word_over_its_profile(wire: Wire) -> None:
+    wire.replies(Reply(text="Quiet."))
+    params = {"temperature": 0, "seed": 7}
+    told(workflow({"default": profile(wire, params=params)}, params={"temperature": 1}))
+    assert wire.requests[0].parameters() == {"temperature": 1, "seed": 7}
+
+
+def test_parameters_of_the_client_library_by_their_own_names(wire: Wire) -> None:
+    wire.replies(Reply(text="Quiet."))
+    told(asking(wire, params={"openai_reasoning_effort": "low", "extra_body": {"one": 1}, "two": 2}))
+    assert wire.requests[0].parameters() == {"reasoning_effort": "low", "one": 1, "two": 2}
+
+
+@every_provider
+def test_headers_of_a_profile(wire: Wire, provider: str) -> None:
+    wire.replies(Reply(text="Quiet."))
+    told(workflow({"default": profile(wire, provider, headers={"X-Team": "north"})}))
+    assert wire.requests[0].headers["x-team"] == "north"
+    assert wire.requests[0].key == KEY
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"profile_id": "other"},
+        {"profileId": "other"},
+        {"model": "openai:gpt-x"},
+        {"provider": "openai", "name": "gpt-x"},
+        {"name": "gpt-x"},
+    ],
+    ids=str,
+)
+def test_which_model_answers(wire: Wire, config: dict[str, Any]) -> None:
+    wire.replies(Reply(text="Quiet."))
+    models = {"default": profile(wire), "other": profile(wire, model="openai:gpt-x")}
+    if "profile_id" not in config and "profileId" not in config:
+        config = {**config, "base_url": wire.openai_url, "api_key": "sk-of-the-agent"}
+    told(workflow(models, **config))
+    assert wire.requests[0].model == "gpt-x"
+    assert wire.requests[0].key == config.get("api_key", KEY)
+
+
+@every_provider
+def test_a_server_of_ones_own_needs_no_key(wire: Wire, provider: str) -> None:
+    wire.replies(Reply(text="Quiet."))
+    told(workflow({"default": profile(wire, provider, api_key="")}))
+    assert wire.requests[0].key == "none"
+
+
+# What is said while it is said.
+
+
+@every_provider
+def test_a_slow_answer_comes_in_parts(wire: Wire, provider: str) -> None:
+    wire.replies(Reply(text="one two three", chunk_delay=0.06))
+    story = told(asking(wire, provider))
+    parts = story.of("token_stream")
+    assert len(parts) > 1
+    assert "".join(data["text"] for data in parts) == story.result.output == "one two three"
+    assert not any("attempt" in data for data in parts)
+    addresses = {event.address for event in story.events if event.event == "token_stream"}
+    assert addresses == {"A"}
+
+
+# Many at once, and none.
+
+
+def crowd(wire: Wire, size: int) -> dict[str, Any]:
+    """One agent that answers for every item of a list at once."""
+    nodes = [
+        {"id": "Items", "type": "literal", "config": {"content": "\n".join(map(str, range(size)))}},
+        {"id": "A", "type": "agent", "config": {}},
+    ]
+    split = {"type": "regex", "config": {"pattern": r"\d+"}}
+    spread = {"type": "map", "split": split, "config": {"max_parallel": size}}
+    edge = {"from": "Items", "to": "A", "dynamic": spread}
+    graph = {"start": ["Items"], "end": ["A"], "nodes": nodes, "edges": [edge]}
+    return {"models": {"default": profile(wire)}, "graph": graph}
+
+
+def test_two_hundred_agents_stream_at_once(wire: Wire) -> None:
+    def answer(request: Recorded) -> Reply:
+        return Reply(text=f"item {request.messages()[-1]['content']} done", delay=1.5)
+
+    wire.replies(answer)
+    story = told(crowd(wire, 200))
+    assert story.result.status == "completed"
+    assert story.result.nodes["A"] == 200
+    assert len(wire.requests) == 200
+    assert wire.peak > 150
+    spoken: dict[str | None, str] = {}
+    for event in story.events:
+        if event.event == "token_stream":
+            spoken[event.address] = spoken.get(event.address, "") + event.data["text"]
+    assert sorted(spoken.values()) == sorted(f"item {number} done" for number in range(200))
+
+
+def left(wire: Wire) -> bool:
+    """Whether the client goes away; it may take the server a moment to see."""
+    deadline = time.monotonic() + 10
+    while not wire.hung_up and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return len(wire.hung_up) == 1
+
+
+@every_provider
+@every_way
+def test_a_run_that_is_stopped_hangs_up(wire: Wire, provider: str, stream: bool) -> None:
+    slow = Reply(text="one two three", chunk_delay=30) if stream else Reply(text="late", delay=30)
+    wire.replies(slow)
+    events: list[roundel.Event] = []
+
+    async def stop() -> None:
+        task = asyncio.create_task(
+            roundel.run_async(asking(wire, provider, stream=stream), on_event=events.append)
+        )
+        while not wire.requests:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(stop())
+    assert left(wire)
+    assert (events[-1].event, events[-1].data["status"]) == ("run_finished", "stopped")
+
+
+def test_a_tool_that_is_at_work_is_stopped_too(wire: Wire) -> None:
+    wire.replies(Reply(tool_calls=(("a1", "sleep", {}),)))
+
+    async def stop() -> list[str]:
+        seen = []
+        async for event in roundel.stream(asking(wire, "openai", "sleep"), "?"):
+            seen.append(event.event)
+            if event.event == "tool_call":
+                break
+        return seen
+
+    assert asyncio.run(stop())[-1] == "tool_call"
+    assert len(wire.requests) == 1
