@@ -12,7 +12,7 @@ from roundel.hosts.threads import in_thread
 from roundel.llm.recorder import RecordedModel, Recorder
 from roundel.llm.scripted import Script, ScriptedModel
 from roundel.llm.secrets import Secrets
-from roundel.nodes.services import Model, Say, Toolbox
+from roundel.nodes.services import Model, NodeError, Say, Toolbox
 from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import Node
@@ -92,3 +92,10 @@ class Lent:
         await asyncio.gather(*opened)
         if self._record is not None:
             self._record.write()
+
+
+def told(error: BaseException) -> str:
+    """What went wrong, in the words of an error event."""
+    if isinstance(error, NodeError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

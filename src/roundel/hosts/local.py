@@ -3,12 +3,14 @@
 The host does what the kernel commands and tells it what happened. A call that is alone is awaited in
 place; calls that do not depend on each other run as tasks of their own. Functions that are not
 coroutines run in threads, so that none of them holds up the rest.
+
+With a journal, what happened is safe before anything that depends on it begins, and before anybody is shown
+it; what pure nodes decide in between shares the commit of what they were told.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import time
 from collections import deque
@@ -16,10 +18,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from roundel.hosts.lent import Lent
+import msgspec
+
+from roundel.hosts.edges import consulted
+from roundel.hosts.lent import Lent, told
 from roundel.hosts.log import event_logger
-from roundel.hosts.result import Asker, Question, Result, result_of
+from roundel.hosts.people import People
+from roundel.hosts.result import Asker, Result, result_of
 from roundel.hosts.retry import persistent
+from roundel.hosts.steering import Steering
+from roundel.journal.run_journal import RunJournal
+from roundel.journal.store import Control, StoreError
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
@@ -29,23 +38,22 @@ from roundel.kernel.facts import (
     Failed,
     Finished,
     Outcome,
+    Paused,
+    Resumed,
     Started,
     Stopped,
     Streamed,
-    Verdict,
     Waited,
 )
 from roundel.kernel.state import Run
 from roundel.kernel.step import step
-from roundel.kernel.walk import delivered
 from roundel.llm.recorder import Recorder
-from roundel.llm.scripted import Line, Script
+from roundel.llm.scripted import Script
 from roundel.nodes.services import Behaviour, NodeError, outcome_of
-from roundel.plan.graph import EdgePlan, NodePlan, Plan
+from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.graph import Retry
 from roundel.workflow.message import Message
-from roundel.workflow.processor import processed
 
 STEPS_BETWEEN_TURNS = 200
 """How many calls are awaited in place before others on the event loop get their turn."""
@@ -64,44 +72,78 @@ class LocalHost:
         folder: Path | None = None,
         run_id: str | None = None,
         record: Recorder | None = None,
+        journal: RunJournal | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.plan = plan
         self.state = Run(plan)
         self.run_id = run_id or os.urandom(6).hex()
-        self.now = clock
-        self._asker = asker
+        self.now = clock if journal is None else steady(clock)
+        self._journal = journal
+        self._unshown: list[Event] = []
+        self._unsafe = False
+        """Something happened that is not in the journal yet."""
+        self._pure = [node.kind.pure for node in plan.sites]
+        self._lost: StoreError | None = None
         observers = (on_event, event_logger(plan.graph.graph.log_level))
         self._observers = tuple(observer for observer in observers if observer is not None)
         self._lent = Lent(
             plan,
             self.run_id,
-            clock,
+            self.now,
             script=script,
             folder=folder or Path(".roundel", "work"),
             record=record,
             say=self._say,
         )
+        self._people = People(plan, script, asker)
         self._behaviours = self._prepared(plan)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._asked: set[str] = set()
         """The questions that people have not answered yet."""
         self._facts: deque[Fact] = deque()
         self._arrived = asyncio.Event()
-        self._asking = asyncio.Lock()
+        self._task: asyncio.Task[Any] | None = None
+        self._wished = False
+        """Another process wished the run to stop."""
 
     # The run.
 
     async def run(self, messages: tuple[Message, ...]) -> Result:
+        return await self._carry(lambda: self._step(Started(self.run_id, messages, self.now())))
+
+    async def resume(self, state: Run, *facts: Fact) -> Result:
+        """Goes on with a run as it was left, told what has happened since."""
+        self.state = state
+
+        def begin() -> list[Command]:
+            for fact in facts:
+                self._step(fact)
+            return [call.command for call in self.state.calls.values() if call.command is not None]
+
+        return await self._carry(begin)
+
+    async def _carry(self, begin: Callable[[], list[Command]]) -> Result:
+        journal = self._journal
+        steering = Steering(journal, self._obey, self._lose) if journal is not None else None
+        self._task = asyncio.current_task()
         try:
-            await self._drive(self._step(Started(self.run_id, messages, self.now())))
+            if steering is not None:
+                steering.start()
+            await self._drive(begin())
         except asyncio.CancelledError:
             await self._stop()
-            if self.state.status == "stopped":
+            if self._lost is not None:
+                raise self._lost from None
+            if self.state.status == "stopped" and not self._wished:
                 raise
         finally:
             await self._cancel_tasks()
+            if steering is not None:
+                await steering.stop()
             await self._lent.close()
+        if journal is not None:
+            await journal.close(self.state)
         return self.result()
 
     def result(self) -> Result:
@@ -109,12 +151,14 @@ class LocalHost:
 
     async def _drive(self, commands: list[Command]) -> None:
         tasks, facts, behaviours, now = self._tasks, self._facts, self._behaviours, self.now
-        tell, alone = self._step, 0
+        tell, alone, journal = self._step, 0, self._journal
         fact: Fact | None
         while True:
             if len(commands) == 1 and not tasks and not facts and commands[0].__class__ is Call:
                 # The same as _perform, without a coroutine for each call.
                 call: Call = commands[0]
+                if journal is not None and (not self._pure[call.site] or journal.full):
+                    await self._commit()
                 alone += 1
                 if not alone % STEPS_BETWEEN_TURNS:
                     await asyncio.sleep(0)
@@ -128,10 +172,14 @@ class LocalHost:
                 except BaseException as error:
                     fact = self._failure(call.address, error)
             else:
+                if journal is not None:
+                    await self._commit()
                 for command in commands:
                     self._begin(command)
                 fact = await self._next_fact()
                 if fact is None:
+                    if journal is not None:
+                        await self._commit()
                     return
             commands = tell(fact)
 
@@ -150,16 +198,47 @@ class LocalHost:
         return self._facts.popleft()
 
     def _step(self, fact: Fact) -> list[Command]:
-        commands, events = step(self.state, fact)
+        journal = self._journal
+        if journal is None:
+            commands, events = step(self.state, fact)
+            for observe in self._observers:
+                for event in events:
+                    observe(event)
+            return commands
+        journal.add(fact)
+        try:
+            commands, events = step(self.state, fact)
+        except BaseException:
+            journal.take_back()
+            raise
+        self._unshown += events
+        self._unsafe = True
+        return commands
+
+    async def _commit(self) -> None:
+        """What has happened is safe, and only then seen."""
+        assert self._journal is not None
+        await self._journal.commit(self.state)
+        self._unsafe = False
+        self._show()
+
+    def _show(self) -> None:
+        events, self._unshown = self._unshown, []
         for observe in self._observers:
             for event in events:
                 observe(event)
-        return commands
 
     def _say(self, address: str, text: str, attempt: int) -> None:
         """A model is speaking. Nothing follows from it, so it needs no turn of its own."""
-        if address in self.state.calls:
-            self._step(Streamed(address, text, attempt, self.now()))
+        if address not in self.state.calls:
+            return
+        unsafe = self._unsafe
+        self._step(Streamed(address, text, attempt, self.now()))
+        if not unsafe and self._journal is not None:
+            self._unsafe = (
+                False  # what is being said is seen at once; the whole of it is kept when it is over
+            )
+            self._show()
 
     def _begin(self, command: Command) -> None:
         if isinstance(command, Cancel):
@@ -172,8 +251,10 @@ class LocalHost:
             for fact in late:
                 self._facts.remove(fact)
             return
-        if isinstance(command, Ask) and not self._can_ask(command):
-            return
+        if isinstance(command, Ask) and self._people.must_answer(command):
+            self._asked.add(command.address)
+            if not self._people.can_be_asked:
+                return
         self._tasks[command.address] = asyncio.create_task(self._report(command))
 
     async def _report(self, command: Call | Ask | Consult) -> None:
@@ -189,8 +270,11 @@ class LocalHost:
 
     async def _carry_out(self, command: Call | Ask | Consult) -> Fact:
         if isinstance(command, Ask):
-            return await self._answer(command)
-        return await (self._consult(command) if isinstance(command, Consult) else self._perform(command))
+            return Answered(command.address, await self._people.answer(command), self.now())
+        if isinstance(command, Consult):
+            edges = self.plan.sites[command.site].edges
+            return Consulted(command.address, await consulted(command, edges, self._lent), self.now())
+        return await self._perform(command)
 
     async def _perform(self, call: Call) -> Fact:
         outcome = self._behaviours[call.site](call)
@@ -204,72 +288,7 @@ class LocalHost:
         stopping = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
         if stopping or isinstance(error, (KeyboardInterrupt, GeneratorExit)):
             raise error
-        return Failed(address, self._lent.secrets.scrub(_told(error)), self.now())
-
-    # People.
-
-    def _can_ask(self, ask: Ask) -> bool:
-        """Whether the script or a person answers; a question that people have to answer is noted."""
-        if self._line(ask) is not None:
-            return True
-        self._asked.add(ask.address)
-        return self._asker is not None
-
-    def _line(self, ask: Ask) -> Line | None:
-        script, node_id = self._lent.script, self.plan.sites[ask.site].id
-        if script is None:
-            return None
-        if ask.about is not None:
-            return script.decision(node_id, ask.about["tool"]["name"], ask.ordinal)
-        return script.line(node_id, ask.ordinal)
-
-    async def _answer(self, ask: Ask) -> Fact:
-        line = self._line(ask)
-        if line is None:
-            return await self._ask_somebody(ask)
-        if line.delay:
-            await asyncio.sleep(line.delay)
-        if line.error:
-            raise NodeError(line.error)
-        return Answered(ask.address, Message(line.text, "user", line.data), self.now())
-
-    async def _ask_somebody(self, ask: Ask) -> Fact:
-        assert self._asker is not None
-        node = self.plan.sites[ask.site]
-        about = ask.about or {"prompt": getattr(node.config, "description", "")}
-        question = Question(ask.address, node.id, about["prompt"], ask.inputs, about.get("tool"))
-        async with self._asking:  # a person answers one question at a time
-            text = await self._asker(question)
-        return Answered(ask.address, Message(text, "user"), self.now())
-
-    # Functions on edges.
-
-    async def _consult(self, consult: Consult) -> Fact:
-        node = self.plan.sites[consult.site]
-        edges = {edge.index: edge for edge in node.edges}
-        verdicts = []
-        for index, number in consult.questions:
-            edge = edges[index]
-            try:
-                verdicts.append(await self._verdict(edge, number, consult.messages[number]))
-            except Exception as error:
-                raise NodeError(f"a function on {edge.edge} failed: {_told(error)}") from error
-        return Consulted(consult.address, tuple(verdicts), self.now())
-
-    async def _verdict(self, edge: EdgePlan, number: int, message: Message) -> Verdict:
-        if edge.asks_condition is not None and not await self._call(edge.asks_condition, message):
-            return Verdict(edge.index, number, False)
-        if edge.asks_processor is None or not edge.carry:
-            return Verdict(edge.index, number, True)
-        carried = delivered(edge, message)
-        result = processed(carried, await self._call(edge.asks_processor, carried))
-        return Verdict(edge.index, number, True, result)
-
-    async def _call(self, function: Callable[..., Any], message: Message) -> Any:
-        arguments: tuple[Any, ...] = (message,)
-        if "workspace" in inspect.signature(function).parameters:
-            arguments = (message, self._lent.workspace())
-        return await self._lent.call(function, *arguments)
+        return Failed(address, self._lent.secrets.scrub(told(error)), self.now())
 
     # Beginnings and ends.
 
@@ -295,8 +314,53 @@ class LocalHost:
 
     async def _stop(self) -> None:
         await self._cancel_tasks()
-        if not self.state.over and self.state.status != "new":
+        if self._lost is None and not self.state.over and self.state.status != "new":
             self._step(Stopped("stopped", self.now()))
+        if self._journal is not None and self._lost is None:
+            await self._commit()
+
+    # What other processes wish.
+
+    def _obey(self, control: Control) -> str:
+        wish, body = control.wish, control.body
+        if wish == "stop":
+            self._wished = True
+            if self._task is not None:
+                self._task.cancel()
+            return ""
+        if wish == "answer":
+            return self._take_answer(body)
+        if wish == "pause":
+            if self.state.status not in ("running", "waiting") or self.state.paused:
+                return f"the run is {self.state.status}"
+            self._tell(Paused(str(body.get("reason") or "paused"), self.now()))
+            return ""
+        if not self.state.paused:
+            return f"the run is {self.state.status}"
+        self._tell(Resumed(self.now()))
+        return ""
+
+    def _take_answer(self, body: dict[str, Any]) -> str:
+        address = body["address"]
+        call = self.state.calls.get(address)
+        if call is None or not isinstance(call.command, Ask):
+            return f"nobody is asked at '{address}'"
+        task = self._tasks.pop(address, None)
+        if task is not None:
+            task.cancel()
+        self._asked.discard(address)
+        self._tell(Answered(address, msgspec.convert(body["message"], Message), self.now()))
+        return ""
+
+    def _tell(self, fact: Fact) -> None:
+        self._facts.append(fact)
+        self._arrived.set()
+
+    def _lose(self, error: StoreError) -> None:
+        """The run is not ours any more, or cannot be kept."""
+        self._lost = error
+        if self._task is not None:
+            self._task.cancel()
 
     async def _cancel_tasks(self) -> None:
         tasks = list(self._tasks.values())
@@ -306,7 +370,13 @@ class LocalHost:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _told(error: BaseException) -> str:
-    if isinstance(error, NodeError):
-        return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+def steady(clock: Callable[[], float]) -> Callable[[], float]:
+    """A clock that stands still where the given one goes back."""
+    last = 0.0
+
+    def now() -> float:
+        nonlocal last
+        last = max(last, clock())
+        return last
+
+    return now

@@ -271,7 +271,7 @@ def _call_off(run: Run, instances: list[Instance]) -> None:
         return
     for instance in instances:
         instance.gone = True
-    run.smooth = False
+    run.smooth, run.torn = False, True
     inside = [call for call in run.calls.values() if is_gone(call.activation.instance)]
     call_off(run, inside, "the round was ended", instances)
 

@@ -102,12 +102,45 @@ class Waited(Struct, frozen=True, tag="waited"):
     time: float
 
 
+class Paused(Struct, frozen=True, tag="paused"):
+    """Nothing new is to begin; what is at work finishes."""
+
+    reason: str
+    time: float
+
+
+class Resumed(Struct, frozen=True, tag="resumed"):
+    """A paused run goes on."""
+
+    time: float
+
+
+class Edited(Struct, frozen=True, tag="edited"):
+    """What a call is about was changed: its last message is another one now."""
+
+    address: str
+    message: Message
+    time: float
+
+
 class Stopped(Struct, frozen=True, tag="stopped"):
     reason: str
     time: float
 
 
-Fact = Started | Finished | Failed | Answered | Consulted | Streamed | Waited | Stopped
+Fact = (
+    Started
+    | Finished
+    | Failed
+    | Answered
+    | Consulted
+    | Streamed
+    | Waited
+    | Paused
+    | Resumed
+    | Edited
+    | Stopped
+)
 
 _decoder = msgspec.json.Decoder(Fact)
 _encoder = msgspec.json.Encoder()

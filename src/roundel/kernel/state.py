@@ -302,6 +302,7 @@ class Run:
 
     __slots__ = (
         "agenda",
+        "asked",
         "calls",
         "commands",
         "error",
@@ -312,6 +313,7 @@ class Run:
         "loops",
         "ordinals",
         "output",
+        "paused",
         "plan",
         "root",
         "run_id",
@@ -322,6 +324,7 @@ class Run:
         "status",
         "step_limit",
         "times",
+        "torn",
         "until",
         "usage",
     )
@@ -334,6 +337,10 @@ class Run:
         self.output: Message | None = None
         self.error: str | None = None
         self.lock: Lock | None = None
+        self.paused = ""
+        """Why nothing new is to begin; empty if it may."""
+        self.torn = False
+        """Some graphs were called off, and what comes up in them is passed over."""
         self.since = self.until = 0.0
         self.stamp = stamp(0)
         self.seq = 0
@@ -344,10 +351,12 @@ class Run:
         self.agenda: list[tuple[Any, int]] = []
         """What has come up and is to be decided: an activation (or expansion), and a unit of it."""
         self.held: list[tuple[Any, int]] = []
-        """What came up while the run was locked."""
+        """What came up while the run was locked or paused."""
         self.loops: dict[str, LoopRecord] = {}
         self.ordinals = [0] * len(plan.sites)
         """How many calls each node has made, by site; parts that run at the same time count apart."""
+        self.asked: dict[tuple[str, int, str], int] = {}
+        """How often people were asked in a talk: where, by which site, about what."""
         self.times = [0] * len(plan.sites)
         """How often each node has run, by site."""
         self.usage: dict[str, float] = {
@@ -359,7 +368,7 @@ class Run:
             "unpriced_calls": 0,
         }
         self.smooth = True
-        """There is no error, no lock, nothing gone: what comes up needs no second look."""
+        """There is no error, no lock, no pause, nothing torn: what comes up needs no second look."""
         self.commands: list[Command] = []
         self.events: list[Event] = []
 

@@ -45,7 +45,9 @@ there were: nothing is kept of a finished round but its messages in queues.
 | `running`          | the graph is over -> completed; a node fails -> failed, once what is at  |
 |                    | work has finished; a limit is met -> suspended_locked, likewise;         |
 |                    | Waited -> waiting; Stopped -> stopped                                    |
-| `waiting`          | Answered -> running; Stopped -> stopped                                  |
+|                    | Paused -> paused, once what is at work has finished                      |
+| `waiting`          | Answered -> running; Paused -> paused; Stopped -> stopped                |
+| `paused`           | Resumed -> running; Stopped -> stopped                                   |
 | `suspended_locked` | Stopped -> stopped                                                       |
 
 | fact        | what it answers        | illegal when                                            |
@@ -57,6 +59,9 @@ there were: nothing is kept of a finished round but its messages in queues.
 | `Consulted` | Consult                | nothing was asked at that address                       |
 | `Streamed`  | a part of a Call       | nothing is at work at that address, or it is not a call |
 | `Waited`    |                        | something other than people is at work                  |
+| `Paused`    |                        | the run is not at work, or paused already               |
+| `Resumed`   |                        | the run is not paused                                   |
+| `Edited`    | changes a Call, an Ask | nothing of the kind is at work at that address          |
 | `Stopped`   |                        | the run is over                                         |
 
 An illegal fact raises IllegalFact and changes nothing. `step` changes the run that it is given, and
@@ -68,17 +73,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from roundel.kernel.commands import Ask, Call, Command, Consult
+import msgspec
+
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
 from roundel.kernel.conduct import come_back, end_turn, is_gone, open_performance, start_turns, told
 from roundel.kernel.events import Event
 from roundel.kernel.execute import call_off, complete, conclude, end_body, fail, give, run_node, run_parts
 from roundel.kernel.facts import (
     Answered,
     Consulted,
+    Edited,
     Fact,
     Failed,
     Finished,
     Outcome,
+    Paused,
+    Resumed,
     Started,
     Stopped,
     Streamed,
@@ -218,6 +228,43 @@ def _waited(run: Run, fact: Waited) -> None:
     run.emit("run_state_change", None, None, {"status": "waiting", "reason": reason})
 
 
+def _paused(run: Run, fact: Paused) -> None:
+    if run.status not in ("running", "waiting") or run.paused:
+        raise IllegalFact("the run is not at work")
+    run.at(fact.time)
+    run.paused, run.smooth = fact.reason or "paused", False
+    _advance(run)
+
+
+def _resumed(run: Run, fact: Resumed) -> None:
+    if not run.paused:
+        raise IllegalFact("the run is not paused")
+    run.at(fact.time)
+    run.paused = ""
+    run.smooth = run.error is None and run.lock is None and not run.torn
+    if run.status == "paused":
+        run.status = "running"
+        run.emit("run_state_change", None, None, {"status": "running", "reason": "resumed"})
+    run.agenda.extend(run.held)
+    run.held.clear()
+    _advance(run)
+
+
+def _edited(run: Run, fact: Edited) -> None:
+    execution = _at_work(run, fact.address, None)
+    command = execution.command
+    if not isinstance(command, (Call, Ask)):
+        raise _illegal(fact.address)
+    run.at(fact.time)
+    inputs = (*command.inputs[:-1], fact.message)
+    changed = msgspec.structs.replace(command, inputs=inputs)
+    execution.command = changed
+    if isinstance(execution.owner, Talk):
+        execution.owner.inputs = inputs
+    run.emit("message_edited", execution.node.id, fact.address, {"text": fact.message.text})
+    run.commands += (Cancel(fact.address), changed)
+
+
 def _stopped(run: Run, fact: Stopped) -> None:
     if run.over or run.status == "new":
         raise IllegalFact("the run is not at work")
@@ -246,6 +293,9 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Consulted: _consulted,
     Streamed: _streamed,
     Waited: _waited,
+    Paused: _paused,
+    Resumed: _resumed,
+    Edited: _edited,
     Stopped: _stopped,
 }
 
@@ -275,7 +325,7 @@ def _passed_by(run: Run, item: Any, index: int) -> bool:
     owner = item.execution.activation if index in (OPEN, TURNS, PARTS, ERRANDS) else item
     if is_gone(owner.instance):
         return True
-    if run.lock is not None and index not in (LOOP_OVER, GRAPH_OVER):
+    if (run.lock is not None or run.paused) and index not in (LOOP_OVER, GRAPH_OVER):
         run.held.append((item, index))
         return True
     if index >= 0:
@@ -287,10 +337,20 @@ def _rest(run: Run) -> None:
     """Ends or locks the run, once nothing is at work that may still finish."""
     if run.error is not None:
         _fail_run(run)
-    elif run.lock is not None and not run.calls and run.status == "running":
-        run.status = "suspended_locked"
+    elif run.lock is not None and not run.calls and run.status in ("running", "paused"):
         reason = f"limit of {run.lock.limit} {run.lock.what} at {run.lock.address}"
-        run.emit("run_state_change", None, None, {"status": run.status, "reason": reason})
+        _come_to_rest(run, "suspended_locked", reason)
+    elif run.paused and run.status in ("running", "waiting") and _only_people_at_work(run):
+        _come_to_rest(run, "paused", run.paused)
+
+
+def _only_people_at_work(run: Run) -> bool:
+    return all(isinstance(call.command, Ask) for call in run.calls.values())
+
+
+def _come_to_rest(run: Run, status: str, reason: str) -> None:
+    run.status = status
+    run.emit("run_state_change", None, None, {"status": status, "reason": reason})
 
 
 def _decide(run: Run, activation: Activation, unit: Unit) -> None:

@@ -36,6 +36,8 @@ class Errand(Struct, frozen=True):
     round: int = 0
     asks: dict[str, Any] | None = None
     """A person is asked, and shown this."""
+    subject: str = ""
+    """What the person is asked about; questions about the same are counted."""
 
 
 Shown = tuple[str, dict[str, Any], Errand | None]
@@ -120,7 +122,7 @@ def _send(run: Run, talk: Talk, errand: Errand) -> None:
     command: Command
     if errand.asks is not None:
         run.emit("human_input_required", node.id, address, errand.asks)
-        command = Ask(address, node.site, talk.inputs, 0, errand.asks)
+        command = Ask(address, node.site, talk.inputs, _question(run, talk, errand), errand.asks)
     else:
         ordinal = 0 if errand.label else _ordinal(talk)
         round_ = whole.activation.loop_round
@@ -142,6 +144,29 @@ def _ordinal(talk: Talk) -> int:
         else:
             execution.part[0].further += 1
     return talk.ordinal + number
+
+
+def _question(run: Run, talk: Talk, errand: Errand) -> int:
+    """Which question about its subject it is. What runs at the same time counts for itself, from its own
+    number on: never a matter of who was quicker."""
+    where, first = _apart(talk.execution)
+    key = (where, talk.execution.node.site, errand.subject)
+    number = run.asked.get(key, 0)
+    run.asked[key] = number + 1
+    return first + number
+
+
+def _apart(execution: Execution) -> tuple[str, int]:
+    """The innermost thing around it that runs beside others of its kind, and its number among them."""
+    whole: Execution | None = execution
+    while whole is not None:
+        if whole.part is not None:
+            return whole.address, whole.part[1]
+        instance = whole.activation.instance
+        if instance.turn is not None and instance.turn.apart is not None:
+            return instance.prefix, instance.turn.apart
+        whole = instance.caller
+    return "", 0
 
 
 def _address(talk: Talk, errand: Errand) -> str:

@@ -1,0 +1,1 @@
+"""Where runs live: their facts, snapshots, and what people want of them."""

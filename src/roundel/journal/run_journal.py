@@ -1,0 +1,69 @@
+"""The journal of one run while it is at work: gathers facts, commits them together, takes snapshots."""
+
+from __future__ import annotations
+
+from roundel.journal.chunks import encode_fact, pack
+from roundel.journal.store import Chunk, Claim, Store
+from roundel.kernel.facts import Fact
+from roundel.kernel.plan_index import PlanIndex
+from roundel.kernel.snapshot import SnapshotError, freeze
+from roundel.kernel.state import Run
+
+SNAPSHOT_FACTS = 1000
+"""Fewer facts than this are read again quicker than a snapshot is."""
+SNAPSHOT_SHARE = 4
+"""A snapshot is due when so many times its size has been written since the last one: all snapshots together
+stay a fraction of the journal, however large the state is."""
+MOST_PENDING = 500
+"""Pure nodes alone ask for no commit; this many facts do."""
+
+
+class RunJournal:
+    def __init__(self, store: Store, claim: Claim) -> None:
+        self.store = store
+        self.claim = claim
+        self._first = claim.facts
+        self._lines: list[bytes] = []
+        self._status = ""
+        self._facts = self._bytes = self._size = 0
+        self._index: PlanIndex | None = None
+
+    def add(self, fact: Fact) -> None:
+        self._lines.append(encode_fact(fact))
+
+    def take_back(self) -> None:
+        """The last fact was not true."""
+        self._lines.pop()
+
+    @property
+    def full(self) -> bool:
+        return len(self._lines) >= MOST_PENDING
+
+    async def commit(self, run: Run) -> None:
+        """Everything so far is safe when this returns."""
+        if not self._lines and run.status == self._status:
+            return
+        lines, self._lines = self._lines, []
+        chunk = Chunk(len(lines), pack(lines))
+        summary = None if run.status == "running" else run.summary()
+        await self.store.append(self.claim, self._first, chunk, run.status, summary)
+        self._first += chunk.count
+        self._status = run.status
+        self._facts += chunk.count
+        self._bytes += len(chunk.body)
+        if self._facts >= SNAPSHOT_FACTS and self._bytes >= SNAPSHOT_SHARE * self._size:
+            await self._take_snapshot(run)
+
+    async def _take_snapshot(self, run: Run) -> None:
+        self._facts = self._bytes = 0
+        self._index = self._index or PlanIndex(run.plan)
+        try:
+            body = freeze(run, self._index)
+        except SnapshotError:
+            self._size = 1 << 60  # not this run: its facts alone have to do
+            return
+        self._size = len(body)
+        await self.store.save_snapshot(self.claim, self._first, body)
+
+    async def close(self, run: Run) -> None:
+        await self.store.release(self.claim, run.status, run.summary())

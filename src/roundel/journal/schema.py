@@ -1,0 +1,71 @@
+"""The tables of a store in SQLite, and how older files become newer ones."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from roundel.journal.store import StoreError
+
+MIGRATIONS = (
+    """
+    CREATE TABLE runs (
+        no INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        name TEXT NOT NULL,
+        status TEXT NOT NULL,
+        created REAL NOT NULL,
+        updated REAL NOT NULL,
+        input TEXT NOT NULL,
+        parent TEXT NOT NULL DEFAULT '',
+        forked_at TEXT NOT NULL DEFAULT '',
+        pinned BLOB NOT NULL,
+        summary BLOB,
+        facts INTEGER NOT NULL DEFAULT 0,
+        fence INTEGER NOT NULL DEFAULT 0,
+        owner TEXT NOT NULL DEFAULT '',
+        until REAL NOT NULL DEFAULT 0,
+        pruned TEXT NOT NULL DEFAULT ''
+    );
+    CREATE TABLE chunks (
+        run INTEGER NOT NULL,
+        first INTEGER NOT NULL,
+        count INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        body BLOB NOT NULL,
+        PRIMARY KEY (run, first)
+    ) WITHOUT ROWID;
+    CREATE TABLE snapshots (run INTEGER PRIMARY KEY, facts INTEGER NOT NULL, body BLOB NOT NULL);
+    CREATE TABLE kept (run INTEGER PRIMARY KEY, body BLOB NOT NULL);
+    CREATE TABLE controls (
+        no INTEGER PRIMARY KEY AUTOINCREMENT,
+        run INTEGER NOT NULL,
+        wish TEXT NOT NULL,
+        body BLOB NOT NULL,
+        outcome TEXT NOT NULL DEFAULT ''
+    );
+    CREATE INDEX controls_open ON controls (run) WHERE outcome = '';
+    """,
+)
+"""From each version of the file to the next; never changed, only added to."""
+
+
+def migrate(connection: sqlite3.Connection, place: str) -> None:
+    """Brings the file up to date; each step whole or not at all."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"{place} was written by a newer version of roundel (its format is {version}, this one knows "
+            f"{len(MIGRATIONS)}); use that version, or another --store"
+        )
+    for number in range(version, len(MIGRATIONS)):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if connection.execute("PRAGMA user_version").fetchone()[0] == number:
+                for statement in MIGRATIONS[number].split(";"):
+                    if statement.strip():
+                        connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {number + 1}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise

@@ -1,0 +1,301 @@
+"""Runs in one SQLite file: write-ahead log, one writing thread, grouped commits."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from roundel.journal.chunks import VERSION, unpack
+from roundel.journal.owner import LEASE, is_alive, me
+from roundel.journal.schema import migrate
+from roundel.journal.store import (
+    Busy,
+    Chunk,
+    Claim,
+    Control,
+    Fenced,
+    NewRun,
+    NoRun,
+    Pinned,
+    RunRow,
+    StoreError,
+    Wish,
+)
+from roundel.journal.writer import Writer
+from roundel.kernel.facts import Fact
+
+Sync = Literal["full", "normal", "off"]
+BUSY_SECONDS = 10.0
+COLUMNS = "id, name, status, created, updated, input, facts, owner, parent, forked_at, summary, pruned, until"
+
+
+class SqliteStore:
+    """`sync`: `full` survives a power cut, `normal` a killed process, `off` neither for certain."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sync: Sync = "full",
+        clock: Callable[[], float] = time.time,
+        busy_seconds: float = BUSY_SECONDS,
+    ) -> None:
+        if sync not in get_args(Sync):
+            raise StoreError(f"sync is one of {', '.join(get_args(Sync))}, not '{sync}'")
+        self.path = Path(path)
+        self._sync = sync
+        self._now = clock
+        self._busy_seconds = busy_seconds
+        self._writer = Writer(self._connect, self._explained)
+
+    @property
+    def commits(self) -> int:
+        return self._writer.commits
+
+    def _connect(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, timeout=self._busy_seconds, check_same_thread=False
+        )
+        try:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {self._sync}")
+            migrate(connection, str(self.path))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _explained(self, error: Exception) -> StoreError:
+        return explained(error, self.path)
+
+    # Runs.
+
+    async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+        def job(db: sqlite3.Connection) -> Claim:
+            values = (
+                run.id,
+                run.name,
+                "running",
+                run.created,
+                run.created,
+                run.input,
+                run.parent,
+                run.forked_at,
+                msgspec.json.encode(run.pinned),
+                me(),
+                self._now() + LEASE,
+            )
+            names = (
+                "id, name, status, created, updated, input, parent, forked_at, pinned, owner, until, fence"
+            )
+            number = db.execute(
+                f"INSERT INTO runs ({names}) VALUES (?,?,?,?,?,?,?,?,?,?,?,1)", values
+            ).lastrowid
+            assert number is not None
+            count = 0
+            if chunk is not None:
+                _insert(db, number, 0, chunk)
+                count = chunk.count
+                db.execute("UPDATE runs SET facts = ? WHERE no = ?", (count, number))
+            return Claim(run.id, number, 1, count)
+
+        return await self._writer.write(job)
+
+    async def claim(self, run_id: str) -> Claim:
+        def job(db: sqlite3.Connection) -> Claim:
+            query = "SELECT no, fence, owner, until, facts, pruned FROM runs WHERE id = ?"
+            found = db.execute(query, (run_id,)).fetchone()
+            if found is None:
+                raise _no_run(run_id)
+            number, fence, owner, until, facts, pruned = found
+            if pruned:
+                raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot go on")
+            if is_alive(owner, until, self._now()):
+                raise Busy(f"another process is at work on run {run_id} ({_shown(owner)})")
+            changed = (fence + 1, me(), self._now() + LEASE, number)
+            db.execute("UPDATE runs SET fence = ?, owner = ?, until = ? WHERE no = ?", changed)
+            return Claim(run_id, number, fence + 1, facts)
+
+        return await self._writer.write(job)
+
+    async def append(
+        self, claim: Claim, first: int, chunk: Chunk, status: str, summary: dict[str, Any] | None
+    ) -> None:
+        def job(db: sqlite3.Connection) -> None:
+            now = self._now()
+            values = (status, now, first + chunk.count, now + LEASE, claim.run, claim.fence)
+            query = "UPDATE runs SET status=?, updated=?, facts=?, until=? WHERE no = ? AND fence = ?"
+            self._fenced(db.execute(query, values), claim)
+            _insert(db, claim.run, first, chunk)
+            if summary is not None:
+                db.execute("UPDATE runs SET summary = ? WHERE no = ?", (_json(summary), claim.run))
+
+        await self._writer.write(job)
+
+    async def renew(self, claim: Claim) -> None:
+        def job(db: sqlite3.Connection) -> None:
+            values = (self._now() + LEASE, claim.run, claim.fence)
+            self._fenced(db.execute("UPDATE runs SET until = ? WHERE no = ? AND fence = ?", values), claim)
+
+        await self._writer.write(job)
+
+    async def release(self, claim: Claim, status: str, summary: dict[str, Any] | None) -> None:
+        def job(db: sqlite3.Connection) -> None:
+            values = (status, _json(summary), claim.run, claim.fence)
+            query = (
+                "UPDATE runs SET owner = '', until = 0, status = ?, summary = ? WHERE no = ? AND fence = ?"
+            )
+            db.execute(query, values)
+
+        await self._writer.write(job)
+
+    @staticmethod
+    def _fenced(cursor: sqlite3.Cursor, claim: Claim) -> None:
+        if cursor.rowcount != 1:
+            raise Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
+
+    # Facts.
+
+    async def save_snapshot(self, claim: Claim, facts: int, body: bytes) -> None:
+        def job(db: sqlite3.Connection) -> None:
+            db.execute("REPLACE INTO snapshots VALUES (?, ?, ?)", (claim.run, facts, body))
+
+        await self._writer.write(job)
+
+    async def snapshot(self, run_id: str) -> tuple[int, bytes] | None:
+        query = "SELECT s.facts, s.body FROM snapshots s JOIN runs r ON r.no = s.run WHERE r.id = ?"
+        return await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
+
+    async def facts(self, run_id: str, after: int = 0) -> list[Fact]:
+        query = (
+            "SELECT c.first, c.version, c.body FROM chunks c JOIN runs r ON r.no = c.run "
+            "WHERE r.id = ? AND c.first + c.count > ? ORDER BY c.first"
+        )
+        rows = await self._writer.read(lambda db: db.execute(query, (run_id, after)).fetchall())
+        facts: list[Fact] = []
+        for first, version, body in rows:
+            try:
+                facts.extend(unpack(body, version)[max(0, after - first) :])
+            except (ValueError, msgspec.MsgspecError) as error:
+                raise StoreError(
+                    f"{self.path}: run {run_id} cannot be read at fact {first}: {error}"
+                ) from None
+        return facts
+
+    # Looking.
+
+    async def row(self, run_id: str) -> RunRow:
+        query = f"SELECT {COLUMNS} FROM runs WHERE id = ?"
+        found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
+        if found is None:
+            raise _no_run(run_id)
+        return self._row(found)
+
+    async def rows(self, limit: int = 100, status: str = "") -> list[RunRow]:
+        where = "WHERE status = ?" if status else ""
+        query = f"SELECT {COLUMNS} FROM runs {where} ORDER BY no DESC LIMIT ?"
+        values = (status, limit) if status else (limit,)
+        found = await self._writer.read(lambda db: db.execute(query, values).fetchall())
+        return [self._row(values) for values in found]
+
+    async def matching(self, beginning: str) -> list[str]:
+        """The ids of runs that begin like this, the newest first."""
+        query = "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY no DESC LIMIT 20"
+        values = (len(beginning), beginning)
+        return [
+            found for (found,) in await self._writer.read(lambda db: db.execute(query, values).fetchall())
+        ]
+
+    def _row(self, values: Sequence[Any]) -> RunRow:
+        found = dict(zip(COLUMNS.split(", "), values, strict=True))
+        if not is_alive(found["owner"], found.pop("until"), self._now()):
+            found["owner"] = ""
+        found["summary"] = msgspec.json.decode(found["summary"]) if found["summary"] else None
+        return RunRow(**found)
+
+    async def pinned(self, run_id: str) -> Pinned:
+        query = "SELECT pinned FROM runs WHERE id = ?"
+        found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
+        if found is None:
+            raise _no_run(run_id)
+        return msgspec.json.decode(found[0], type=Pinned)
+
+    # Wishes.
+
+    async def ask(self, run_id: str, wish: Wish, body: dict[str, Any]) -> int:
+        def job(db: sqlite3.Connection) -> int:
+            query = "INSERT INTO controls (run, wish, body) SELECT no, ?, ? FROM runs WHERE id = ?"
+            cursor = db.execute(query, (wish, _json(body), run_id))
+            if cursor.rowcount != 1 or cursor.lastrowid is None:
+                raise _no_run(run_id)
+            return cursor.lastrowid
+
+        return await self._writer.write(job)
+
+    async def controls(self, claim: Claim) -> list[Control]:
+        query = "SELECT no, wish, body FROM controls WHERE run = ? AND outcome = '' ORDER BY no"
+        found = await self._writer.read(lambda db: db.execute(query, (claim.run,)).fetchall())
+        return [Control(number, wish, msgspec.json.decode(body)) for number, wish, body in found]
+
+    async def settle(self, claim: Claim, numbers: Sequence[int], outcome: str) -> None:
+        def job(db: sqlite3.Connection) -> None:
+            for number in numbers:
+                db.execute("UPDATE controls SET outcome = ? WHERE no = ?", (outcome, number))
+
+        await self._writer.write(job)
+
+    async def outcome(self, number: int) -> str:
+        query = "SELECT outcome FROM controls WHERE no = ?"
+        found = await self._writer.read(lambda db: db.execute(query, (number,)).fetchone())
+        return found[0] if found else ""
+
+    async def close(self) -> None:
+        await self._writer.close()
+
+
+def _insert(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
+    if chunk.count:
+        db.execute(
+            "INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", (run, first, chunk.count, VERSION, chunk.body)
+        )
+
+
+def _json(value: Any) -> bytes:
+    return msgspec.json.encode(value, enc_hook=repr)
+
+
+def _no_run(run_id: str) -> NoRun:
+    return NoRun(f"there is no run '{run_id}' in this store; `roundel runs` lists them")
+
+
+def _shown(owner: str) -> str:
+    host, pid, _, _ = owner.rsplit("/", 3)
+    return f"process {pid} on {host}"
+
+
+def explained(error: Exception, path: Path) -> StoreError:
+    """What is wrong with a store, and what to do."""
+    text = str(error)
+    for words, advice in _ADVICE.items():
+        if words in text:
+            return StoreError(f"{path}: {text}; {advice}")
+    return StoreError(f"{path}: {text}")
+
+
+_ADVICE = {
+    "disk is full": "make room; the run goes on from its last commit with `roundel resume`",
+    "readonly": "the file or its folder may not be written; use another --store",
+    "unable to open": "its folder cannot be made or opened; use another --store",
+    "malformed": "the file is damaged; `sqlite3 FILE .recover` may save it, or use another --store",
+    "not a database": "this is some other file; use another --store",
+    "locked": "another program holds it; try again when it is done",
+    "disk I/O": "the disk does not answer; see to it, then `roundel resume`",
+}

@@ -1,0 +1,139 @@
+"""What a store of runs does. SQLite is one (sqlite.py); others do the same behind the same few calls.
+
+Whoever works on a run claims it. A claim has a number that rises with each claim of that run, and everything
+written for it must carry the newest: a process that was thought dead, and was not, finds that its number is
+old and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+from roundel.kernel.facts import Fact
+
+Wish = Literal["pause", "resume", "stop", "answer", "unlock"]
+
+
+class StoreError(Exception):
+    """The store cannot do it: the text says what is wrong, where, and what to do."""
+
+
+class Busy(StoreError):
+    """Somebody else is at work on the run."""
+
+
+class Fenced(StoreError):
+    """Somebody else has taken the run over."""
+
+
+class NoRun(StoreError):
+    """There is no such run."""
+
+
+class Pinned(Struct, frozen=True, omit_defaults=True):
+    """What a run was started with, so that it goes on with just that."""
+
+    files: dict[str, str] = {}
+    """The texts of the workflow and of the files that it uses, by path; the first is the workflow."""
+    code: bool = False
+    """The workflow holds Python functions that no text can hold."""
+    variables: dict[str, Any] = {}
+    limits: dict[str, float] = {}
+    script: str = ""
+
+
+class RunRow(Struct, frozen=True):
+    """What a store knows of a run without reading its facts."""
+
+    id: str
+    name: str
+    status: str
+    created: float
+    updated: float
+    input: str
+    facts: int
+    owner: str
+    """Who is at work on it; empty if nobody is."""
+    parent: str = ""
+    forked_at: str = ""
+    summary: dict[str, Any] | None = None
+    pruned: str = ""
+    """How much was kept of it, if not everything."""
+
+
+class NewRun(Struct, frozen=True):
+    id: str
+    name: str
+    input: str
+    pinned: Pinned
+    created: float
+    parent: str = ""
+    forked_at: str = ""
+
+
+class Claim(Struct, frozen=True):
+    run_id: str
+    run: int
+    fence: int
+    facts: int
+    """How many facts there are."""
+
+
+class Chunk(Struct, frozen=True):
+    """Facts to be written: how many, and packed."""
+
+    count: int
+    body: bytes
+
+
+class Control(Struct, frozen=True):
+    """What somebody wants of a run that another process is at work on."""
+
+    number: int
+    wish: Wish
+    body: dict[str, Any]
+
+
+class Store(Protocol):
+    async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+        """A new run, claimed."""
+
+    async def claim(self, run_id: str) -> Claim:
+        """NoRun; Busy if a process that is alive is at work on it."""
+
+    async def append(
+        self, claim: Claim, first: int, chunk: Chunk, status: str, summary: dict[str, Any] | None
+    ) -> None:
+        """Facts from number `first` on; they are safe when this returns. Fenced if the claim is old."""
+
+    async def renew(self, claim: Claim) -> None: ...
+
+    async def release(self, claim: Claim, status: str, summary: dict[str, Any] | None) -> None: ...
+
+    async def save_snapshot(self, claim: Claim, facts: int, body: bytes) -> None: ...
+
+    async def snapshot(self, run_id: str) -> tuple[int, bytes] | None: ...
+
+    async def facts(self, run_id: str, after: int = 0) -> list[Fact]: ...
+
+    async def row(self, run_id: str) -> RunRow: ...
+
+    async def pinned(self, run_id: str) -> Pinned: ...
+
+    async def rows(self, limit: int = 100, status: str = "") -> list[RunRow]: ...
+
+    async def ask(self, run_id: str, wish: Wish, body: dict[str, Any]) -> int:
+        """Leaves a wish for the process that is at work on a run."""
+
+    async def controls(self, claim: Claim) -> list[Control]:
+        """The wishes that nobody has looked at yet."""
+
+    async def settle(self, claim: Claim, numbers: Sequence[int], outcome: str) -> None: ...
+
+    async def outcome(self, number: int) -> str:
+        """What became of a wish; empty while nobody has looked at it."""
+
+    async def close(self) -> None: ...
