@@ -172,7 +172,7 @@ def spend(run: Run, node: NodePlan, address: str, usage: Usage) -> None:
     """Adds to what the run has used, and tells of it."""
     for name, count in run.usage.items():
         run.usage[name] = count + getattr(usage, name)
-    if usage.input_tokens or usage.output_tokens:
+    if usage.input_tokens or usage.output_tokens or usage.cached:
         run.emit("token_usage", node.id, address, _shown_usage(usage))
 
 

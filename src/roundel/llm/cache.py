@@ -5,19 +5,25 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from roundel.nodes.services import Model, Reply, Request, Say
+from roundel.nodes.services import Exchange, Model, Reply, Request, Say
+from roundel.workflow.message import Message
+from roundel.workflow.profile import Profile
 
 _encoder = msgspec.json.Encoder(order="sorted")
 _decoder = msgspec.json.Decoder(Reply)
 
 
 class CachedModel:
-    def __init__(self, model: Model, label: str, folder: Path) -> None:
-        self._model, self._label, self._folder = model, label, folder
+    def __init__(self, model: Model, profile: Profile, folder: Path) -> None:
+        self._model, self._folder = model, folder
+        self._label = ":".join(profile.named)
+        self._asked = (self._label, profile.base_url, profile.params)
 
     async def reply(self, request: Request, say: Say | None = None) -> Reply:
         path = self._folder / f"{self._digest(request)}.json"
@@ -25,23 +31,33 @@ class CachedModel:
         if kept is not None:
             return kept
         reply = await self._model.reply(request, say)
-        _write(path, reply)
+        if reply.model == self._label:  # what a model behind it said is no answer of its own
+            _write(path, msgspec.structs.replace(reply, trouble=()))
         return reply
 
     def _digest(self, request: Request) -> str:
         """Of all that the model is sent, and nothing else."""
         sent = (
-            self._label,
+            self._asked,
             request.system,
-            request.messages,
+            [_said(message) for message in request.messages],
             request.params,
-            request.exchanges,
-            request.after,
+            [_exchanged(exchange) for exchange in request.exchanges],
+            [_said(message) for message in request.after],
             request.tools,
             request.may_call,
             request.schema,
         )
         return hashlib.sha256(_encoder.encode(sent)).hexdigest()
+
+
+def _said(message: Message) -> tuple[Any, ...]:
+    return message.role, message.content
+
+
+def _exchanged(exchange: Exchange) -> tuple[Any, ...]:
+    reply = exchange.reply
+    return reply.text, reply.tool_calls, reply.raw, exchange.results
 
 
 def _read(path: Path) -> Reply | None:
@@ -56,6 +72,6 @@ def _write(path: Path, reply: Reply) -> None:
     """Whole or not at all; a cache that cannot be written is no reason to fail."""
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.part")
+        part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
         part.write_bytes(_encoder.encode(reply))
         part.replace(path)

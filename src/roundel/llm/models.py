@@ -40,7 +40,7 @@ class Models:
             remote.check(config.sent)
         model: Model = PersistentModel(remotes, config.retry or ModelRetry(), self._secrets)
         if profile.cache if config.cache is None else config.cache:
-            model = CachedModel(model, remotes[0].label, cache_folder())
+            model = CachedModel(model, profile, cache_folder())
         return model
 
     def profile(self, node: Node) -> Profile:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from roundel.llm.provider import NAMES
 from roundel.workflow.profile import Price, Profile
 
 MILLION = 1_000_000
@@ -16,11 +17,13 @@ class Prices:
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._own = {
-            profile.named: profile.price for profile in profiles.values() if profile.price is not None
+            _known_as(*profile.named): profile.price
+            for profile in profiles.values()
+            if profile.price is not None
         }
 
     def own(self, provider: str, name: str) -> Price | None:
-        return self._own.get((provider, name))
+        return self._own.get(_known_as(provider, name))
 
     def cost(self, provider: str, name: str, usage: Any) -> float | None:
         """In US dollars; None if nobody knows."""
@@ -29,6 +32,10 @@ class Prices:
             return listed(provider, name, usage)
         cost: float = usage.input_tokens * price.input + usage.output_tokens * price.output
         return cost / MILLION
+
+
+def _known_as(provider: str, name: str) -> tuple[str, str]:
+    return NAMES.get(provider, provider), name
 
 
 def listed(provider: str, name: str, usage: Any) -> float | None:

@@ -1,0 +1,130 @@
+"""A request that was answered before is not made again, if one asks for that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.llm.story import KEY, LOOK, asking, every_provider, every_way, profile, told, workflow
+from tests.llm.wire import Reply, Wire
+
+NOTHING = {
+    "model_calls": 0,
+    "tool_calls": 0,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "cost_usd": 0,
+    "unpriced_calls": 0,
+}
+
+
+@every_provider
+@every_way
+def test_the_second_run_asks_nobody(wire: Wire, provider: str, stream: bool) -> None:
+    wire.replies(Reply(text="Quiet."), Reply(text="Loud."))
+    source = asking(wire, provider, cache=True, stream=stream)
+    assert told(source).result.usage["model_calls"] == 1
+    story = told(source)
+    assert (story.result.output, len(wire.requests)) == ("Quiet.", 1)
+    assert story.result.usage == NOTHING
+    (usage,) = story.of("token_usage")
+    model = profile(wire, provider)["model"]
+    assert usage == {"input_tokens": 0, "output_tokens": 0, "model": model, "cost_usd": 0, "cached": True}
+
+
+@every_provider
+def test_rounds_of_tools_with_signed_thoughts(wire: Wire, provider: str) -> None:
+    wire.replies(Reply(thinking="Where?", tool_calls=LOOK.tool_calls), Reply(text="Quiet."))
+    source = asking(wire, provider, "look", cache=True)
+    told(source)
+    story = told(source)
+    assert (story.result.output, len(wire.requests)) == ("Quiet.", 2)
+    assert story.result.usage == {**NOTHING, "tool_calls": 1}
+
+
+def test_a_profile_may_say_it_and_an_agent_may_not_want_it(wire: Wire) -> None:
+    wire.replies(Reply(text="Quiet."))
+    models = {"default": profile(wire, cache=True)}
+    for _ in range(2):
+        told(workflow(models))
+    assert len(wire.requests) == 1
+    told(workflow(models, cache=False))
+    assert len(wire.requests) == 2
+
+
+def test_without_a_word_nothing_is_kept(wire: Wire, tmp_path: Path) -> None:
+    wire.replies(Reply(text="Quiet."))
+    for _ in range(2):
+        told(asking(wire))
+    assert len(wire.requests) == 2
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("models", "config"),
+    [
+        ({}, {"role": "Be loud."}),
+        ({}, {"params": {"temperature": 1}}),
+        ({}, {"prompt": "Louder."}),
+        ({"params": {"temperature": 1}}, {}),
+        ({"model": "openai:gpt-4o-mini"}, {}),
+    ],
+    ids=str,
+)
+def test_any_other_request_is_made(wire: Wire, models: dict[str, Any], config: dict[str, Any]) -> None:
+    wire.replies(Reply(text="Quiet."), Reply(text="Loud."))
+    told(asking(wire, cache=True))
+    story = told(workflow({"default": profile(wire, **models)}, cache=True, **config))
+    assert (story.result.output, len(wire.requests)) == ("Loud.", 2)
+
+
+def test_the_same_name_on_another_server_is_another_model(wire: Wire) -> None:
+    wire.replies(Reply(text="Quiet."))
+    told(asking(wire, cache=True))
+    with Wire() as other:
+        other.replies(Reply(text="Loud."))
+        assert told(asking(other, cache=True)).result.output == "Loud."
+
+
+def test_trouble_is_told_once(wire: Wire) -> None:
+    wire.replies(Reply(status=500), Reply(text="Quiet."))
+    source = asking(wire, cache=True)
+    assert len(told(source).warnings) == 1
+    assert told(source).warnings == []
+
+
+def test_an_answer_of_the_model_behind_is_not_kept(wire: Wire) -> None:
+    wire.replies(Reply(status=401), Reply(text="Quiet."), Reply(text="My own words."))
+    models = {"default": profile(wire, fallback="second"), "second": profile(wire, "anthropic")}
+    assert told(workflow(models, cache=True)).result.output == "Quiet."
+    assert told(workflow(models, cache=True)).result.output == "My own words."
+
+
+def test_a_failure_is_not_kept(wire: Wire) -> None:
+    wire.replies(Reply(status=400), Reply(text="Quiet."))
+    source = asking(wire, cache=True)
+    assert told(source).result.status == "failed"
+    assert told(source).result.output == "Quiet."
+
+
+def test_a_file_that_is_broken_is_written_anew(wire: Wire, tmp_path: Path) -> None:
+    wire.replies(Reply(text="Quiet."))
+    source = asking(wire, cache=True)
+    told(source)
+    (kept,) = (tmp_path / "cache").iterdir()
+    whole = kept.read_bytes()
+    assert KEY.encode() not in whole
+    kept.write_bytes(whole[:20])
+    assert told(source).result.output == "Quiet."
+    assert (len(wire.requests), kept.read_bytes()) == (2, whole)
+
+
+def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(
+    wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ROUNDEL_CACHE", str(tmp_path / "file" / "cache"))
+    wire.replies(Reply(text="Quiet."))
+    assert told(asking(wire, cache=True)).result.output == "Quiet."

@@ -1,0 +1,87 @@
+"""What calls cost, and what is said if nobody knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.llm.story import LOOK, asking, every_provider, every_way, profile, told, workflow
+from tests.llm.wire import Reply, Wire
+
+MUCH = Reply(text="Quiet.", input_tokens=1000, output_tokens=200)
+PRICE = {"input": 3, "output": 10}
+
+
+@every_provider
+@every_way
+def test_tokens_and_model_are_told(wire: Wire, provider: str, stream: bool) -> None:
+    wire.replies(MUCH)
+    story = told(workflow({"default": profile(wire, provider, price=PRICE)}, stream=stream))
+    (usage,) = story.of("token_usage")
+    assert usage == {
+        "input_tokens": 1000,
+        "output_tokens": 200,
+        "model": profile(wire, provider)["model"],
+        "cost_usd": pytest.approx(0.005),
+    }
+    assert story.result.usage == {
+        "model_calls": 1,
+        "tool_calls": 0,
+        "input_tokens": 1000,
+        "output_tokens": 200,
+        "cost_usd": pytest.approx(0.005),
+        "unpriced_calls": 0,
+    }
+
+
+def test_without_a_price_the_table_is_asked(wire: Wire) -> None:
+    wire.replies(MUCH)
+    usage = told(asking(wire)).result.usage
+    assert usage["cost_usd"] == pytest.approx((1000 * 2.5 + 200 * 10) / 1_000_000)
+    assert usage["unpriced_calls"] == 0
+
+
+@pytest.mark.parametrize("model", ["openai:house-model-7b", "anthropic:nobody", "google:gemini-x"])
+def test_a_model_that_is_in_no_table(wire: Wire, model: str) -> None:
+    wire.replies(MUCH)
+    story = told(workflow({"default": profile(wire, model.partition(":")[0], model=model)}))
+    assert story.of("token_usage")[0]["cost_usd"] is None
+    assert (story.result.usage["cost_usd"], story.result.usage["unpriced_calls"]) == (None, 1)
+
+
+def test_a_price_holds_for_a_provider_under_each_of_its_names(wire: Wire) -> None:
+    wire.replies(MUCH)
+    models = {"default": profile(wire, "google", model="gemini:house", price=PRICE)}
+    assert told(workflow(models)).result.usage["cost_usd"] == pytest.approx(0.005)
+
+
+def test_a_price_holds_for_every_agent_that_uses_the_model(wire: Wire) -> None:
+    wire.replies(MUCH)
+    models = {"dear": profile(wire, model="openai:house", price=PRICE)}
+    own: dict[str, Any] = {"model": "openai:house", "base_url": wire.openai_url}
+    assert told(workflow(models, **own)).result.usage["cost_usd"] == pytest.approx(0.005)
+
+
+def test_a_run_adds_up_what_it_used(wire: Wire) -> None:
+    wire.replies(Reply(tool_calls=LOOK.tool_calls, input_tokens=100, output_tokens=20), MUCH)
+    story = told(workflow({"default": profile(wire, price=PRICE)}, "look"))
+    assert story.result.usage == {
+        "model_calls": 2,
+        "tool_calls": 1,
+        "input_tokens": 1100,
+        "output_tokens": 220,
+        "cost_usd": pytest.approx(0.0055),
+        "unpriced_calls": 0,
+    }
+    costs = [data["cost_usd"] for data in story.of("token_usage")]
+    assert sum(costs) == pytest.approx(0.0055)
+
+
+def test_calls_without_a_price_are_counted_beside_the_others(wire: Wire) -> None:
+    wire.replies(MUCH)
+    source = workflow({"default": profile(wire, price=PRICE), "house": profile(wire, model="openai:house")})
+    source["graph"]["nodes"].append({"id": "B", "type": "agent", "config": {"profile_id": "house"}})
+    source["graph"]["edges"] = [{"from": "A", "to": "B"}]
+    usage = told(source).result.usage
+    assert (usage["cost_usd"], usage["model_calls"], usage["unpriced_calls"]) == (pytest.approx(0.005), 2, 1)
