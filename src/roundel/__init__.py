@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from roundel.nodes.python import to
     from roundel.sources import check, load, prepare
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
-    from roundel.workflow.functions import condition, function, processor
+    from roundel.workflow.functions import condition, function, processor, tool
     from roundel.workflow.graph import Workflow
     from roundel.workflow.message import Message
     from roundel.workflow.node_type import NodeType
@@ -52,6 +52,7 @@ _HOMES = {
     "run_async": "roundel.api",
     "stream": "roundel.api",
     "to": "roundel.nodes.python",
+    "tool": "roundel.workflow.functions",
 }
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "run_async",
     "stream",
     "to",
+    "tool",
 ]
 
 

@@ -9,17 +9,18 @@ roundel.run(graph, "a text about tea", script={"Writer": ["first draft"]})
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from roundel.nodes import TYPES
-from roundel.workflow.diagnostics import Report
+from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
 from roundel.workflow.graph import Envelope, Workflow
 from roundel.workflow.loader import examine_mapping, from_mapping
 
 Names = str | Sequence[str]
+Entries = Mapping[str, Any]
 Code = TypeVar("Code", bound=Callable[..., Any])
 
 
@@ -30,10 +31,24 @@ class Part(Protocol):
 
 
 class Graph:
-    """A graph in the making. Functions may stand wherever a file would name one."""
+    """A graph in the making. Functions may stand wherever a file would name one.
 
-    def __init__(self, id: str = "", *, start: Names = (), end: Names = (), **settings: Any) -> None:
+    `models` and `tools` are what a file has beside its graph; those of a graph inside another one, too, are
+    known in the whole workflow.
+    """
+
+    def __init__(
+        self,
+        id: str = "",
+        *,
+        start: Names = (),
+        end: Names = (),
+        models: Entries | None = None,
+        tools: Entries | None = None,
+        **settings: Any,
+    ) -> None:
         self.id = id
+        self._beside = {"models": models or {}, "tools": tools or {}}
         self._settings: dict[str, Any] = {"id": id, "start": _names(start), "end": _names(end), **settings}
         self._nodes: list[dict[str, Any]] = []
         self._edges: list[dict[str, Any]] = []
@@ -75,17 +90,17 @@ class Graph:
 
     def mapping(self) -> dict[str, Any]:
         """What a file with this workflow would hold."""
-        return {"graph": self._written(_Writer())}
+        return _Writer().root(self, {})
 
     def workflow(self, **root: Any) -> Workflow:
         """The finished workflow; `root` are the keys beside `graph`. WorkflowError if it is not sound."""
         writer = _Writer()
-        return from_mapping({**root, "graph": self._written(writer)}, TYPES, writer.named)
+        return from_mapping(writer.root(self, root), TYPES, writer.named)
 
     def examined(self, variables: Mapping[str, Any] | None = None) -> tuple[Workflow | None, Report]:
         """The workflow, if it is sound, and what there is to say about it."""
         writer = _Writer()
-        return examine_mapping({"graph": self._written(writer)}, TYPES, writer.named, variables)
+        return examine_mapping(writer.root(self, {}), TYPES, writer.named, variables)
 
     def _written(self, writer: _Writer) -> dict[str, Any]:
         parts = {"nodes": self._nodes, "edges": self._edges}
@@ -98,6 +113,18 @@ class _Writer:
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
         self._around: list[Graph] = []
+        self._beside: dict[str, dict[str, Any]] = {"models": {}, "tools": {}}
+
+    def root(self, graph: Graph, given: Entries) -> dict[str, Any]:
+        """The whole file; what is `given` goes before what the graph has beside it."""
+        for what, known in self._beside.items():
+            # All of it comes first, so that no function in a graph takes the name of a tool.
+            self._take(what, {**graph._beside[what], **given.get(what, {})})
+            for inner in _graphs_in(graph._nodes, {id(graph)}):
+                self._take(what, inner._beside[what])
+            if known:
+                given = {**given, what: known}
+        return {**self.plain(given), "graph": graph._written(self)}
 
     def plain(self, value: Any) -> Any:
         if isinstance(value, Graph):
@@ -116,12 +143,47 @@ class _Writer:
         self._around.pop()
         return written
 
+    def _take(self, what: str, entries: Entries) -> None:
+        known = self._beside[what]
+        for name, entry in entries.items():
+            written = self.plain({"python": entry} if _is_code(entry) else entry)
+            if known.setdefault(name, written) != written:
+                message = f"'{name}' under '{what}' is another one than in the graph around this one"
+                raise WorkflowError([_two_meanings(message)])
+
     def _name(self, code: Any) -> str:
-        name = str(getattr(code, "__qualname__", type(code).__name__))
-        while self.named.get(name, code) is not code:
-            name += "'"
+        """Its own name, by which a model knows a tool; a number follows if another has it."""
+        own = name = str(getattr(code, "__name__", type(code).__name__))
+        number = 1
+        while self._is_another(name, code):
+            number += 1
+            name = f"{own}_{number}"
         self.named[name] = code
         return name
+
+    def _is_another(self, name: str, code: Any) -> bool:
+        if self.named.get(name, code) is not code:
+            return True
+        # An agent that names a tool means the entry under `tools`, if there is one.
+        entry = self._beside["tools"].get(name)
+        return entry is not None and entry != {"python": name}
+
+
+def _two_meanings(message: str) -> Diagnostic:
+    hint = "give it another name"
+    return Diagnostic(code="two-meanings", severity="error", file="<python>", message=message, hint=hint)
+
+
+def _graphs_in(value: Any, seen: set[int]) -> Iterator[Graph]:
+    if isinstance(value, Graph) and id(value) not in seen:
+        seen.add(id(value))
+        yield value
+        yield from _graphs_in(value._nodes, seen)
+    elif isinstance(value, Mapping):
+        yield from _graphs_in(list(value.values()), seen)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _graphs_in(item, seen)
 
 
 def _is_code(value: Any) -> bool:

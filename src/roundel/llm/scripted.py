@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
 from roundel.nodes.services import NodeError, Reply, Request, Say, ToolRequest
@@ -63,10 +64,14 @@ class Script:
     def __init__(self, lines: Mapping[str, tuple[Line, ...]], keys: Mapping[str, Located]) -> None:
         self._lines = lines
         self._keys = keys
-
         self._placed = {
             (name, line.at, line.call): line for name, given in lines.items() for line in given if line.at
         }
+
+    @property
+    def text(self) -> str:
+        """A script file that says the same."""
+        return msgspec.json.encode(self._lines).decode()
 
     def line(self, node_id: str, ordinal: int, address: str = "", call: int = 0) -> Line | None:
         placed = self._placed.get((node_id, address, call))
@@ -84,7 +89,8 @@ class Script:
         """Warns of names that are no node's."""
         known = set(node_ids)
         for name, at in self._keys.items():
-            if name != EVERY_NODE and name not in known and name.partition("/")[0] not in known:
+            agent = name.rpartition("/")[0]  # `agent/tool` is what a person says to a call of the tool
+            if name != EVERY_NODE and name not in known and agent not in known:
                 hint = did_you_mean(name, known)
                 report.warning("unknown-node", f"the script names '{name}', which is not a node", at, hint)
 

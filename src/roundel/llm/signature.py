@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, get_type_hints
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any
 
 import msgspec
 
@@ -15,9 +15,14 @@ from roundel.nodes.services import NodeError, ToolError
 CONTEXT, KEY, WORKSPACE = "_context", "idempotency_key", "workspace"
 LENT = (CONTEXT, KEY, WORKSPACE)
 """Parameters that the host fills in; a model never sees them."""
-_GOOGLE = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*$(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
-_GOOGLE_ITEM = re.compile(r"^\s+(\w+)\s*(?:\([^)]*\))?:\s*(.+)$", re.MULTILINE)
-_FIELD_ITEM = re.compile(r"^\s*:param\s+(?:[\w\[\], .|]+\s+)?(\w+):\s*(.+)$", re.MULTILINE)
+Bound = tuple[tuple[Any, ...], dict[str, Any]]
+"""Arguments by their place, and by their name."""
+_MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_SECTION = re.compile(r"^(?:Args|Arguments|Parameters):\s*$(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
+_ITEM = re.compile(
+    r"^(?P<indent> +)\*{0,2}(?P<name>\w+)(?: *\([^)\n]*\))?:(?P<words>.*(?:\n(?P=indent) +.*)*)", re.MULTILINE
+)
+_FIELD = re.compile(r"^ *:param +(?:[^:\n]+ +)?(?P<name>\w+):(?P<words>.*(?:\n +(?!:).*)*)", re.MULTILINE)
 
 
 def description(function: Callable[..., Any]) -> str:
@@ -29,102 +34,142 @@ def description(function: Callable[..., Any]) -> str:
 def parameters(function: Callable[..., Any]) -> dict[str, Any]:
     """The JSON Schema of what it takes; NodeError if nobody can know."""
     properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
     required, anything = [], False
     said = _said(function)
     for name, parameter in _taken(function).items():
         if parameter.kind is parameter.VAR_KEYWORD:
             anything = True
-        elif parameter.kind is not parameter.VAR_POSITIONAL:
-            properties[name] = _schema(function, parameter)
-            if name in said:
-                properties[name]["description"] = said[name]
+        elif parameter.kind not in _MANY:
+            schema, more = _schema(parameter)
+            definitions.update(more)
+            properties[name] = {**schema, "description": said[name]} if name in said else schema
             if parameter.default is parameter.empty:
                 required.append(name)
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": anything}
+    schema = {"type": "object", "properties": properties, "additionalProperties": anything}
     if required:
         schema["required"] = required
+    if definitions:
+        schema["$defs"] = definitions
     return schema
 
 
-def bound(function: Callable[..., Any], arguments: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def bound(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Bound:
     """Arguments in the types that the function names; ToolError says what does not fit."""
-    taken, hints = _taken(function), _hints(function)
+    taken = _taken(function)
+    single = {name: parameter for name, parameter in taken.items() if parameter.kind not in _MANY}
+    _check(single, arguments, any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()))
+    named = {
+        name: _converted(name, value, _hint(single[name])) if name in single else value
+        for name, value in arguments.items()
+    }
+    return _placed(single, named), named
+
+
+def is_known(function: Callable[..., Any]) -> bool:
+    """Whether it says what it takes; some that are written in C do not."""
     try:
-        inspect.Signature(list(taken.values())).bind(**_by_name(taken, arguments))
-    except TypeError as error:
-        wanted = ", ".join(taken) or "nothing"
-        raise ToolError(f"wrong arguments: {error}; it takes {wanted}") from None
-    first, named = [], {}
-    for name, value in arguments.items():
-        value = _converted(name, value, hints.get(name, Any))
-        if name in taken and taken[name].kind is inspect.Parameter.POSITIONAL_ONLY:
-            first.append((list(taken).index(name), value))
-        else:
-            named[name] = value
-    return tuple(value for _, value in sorted(first, key=lambda item: item[0])), named
+        inspect.signature(function)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def lends(function: Callable[..., Any], name: str) -> bool:
-    try:
-        return name in inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return False
-
-
-def _by_name(taken: dict[str, inspect.Parameter], arguments: dict[str, Any]) -> dict[str, Any]:
-    """For a first look a positional-only parameter may be named."""
-    for name, parameter in taken.items():
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            taken[name] = parameter.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return arguments
+    return is_known(function) and name in inspect.signature(function).parameters
 
 
 def _taken(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
+    if not is_known(function):
         name = getattr(function, "__name__", repr(function))
         message = f"nobody can know what the function '{name}' takes; give its 'parameters' as a JSON Schema"
-        raise NodeError(message) from None
+        raise NodeError(message)
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except Exception:  # it names types that are not there at run time: take what comes
+        signature = inspect.signature(function)
     return {name: parameter for name, parameter in signature.parameters.items() if name not in LENT}
 
 
-@lru_cache(maxsize=512)
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+def _check(single: Mapping[str, inspect.Parameter], arguments: Mapping[str, Any], takes_others: bool) -> None:
+    problems = [
+        f"'{name}' is missing"
+        for name, parameter in single.items()
+        if parameter.default is parameter.empty and name not in arguments
+    ]
+    if not takes_others:
+        problems += [f"there is no '{name}'" for name in arguments if name not in single]
+    if problems:
+        wanted = ", ".join(single) or "nothing"
+        raise ToolError(f"wrong arguments: {'; '.join(problems)}; it takes {wanted}")
+
+
+def _placed(taken: Mapping[str, inspect.Parameter], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Takes out of `named` what has to be given by its place."""
+    places = [name for name, parameter in taken.items() if parameter.kind is parameter.POSITIONAL_ONLY]
+    while places and places[-1] not in named:
+        places.pop()
+    return tuple(named.pop(name, taken[name].default) for name in places)
+
+
+def _hint(parameter: inspect.Parameter) -> Any:
+    hint = parameter.annotation
+    return Any if hint is parameter.empty or isinstance(hint, str) else hint
+
+
+def _schema(parameter: inspect.Parameter) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema of one parameter, and the definitions that it refers to."""
     try:
-        return get_type_hints(function)
-    except Exception:  # names that are not there at run time: take what comes
-        return {}
-
-
-def _schema(function: Callable[..., Any], parameter: inspect.Parameter) -> dict[str, Any]:
-    hint = _hints(function).get(parameter.name, Any)
+        (schema,), definitions = msgspec.json.schema_components(
+            [_hint(parameter)], schema_hook=_other_schema, ref_template="#/$defs/{name}"
+        )
+    except Exception:  # a type that has no JSON form
+        schema, definitions = {}, {}
+    default = parameter.default
+    if default is parameter.empty or default is None:
+        return schema, definitions
     try:
-        schema = _inlined(hint)
-    except TypeError:  # a type that has no JSON form
-        schema = {}
-    plain = isinstance(parameter.default, (str, int, float, bool, list, dict))
-    return {**schema, "default": parameter.default} if plain else schema
+        return {**schema, "default": msgspec.to_builtins(default, enc_hook=_other_default)}, definitions
+    except (
+        NotImplementedError,
+        TypeError,
+        ValueError,
+    ):  # it can be left out, and that is all there is to say
+        return schema, definitions
 
 
-def _inlined(hint: Any) -> dict[str, Any]:
-    """The schema of a type, with its definitions inside."""
-    (schema,), definitions = msgspec.json.schema_components([hint], ref_template="#/$defs/{name}")
-    return {**schema, "$defs": definitions} if definitions else schema
+def _other_schema(kind: type) -> dict[str, Any]:
+    if issubclass(kind, PurePath):
+        return {"type": "string"}
+    raise NotImplementedError
+
+
+def _other_default(value: Any) -> Any:
+    if isinstance(value, PurePath):
+        return str(value)
+    raise NotImplementedError
 
 
 def _converted(name: str, value: Any, hint: Any) -> Any:
     try:
-        return msgspec.convert(value, hint, strict=False)
+        return msgspec.convert(value, hint, strict=False, dec_hook=_other_value)
     except msgspec.ValidationError as error:
         raise ToolError(f"wrong arguments: '{name}': {error}") from None
-    except TypeError:
+    except (TypeError, NotImplementedError):
         return value  # a type that msgspec does not know
 
 
+def _other_value(kind: type, value: Any) -> Any:
+    if not issubclass(kind, PurePath):
+        raise NotImplementedError
+    if not isinstance(value, str):
+        raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
+    return kind(value)
+
+
 def _said(function: Callable[..., Any]) -> dict[str, str]:
-    """What the docstring says of each parameter."""
+    """What the docstring says of each parameter, in a section `Args:` or in fields `:param name:`."""
     text = inspect.getdoc(function) or ""
-    section = _GOOGLE.search(text)
-    items = _GOOGLE_ITEM.findall(section[1]) if section else []
-    return {name: words.strip() for name, words in (*items, *_FIELD_ITEM.findall(text))}
+    section = _SECTION.search(text)
+    items = [*_ITEM.finditer(section[1] if section else ""), *_FIELD.finditer(text)]
+    return {item["name"]: " ".join(item["words"].split()) for item in items}

@@ -48,7 +48,8 @@ class Tools:
         parts: list[Part] = [self._named(name) for name in config.tool_names]
         for tooling in config.tooling:
             parts.extend(self._tooling(tooling))
-        return AgentTools(parts, self._secrets)
+        asked = config.approval.names if config.approval is not None else ()
+        return AgentTools(parts, self._secrets, asked)
 
     def _named(self, name: str) -> Part:
         source = self._sources.get(name)
@@ -134,11 +135,11 @@ class Part:
         timeout: float | None = None,
         source: str = "",
     ) -> None:
-        self._tool, self._server, self.timeout, self._source = tool, server, timeout, source
+        self.tool, self._server, self.timeout, self._source = tool, server, timeout, source
 
     async def tools(self) -> list[Tool]:
-        if self._tool is not None:
-            return [self._tool]
+        if self.tool is not None:
+            return [self.tool]
         assert self._server is not None
         return await self._server.tools()
 
@@ -151,25 +152,35 @@ class Part:
 class AgentTools:
     """What one agent offers to its model."""
 
-    def __init__(self, parts: Sequence[Part], secrets: Secrets) -> None:
+    def __init__(self, parts: Sequence[Part], secrets: Secrets, asked: Sequence[str] = ()) -> None:
         self._parts = parts
         self._secrets = secrets
+        self._asked = asked
+        """The tools that a person has to allow."""
         self._known: dict[str, tuple[Tool, float | None]] = {}
         self._specs: tuple[ToolSpec, ...] | None = None
+        tools = [(part, part.tool) for part in parts if part.tool is not None]
+        if len(tools) == len(parts):  # so that nothing is found out only when the agent runs
+            self._take(tools)
 
     async def specs(self) -> tuple[ToolSpec, ...]:
         if self._specs is None:
-            known: dict[str, tuple[Tool, float | None]] = {}
-            specs = []
-            for part in self._parts:
-                for tool in await part.tools():
-                    spec = part.spec(tool)
-                    if spec.name in known:
-                        message = f"two tools have the name '{spec.name}'; give one of them a prefix"
-                        raise NodeError(message)
-                    known[spec.name] = (tool, part.timeout)
-                    specs.append(spec)
-            self._known, self._specs = known, tuple(specs)
+            return self._take([(part, tool) for part in self._parts for tool in await part.tools()])
+        return self._specs
+
+    def _take(self, tools: Sequence[tuple[Part, Tool]]) -> tuple[ToolSpec, ...]:
+        known: dict[str, tuple[Tool, float | None]] = {}
+        specs = []
+        for part, tool in tools:
+            spec = part.spec(tool)
+            if spec.name in known:
+                raise NodeError(f"two tools have the name '{spec.name}'; give one of them a prefix")
+            known[spec.name] = (tool, part.timeout)
+            specs.append(spec)
+        for name in self._asked:
+            if name not in known:  # or it would be called without anybody being asked
+                raise NodeError(f"'approval' names the tool '{name}', which is not there; {_there(known)}")
+        self._known, self._specs = known, tuple(specs)
         return self._specs
 
     async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
@@ -177,24 +188,27 @@ class AgentTools:
             return self._result(request, "failed", request.problem), False
         await self.specs()
         if request.name not in self._known:
-            there = ", ".join(sorted(self._known)) or "none"
-            text = f"there is no tool '{request.name}'; there are: {there}"
+            text = f"there is no tool '{request.name}'; {_there(self._known)}"
             return self._result(request, "failed", text), False
         tool, seconds = self._known[request.name]
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(seconds):
+            async with limit:
                 text = await tool.call(request.arguments, key)
         except Exception as error:
-            return self._result(request, "failed", _told(error, seconds)), True
+            told = f"no answer after {seconds:g} seconds" if limit.expired() else _told(error)
+            return self._result(request, "failed", told), True
         return self._result(request, "completed", text), True
 
     def _result(self, request: ToolRequest, status: Any, text: str) -> ToolResult:
         return ToolResult(request.id, request.name, status, self._secrets.scrub(text))
 
 
-def _told(error: Exception, seconds: float | None) -> str:
-    if isinstance(error, ToolError):
+def _there(known: Mapping[str, object]) -> str:
+    return f"there are: {', '.join(sorted(known)) or 'none'}"
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, (NodeError, ToolError)):
         return str(error)
-    if isinstance(error, TimeoutError) and seconds is not None:
-        return f"no answer after {seconds:g} seconds"
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

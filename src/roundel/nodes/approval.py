@@ -11,6 +11,8 @@ from roundel.workflow.message import Message
 
 YES = frozenset({"approve", "approved", "yes", "y", "ok", "true", "同意", "批准"})
 NO = frozenset({"reject", "rejected", "no", "n", "false", "拒绝", "不同意"})
+_DECIDED = frozenset({"approve", "arguments"})
+_FIELDS = _DECIDED | {"reason"}
 REFUSAL = "a person did not allow this call"
 
 
@@ -21,26 +23,34 @@ class Decision(Struct, frozen=True):
 
 
 def decision(message: Message, arguments: dict[str, Any]) -> Decision:
-    """A word of consent or refusal, or `approve` in the data; a JSON object is other arguments; any other
-    text is why the call is not made, which the model is told."""
-    data = message.data or {}
-    if "arguments" in data or "approve" in data:
-        return _decided(data, arguments)
+    """A word of consent or refusal, or a JSON object: other arguments, or what is decided. Any other text is
+    why the call is not made, which the model is told."""
+    if message.data and _DECIDED & message.data.keys():
+        return _decided(message.data, arguments)
     text = message.text.strip()
+    given = _object(text)
+    if given is not None:
+        decided = given and given.keys() <= _FIELDS and _DECIDED & given.keys()
+        return _decided(given, arguments) if decided else Decision(True, given)
     word, _, rest = text.partition(":")
-    if word.strip().lower() in YES and not rest:
+    if _word(word) in YES and not rest:
         return Decision(True, arguments)
-    if word.strip().lower() in NO:
-        return Decision(False, reason=_reason(rest))
-    edited = _object(text)
-    return Decision(True, edited) if edited is not None else Decision(False, reason=_reason(text))
+    return Decision(False, reason=_reason(rest if _word(word) in NO else text))
 
 
 def _decided(data: dict[str, Any], arguments: dict[str, Any]) -> Decision:
-    if data.get("approve") is False:
-        return Decision(False, reason=_reason(str(data.get("reason") or "")))
-    edited = data.get("arguments")
-    return Decision(True, edited if isinstance(edited, dict) else arguments)
+    """Consent has to be said: what is neither a yes nor other arguments is a no."""
+    edited = data.get("arguments", arguments)
+    if not isinstance(edited, dict):
+        return Decision(False, reason=_reason("the arguments that were given instead are no JSON object"))
+    approves = data.get("approve", True)
+    if approves is True or (isinstance(approves, str) and _word(approves) in YES):
+        return Decision(True, edited)
+    return Decision(False, reason=_reason(str(data.get("reason") or "")))
+
+
+def _word(text: str) -> str:
+    return text.strip().rstrip(".!。！").lower()
 
 
 def _object(text: str) -> dict[str, Any] | None:

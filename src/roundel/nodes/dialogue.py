@@ -8,7 +8,6 @@ calls, and a reflection one.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from roundel.nodes.agent_config import Config
 
 TOOL_ROUNDS = "tool_rounds"
+LONGEST_LABEL = 64
+"""What a model asks for need not be the name of a tool."""
 
 
 class Question(Struct, frozen=True):
@@ -57,6 +58,8 @@ class AgentDialogue:
         self._calls = 0
         self._answer: Reply | None = None
         """What is reflected upon."""
+        self._reflected = False
+        """What was said of it did not fit, so the talk goes on behind it."""
 
     def begin(self, inputs: tuple[Message, ...]) -> Act:
         return Act((self._ask(),))
@@ -65,8 +68,6 @@ class AgentDialogue:
         if errand.label:
             return self._tool_done(errand, msgspec.convert(outcome.state, ToolResult))
         reply: Reply = msgspec.convert(outcome.state["reply"], Reply)
-        if self._answer is not None:
-            return self._finish(msgspec.structs.replace(reply, tool_calls=()))
         if reply.tool_calls and errand.what.offer and self._config.tool_rounds:
             return self._begin_round(reply)
         return self._finish_or_go_on(reply, outcome.state.get("problem", ""))
@@ -96,7 +97,7 @@ class AgentDialogue:
         self._results = [None] * len(reply.tool_calls)
         errands, events = [], []
         for number, (request, label) in enumerate(zip(reply.tool_calls, _labels(reply), strict=True)):
-            errand = Errand(ToolUse(request), label, self._rounds, self._approval(request))
+            errand = Errand(ToolUse(request), label, self._rounds, self._approval(request), request.name)
             if number >= self._config.max_calls_per_round:
                 text = f"not called: only {self._config.max_calls_per_round} calls are allowed at once"
                 self._results[number] = result = ToolResult(request.id, request.name, "refused", text)
@@ -110,8 +111,8 @@ class AgentDialogue:
         return Act(tuple(errands), events=tuple(events), reached=reached)
 
     def _approval(self, request: ToolRequest) -> dict[str, Any] | None:
-        if not self._config.needs_approval(request.name):
-            return None
+        if request.problem or not self._config.needs_approval(request.name):
+            return None  # a call that cannot be read is not made, so there is nothing to allow
         shown = {"name": request.name, "arguments": request.arguments}
         return {"prompt": f"May the tool '{request.name}' be called?", "tool": shown}
 
@@ -142,7 +143,7 @@ class AgentDialogue:
     def _finish_or_go_on(self, reply: Reply, problem: str) -> Act:
         if problem:
             return self._repair(reply, problem)
-        if self._config.thinking is not None:
+        if self._config.thinking is not None and self._answer is None:
             self._answer = reply
             return Act((self._ask(offer=False, reflects=True),))
         return self._finish(reply)
@@ -151,6 +152,11 @@ class AgentDialogue:
         if self._repairs >= self._config.max_repairs:
             return self._give_up(f"the answer does not fit output_schema: {problem}")
         self._repairs += 1
+        if self._answer is not None and not self._reflected:
+            assert self._config.thinking is not None
+            self._reflected = True
+            prompt = self._config.thinking.config.reflection_prompt
+            self._after += (Message(self._answer.text, "assistant"), Message(prompt))
         wish = f"Your answer does not fit the JSON Schema: {problem}\nAnswer again, with the JSON alone."
         self._after += (Message(reply.text, "assistant"), Message(wish))
         return Act((self._ask(offer=False),))
@@ -176,7 +182,7 @@ class AgentDialogue:
         if reflects:
             assert self._answer is not None
             after = (Message(self._answer.text, "assistant"),)
-        offer = offer and self._config.tool_rounds > 0
+        offer = offer and self._config.has_tools and self._config.tool_rounds > 0
         question = Question(self._exchanges, after, offer, reflects, self._calls)
         self._calls += 1
         return Errand(question)
@@ -186,7 +192,7 @@ def _labels(reply: Reply) -> list[str]:
     """The names of a round's calls in addresses: the tool's, with a number from the second one on."""
     labels: list[str] = []
     for request in reply.tool_calls:
-        label = address_label(request.name or "tool")
+        label = address_label(request.name or "tool")[:LONGEST_LABEL]
         same = sum(1 for other in labels if other.partition("#")[0] == label)
         labels.append(f"{label}#{same + 1}" if same else label)
     return labels
@@ -204,7 +210,3 @@ def _shown(errand: Errand, status: str, result: str | None = None) -> Shown:
     if result is not None:
         data["result"] = result
     return "tool_call", data, errand
-
-
-def arguments_text(arguments: dict[str, Any]) -> str:
-    return json.dumps(arguments, ensure_ascii=False)

@@ -15,7 +15,7 @@ from roundel.workflow.message import Message, json_text
 
 NAMES = ("text", "messages", "data", "round")
 _SLOT = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
-_INPUT = re.compile(r"\b(text|messages)\b")
+_INPUT = re.compile(r"(?<![\w.])(text|messages)\b")
 
 
 class Template:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
@@ -17,7 +18,31 @@ def schema_problem(schema: dict[str, Any]) -> str:
         jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator).check_schema(schema)
     except jsonschema.SchemaError as error:
         return str(error.message)
-    return ""
+    lost = next((name for name in _references(schema) if not _leads_somewhere(name, schema)), "")
+    return f"it refers to '{lost}', which it does not hold" if lost else ""
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        value = list(value.values())
+    for item in value if isinstance(value, list) else ():
+        yield from _references(item)
+
+
+def _leads_somewhere(reference: str, schema: dict[str, Any]) -> bool:
+    from referencing import Resource
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY
+
+    whole = Resource.from_contents(schema, default_specification=DRAFT202012)
+    name = whole.id() or ""
+    try:
+        EMPTY_REGISTRY.with_resource(name, whole).resolver(name).lookup(reference)
+    except Unresolvable:
+        return False
+    return True
 
 
 def fitting(
@@ -39,9 +64,11 @@ def fitting(
 def misfit(value: Any, schema: dict[str, Any]) -> str:
     """Where and why a value does not fit; empty if it does."""
     import jsonschema
+    from referencing.jsonschema import EMPTY_REGISTRY
 
     make = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
-    errors = sorted(make(schema).iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
+    validator = make(schema, registry=EMPTY_REGISTRY)  # what a schema refers to is never fetched
+    errors = sorted(validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
     shown = (f"{_path(error.absolute_path)}{error.message}" for error in errors[:5])
     return "; ".join(shown)
 

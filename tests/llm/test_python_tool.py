@@ -1,0 +1,161 @@
+"""Python functions as tools: what they are lent, and what a model reads of what they gave."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.llm.python_tool import PythonTool, as_text
+from roundel.nodes import TYPES
+from roundel.nodes.services import NodeError, ToolError
+from roundel.workflow.loader import from_mapping
+from tests.nodes.talks import agent, told, wants
+
+
+class Caller:
+    """A host that calls functions where it stands."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def workspace(self) -> Path:
+        return self.folder
+
+    async def call(self, function: Any, *arguments: Any, **named: Any) -> Any:
+        answer = function(*arguments, **named)
+        return await answer if asyncio.iscoroutine(answer) else answer
+
+
+def call(function: Any, arguments: dict[str, Any], folder: Path = Path(), **given: Any) -> str:
+    tool = PythonTool("tool", function, Caller(folder), **given)
+    return asyncio.run(tool.call(arguments, "the key"))
+
+
+def test_what_the_host_lends(tmp_path: Path) -> None:
+    def lent(word: str, idempotency_key: str, workspace: Path, _context: dict[str, Any]) -> Any:
+        return [word, idempotency_key, workspace.name, sorted(_context)]
+
+    given = call(lent, {"word": "x"}, tmp_path)
+    assert given == f'["x","the key","{tmp_path.name}",["idempotency_key","python_workspace_root"]]'
+
+
+def test_a_model_cannot_give_what_is_lent() -> None:
+    def keyed(idempotency_key: str, **others: Any) -> Any:
+        return [idempotency_key, others]
+
+    assert call(keyed, {"idempotency_key": "mine", "a": 1}) == '["the key",{"a":1}]'
+
+
+def test_parameters_may_have_any_name() -> None:
+    def odd(function: str, self: str, arguments: str, named: str) -> str:
+        return function + self + arguments + named
+
+    story = told(agent(odd), {"A": [wants("odd", function="a", self="b", arguments="c", named="d"), "done"]})
+    assert story.results() == ["abcd"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("as it is", "as it is"),
+        ("", ""),
+        (None, "null"),
+        (2.5, "2.5"),
+        ({"a": [1, True]}, '{"a":[1,true]}'),
+        (date(2026, 11, 15), '"2026-11-15"'),
+        (Path("a/b"), '"a/b"'),
+        ({1}, "[1]"),
+        (roundel.Message("hello"), "hello"),
+        (complex(1, 2), '"(1+2j)"'),
+    ],
+)
+def test_what_a_model_reads(value: Any, text: str) -> None:
+    assert as_text(value) == text
+
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
+
+
+def test_a_schema_of_ones_own_is_shown_and_holds() -> None:
+    def double(n: Any) -> Any:
+        """Doubles."""
+        return 2 * n
+
+    tool = PythonTool("double", double, Caller(Path()), about="Twice as much", schema=SCHEMA)
+    assert (tool.spec.description, tool.spec.parameters) == ("Twice as much", SCHEMA)
+    assert call(double, {"n": 2}, schema=SCHEMA) == "4"
+    with pytest.raises(ToolError, match="wrong arguments: at n: 0 is less than the minimum of 1"):
+        call(double, {"n": 0}, schema=SCHEMA)
+
+
+def test_a_schema_lets_functions_be_used_that_do_not_say_what_they_take() -> None:
+    with pytest.raises(NodeError, match="give its 'parameters'"):
+        PythonTool("dict", dict, Caller(Path()))
+    assert call(dict, {"n": 2}, schema=SCHEMA) == '{"n":2}'
+
+
+@pytest.mark.parametrize("schema", [{"type": "thing"}, {"properties": {"a": {"$ref": "#/$defs/A"}}}])
+def test_a_schema_that_is_none_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(NodeError, match="'parameters' of the tool 'tool' is no JSON Schema"):
+        call(len, {}, schema=schema)
+
+
+# In a run.
+
+
+def test_the_key_is_that_of_the_run_and_the_address() -> None:
+    keys: list[str] = []
+
+    def pay(idempotency_key: str) -> str:
+        keys.append(idempotency_key)
+        return "paid"
+
+    story = told(agent(pay), {"A": [wants("pay", "pay"), wants("pay"), "done"]})
+    run = story.result.run_id
+    assert sorted(keys) == [f"{run}:A[1]/pay", f"{run}:A[1]/pay#2", f"{run}:A[2]/pay"]
+
+
+def test_the_key_is_the_same_in_each_attempt() -> None:
+    keys: list[str] = []
+    over = threading.Event()
+
+    def pay(idempotency_key: str) -> str:
+        keys.append(idempotency_key)
+        if len(keys) < 3:
+            over.wait(5)  # the node's time is up before
+        return "paid"
+
+    retry = {"max_attempts": 3, "min_wait_seconds": 0, "max_wait_seconds": 0}
+    node = {"id": "A", "type": "agent", "config": {"tools": ["pay"]}, "timeout": 0.1, "retry": retry}
+    mapping = {"graph": {"nodes": [node], "start": "A", "end": "A"}}
+    story = told(from_mapping(mapping, TYPES, {"pay": pay}), {"A": [wants("pay"), "done"]})
+    over.set()
+    assert keys == [f"{story.result.run_id}:A[1]/pay"] * 3
+    assert story.results() == ["paid"]
+
+
+def test_the_workspace_is_that_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def keep(text: str, workspace: Path) -> str:
+        (workspace / "kept.txt").write_text(text)
+        return "kept"
+
+    story = told(agent(keep), {"A": [wants("keep", text="tea"), "done"]})
+    kept = tmp_path / ".roundel" / "work" / story.result.run_id / "kept.txt"
+    assert kept.read_text() == "tea"
+
+
+def test_a_coroutine_behind_a_partial_function_is_awaited() -> None:
+    async def add(one: int, other: int) -> int:
+        await asyncio.sleep(0)
+        return one + other
+
+    assert call(functools.partial(add, 1), {"other": 2}) == "3"

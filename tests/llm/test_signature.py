@@ -1,0 +1,246 @@
+"""What a function takes, as a JSON Schema; and what a model gives it."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
+
+import jsonschema
+import msgspec
+import pytest
+
+from roundel.llm.signature import bound, description, parameters
+from roundel.nodes.services import NodeError, ToolError
+
+if TYPE_CHECKING:
+    from decimal import Decimal as OnlyForTypeCheckers
+
+
+@dataclass
+class Point:
+    x: float
+    y: float = 0
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Options(TypedDict, total=False):
+    deep: bool
+
+
+def plot(
+    points: list[Point],
+    colour: Colour = Colour.RED,
+    size: Annotated[int, msgspec.Meta(ge=1)] = 3,
+    title: str | None = None,
+    mode: Literal["fast", "good"] = "fast",
+    options: Options | None = None,
+    *,
+    target: Path = Path("out.svg"),
+) -> str:
+    """Draws points
+    on a plane.
+
+    More about it.
+
+    Args:
+        points: Where they are,
+            in any order.
+        size (int): How large; at least 1
+        title: What stands above: a few words.
+
+    Returns:
+        size: is not what is meant here
+    """
+    return f"{points} {colour} {size} {title} {mode} {options} {target}"
+
+
+def test_the_schema_says_what_the_signature_and_the_docstring_say() -> None:
+    schema = parameters(plot)
+    assert description(plot) == "Draws points on a plane."
+    assert schema["required"] == ["points"]
+    assert schema["additionalProperties"] is False
+    taken = schema["properties"]
+    assert taken["points"] == {
+        "type": "array",
+        "items": {"$ref": "#/$defs/Point"},
+        "description": "Where they are, in any order.",
+    }
+    assert taken["size"] == {
+        "type": "integer",
+        "minimum": 1,
+        "default": 3,
+        "description": "How large; at least 1",
+    }
+    assert taken["title"] == {
+        "anyOf": [{"type": "string"}, {"type": "null"}],
+        "description": "What stands above: a few words.",
+    }
+    assert taken["mode"] == {"enum": ["fast", "good"], "default": "fast"}
+    assert taken["target"] == {"type": "string", "default": "out.svg"}
+    assert set(schema["$defs"]) == {"Colour", "Options", "Point"}
+
+
+def test_it_is_a_schema_and_its_references_lead_somewhere() -> None:
+    schema = parameters(plot)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    check = jsonschema.Draft202012Validator(schema)
+    assert check.is_valid({"points": [{"x": 1}], "colour": "blue"})
+    assert not check.is_valid({"points": [{"y": 1}]})
+    assert not check.is_valid({"points": [], "colour": "green"})
+
+
+def test_arguments_come_in_the_types_that_the_function_names() -> None:
+    given = {"points": [{"x": 1, "y": 2}], "colour": "blue", "size": "4", "target": "a/b.svg"}
+    first, named = bound(plot, given)
+    assert first == ()
+    assert named == {
+        "points": [Point(1, 2)],
+        "colour": Colour.BLUE,
+        "size": 4,
+        "target": Path("a/b.svg"),
+    }
+
+
+def fields(place: str, depth: int = 1) -> None:
+    """Digs.
+
+    :param str place: where to dig,
+        in words
+    :param depth: how deep
+    :returns: nothing
+    """
+
+
+def test_fields_of_a_docstring_are_read_too() -> None:
+    taken = parameters(fields)["properties"]
+    assert taken["place"]["description"] == "where to dig, in words"
+    assert taken["depth"] == {"type": "integer", "default": 1, "description": "how deep"}
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "said"),
+    [
+        (plot, {}, "'points' is missing; it takes points, colour, size, title, mode, options, target"),
+        (
+            fields,
+            {"place": "x", "width": 1, "hue": 2},
+            "there is no 'width'; there is no 'hue'; it takes place, depth",
+        ),
+        (fields, {"depth": 1, "x": 1}, "'place' is missing; there is no 'x'; it takes place, depth"),
+        (fields, {"place": "x", "depth": "deep"}, "'depth': Expected `int`, got `str`"),
+        (plot, {"points": [{"y": 1}]}, "'points': Object missing required field `x` - at `$[0]`"),
+        (plot, {"points": [], "colour": "green"}, "'colour': Invalid enum value 'green'"),
+        (plot, {"points": [], "target": 7}, "'target': Expected `str`, got `int`"),
+    ],
+)
+def test_what_does_not_fit_is_said(
+    function: Callable[..., Any], arguments: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ToolError) as caught:
+        bound(function, arguments)
+    assert str(caught.value).startswith(f"wrong arguments: {said}")
+
+
+def positional(a: int, b: int = 2, /, c: int = 3, *more: int, d: int = 4, **others: Any) -> list[Any]:
+    return [a, b, c, more, d, others]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        ({"a": 1}, [1, 2, 3, (), 4, {}]),
+        ({"b": 9, "a": 1}, [1, 9, 3, (), 4, {}]),
+        ({"a": 1, "c": 5, "d": 6, "e": 7}, [1, 2, 5, (), 6, {"e": 7}]),
+        ({"a": 1, "others": 8, "more": 9}, [1, 2, 3, (), 4, {"others": 8, "more": 9}]),
+    ],
+)
+def test_parameters_of_every_kind(arguments: dict[str, Any], given: list[Any]) -> None:
+    first, named = bound(positional, arguments)
+    assert positional(*first, **named) == given
+    schema = parameters(positional)
+    assert (list(schema["properties"]), schema["required"]) == (["a", "b", "c", "d"], ["a"])
+    assert schema["additionalProperties"] is True
+
+
+def test_a_function_that_is_written_in_c() -> None:
+    assert parameters(math.sqrt)["required"] == ["x"]
+    first, named = bound(math.sqrt, {"x": 4})
+    assert math.sqrt(*first, **named) == 2
+
+
+def test_one_that_does_not_say_what_it_takes() -> None:
+    with pytest.raises(NodeError, match="what the function 'max' takes; give its 'parameters'"):
+        parameters(max)
+
+
+def lent(idempotency_key: str, workspace: Path, _context: dict[str, Any], word: str) -> None:
+    """Is lent things."""
+
+
+def test_what_the_host_lends_is_not_shown_to_the_model() -> None:
+    assert list(parameters(lent)["properties"]) == ["word"]
+    assert bound(lent, {"word": "x"}) == ((), {"word": "x"})
+
+
+@dataclass
+class Sum:
+    """Adds up. Like all that can change and be compared, it has no hash."""
+
+    start: int
+
+    def __call__(self, more: int) -> int:
+        return self.start + more
+
+    def method(self, more: int) -> int:
+        """Adds."""
+        return self.start + more
+
+
+@pytest.mark.parametrize(
+    "function", [Sum(1), Sum(1).method, functools.partial(lambda start, more: start + more, 1)]
+)
+def test_objects_methods_and_partial_functions(function: Callable[..., Any]) -> None:
+    assert list(parameters(function)["properties"]) == ["more"]
+    first, named = bound(function, {"more": 2})
+    assert function(*first, **named) == 3
+
+
+def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        return function(*arguments, **named)
+
+    return call
+
+
+def test_a_decorated_function_is_known_by_what_it_wraps() -> None:
+    assert parameters(wrapped(plot)) == parameters(plot)
+    assert bound(wrapped(plot), {"points": [{"x": 1}]})[1] == {"points": [Point(1)]}
+
+
+def odd(amount: OnlyForTypeCheckers) -> None:
+    """Names a type that is not there at run time."""
+
+
+class Handle:
+    pass
+
+
+def opaque(handle: Handle, number: int = 1, default: Any = ...) -> None:
+    """Names a type that has no JSON form."""
+
+
+def test_types_that_nobody_knows_take_what_comes() -> None:
+    assert parameters(odd)["properties"]["amount"] == {}
+    assert bound(odd, {"amount": 3}) == ((), {"amount": 3})
+    assert parameters(opaque)["properties"]["handle"] == {}
+    assert bound(opaque, {"handle": {"a": 1}, "number": "2"})[1] == {"handle": {"a": 1}, "number": 2}

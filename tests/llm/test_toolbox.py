@@ -1,0 +1,246 @@
+"""The tools of a workflow: where they come from, and what an agent offers of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.workflow.functions import _registered
+from tests.nodes.talks import Told, agent, look, told, wants
+
+
+def workflow(beside: dict[str, Any], /, **config: Any) -> dict[str, Any]:
+    nodes = [{"id": "A", "type": "agent", "config": config}]
+    return {"tools": beside, "graph": {"nodes": nodes, "start": "A", "end": "A"}}
+
+
+def results(story: Told) -> list[str]:
+    assert story.result.completed, story.result.error
+    return story.results()
+
+
+# Tools of the file.
+
+
+def test_a_function_of_the_import_path() -> None:
+    source = workflow({"mean": {"python": "statistics:mean"}}, tools=["mean"])
+    assert results(told(source, {"A": [wants("mean", data=[1, 2, 6]), "done"]})) == ["3"]
+
+
+def test_a_function_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "ours.py").write_text("def twice(text: str) -> str:\n    return text * 2\n")
+    file = tmp_path / "workflow.yaml"
+    file.write_text(
+        "tools: {double: {python: 'ours:twice', prefix: our_}}\n"
+        "graph: {nodes: [{id: A, type: agent, config: {tools: double}}], start: A}\n"
+    )
+    assert results(told(file, {"A": [wants("our_double", text="ab"), "done"]})) == ["abab"]
+
+
+def test_a_name_that_models_could_not_say_is_changed() -> None:
+    source = workflow({"my tool!": {"python": "statistics:mean"}}, tools=["my tool!"])
+    assert results(told(source, {"A": [wants("my_tool_", data=[1]), "done"]})) == ["1"]
+
+
+def test_a_tool_takes_no_longer_than_it_may() -> None:
+    def sleep() -> None:
+        time.sleep(2)
+
+    def give_up() -> None:
+        raise TimeoutError("the other side is slow")
+
+    tools = {
+        name: {"python": call, "timeout": 0.05} for name, call in (("sleep", sleep), ("give_up", give_up))
+    }
+    graph = roundel.Graph(start="A", end="A", tools=tools).node("A", "agent", tools=list(tools))
+    started = time.monotonic()
+    story = told(graph, {"A": [wants("sleep", "give_up"), "done"]})
+    assert sorted(results(story)) == ["TimeoutError: the other side is slow", "no answer after 0.05 seconds"]
+    assert time.monotonic() - started < 1.5
+
+
+@pytest.mark.parametrize(
+    ("tools", "offered", "code", "said"),
+    [
+        ({}, ["men"], "unknown-tool", "there is no tool 'men'"),
+        ({"mean": {"python": "statistics:mean"}}, ["men"], "unknown-tool", "did you mean 'mean'?"),
+        ({"mean": {}}, ["mean"], "tool-source", "neither 'python' nor 'mcp'"),
+        ({"mean": {"python": "nowhere:mean"}}, ["mean"], "unknown-function", "nowhere"),
+        ({"s": {"mcp": {}}}, ["s"], "mcp-server", "neither a 'command' nor a 'url'"),
+        ({"s": {"mcp": {"command": "a", "url": "b"}}}, ["s"], "mcp-server", "both a 'command' and a 'url'"),
+    ],
+)
+def test_a_tool_that_cannot_be_had_is_found_by_check(
+    tools: dict[str, Any], offered: list[str], code: str, said: str
+) -> None:
+    _, report = roundel.check(workflow(tools, tools=offered))
+    found = next(one for one in report.diagnostics if one.code == code)
+    assert said in f"{found.message} {found.hint}"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ({"python": "builtins:max"}, "nobody can know what the function 'max' takes"),
+        ({"python": "statistics:men"}, "module 'statistics' has no function 'men'"),
+        ({"python": "statistics:mean", "parameters": {"type": 3}}, "is no JSON Schema"),
+    ],
+)
+def test_what_only_loading_shows_is_found_before_the_run(source: dict[str, Any], said: str) -> None:
+    with pytest.raises(roundel.WorkflowError, match=said) as caught:
+        told(workflow({"tool": source}, tools=["tool"]), {"A": "never"})
+    assert caught.value.diagnostics[0].code in ("cannot-run", "unknown-function")
+
+
+def test_two_tools_of_one_name_are_found_before_the_run() -> None:
+    tools = {"a b": {"python": "statistics:mean"}, "a.b": {"python": "statistics:median"}}
+    with pytest.raises(
+        roundel.WorkflowError, match="two tools have the name 'a_b'; give one of them a prefix"
+    ):
+        told(workflow(tools, tools=["a b", "a.b"]), {"A": "never"})
+
+
+def test_a_tool_that_is_named_twice_is_offered_once() -> None:
+    dynamic = {"tool_ids": ["mean"]}
+    source = workflow({"mean": {"python": "statistics:mean"}}, tools=["mean", "mean"], dynamic_tools=dynamic)
+    assert results(told(source, {"A": [wants("mean", data=[3]), "done"]})) == ["3"]
+
+
+# Tools of Python.
+
+
+@pytest.fixture
+def registered() -> Any:
+    before = dict(_registered["tool"])
+    yield
+    _registered["tool"].clear()
+    _registered["tool"].update(before)
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_function_may_be_registered() -> None:
+    @roundel.tool("spy")
+    def watch(place: str) -> str:
+        return f"watched {place}"
+
+    assert results(told(workflow({}, tools=["spy"]), {"A": [wants("spy", place="x"), "done"]})) == [
+        "watched x"
+    ]
+
+
+def test_functions_in_a_graph_are_known_by_their_names() -> None:
+    def look(place: str) -> str:
+        return f"another look at {place}"
+
+    graph = agent(look).node("B", "agent", tools=[globals()["look"]]).edge("A", "B")
+    script = {"A": [wants("look", place="x"), "one"], "B": [wants("look_2", place="y"), "two"]}
+    assert results(told(graph, script)) == ["another look at x", "seen y"]
+
+
+def test_a_graph_may_have_tools_and_models_beside_it() -> None:
+    def twice(word: str) -> str:
+        return word * 2
+
+    graph = roundel.Graph(
+        start="A",
+        end="A",
+        models={"default": {"model": "openai:m"}},
+        tools={
+            "double": twice,
+            "mean": {"python": "statistics:mean"},
+            "look": {"python": look, "timeout": 9},
+        },
+    )
+    graph.node("A", "agent", tools=["double", "mean", "look"])
+    assert set(graph.workflow().tools) == {"double", "look", "mean"}
+    assert graph.workflow().models["default"].named == ("openai", "m")
+    assert set(graph.workflow(tools={"more": look}).tools) == {"double", "look", "mean", "more"}
+    assert results(told(graph, {"A": [wants("double", word="ab"), "done"]})) == ["abab"]
+
+
+def test_a_function_never_takes_the_name_of_a_tool_beside_the_graph() -> None:
+    def mean(data: list[float]) -> str:
+        return "my own mean"
+
+    outer = roundel.Graph(start="A", end="B", tools={})
+    inner = roundel.Graph(start="C", end="C", tools={"mean": {"python": "statistics:mean"}})
+    inner.node("C", "agent", tools=["mean"])
+    outer.node("A", "agent", tools=[mean]).node("B", "subgraph", graph=inner).edge("A", "B")
+    script = {"A": [wants("mean_2", data=[1]), "one"], "C": [wants("mean", data=[4]), "two"]}
+    assert results(told(outer, script)) == ["my own mean", "4"]
+
+
+def test_one_name_has_one_meaning_in_the_whole_workflow() -> None:
+    inner = roundel.Graph(start="C", end="C", tools={"f": look}).node("C", "agent", tools=["f"])
+    outer = roundel.Graph(start="B", end="B", tools={"f": {"python": "statistics:mean"}})
+    outer.node("B", "subgraph", graph=inner)
+    with pytest.raises(roundel.WorkflowError, match="'f' under 'tools' is another one"):
+        outer.workflow()
+
+
+# Tooling of the dialect.
+
+FUNCTIONS = '''
+from os.path import join
+
+def _hidden() -> str:
+    return "hidden"
+
+def add(one: int, other: int) -> int:
+    """Adds."""
+    return one + other
+
+def times(one: int, other: int, _context: dict) -> int:
+    """Multiplies."""
+    return one * other
+'''
+
+
+def dialect(folder: Path, *names: str, **more: Any) -> Path:
+    place = folder / "functions" / "function_calling"
+    place.mkdir(parents=True)
+    (place / "sums.py").write_text(FUNCTIONS)
+    tooling = {"type": "function", "config": {"tools": [{"name": name} for name in names]}, **more}
+    file = folder / "workflow.yaml"
+    file.write_text(json.dumps(workflow({}, tooling=[tooling])))
+    return file
+
+
+def test_a_function_of_the_folder_for_tools(tmp_path: Path) -> None:
+    file = dialect(tmp_path, "add")
+    assert results(told(file, {"A": [wants("add", one=1, other=2), "done"]})) == ["3"]
+
+
+def test_all_functions_of_a_module(tmp_path: Path) -> None:
+    file = dialect(tmp_path, "sums:All", prefix="our")
+    story = told(
+        file, {"A": [wants("our_add", "our_times", "our_join", "our__hidden", one=3, other=4), "done"]}
+    )
+    there = "there are: our_add, our_times"
+    assert sorted(results(story)) == [
+        "12",
+        "7",
+        f"there is no tool 'our__hidden'; {there}",
+        f"there is no tool 'our_join'; {there}",
+    ]
+
+
+@pytest.mark.parametrize("name", ["nothing", "nowhere:All"])
+def test_what_is_missing_is_a_warning_and_not_offered(name: str, tmp_path: Path) -> None:
+    file = dialect(tmp_path, name, "add")
+    _, report = roundel.check(file)
+    (found,) = report.diagnostics
+    assert (found.code, found.severity) == ("missing-tool", "warning")
+    assert f"the tool '{name}' is not here" in found.message
+    assert results(told(file, {"A": [wants("add", one=1, other=2), "done"]})) == ["3"]
+
+
+def test_tooling_may_be_written_without_a_list(tmp_path: Path) -> None:
+    config = {"tools": [{"name": "statistics:mean", "description": "The mean"}], "timeout": 5}
+    source = workflow({}, tooling={"type": "function", "config": config})
+    assert results(told(source, {"A": [wants("mean", data=[1, 3]), "done"]})) == ["2"]

@@ -1,0 +1,248 @@
+"""A person has to allow a tool call: what may be said, and where it may be asked."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.nodes.approval import decision
+from tests.nodes.talks import agent, look, told, wants
+
+ARGUMENTS = {"place": "here"}
+
+
+@pytest.mark.parametrize("text", ["approve", "Yes", " ok ", "OK!", "y", "同意", "Approved."])
+def test_words_of_consent(text: str) -> None:
+    said = decision(roundel.Message(text), ARGUMENTS)
+    assert (said.approved, said.arguments) == (True, ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("reject", ""),
+        ("no", ""),
+        ("", ""),
+        ("No.", ""),
+        ("no: too far", ": too far"),
+        ("拒绝: 太远", ": 太远"),
+        ("look at the map first", ": look at the map first"),
+        ("yes: but not today", ": yes: but not today"),
+        ("[1]", ": [1]"),
+    ],
+)
+def test_anything_else_is_a_refusal_and_why(text: str, reason: str) -> None:
+    said = decision(roundel.Message(text), ARGUMENTS)
+    assert (said.approved, said.reason) == (False, f"a person did not allow this call{reason}")
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('{"place": "there"}', {"place": "there"}),
+        ("{}", {}),
+        ('{"arguments": {"place": "there"}}', {"place": "there"}),
+        ('{"approve": true}', ARGUMENTS),
+        ('{"approve": true, "arguments": {}}', {}),
+        ('{"approve": true, "place": "there"}', {"approve": True, "place": "there"}),
+    ],
+)
+def test_an_object_is_other_arguments_or_a_decision(text: str, arguments: dict[str, Any]) -> None:
+    said = decision(roundel.Message(text), ARGUMENTS)
+    assert (said.approved, said.arguments) == (True, arguments)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"approve": False},
+        {"approve": "no"},
+        {"approve": None},
+        {"approve": 0},
+        {"approve": False, "arguments": {"place": "there"}},
+        {"arguments": "there"},
+    ],
+)
+def test_data_that_does_not_consent_refuses(data: dict[str, Any]) -> None:
+    assert not decision(roundel.Message("yes", data=data), ARGUMENTS).approved
+    assert not decision(roundel.Message(json.dumps(data)), ARGUMENTS).approved, "the same, typed"
+
+
+@pytest.mark.parametrize("data", [{"approve": True}, {"approve": "yes"}, {"arguments": {"place": "here"}}])
+def test_data_that_consents(data: dict[str, Any]) -> None:
+    said = decision(roundel.Message("", data=data), ARGUMENTS)
+    assert (said.approved, said.arguments) == (True, ARGUMENTS)
+
+
+# In a run.
+
+
+def test_a_person_is_asked_before_the_call_is_made() -> None:
+    story = told(
+        agent(look, approval="always"), {"A": [wants("look", place="there"), "done"], "A/look": "yes"}
+    )
+    (asked,) = story.named("human_input_required")
+    assert asked.address == "A[1]/look"
+    assert asked.data == {
+        "prompt": "May the tool 'look' be called?",
+        "tool": {"name": "look", "arguments": {"place": "there"}},
+    }
+    assert story.tool_calls() == [
+        ("A[1]/look", "waiting"),
+        ("A[1]/look", "running"),
+        ("A[1]/look", "completed"),
+    ]
+    assert story.results() == ["seen there"]
+
+
+def test_a_refusal_is_told_to_the_model_and_the_run_goes_on() -> None:
+    script = {"A": [wants("look"), "as you wish"], "A/look": "no: it is dark"}
+    story = told(agent(look, approval=["look"]), script)
+    assert story.result.output == "as you wish"
+    assert story.tool_calls() == [("A[1]/look", "waiting"), ("A[1]/look", "rejected")]
+    assert story.results() == ["a person did not allow this call: it is dark"]
+    assert story.result.usage["tool_calls"] == 0
+
+
+def test_other_arguments_are_used_and_shown() -> None:
+    script = {
+        "A": [wants("look", place="there"), "done"],
+        "A/look": {"data": {"arguments": {"place": "home"}}},
+    }
+    story = told(agent(look, approval="always"), script)
+    assert story.results() == ["seen home"]
+    shown = [event.data["arguments"] for event in story.named("tool_call")]
+    assert shown == [{"place": "there"}, {"place": "home"}, {"place": "home"}]
+
+
+def peek() -> str:
+    return "peeked"
+
+
+@pytest.mark.parametrize(
+    ("approval", "asked"), [("always", 2), ("never", 0), (["look"], 1), ([], 0), (["look", "peek"], 2)]
+)
+def test_which_tools_are_asked_about(approval: Any, asked: int) -> None:
+    script = {"A": [wants("look", "peek"), "done"], "A/look": "yes", "A/peek": "yes"}
+    story = told(agent(look, peek, approval=approval), script)
+    assert len(story.named("human_input_required")) == asked
+    assert sorted(story.results()) == ["peeked", "seen here"]
+
+
+def test_a_misspelt_tool_is_no_way_round_it() -> None:
+    with pytest.raises(roundel.WorkflowError, match="'approval' names the tool 'lok', which is not there"):
+        told(agent(look, approval=["lok"]), {"A": "x"})
+
+
+def test_nobody_is_asked_about_a_call_that_cannot_be_read() -> None:
+    line = {"tool_calls": [{"name": "look", "arguments": "north"}]}
+    story = told(agent(look, approval="always"), {"A": [line, "sorry"]})
+    assert story.result.output == "sorry"
+    assert not story.named("human_input_required")
+
+
+def test_without_an_answer_the_run_waits() -> None:
+    story = told(agent(look, peek, approval=["look"]), {"A": [wants("look", "peek"), "done"]})
+    assert story.result.status == "waiting"
+    assert story.tool_calls("completed") == [("A[1]/peek", "completed")]
+    assert story.named("run_state_change")[-1].data["reason"] == "for A[1]/look"
+
+
+def test_a_person_is_asked_in_python() -> None:
+    asked: list[roundel.Question] = []
+
+    async def ask(question: roundel.Question) -> str:
+        asked.append(question)
+        return "approve"
+
+    story = told(agent(look, approval="always"), {"A": [wants("look", place="there"), "done"]}, ask=ask)
+    assert story.result.completed
+    (question,) = asked
+    assert (question.address, question.node_id) == ("A[1]/look", "A")
+    assert question.tool == {"name": "look", "arguments": {"place": "there"}}
+
+
+def test_a_scripted_person_answers_in_order() -> None:
+    """One answer for each time that the agent's tool is asked about: in one reply, in rounds, in runs."""
+    graph = agent(look, peek, approval="always")
+    graph.node("Gate", "loop_counter", max_iterations=2).node("Out", "passthrough")
+    graph.edge("A", "A", condition={"cel": "round < 2"}).edge("A", "Gate").edge("Gate", "A").edge(
+        "Gate", "Out"
+    )
+    script = {
+        "A": [wants("look", "peek", "look"), wants("look"), "one", wants("look", "peek"), "two"],
+        "A/look": ["yes", "no: second", "yes", "no: fourth"],
+        "A/peek": ["yes", "no: another"],
+    }
+    story = told(graph, script)
+    assert sorted(story.tool_calls("completed", "rejected")) == [
+        ("A[1].A[1]/look", "completed"),
+        ("A[1].A[1]/look#2", "rejected"),
+        ("A[1].A[1]/peek", "completed"),
+        ("A[1].A[2]/look", "completed"),
+        ("A[2].A[1]/look", "rejected"),
+        ("A[2].A[1]/peek", "rejected"),
+    ]
+
+
+def inside() -> roundel.Graph:
+    return agent(look, approval="always")
+
+
+def test_in_a_subgraph() -> None:
+    graph = roundel.Graph(start="S", end="S").node("S", "subgraph", graph=inside())
+    script: dict[str, Any] = {"A": [wants("look"), "done"], "A/look": "yes"}
+    story = told(graph, script)
+    assert story.tool_calls("completed") == [("S/A[1]/look", "completed")]
+    waits = told(graph, {"A": script["A"]})
+    assert waits.result.status == "waiting"
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_in_the_rounds_of_a_loop_agent(width: int) -> None:
+    graph = roundel.Graph(start="L", end="L")
+    strategy = {"mode": "array", "max_parallel": width}
+    graph.node("L", "loop_agent", strategy=strategy, body=inside())
+    lines: list[Any] = [wants("look"), "one", wants("look"), "two", wants("look"), "three"]
+    if width > 1:  # each counts from its own number on, and the first is the slowest
+        lines = [*({**wants("look"), "delay": 0.01 * left} for left in (3, 2, 1)), "done"]
+    script = {"A": lines, "A/look": ["yes", "no: not you", "yes"]}
+    story = told(graph, script, '["n", "e", "s"]')
+    first = [
+        pair for pair in sorted(story.tool_calls("completed", "rejected")) if pair[0].endswith("A[1]/look")
+    ]
+    assert first == [
+        ("L[1].A[1]/look", "completed"),
+        ("L[2].A[1]/look", "rejected"),
+        ("L[3].A[1]/look", "completed"),
+    ]
+
+
+def test_in_the_parts_of_a_dynamic_edge() -> None:
+    graph = roundel.Graph(start="In", end="A").node("In", "passthrough")
+    graph.node("A", "agent", tools=[look], approval="always")
+    split = {"type": "map", "split": {"type": "json_path", "config": {}}, "config": {"max_parallel": 2}}
+    graph.edge("In", "A", dynamic=split)
+    script = {"A": [wants("look"), wants("look"), wants("look"), "done"], "A/look": ["yes", "no", "yes"]}
+    story = told(graph, script, '["n", "e", "s"]')
+    first = [pair for pair in sorted(story.tool_calls("completed", "rejected")) if "[1]" in pair[0]]
+    assert first == [("A#1[1]/look", "completed"), ("A#2[1]/look", "rejected"), ("A#3[1]/look", "completed")]
+
+
+def test_the_rest_of_the_run_does_not_wait_for_a_person() -> None:
+    graph = roundel.Graph(start=["A", "B"], end=["C"])
+    graph.node("A", "agent", tools=[look], approval="always").node("B", "agent").node("C", "agent")
+    graph.edge("B", "C")
+    story = told(graph, {"A": [wants("look")], "C": "done"})
+    assert story.result.status == "waiting"
+    assert story.result.nodes == {"A": 1, "B": 1, "C": 1}
+
+
+def test_a_scripted_person_who_fails_fails_the_call() -> None:
+    story = told(
+        agent(look, approval="always"), {"A": [wants("look"), "so be it"], "A/look": {"error": "gone"}}
+    )
+    assert (story.result.output, story.results()) == ("so be it", ["gone"])

@@ -1,0 +1,377 @@
+"""The tool loop: rounds, limits, results, and what is asked of the model behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.kernel.facts import Outcome
+from roundel.kernel.talk import Act, Errand
+from roundel.nodes.dialogue import AgentDialogue, Question
+from tests.nodes.talks import Told, agent, fail, look, told, wants
+
+# Rounds and their limit.
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_there_are_as_many_rounds_as_allowed_and_one_call_more(limit: int) -> None:
+    story = told(agent(look, max_tool_calls=limit), {"A": [*[wants("look")] * limit, "an answer"]})
+    assert story.result.output == "an answer"
+    assert story.result.data == {"stop_reason": "tool_limit", "tool_rounds": limit}
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (limit + 1, limit)
+    (reached,) = story.named("limit_reached")
+    assert reached.data == {"what": "tool_rounds", "limit": limit, "address": "A"}
+    assert (reached.node_id, reached.address) == ("A", "A")
+
+
+def test_below_the_limit_nothing_is_reached() -> None:
+    story = told(agent(look, max_tool_calls=2), {"A": [wants("look"), "an answer"]})
+    assert story.result.data == {"stop_reason": "answered", "tool_rounds": 1}
+    assert not story.named("limit_reached")
+
+
+def test_a_request_in_the_last_reply_is_ignored() -> None:
+    story = told(agent(look, max_tool_calls=2), {"A": [{**wants("look"), "text": "I should look again"}]})
+    assert story.addresses() == ["A[1]/look", "A[2]/look"]
+    assert story.result.output == "I should look again"
+    assert story.result.usage["model_calls"] == 3
+
+
+def test_a_model_that_says_nothing_at_its_limit_is_spoken_for() -> None:
+    story = told(agent(look, max_tool_calls=1), {"A": [wants("look")]})
+    assert story.result.output == "No answer after 1 rounds of tools, which is the limit."
+
+
+def test_zero_is_one_call_and_no_tools() -> None:
+    story = told(agent(look, max_tool_calls=0), {"A": [{**wants("look"), "text": "so be it"}]})
+    assert (story.result.output, story.result.data) == ("so be it", {"stop_reason": "answered"})
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (1, 0)
+    assert not story.named("tool_call")
+
+
+def test_many_requests_in_one_reply_are_one_round() -> None:
+    story = told(agent(look, max_tool_calls=1), {"A": [wants("look", "look", "look"), "done"]})
+    assert story.addresses() == ["A[1]/look", "A[1]/look#2", "A[1]/look#3"]
+    assert story.result.usage["tool_calls"] == 3
+    assert {event.data["round"] for event in story.named("tool_call")} == {1}
+
+
+def test_an_agent_without_tools_says_nothing_of_them() -> None:
+    assert told(roundel.Graph(start="A", end="A").node("A", "agent"), {"A": "hi"}).result.data is None
+
+
+# What happens at the limit.
+
+
+def test_the_node_may_fail_there() -> None:
+    story = told(agent(look, max_tool_calls=2, on_limit="error"), {"A": [wants("look")]})
+    assert story.result.status == "failed"
+    assert story.result.error == "A: the model asked for tools in 2 rounds and did not come to an answer"
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (2, 2)
+    assert len(story.named("limit_reached")) == 1
+
+
+def test_the_run_may_be_locked_there() -> None:
+    story = told(agent(look, max_tool_calls=2, on_limit="suspend"), {"A": [wants("look")]})
+    assert story.result.status == "suspended_locked"
+    assert story.result.usage["model_calls"] == 2
+    (change,) = story.named("run_state_change")
+    assert change.data["reason"] == "limit of 2 tool_rounds at A"
+
+
+# Each request has one result.
+
+
+def test_calls_beyond_the_width_of_a_round_are_refused_before_any_runs() -> None:
+    called: list[str] = []
+
+    def note(word: str) -> str:
+        called.append(word)
+        return word
+
+    asked = {"tool_calls": [{"name": "note", "arguments": {"word": word}} for word in "abcde"]}
+    story = told(agent(note, max_calls_per_round=3), {"A": [asked, "done"]})
+    assert sorted(called) == ["a", "b", "c"]
+    assert story.tool_calls("refused") == [("A[1]/note#4", "refused"), ("A[1]/note#5", "refused")]
+    assert story.results()[:2] == ["not called: only 3 calls are allowed at once"] * 2
+    (reached,) = story.named("limit_reached")
+    assert reached.data["what"] == "calls_per_round"
+    assert story.result.usage["tool_calls"] == 3
+
+
+def exchanges(*acts: Act) -> list[tuple[str, str, str]]:
+    """What the model is told of the tools that it asked for: id, status, text."""
+    (errand,) = acts[-1].errands
+    question: Question = errand.what
+    return [(result.id, result.status, result.text) for one in question.exchanges for result in one.results]
+
+
+def dialogue(**config: Any) -> AgentDialogue:
+    return AgentDialogue(agent(look, **config).workflow().graph.nodes[0].config)
+
+
+def asked_for(*names: str) -> Outcome:
+    calls = [{"id": f"id{number}", "name": name} for number, name in enumerate(names)]
+    return Outcome(state={"reply": {"tool_calls": calls}})
+
+
+def done(errand: Errand, text: str = "ok", status: str = "completed") -> Outcome:
+    request = errand.what.request
+    return Outcome(state={"id": request.id, "name": request.name, "status": status, "text": text})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_id_has_one_result_in_the_order_of_the_requests(seed: int) -> None:
+    talk = dialogue(max_calls_per_round=5, approval=["no", "maybe"])
+    begun = talk.heard(talk.begin(()).errands[0], asked_for("a", "b", "no", "a", "maybe", "late", "later"))
+    out, acts = list(begun.errands), [begun]
+    dice = random.Random(seed)
+    while out:
+        errand = out.pop(dice.randrange(len(out)))
+        if errand.asks is not None:
+            word = "reject: not today" if errand.label == "no" else "approve"
+            act = talk.answered(errand, roundel.Message(word))
+        elif errand.label == "b":
+            act = talk.failed(errand, "it broke")
+        else:
+            act = talk.heard(errand, done(errand))
+        acts.append(act)
+        if act.errands and act.errands[0].label:
+            out.extend(act.errands)
+    assert exchanges(*acts) == [
+        ("id0", "completed", "ok"),
+        ("id1", "failed", "it broke"),
+        ("id2", "rejected", "a person did not allow this call: not today"),
+        ("id3", "completed", "ok"),
+        ("id4", "completed", "ok"),
+        ("id5", "refused", "not called: only 5 calls are allowed at once"),
+        ("id6", "refused", "not called: only 5 calls are allowed at once"),
+    ]
+
+
+# What may go wrong with a call.
+
+
+def test_whatever_a_tool_does_is_told_to_the_model() -> None:
+    def leave() -> None:
+        raise SystemExit(3)
+
+    names = ["fail", "nothing", "leave"]
+    story = told(agent(look, fail, leave), {"A": [wants(*names), "sorry"]})
+    assert story.result.output == "sorry"
+    assert sorted(story.results()) == [
+        "SystemExit(3)",
+        "ValueError: broken",
+        "there is no tool 'nothing'; there are: fail, leave, look",
+    ]
+    assert {status for _, status in story.tool_calls()} == {"running", "failed"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"wrong": 1}, "wrong arguments: there is no 'wrong'; it takes place"),
+        ({"place": 7}, "wrong arguments: 'place': Expected `str`, got `int`"),
+        ([1, 2], "the arguments are not a JSON object: [1, 2]"),
+        ("north", "the arguments are not a JSON object: north"),
+    ],
+)
+def test_wrong_arguments_are_told_to_the_model(arguments: Any, said: str) -> None:
+    line = {"tool_calls": [{"name": "look", "arguments": arguments}]}
+    story = told(agent(look), {"A": [line, "sorry"]})
+    assert (story.result.output, story.results()) == ("sorry", [said])
+    calls = story.result.usage["tool_calls"]
+    assert calls == (1 if isinstance(arguments, dict) else 0)
+
+
+def test_a_model_that_fails_fails_the_node_in_any_round() -> None:
+    story = told(agent(look), {"A": [wants("look"), {"error": "rate limit"}]})
+    assert (story.result.status, story.result.error) == ("failed", "A: rate limit")
+
+
+def test_unless_its_error_is_to_be_its_answer() -> None:
+    graph = agent(look, on_error="message", model="openai:m")
+    story = told(graph, {"A": [wants("look"), {"error": "rate limit"}]})
+    assert story.result.output == "Error calling model openai:m: rate limit"
+
+
+def test_strange_names_make_no_strange_addresses() -> None:
+    names = ["a/b", "x[1]", "look#2", "look", "look", "", "n" * 300]
+    story = told(agent(look), {"A": [wants(*names), "done"]})
+    assert story.addresses() == [
+        "A[1]/a%2Fb",
+        "A[1]/x%5B1%5D",
+        "A[1]/look%232",
+        "A[1]/look",
+        "A[1]/look#2",
+        "A[1]/tool",
+        "A[1]/" + "n" * 64,
+    ]
+    assert story.result.completed
+
+
+# Who is quicker does not matter.
+
+
+def test_calls_of_one_round_run_at_the_same_time() -> None:
+    together = threading.Barrier(3, timeout=5)
+
+    def meet() -> str:
+        together.wait()
+        return "met"
+
+    story = told(agent(meet), {"A": [wants("meet", "meet", "meet"), "done"]})
+    assert story.results() == ["met", "met", "met"]
+
+
+def test_a_coroutine_may_be_a_tool() -> None:
+    async def rest() -> str:
+        await asyncio.sleep(0)
+        return "rested"
+
+    assert told(agent(rest), {"A": [wants("rest"), "done"]}).results() == ["rested"]
+
+
+def wait(seconds: float) -> str:
+    """Takes its time."""
+    time.sleep(seconds)
+    return f"after {seconds}"
+
+
+def loose(seed: int) -> Told:
+    """Agents with tools in a free cycle, a loop agent and the parts of a dynamic edge, all with delays."""
+    dice = random.Random(seed)
+
+    def line(text: str, count: int = 0) -> dict[str, Any]:
+        calls = [
+            {"name": "wait", "arguments": {"seconds": dice.random() * 0.01}, "id": f"{text}{number}"}
+            for number in range(count)
+        ]
+        return {"text": text, "tool_calls": calls, "delay": dice.random() * 0.01}
+
+    inner = roundel.Graph(start="B", end="B").node("B", "agent", tools=[wait], max_tool_calls=2)
+    each = {"mode": "array", "max_parallel": 3}
+    graph = roundel.Graph(start="A", end="End")
+    graph.node("A", "agent", tools=[wait])
+    graph.node("Gate", "loop_counter", max_iterations=2)
+    graph.node("Each", "loop_agent", strategy=each, body=inner)
+    graph.node("C", "agent", tools=[wait])
+    graph.node("End", "passthrough", only_last_message=False)
+    graph.edge("A", "A", condition={"cel": "round < 2"}).edge("A", "Gate").edge("Gate", "A")
+    graph.edge("Gate", "Each", process={"type": "function", "config": {"name": four}})
+    split = {"type": "map", "split": {"type": "json_path", "config": {}}, "config": {"max_parallel": 2}}
+    graph.edge("Each", "C", dynamic=split).edge("C", "End")
+    lines = {
+        name: [line(f"{name}{number}", number % 3 + 1 if number % 2 == 0 else 0) for number in range(12)]
+        for name in "ABC"
+    }
+    return told(graph, lines)
+
+
+def four(message: roundel.Message) -> str:
+    return '["n", "e", "s", "w"]'
+
+
+def trace(story: Told) -> Any:
+    """What happened, but for how long it took, and for which of two things came first."""
+    calls = [(event.address, event.data["status"], event.data["id"]) for event in story.named("tool_call")]
+    nodes = [
+        (event.address, event.data)
+        for event in story.named("node_state_change")
+        if event.data["status"] == "completed"
+    ]
+    return sorted(calls), sorted(nodes, key=str), story.result.summary
+
+
+def test_what_happens_does_not_depend_on_who_is_quicker() -> None:
+    first = loose(0)
+    assert first.result.status == "completed", first.result.error
+    addresses = first.addresses()
+    running = [address for address, _ in first.tool_calls("running")]
+    assert len(running) == len(set(running)) == len(addresses)
+    assert {"A[1].A[1]/wait", "Each[3].B[1]/wait", "C#3[1]/wait"} <= set(addresses)
+    for seed in range(1, 6):
+        assert trace(loose(seed)) == trace(first)
+
+
+def test_no_two_calls_have_the_same_address_when_a_participant_speaks_twice_in_a_round() -> None:
+    graph = roundel.Graph(start="D", end="D")
+    speakers = [{"id": name, "type": "agent", "config": {"tools": [look]}} for name in "AB"]
+    pairs = [["A", "B"], ["B", "A"], ["A", "B"]]
+    graph.node("D", "debate", participants=speakers, agent_pairs=pairs, max_rounds=2)
+    story = told(graph, {"A": [wants("look"), "yes", wants("look"), "no"], "B": [wants("look"), "well"]})
+    running = [address for address, _ in story.tool_calls("running")]
+    assert story.result.completed
+    assert len(running) == len(set(running)) == 3
+
+
+# Structured answers, reflection.
+
+PLACE = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
+
+
+def structured(**config: Any) -> roundel.Graph:
+    return roundel.Graph(start="A", end="A").node("A", "agent", output_schema=PLACE, **config)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"place": "Oslo"}', 'Here:\n```json\n{"place": "Oslo"}\n```', {"text": "x", "data": {"place": "Oslo"}}],
+)
+def test_an_answer_that_fits_is_data(line: Any) -> None:
+    assert told(structured(), {"A": [line]}).result.data == {"place": "Oslo"}
+
+
+def test_one_that_does_not_is_asked_for_again() -> None:
+    story = told(structured(), {"A": ["Oslo", '{"plaice": 1}', '{"place": "Oslo"}']})
+    assert story.result.data == {"place": "Oslo"}
+    assert story.result.usage["model_calls"] == 3
+
+
+def test_but_not_for_ever() -> None:
+    story = told(structured(max_repairs=1), {"A": ["Oslo"]})
+    assert story.result.status == "failed"
+    assert story.result.usage["model_calls"] == 2
+    assert "the answer does not fit output_schema: it is not JSON" in str(story.result.error)
+
+
+def test_an_answer_that_is_no_object_is_found_under_value() -> None:
+    graph = roundel.Graph(start="A", end="A").node("A", "agent", output_schema={"type": "array"})
+    assert told(graph, {"A": ["[1, 2]"]}).result.data == {"value": [1, 2]}
+
+
+def test_tools_come_before_the_structured_answer() -> None:
+    graph = roundel.Graph(start="A", end="A").node("A", "agent", tools=[look], output_schema=PLACE)
+    story = told(graph, {"A": [wants("look"), "Oslo", '{"place": "Oslo"}']})
+    assert story.result.data == {"place": "Oslo", "stop_reason": "answered", "tool_rounds": 1}
+
+
+REFLECT = {"type": "reflection", "config": {"reflection_prompt": "Is that so?"}}
+
+
+def test_what_is_said_on_second_thought_is_the_answer() -> None:
+    graph = roundel.Graph(start="A", end="A").node("A", "agent", thinking=REFLECT)
+    story = told(graph, {"A": ["a guess", "the truth", "never heard"]})
+    assert (story.result.output, story.result.usage["model_calls"]) == ("the truth", 2)
+
+
+def test_a_second_thought_uses_no_tools_and_comes_behind_them() -> None:
+    graph = agent(look, thinking=REFLECT)
+    story = told(graph, {"A": [wants("look"), "a guess", {**wants("look"), "text": "the truth"}]})
+    assert story.result.output == "the truth"
+    assert story.addresses() == ["A[1]/look"]
+    assert story.result.usage["model_calls"] == 3
+
+
+def test_a_second_thought_has_to_fit_too() -> None:
+    script = {"A": ['{"place": "Bergen"}', "Oslo, I mean", '{"place": "Oslo"}']}
+    story = told(structured(thinking=REFLECT), script)
+    assert (story.result.data, story.result.usage["model_calls"]) == ({"place": "Oslo"}, 3)
+    story = told(structured(thinking=REFLECT, max_repairs=0), script)
+    assert story.result.status == "failed"

@@ -1,0 +1,87 @@
+"""What a model is shown of an agent's input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.kernel.commands import Call
+from roundel.nodes.prompt import Template, flattened, spoken
+from roundel.workflow.expression import ExpressionError
+from tests.nodes.talks import told
+
+DRAFT = roundel.Message("a draft", data={"score": 7, "text": "hidden"}, metadata={"source": "Writer"})
+NOTE = roundel.Message("shorter", "assistant", metadata={"source": "Critic"})
+
+
+def call(*messages: roundel.Message, round: int = 0) -> Call:
+    return Call("A", 0, messages, None, 0, round)
+
+
+def shown(prompt: str, *messages: roundel.Message, flatten: bool = False) -> list[str]:
+    made = spoken(call(*messages), Template(prompt), flatten)
+    return [message.text for message in made]
+
+
+def test_a_prompt_comes_behind_the_input() -> None:
+    assert shown("Now answer.", DRAFT) == ["a draft", "Now answer."]
+
+
+def test_one_that_names_the_input_replaces_it() -> None:
+    assert shown("Shorten this: {{text}}", NOTE, DRAFT) == ["Shorten this: a draft"]
+    listed = '{{messages.map(m, m.source + ": " + m.text)}}'
+    assert shown(listed, DRAFT, NOTE) == ['["Writer: a draft", "Critic: shorter"]']
+
+
+def test_one_that_names_only_data_does_not() -> None:
+    assert shown("It has {{data.score}} points.", DRAFT) == ["a draft", "It has 7 points."]
+    assert shown("It says {{data.text}}.", DRAFT) == ["a draft", "It says hidden."]
+
+
+def test_the_round_is_known() -> None:
+    template = Template("This is round {{round}} of {{ round + 1 }}.")
+    assert template.render(call(DRAFT, round=3)) == "This is round 3 of 4."
+
+
+def test_values_are_written_as_json_but_for_text() -> None:
+    assert Template("{{data}}|{{[1, 2]}}|{{true}}|{{null}}").render(call(NOTE)) == "{}|[1, 2]|true|null"
+
+
+def test_braces_may_be_meant() -> None:
+    assert Template('{"a": {"b": 1}} {{"{{"}}').render(call()) == '{"a": {"b": 1}} {{'
+
+
+def test_without_input_the_text_is_empty() -> None:
+    assert Template("[{{text}}]").render(call()) == "[]"
+
+
+@pytest.mark.parametrize("prompt", ["{{ txt }}", "{{ text + }}", "{{}}"])
+def test_a_prompt_that_cannot_be_read_is_found_before_the_run(prompt: str) -> None:
+    with pytest.raises(ExpressionError):
+        Template(prompt)
+    graph = roundel.Graph(start="A", end="A").node("A", "agent", prompt=prompt)
+    with pytest.raises(roundel.WorkflowError) as caught:
+        graph.workflow()
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.hint) == ("bad-expression", "known are text, messages, data, round")
+
+
+def test_a_field_that_is_not_there_fails_the_node() -> None:
+    graph = roundel.Graph(start="A", end="A").node("A", "agent", prompt="{{data.score}}")
+    result = told(graph, {"A": "x"}).result
+    assert result.status == "failed"
+    assert "score" in str(result.error)
+
+
+def test_all_input_may_be_one_text() -> None:
+    assert shown("And?", DRAFT, NOTE, flatten=True) == [flattened((DRAFT, NOTE)).text, "And?"]
+    assert flattened((DRAFT, NOTE)).text == (
+        "=== INPUT FROM Writer (user) ===\na draft\n\n=== INPUT FROM Critic (assistant) ===\nshorter"
+    )
+
+
+def test_a_script_echoes_what_the_model_would_see(tmp_path: Any) -> None:
+    graph = roundel.Graph(start="A", end="A").node("A", "agent", prompt="Say {{text}} twice.")
+    assert told(graph, {}, "tea").result.output == "Say tea twice."
