@@ -14,7 +14,8 @@ from rich.text import Text
 
 from roundel.cli.live import LiveView
 from roundel.cli.live.spending import Usage
-from roundel.cli.live.words import cost_words, dollars
+from roundel.cli.live.words import cost_words
+from roundel.cli.output import dollars
 from roundel.cli.prompt import ask_in_terminal, unclear
 from roundel.hosts.local import LocalHost
 from roundel.hosts.result import Question, Result

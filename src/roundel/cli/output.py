@@ -37,6 +37,13 @@ def counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
+def dollars(amount: float) -> str:
+    """`$1.50`, `$0.12`, `$0.0042`: small sums are told as exactly as they need."""
+    if 0 < amount < 0.0001:
+        return "under $0.0001"
+    return f"${amount:,.4f}" if 0 < amount < 0.01 else f"${amount:,.2f}"
+
+
 def print_json(value: Any) -> None:
     """One line of JSON on standard output, at once."""
     out = sys.stdout.buffer

@@ -17,7 +17,10 @@ from roundel.nodes.services import Behaviour, Reply, Request, Services, ToolRequ
 from roundel.nodes.structured import fitting
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
-from roundel.workflow.node_type import NodeType
+from roundel.workflow.node_type import Calls, NodeType
+
+USUAL_ROUNDS = 2
+"""Rounds of tools, with one call each, in the rule of thumb of a forecast."""
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
@@ -156,6 +159,28 @@ def talk(config: Config) -> AgentDialogue | None:
     return AgentDialogue(config) if config.talks else None
 
 
+def calls(config: Config) -> Calls:
+    """The bounds that the dialogue keeps (nodes/dialogue.py)."""
+    rounds = config.tool_rounds if config.has_tools else 0
+    # With `on_limit: answer` the model is asked once more behind the last round.
+    last = 1 if not rounds or config.on_limit == "answer" else 0
+    repairs = config.max_repairs if config.output_schema is not None else 0
+    thoughts = 0 if config.thinking is None else 1
+    usual = min(rounds, USUAL_ROUNDS)
+    return Calls(
+        (rounds + last + repairs + thoughts, usual + 1 + thoughts),
+        (rounds * config.max_calls_per_round, usual),
+    )
+
+
 NODE = NodeType(
-    "agent", Config, "A model answers.", prepare, aliases=("llm",), speaks=True, talk=talk, examine=examine
+    "agent",
+    Config,
+    "A model answers.",
+    prepare,
+    aliases=("llm",),
+    speaks=True,
+    calls=calls,
+    talk=talk,
+    examine=examine,
 )

@@ -1,10 +1,12 @@
-"""What a run may cost, before it starts: model calls and tokens, at worst and as a rule of thumb.
+"""What a run may cost, before it starts: calls of models and tools, tokens, money.
 
-The worst case follows from the proof that loops end. The typical one rests on assumptions, which are part of
-the forecast, so that nobody takes it for more than it is.
+The worst case follows from the proof that loops end and from the limits of agents. The typical one rests on
+assumptions, which are part of the forecast, so that nobody takes it for more than it is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from msgspec import Struct
 
@@ -12,12 +14,16 @@ from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.loops import loops
 from roundel.plan.proof import bounds
 from roundel.plan.scope import Scope
+from roundel.workflow.graph import Node
+from roundel.workflow.node_type import Calls
+from roundel.workflow.profile import Price
 
 TYPICAL_CAPPED = 3
 TYPICAL_PARTS = 3
 TYPICAL_TURNS = 10
 TYPICAL_MESSAGE = 300
 CHARACTERS_A_TOKEN = 4
+MILLION = 1_000_000
 
 ASSUMPTIONS = (
     "at worst a loop goes on until its guard ends it, or to its cap, where the run is locked",
@@ -28,8 +34,12 @@ ASSUMPTIONS = (
     f"typical: a message has {TYPICAL_MESSAGE} tokens; a token is {CHARACTERS_A_TOKEN} characters",
     "an agent sees its role, its prompt and one message for each edge that leads to it",
     "tokens: nothing bounds them at worst, since what an agent is sent grows with what was said",
-    "one model call each time an agent runs",
-    "cost: not known, since no prices are",
+    "at worst an agent calls its model after each round of tools, for each repair, and to reflect",
+    "at worst there are max_tool_calls rounds of tools, each with max_calls_per_round calls",
+    "typical: an agent with tools uses them in 2 rounds, with one call each; nothing is repaired",
+    "typical: each further call of one run sees one message more",
+    "calls that fail and are made again are not counted",
+    "cost: of typical tokens, at the price of the profile or the listed one; nothing bounds it",
 )
 
 
@@ -59,36 +69,57 @@ class NodeForecast(Struct, frozen=True):
     """The innermost loop that it is in."""
     runs: Estimate
     model_calls: Estimate
+    tool_calls: Estimate
     tokens: Estimate
+    cost_usd: float | None
+    """As a rule of thumb; None if nobody knows the price of its model."""
 
 
 class Forecast(Struct, frozen=True):
     nodes: tuple[NodeForecast, ...]
     model_calls: Estimate
+    tool_calls: Estimate
     tokens: Estimate
-    cost_usd: None = None
-    """Not known."""
+    cost_usd: float | None
+    """As a rule of thumb, of the agents whose price is known; None if none is."""
+    unpriced: tuple[str, ...]
+    """The agents whose price is not."""
     assumptions: tuple[str, ...] = ASSUMPTIONS
 
 
 NOTHING, ONCE = Estimate(0, 0), Estimate(1, 1)
+NO_CALLS, ONE_CALL = Calls(), Calls(models=(1, 1))
+
+Pricing = Callable[[Node], Price | None]
+"""What the model of an agent costs; None if that is not known."""
 
 
-def forecast(plan: Plan) -> Forecast:
+def forecast(plan: Plan, price: Pricing = lambda _: None) -> Forecast:
     rows: list[NodeForecast] = []
     pending = [(plan.graph, "", ONCE)]
     for graph, path, times in pending:  # grows while we walk it
         for node, (loop, runs) in zip(graph.nodes, _runs(graph, times), strict=True):
-            rows.append(_row(node, path, loop, runs))
+            rows.append(_row(node, path, loop, runs, price))
             turns = _turns(node)
             pending += [
                 (body, f"{path}{node.id}/", runs.times(turn))
                 for body, turn in zip(node.bodies, turns, strict=True)
             ]
-    calls, tokens = NOTHING, NOTHING
+    return _summed(rows)
+
+
+def _summed(rows: list[NodeForecast]) -> Forecast:
+    models, tools, tokens = NOTHING, NOTHING, NOTHING
     for row in rows:
-        calls, tokens = calls.plus(row.model_calls), tokens.plus(row.tokens)
-    return Forecast(tuple(rows), calls, tokens)
+        models, tools = models.plus(row.model_calls), tools.plus(row.tool_calls)
+        tokens = tokens.plus(row.tokens)
+    costs = [row.cost_usd for row in rows if row.cost_usd is not None]
+    unpriced = tuple(f"{row.path}{row.node}" for row in rows if row.cost_usd is None)
+    # What nodes without a model cost says nothing of those with one.
+    known = any(row.cost_usd is not None and row.model_calls != NOTHING for row in rows)
+    return Forecast(
+        tuple(rows), models, tools, tokens, sum(costs) if known or not unpriced else None, unpriced
+    )
 
 
 def _runs(graph: GraphPlan, times: Estimate) -> list[tuple[str, Estimate]]:
@@ -131,17 +162,27 @@ def _typical_turns(turns: int | None) -> int:
     return TYPICAL_CAPPED if turns is None else min(TYPICAL_TURNS, (turns + 1) // 2)
 
 
-def _row(node: NodePlan, path: str, loop: str, runs: Estimate) -> NodeForecast:
+def _row(node: NodePlan, path: str, loop: str, runs: Estimate, price: Pricing) -> NodeForecast:
+    calls = node.kind.calls(node.config) or (ONE_CALL if node.kind.speaks else NO_CALLS)
+    models, tools = (runs.times(Estimate(*each)) for each in (calls.models, calls.tools))
     if not node.kind.speaks:
-        return NodeForecast(node.id, path, loop, runs, NOTHING, NOTHING)
-    return NodeForecast(node.id, path, loop, runs, runs, runs.times(_tokens(node)))
+        return NodeForecast(node.id, path, loop, runs, models, tools, NOTHING, 0)
+    sent, said = _tokens(node, calls.models[1])
+    tokens = runs.times(Estimate(None, sent + said))
+    cost = _cost(price(node.node), runs.typical * sent, runs.typical * said)
+    return NodeForecast(node.id, path, loop, runs, models, tools, tokens, cost)
 
 
-def _tokens(node: NodePlan) -> Estimate:
-    """The tokens of one call, in and out."""
+def _tokens(node: NodePlan, calls: int) -> tuple[int, int]:
+    """What so many calls of one run take in, and what they give: a rule of thumb."""
     config = node.config
     fixed = (len(getattr(config, "role", "")) + len(getattr(config, "prompt", ""))) // CHARACTERS_A_TOKEN
     params = {**getattr(config, "params", {}), **getattr(config, "parameters", {})}
     longest = params.get("max_tokens")
     answer = min(longest, TYPICAL_MESSAGE) if isinstance(longest, int) else TYPICAL_MESSAGE
-    return Estimate(None, fixed + TYPICAL_MESSAGE * max(1, node.arriving) + answer)
+    further = TYPICAL_MESSAGE * (calls * (calls - 1) // 2)
+    return calls * (fixed + TYPICAL_MESSAGE * max(1, node.arriving)) + further, calls * answer
+
+
+def _cost(price: Price | None, sent: int, said: int) -> float | None:
+    return None if price is None else (sent * price.input + said * price.output) / MILLION

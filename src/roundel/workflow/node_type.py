@@ -41,6 +41,13 @@ class Bound(Struct, frozen=True):
     """That message leaves by this port; None if the node has no ports."""
 
 
+class Calls(Struct, frozen=True):
+    """How many calls one run of a node takes: at worst, and as a rule."""
+
+    models: tuple[int, int] = (0, 0)
+    tools: tuple[int, int] = (0, 0)
+
+
 class NodeType(Struct, frozen=True, eq=False):
     name: str
     config: type[Struct]
@@ -98,6 +105,10 @@ class NodeType(Struct, frozen=True, eq=False):
 
     speaks: bool = False
     """A model answers."""
+
+    calls: Callable[[Any], Calls | None] = _nothing
+    """How many calls of models and tools one run takes, from the config; None is one call of a model for a
+    node that speaks, and none for any other."""
 
     forgets: Callable[[Any], bool] = _nothing
     """Whether its state starts anew each time the loop around it is entered."""

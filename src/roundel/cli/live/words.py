@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from roundel.cli.live.progress import Snapshot
 from roundel.cli.live.spending import Usage
+from roundel.cli.output import dollars
 
 
 def clock(seconds: float) -> str:
@@ -36,13 +37,6 @@ def cost_words(usage: Usage) -> str:
         return dollars(usage.cost_usd)
     calls = "1 call" if usage.unpriced_calls == 1 else f"{usage.unpriced_calls:,} calls"
     return f"at least {dollars(usage.cost_usd)}, {calls} without a price"
-
-
-def dollars(amount: float) -> str:
-    """`$1.50`, `$0.12`, `$0.0042`: small sums are told as exactly as they need."""
-    if 0 < amount < 0.0001:
-        return "under $0.0001"
-    return f"${amount:,.4f}" if 0 < amount < 0.01 else f"${amount:,.2f}"
 
 
 def ending(run: Snapshot) -> str:
