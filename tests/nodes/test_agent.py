@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.llm.scripted import script_from
+from roundel.hosts import lent
+from roundel.llm.scripted import ScriptedModel, script_from
 from roundel.nodes.agent import NODE
 from roundel.nodes.services import Reply, Request
+from tests.nodes.talks import fail, look, told, wants
 
 
 def agent(**config: Any) -> roundel.Graph:
@@ -125,3 +127,148 @@ def test_llm_is_another_name_and_camel_case_is_read() -> None:
 def test_a_bad_script_is_refused(script: Any) -> None:
     with pytest.raises((roundel.WorkflowError, TypeError, ValueError)):
         script_from(script)
+
+
+# What the model is asked in each of several calls.
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+    """All that the scripted model was asked."""
+    requests: list[Request] = []
+
+    class Attentive(ScriptedModel):
+        async def reply(self, request: Request, say: Any = None) -> Reply:
+            requests.append(request)
+            return await super().reply(request, say)
+
+    monkeypatch.setattr(lent, "ScriptedModel", Attentive)
+    return requests
+
+
+def texts(request: Request) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in (*request.messages, *request.after)]
+
+
+def test_tools_are_offered_in_each_round_but_not_behind_the_last(asked: list[Request]) -> None:
+    told(agent(tools=[look, fail], max_tool_calls=2), {"A": [wants("look"), wants("fail"), "done"]})
+    assert [(request.may_call, request.call, request.ordinal) for request in asked] == [
+        (True, 0, 0),
+        (True, 1, 1),
+        (False, 2, 2),
+    ]
+    # The last call names them too: there are providers that want to know them for what was said before.
+    assert all([tool.name for tool in request.tools] == ["look", "fail"] for request in asked)
+    assert [len(request.exchanges) for request in asked] == [0, 1, 2]
+    first, second = asked[2].exchanges
+    assert [(result.id, result.status, result.text) for result in (*first.results, *second.results)] == [
+        ("call_1_1", "completed", "seen here"),
+        ("call_2_1", "failed", "ValueError: broken"),
+    ]
+
+
+def test_with_a_limit_of_zero_the_model_hears_of_no_tools(asked: list[Request]) -> None:
+    dynamic = {"tool_ids": ["look"]}
+    graph = roundel.Graph(start="A", end="A", tools={"look": look})
+    told(graph.node("A", "agent", role="Be brief.", dynamic_tools=dynamic, max_tool_calls=0), {"A": "done"})
+    (request,) = asked
+    assert (request.tools, request.may_call, request.system) == ((), False, "Be brief.")
+
+
+def test_dynamic_tools_are_described_once_and_other_tools_are_not(asked: list[Request]) -> None:
+    graph = roundel.Graph(start="A", end="A", tools={"look": look, "fail": fail})
+    dynamic = {"toolIds": ["look"], "descriptionTemplate": "- {toolName}: {toolDescription}"}
+    graph.node("A", "agent", role="Be brief.", tools=["fail", "look"], dynamicTools=dynamic)
+    told(graph, {"A": [wants("look"), "done"]})
+    assert [request.system for request in asked] == ["Be brief.\n\n- look: Looks somewhere."] * 2
+    assert [tool.name for tool in asked[0].tools] == ["fail", "look"]
+
+
+def test_without_a_template_the_description_stands_behind_the_name(asked: list[Request]) -> None:
+    graph = roundel.Graph(start="A", end="A", tools={"look": look, "fail": fail})
+    told(graph.node("A", "agent", dynamic_tools={"tool_ids": ["look", "fail"]}), {"A": "done"})
+    assert asked[0].system == "look: Looks somewhere.\nfail: Always fails."
+
+
+def test_dynamic_tools_that_name_none_add_nothing(asked: list[Request]) -> None:
+    told(agent(role="Be brief.", tools=[look], dynamic_tools={"tool_ids": []}), {"A": "done"})
+    assert asked[0].system == "Be brief."
+
+
+SCHEMA = {"type": "object", "required": ["score"]}
+
+
+def test_a_schema_is_told_and_what_does_not_fit_is_held_against_it(asked: list[Request]) -> None:
+    told(agent(role="Judge.", output_schema=SCHEMA), {"A": ["good", '{"score": 9}']}, "tea")
+    told_schema = (
+        'Answer with JSON alone. It must fit this JSON Schema:\n{"type": "object", "required": ["score"]}'
+    )
+    assert asked[0].system == f"Judge.\n\n{told_schema}"
+    assert asked[0].schema == SCHEMA
+    user, assistant, wish = texts(asked[1])
+    assert (user, assistant) == (("user", "tea"), ("assistant", "good"))
+    assert wish[1].startswith("Your answer does not fit the JSON Schema: it is not JSON")
+
+
+def reflecting(**config: Any) -> roundel.Graph:
+    thinking = {"type": "reflection", "config": {"reflection_prompt": "Is that so?"}}
+    return agent(thinking=thinking, **config)
+
+
+def test_a_second_thought_sees_the_input_the_answer_and_its_question(asked: list[Request]) -> None:
+    told(reflecting(role="Judge."), {"A": ["good", "very good"]}, "tea")
+    assert texts(asked[1]) == [
+        ("user", "=== INPUT FROM TASK (user) ===\ntea"),
+        ("assistant", "good"),
+        ("user", "Is that so?"),
+    ]
+    assert asked[1].system == "Judge."
+
+
+def test_a_second_thought_that_does_not_fit_is_held_against_the_schema(asked: list[Request]) -> None:
+    script = {"A": ['{"score": 1}', "2 I mean", '{"score": 2}']}
+    assert told(reflecting(output_schema=SCHEMA), script, "tea").result.data == {"score": 2}
+    assert [role for role, _ in texts(asked[2])] == ["user", "assistant", "user", "assistant", "user"]
+    assert [text for _, text in texts(asked[2])][:4] == ["tea", '{"score": 1}', "Is that so?", "2 I mean"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ({"type": "thing"}, "'thing' is not valid"),
+        ({"properties": {"a": {"$ref": "#/$defs/A"}}}, "it refers to '#/$defs/A', which it does not hold"),
+        ({"$ref": "https://example.org/schema"}, "it refers to 'https://example.org/schema'"),
+    ],
+)
+def test_a_schema_that_is_none_is_found_by_check(schema: dict[str, Any], said: str) -> None:
+    _, report = roundel.check(agent(output_schema=schema))
+    (found,) = report.diagnostics
+    assert found.code == "bad-schema"
+    assert said in found.message
+
+
+def test_a_schema_may_refer_to_itself() -> None:
+    tree = {
+        "$defs": {"T": {"type": "object", "properties": {"next": {"$ref": "#/$defs/T"}}}},
+        "$ref": "#/$defs/T",
+    }
+    story = told(agent(output_schema=tree), {"A": ['{"next": {"next": 1}}', '{"next": {"next": {}}}']})
+    assert (story.result.data, story.result.usage["model_calls"]) == ({"next": {"next": {}}}, 2)
+
+
+def test_profiles_that_are_not_there_are_found_by_check() -> None:
+    graph = roundel.Graph(start="A", end="A", models={"quick": {"model": "openai:m"}})
+    graph.node("A", "agent", profile_id="quik", fallback=["quick", "slow"])
+    _, report = roundel.check(graph)
+    assert [(found.code, found.message) for found in report.diagnostics] == [
+        ("unknown-profile", "there is no model profile 'quik'"),
+        ("unknown-profile", "there is no model profile 'slow'"),
+    ]
+    assert report.diagnostics[0].hint == "did you mean 'quick'?"
+
+
+@pytest.mark.parametrize("approval", ["sometimes", 1, {"look": True}])
+def test_approval_is_always_never_or_a_list(approval: Any) -> None:
+    _, report = roundel.check(agent(tools=[look], approval=approval))
+    (found,) = report.diagnostics
+    assert found.code == "wrong-type"

@@ -107,15 +107,14 @@ class _Agent:
 
     def _system(self, specs: tuple[ToolSpec, ...]) -> str:
         config = self._config
-        parts = [config.role] if config.role else []
-        if config.dynamic_tools is not None and specs:
-            parts.append(
-                _described(config.dynamic_tools.tool_ids, config.dynamic_tools.description_template, specs)
-            )
+        parts = [config.role]
+        dynamic = config.dynamic_tools
+        if dynamic is not None and specs:
+            parts.append(_described(dynamic.tool_ids, dynamic.description_template, specs))
         if config.output_schema is not None:
             schema = json.dumps(config.output_schema, ensure_ascii=False)
             parts.append(f"Answer with JSON alone. It must fit this JSON Schema:\n{schema}")
-        return "\n\n".join(parts)
+        return "\n\n".join(filter(None, parts))
 
     async def _use(self, call: Call, request: ToolRequest) -> Outcome:
         assert self._tools is not None

@@ -114,7 +114,7 @@ class Reader:
         return self.read(at, field.type, f"'{key}' of {what}")
 
     def _make(self, at: Located, kind: type[Struct], values: dict[str, Any]) -> Any:
-        if "at" in kind.__struct_fields__:
+        if "at" in kind.__struct_fields__ and "at" not in _fields(kind):  # a place, not a key
             values["at"] = Place(self.report.file, at.line, at.column)
         made = kind(**values)
         check = getattr(made, "__check__", None)
