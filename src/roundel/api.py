@@ -13,8 +13,11 @@ from roundel.hosts.result import Asker, Result
 from roundel.kernel.events import Event
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script, script_from
-from roundel.plan.graph import Plan
-from roundel.sources import Source, prepare
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.sessions.opening import begin, pin
+from roundel.sessions.place import StorePlace, opened
+from roundel.sources import Source, load
+from roundel.workflow.limiting import limited
 from roundel.workflow.message import Message
 
 ScriptSource = Script | Mapping[str, Any] | str | os.PathLike[str] | None
@@ -31,6 +34,10 @@ class Options(TypedDict, total=False):
     """In place of those of the workflow."""
     record: str | os.PathLike[str] | None
     """The file that is to keep what models say, as a script; OSError before the run if it cannot."""
+    store: StorePlace
+    """Where the run is kept, so that it can go on after a crash: a path or a store; None: nowhere."""
+    limits: Mapping[str, float] | None
+    """In place of those of the workflow."""
 
 
 async def run_async(
@@ -41,7 +48,16 @@ async def run_async(
     **options: Unpack[Options],
 ) -> Result:
     """Runs a workflow to its end, or until it waits for a person whom `ask` does not answer for."""
-    return await _host(workflow, on_event, options).run(_messages(input))
+    host, messages = _host(workflow, on_event, options), _messages(input)
+    place = options.get("store")
+    if place is None:
+        return await host.run(messages)
+    async with opened(place) as store:
+        pinned = pin(
+            workflow, host.plan.workflow, host.script, options.get("variables"), options.get("limits")
+        )
+        host.keep(await begin(store, host.run_id, host.plan, pinned, messages))
+        return await host.run(messages)
 
 
 def run(
@@ -60,8 +76,7 @@ async def stream(
 ) -> AsyncGenerator[Event, None]:
     """The events of a run as they come; to leave the iteration is to stop the run."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()
-    host = _host(workflow, events.put_nowait, options)
-    task = asyncio.create_task(host.run(_messages(input)))
+    task = asyncio.create_task(run_async(workflow, input, on_event=events.put_nowait, **options))
     task.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:
@@ -78,14 +93,20 @@ def _host(workflow: Source | Plan, on_event: Callable[[Event], object] | None, o
         raise TypeError(
             f"there is no option '{min(unknown)}'; known are {', '.join(Options.__annotations__)}"
         )
-    compiled = workflow if isinstance(workflow, Plan) else prepare(workflow, options.get("variables"))
     return LocalHost(
-        compiled,
+        _plan(workflow, options),
         script=_script(options.get("script")),
         asker=options.get("ask"),
         on_event=on_event,
         record=_recorder(options),
     )
+
+
+def _plan(workflow: Source | Plan, options: Options) -> Plan:
+    limits = options.get("limits")
+    if isinstance(workflow, Plan):
+        return compile_workflow(limited(workflow.workflow, limits)) if limits else workflow
+    return compile_workflow(limited(load(workflow, options.get("variables")), limits or {}))
 
 
 def _recorder(options: Options) -> Recorder | None:

@@ -19,17 +19,23 @@ from roundel.workflow.loader import examine, examine_mapping
 Source = Workflow | Graph | Step | Mapping[str, Any] | str | os.PathLike[str]
 
 
-def load(source: Source, variables: Mapping[str, Any] | None = None) -> Workflow:
-    """The workflow of a file, a builder, an agent or a mapping; WorkflowError with all that is wrong."""
-    workflow, report = check(source, variables)
+def load(
+    source: Source, variables: Mapping[str, Any] | None = None, texts: Mapping[str, str] | None = None
+) -> Workflow:
+    """The workflow of a file, a builder, an agent or a mapping; WorkflowError with all that is wrong.
+
+    `texts` are those of files as they were, by path: what is in it is not read from disk."""
+    workflow, report = check(source, variables, texts)
     if workflow is None or not report.ok:
         raise WorkflowError(report.errors)
     return workflow
 
 
-def check(source: Source, variables: Mapping[str, Any] | None = None) -> tuple[Workflow | None, Report]:
+def check(
+    source: Source, variables: Mapping[str, Any] | None = None, texts: Mapping[str, str] | None = None
+) -> tuple[Workflow | None, Report]:
     """The workflow, if it can be read at all, and what there is to say about it."""
-    workflow, report = _read(source, variables)
+    workflow, report = _read(source, variables, texts)
     try:
         if workflow is not None:
             plan = compile_workflow(workflow)
@@ -43,9 +49,11 @@ def check(source: Source, variables: Mapping[str, Any] | None = None) -> tuple[W
     return workflow, report
 
 
-def _read(source: Source, variables: Mapping[str, Any] | None) -> tuple[Workflow | None, Report]:
+def _read(
+    source: Source, variables: Mapping[str, Any] | None, texts: Mapping[str, str] | None
+) -> tuple[Workflow | None, Report]:
     if isinstance(source, (str, os.PathLike)):
-        return examine(source, TYPES, variables)
+        return examine(source, TYPES, variables, texts)
     if isinstance(source, (Graph, Step)):
         graph = source if isinstance(source, Graph) else source.graph()
         return graph.examined(variables)

@@ -72,14 +72,13 @@ class LocalHost:
         folder: Path | None = None,
         run_id: str | None = None,
         record: Recorder | None = None,
-        journal: RunJournal | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.plan = plan
         self.state = Run(plan)
         self.run_id = run_id or os.urandom(6).hex()
-        self.now = clock if journal is None else steady(clock)
-        self._journal = journal
+        self.now = clock
+        self._journal: RunJournal | None = None
         self._unshown: list[Event] = []
         self._unsafe = False
         """Something happened that is not in the journal yet."""
@@ -145,6 +144,15 @@ class LocalHost:
         if journal is not None:
             await journal.close(self.state)
         return self.result()
+
+    @property
+    def script(self) -> Script | None:
+        return self._lent.script
+
+    def keep(self, journal: RunJournal) -> None:
+        """From now on everything that happens goes into a journal."""
+        self._journal = journal
+        self.now = self._lent.now = steady(self.now)
 
     def result(self) -> Result:
         return result_of(self.state)

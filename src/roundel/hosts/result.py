@@ -35,7 +35,7 @@ class Result(Struct, frozen=True):
     """How often each node ran."""
     loops: dict[str, dict[str, Any]]
     """For each loop its `rounds`, `exit_reason` and `entries`."""
-    usage: dict[str, int]
+    usage: dict[str, Any]
     error: str | None
     summary: dict[str, Any]
     """All of this as the event `run_finished` has it."""

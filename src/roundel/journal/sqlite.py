@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -28,6 +29,7 @@ from roundel.journal.store import (
     Wish,
 )
 from roundel.journal.writer import Writer
+from roundel.kernel.events import Event
 from roundel.kernel.facts import Fact
 
 Sync = Literal["full", "normal", "off"]
@@ -190,6 +192,42 @@ class SqliteStore:
                 ) from None
         return facts
 
+    async def kept(self, run_id: str) -> list[Event] | None:
+        query = "SELECT k.body FROM kept k JOIN runs r ON r.no = k.run WHERE r.id = ?"
+        found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
+        return None if found is None else msgspec.json.decode(zlib.decompress(found[0]), type=list[Event])
+
+    async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
+        """Keeps these events of a run that is over, in place of its facts."""
+        body = zlib.compress(msgspec.json.encode(list(events), enc_hook=repr), 6)
+
+        def job(db: sqlite3.Connection) -> None:
+            number = _number(db, run_id)
+            db.execute("REPLACE INTO kept VALUES (?, ?)", (number, body))
+            db.execute("UPDATE runs SET pruned = ? WHERE no = ?", (policy, number))
+            for table in ("chunks", "snapshots", "controls"):
+                db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
+
+        await self._writer.write(job)
+
+    async def delete(self, run_id: str) -> None:
+        def job(db: sqlite3.Connection) -> None:
+            number = _number(db, run_id)
+            for table in ("chunks", "snapshots", "controls", "kept"):
+                db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
+            db.execute("DELETE FROM runs WHERE no = ?", (number,))
+
+        await self._writer.write(job)
+
+    async def shrink(self) -> None:
+        """Gives room that is not needed any more back to the disk."""
+
+        def job(db: sqlite3.Connection) -> None:
+            db.execute("PRAGMA incremental_vacuum").fetchall()
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+        await self._writer.read(job)
+
     # Looking.
 
     async def row(self, run_id: str) -> RunRow:
@@ -266,6 +304,14 @@ def _insert(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
         db.execute(
             "INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", (run, first, chunk.count, VERSION, chunk.body)
         )
+
+
+def _number(db: sqlite3.Connection, run_id: str) -> int:
+    found = db.execute("SELECT no FROM runs WHERE id = ?", (run_id,)).fetchone()
+    if found is None:
+        raise _no_run(run_id)
+    number: int = found[0]
+    return number
 
 
 def _json(value: Any) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from roundel.kernel.events import Event
 from roundel.kernel.facts import Fact
 
 Wish = Literal["pause", "resume", "stop", "answer", "unlock"]
@@ -122,6 +123,9 @@ class Store(Protocol):
     async def row(self, run_id: str) -> RunRow: ...
 
     async def pinned(self, run_id: str) -> Pinned: ...
+
+    async def kept(self, run_id: str) -> list[Event] | None:
+        """What is left of a run that was pruned; None if all of it is there."""
 
     async def rows(self, limit: int = 100, status: str = "") -> list[RunRow]: ...
 

@@ -27,10 +27,16 @@ _UNREADABLE: Final[dict[type[Exception], tuple[str, str]]] = {
 }
 
 
-def read_file(path: Path, report: Report) -> Located | None:
+def read_file(path: Path, report: Report, texts: dict[str, str] | None = None) -> Located | None:
+    """The document in a file. A text that is in `texts` is not read again; one that is read is put there."""
     report.file = report.file or str(path)
-    data = _bytes_of(path, report)
-    text = None if data is None else _decoded(data, report)
+    name = str(path.resolve()) if texts is not None else ""
+    text = texts.get(name) if texts is not None else None
+    if text is None:
+        data = _bytes_of(path, report)
+        text = None if data is None else _decoded(data, report)
+        if texts is not None and text is not None:
+            texts[name] = text
     return None if text is None else read_text(text, report)
 
 

@@ -228,6 +228,8 @@ class Workflow(Struct, frozen=True):
     functions: dict[str, Callable[..., Any]] = {}
     """Python functions that belong to this workflow alone, by name (for graphs built in Python)."""
     file: str = ""
+    texts: dict[str, str] = {}
+    """What its files hold, by path."""
 
 
 class GraphReader(Reader):

@@ -59,12 +59,16 @@ def examine(
     source: str | os.PathLike[str],
     types: NodeTypes,
     variables: Mapping[str, Any] | None = None,
+    texts: Mapping[str, str] | None = None,
 ) -> tuple[Workflow | None, Report]:
-    """The workflow of a file, or None, and what there is to say about it."""
+    """The workflow of a file, or None, and what there is to say about it.
+
+    `texts` are those of files as they were, by path: what is in it is not read from disk."""
     path = Path(source)
     report = Report(str(source))
-    root = read_file(path, report)
-    return _examined(root, report, types, variables or {}, path, {})
+    shelf = dict(texts or {})
+    root = read_file(path, report, shelf)
+    return _examined(root, report, types, variables or {}, path, {}, shelf)
 
 
 def examine_text(
@@ -105,11 +109,13 @@ def _examined(
     variables: Mapping[str, Any],
     path: Path | None,
     functions: Mapping[str, Callable[..., Any]],
+    texts: dict[str, str] | None = None,
 ) -> tuple[Workflow | None, Report]:
     if root is None:
         return None, report
     folder = path.resolve().parent if path else None
     reader = WorkflowReader(report, types, Finder(functions, folder), folder, variables)
+    reader.texts = texts if texts is not None else {}
     if path is not None:
         reader.chain = (path.resolve(),)
     workflow = reader.read_workflow(root, functions, str(path) if path else "")
@@ -135,6 +141,8 @@ class WorkflowReader(NamesReader):
         self.chain: tuple[Path, ...] = ()
         self.files: list[Path] = []
         """Each file of a subgraph as often as it is used; the same list for all readers of a workflow."""
+        self.texts: dict[str, str] = {}
+        """What each file holds; the same for all readers of a workflow."""
 
     def read_workflow(
         self, at: Located, functions: Mapping[str, Callable[..., Any]], file: str
@@ -158,6 +166,7 @@ class WorkflowReader(NamesReader):
             settings.memory,
             dict(functions),
             file,
+            self.texts,
         )
 
     def read_subgraph(self, at: Located) -> Any:
@@ -244,16 +253,18 @@ class WorkflowReader(NamesReader):
         folders = [folder for folder in (self.folder, self.top, Path.cwd()) if folder is not None]
         places = [place / name for folder in folders for place in (folder, folder / "subgraphs")]
         # os.path takes names of any length, pathlib raises.
-        return next((place.resolve() for place in places if os.path.isfile(place)), None)  # noqa: PTH113
+        there = (place for place in places if str(place.resolve()) in self.texts or os.path.isfile(place))  # noqa: PTH113
+        return next((place.resolve() for place in there), None)
 
     def _read_other(self, path: Path) -> Any:
         report = Report(os.path.relpath(path))
-        root = read_file(path, report)
+        root = read_file(path, report, self.texts)
         graph: Any = INVALID
         if root is not None:
             other = WorkflowReader(report, self.types, self.finder, path.parent, self.variables)
             other.top, other.chain, other.vars = self.top, (*self.chain, path), self.vars
             other.files, other.models, other.tools = self.files, self.models, self.tools
+            other.texts = self.texts
             graph = other.read_subgraph(root)
         self.report.extend(report)
         return graph

@@ -1,0 +1,136 @@
+"""A new run from any point of an old one, with other limits, another message or another workflow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from roundel.journal.chunks import encode_fact, pack
+from roundel.journal.store import Chunk, Pinned, Store, StoreError
+from roundel.kernel.events import Event
+from roundel.kernel.facts import Edited, Fact, Started, Stopped
+from roundel.kernel.state import Run
+from roundel.kernel.step import step
+from roundel.llm.scripted import Script
+from roundel.plan.graph import Plan
+from roundel.sessions.opening import begin, new_id, pin, plan_of
+from roundel.sessions.rerun import Difference, Rerun
+from roundel.sources import Source
+from roundel.workflow.message import Message
+
+
+async def fork(
+    store: Store,
+    run_id: str,
+    at: str = "",
+    *,
+    workflow: Source | None = None,
+    limits: Mapping[str, float] | None = None,
+    message: str | None = None,
+    script: Script | None = None,
+) -> str:
+    """The id of the new run, which nobody is at work on yet.
+
+    `at` is an address: the new run begins where the old one came to it, before it ran. Without it, it begins
+    where the old one is now."""
+    pinned = await store.pinned(run_id)
+    facts = _without_end(await store.facts(run_id))
+    before = plan_of(pinned)
+    changed = workflow is not None or bool(limits)
+    plan = plan_of(pinned, workflow, limits) if changed else before
+    made = new_id()
+    state, told = _played(before, facts, plan, made, at, changed)
+    if message is not None:
+        edited = Edited(_call_at(state, at), Message(message), max(time.time(), told[-1].time))
+        step(state, edited)
+        told.append(edited)
+    if state.over:
+        raise StoreError(f"run {run_id} is over; say where the new one is to begin (--at ADDRESS)")
+    lines = [encode_fact(fact) for fact in told]
+    new_pinned = _pinned(pinned, plan, workflow, limits, script)
+    journal = await begin(
+        store,
+        made,
+        plan,
+        new_pinned,
+        state.input,
+        parent=run_id,
+        forked_at=at,
+        chunk=Chunk(len(lines), pack(lines)),
+    )
+    await journal.close(state)
+    return made
+
+
+async def replay(
+    store: Store, run_id: str, workflow: Source | None = None, limits: Mapping[str, float] | None = None
+) -> Difference | None:
+    """Where the run would first have gone another way; None if it would not."""
+    pinned = await store.pinned(run_id)
+    rerun = Rerun(plan_of(pinned), await store.facts(run_id), plan_of(pinned, workflow, limits))
+    rerun.play()
+    return rerun.difference
+
+
+def _without_end(facts: list[Fact]) -> list[Fact]:
+    """A stopped run goes on, in its fork, from before it was stopped."""
+    return [fact for fact in facts if not isinstance(fact, Stopped)]
+
+
+def _played(
+    before: Plan, facts: list[Fact], plan: Plan, run_id: str, at: str, changed: bool
+) -> tuple[Run, list[Fact]]:
+    comes_up = _comes_up(at) if at else (lambda _events: False)
+    if changed:
+        rerun = Rerun(before, facts, plan, run_id)
+        found, state, told = rerun.play(comes_up), rerun.state, rerun.facts
+    else:
+        found, state, told = False, Run(plan), []
+        for fact in facts:
+            told.append(msgspec.structs.replace(fact, run_id=run_id) if isinstance(fact, Started) else fact)
+            if comes_up(step(state, told[-1])[1]):
+                found = True
+                break
+    if at and not found:
+        raise StoreError(f"the run never came to '{at}'; `roundel log RUN` shows its addresses")
+    return state, told
+
+
+def _comes_up(at: str) -> Callable[[list[Event]], bool]:
+    def holds(events: list[Event]) -> bool:
+        return any(
+            event.address == at
+            and (event.event in ("loop_round", "tool_call") or event.data.get("status") == "running")
+            for event in events
+        )
+
+    return holds
+
+
+def _call_at(state: Run, at: str) -> str:
+    """The call that a changed message is for."""
+    there = [address for address in state.calls if not at or address == at or address.startswith(f"{at}/")]
+    if len(there) == 1:
+        return there[0]
+    if not there:
+        raise StoreError(f"nothing is asked at '{at}' whose message could be changed")
+    raise StoreError(f"the message could be for {', '.join(sorted(there))}; say which (--at ADDRESS)")
+
+
+def _pinned(
+    pinned: Pinned,
+    plan: Plan,
+    workflow: Source | None,
+    limits: Mapping[str, float] | None,
+    script: Script | None,
+) -> Pinned:
+    changes: dict[str, Any] = {"limits": {**pinned.limits, **(limits or {})}}
+    if script is not None:
+        changes["script"] = script.text
+    if workflow is not None:
+        other = pin(workflow, plan.workflow)
+        changes |= {"files": other.files, "code": other.code}
+    return msgspec.structs.replace(pinned, **changes)

@@ -1,0 +1,162 @@
+"""Runs begun and opened again: with just what they were started with."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.agents import Step
+from roundel.builder import Graph
+from roundel.journal.run_journal import RunJournal
+from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
+from roundel.kernel.events import Event
+from roundel.kernel.facts import Fact
+from roundel.kernel.plan_index import PlanIndex
+from roundel.kernel.snapshot import SnapshotError, thaw
+from roundel.kernel.state import Run
+from roundel.kernel.step import IllegalFact, step
+from roundel.llm.scripted import Script, script_from
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.sources import Source, load
+from roundel.workflow.diagnostics import WorkflowError
+from roundel.workflow.graph import Workflow
+from roundel.workflow.limiting import limited
+from roundel.workflow.message import Message
+
+PYTHON = "<python>"
+"""Stands for the path of a workflow that was given as a mapping."""
+SHOWN_INPUT = 200
+
+
+class Opened(Struct, frozen=True):
+    """A run as it is now."""
+
+    row: RunRow
+    pinned: Pinned
+    plan: Plan
+    script: Script | None
+    state: Run
+
+
+def pin(
+    source: Source | Plan,
+    workflow: Workflow,
+    script: Script | None = None,
+    variables: Mapping[str, Any] | None = None,
+    limits: Mapping[str, float] | None = None,
+) -> Pinned:
+    """What has to be kept so that the run can go on in another process."""
+    files = dict(workflow.texts)
+    if not files:
+        files = _written(source)
+    return Pinned(
+        files,
+        bool(workflow.functions) or not files,
+        dict(variables or {}),
+        dict(limits or {}),
+        script.text if script is not None else "",
+    )
+
+
+def _written(source: Source | Plan) -> dict[str, str]:
+    if isinstance(source, Step):
+        source = source.graph()
+    mapping = source.mapping() if isinstance(source, Graph) else source
+    if not isinstance(mapping, Mapping):
+        return {}
+    try:
+        return {PYTHON: json.dumps(mapping, ensure_ascii=False)}
+    except (TypeError, ValueError):
+        return {}
+
+
+async def begin(
+    store: Store,
+    run_id: str,
+    plan: Plan,
+    pinned: Pinned,
+    messages: tuple[Message, ...],
+    *,
+    parent: str = "",
+    forked_at: str = "",
+    chunk: Chunk | None = None,
+) -> RunJournal:
+    """A new run in the store, claimed."""
+    workflow = plan.workflow
+    name = workflow.graph.id or (Path(workflow.file).stem if workflow.file else "workflow")
+    text = messages[-1].text[:SHOWN_INPUT] if messages else ""
+    new = NewRun(run_id, name, text, pinned, time.time(), parent, forked_at)
+    return RunJournal(store, await store.create(new, chunk))
+
+
+def new_id() -> str:
+    return os.urandom(6).hex()
+
+
+def plan_of(
+    pinned: Pinned, workflow: Source | None = None, limits: Mapping[str, float] | None = None
+) -> Plan:
+    """The plan that a run was started with, or that of another workflow; WorkflowError, StoreError."""
+    if workflow is None:
+        if pinned.code:
+            raise StoreError(
+                "the run's workflow holds Python code; give the same workflow once more (workflow=)"
+            )
+        path = next(iter(pinned.files))
+        if path == PYTHON:
+            workflow = json.loads(pinned.files[path])
+        else:
+            workflow = path
+    texts = pinned.files if isinstance(workflow, str) and workflow in pinned.files else None
+    loaded = load(workflow, pinned.variables, texts)
+    return compile_workflow(limited(loaded, {**pinned.limits, **(limits or {})}))
+
+
+async def open_run(store: Store, run_id: str, workflow: Source | None = None) -> Opened:
+    """A run as its facts make it."""
+    row, pinned = await store.row(run_id), await store.pinned(run_id)
+    try:
+        plan = plan_of(pinned, workflow)
+    except WorkflowError as error:
+        raise StoreError(f"run {run_id} cannot be opened: {error}") from error
+    state, after = await _from_snapshot(store, run_id, plan)
+    for _ in played(state, await store.facts(run_id, after), run_id):
+        pass
+    script = script_from(pinned.script) if pinned.script else None
+    return Opened(row, pinned, plan, script, state)
+
+
+async def _from_snapshot(store: Store, run_id: str, plan: Plan) -> tuple[Run, int]:
+    found = await store.snapshot(run_id)
+    if found is not None:
+        facts, body = found
+        try:
+            return thaw(body, PlanIndex(plan)), facts
+        except SnapshotError:
+            pass  # of another version, say: the facts are all there
+    return Run(plan), 0
+
+
+def played(state: Run, facts: list[Fact], run_id: str) -> Iterator[tuple[Fact, list[Event]]]:
+    """Tells a run what happened, fact by fact; StoreError where they do not fit it."""
+    for number, fact in enumerate(facts):
+        try:
+            yield fact, step(state, fact)[1]
+        except IllegalFact as error:
+            raise StoreError(f"run {run_id} does not fit its workflow at fact {number}: {error}") from error
+
+
+async def events_of(store: Store, run_id: str, workflow: Source | None = None) -> list[Event]:
+    """Everything that was shown of a run, made again from its facts."""
+    kept = await store.kept(run_id)
+    if kept is not None:
+        return kept
+    plan = plan_of(await store.pinned(run_id), workflow)
+    facts = await store.facts(run_id)
+    return [event for _, events in played(Run(plan), facts, run_id) for event in events]

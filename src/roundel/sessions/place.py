@@ -1,0 +1,46 @@
+"""Where runs are kept: what was asked for, else `$ROUNDEL_STORE`, else a file in the working folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, unquote
+
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import StoreError
+
+VARIABLE = "ROUNDEL_STORE"
+DEFAULT = Path(".roundel", "runs.db")
+SCHEME = "sqlite:///"
+
+StorePlace = str | os.PathLike[str] | SqliteStore | None
+
+
+def store_at(place: StorePlace = None) -> SqliteStore:
+    """A path, or `sqlite:///path?sync=normal`; `sync` is full, normal or off."""
+    if isinstance(place, SqliteStore):
+        return place
+    wanted = os.fspath(place) if place else os.environ.get(VARIABLE) or os.fspath(DEFAULT)
+    if "://" not in wanted:
+        return SqliteStore(wanted)
+    if not wanted.startswith(SCHEME):
+        raise StoreError(f"'{wanted}' is no store that this version knows; give a path, or {SCHEME}PATH")
+    path, _, query = wanted.removeprefix(SCHEME).partition("?")
+    options = parse_qs(query)
+    unknown = options.keys() - {"sync"}
+    if unknown:
+        raise StoreError(f"a store has no option '{min(unknown)}'; there is only sync")
+    return SqliteStore(unquote(path), sync=options.get("sync", ["full"])[0])  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def opened(place: StorePlace) -> AsyncIterator[SqliteStore]:
+    """The store; closed again unless the caller brought it."""
+    store = store_at(place)
+    try:
+        yield store
+    finally:
+        if store is not place:
+            await store.close()

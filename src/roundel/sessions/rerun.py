@@ -1,0 +1,141 @@
+"""A stored run played again on another workflow or with other limits, with no model called.
+
+What the world said is taken from the journal, by address; what pure nodes decide is decided anew. The rerun
+goes as far as the journal can tell, and says where it first differs from what happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.journal.store import StoreError
+from roundel.kernel.commands import Ask, Call, Cancel, Command
+from roundel.kernel.events import Event
+from roundel.kernel.facts import Answered, Consulted, Fact, Failed, Finished, Outcome, Started
+from roundel.kernel.state import Run
+from roundel.kernel.step import step
+from roundel.plan.graph import Plan
+from roundel.workflow.message import Message
+
+Effect = Finished | Failed | Answered | Consulted
+
+
+class Difference(Struct, frozen=True):
+    """Where a rerun first goes another way."""
+
+    address: str
+    what: str
+    before: str = ""
+    now: str = ""
+
+    def __str__(self) -> str:
+        texts = (("then", self.before), ("now", self.now))
+        shown = "".join(f"\n  {name}: {text}" for name, text in texts if text)
+        return f"{self.address}: {self.what}{shown}"
+
+
+class Rerun:
+    def __init__(self, before: Plan, facts: list[Fact], plan: Plan, run_id: str = "") -> None:
+        self.state = Run(plan)
+        self.facts: list[Fact] = []
+        """What the rerun was told."""
+        self.difference: Difference | None = None
+        self._plan = plan
+        self._heard = _heard(before, facts)
+        self._begun = facts[0]
+        self._run_id = run_id
+        self._time = 0.0
+        self._behaviours: dict[int, Any] = {}
+        self._waiting: dict[str, Command] = {}
+
+    def play(self, until: Callable[[list[Event]], bool] = lambda _events: False) -> bool:
+        """Goes on until something is shown that is waited for; whether it was."""
+        begun = self._begun
+        assert isinstance(begun, Started)
+        fact: Fact | None = Started(self._run_id or begun.run_id, begun.input, begun.time)
+        while fact is not None:
+            self._time = max(self._time, fact.time)
+            self.facts.append(fact)
+            commands, events = step(self.state, fact)
+            for command in commands:
+                self._note(command)
+            if until(events):
+                return True
+            fact = self._next()
+        self._conclude()
+        return False
+
+    def _note(self, command: Command) -> None:
+        if isinstance(command, Cancel):
+            self._waiting.pop(command.address, None)
+        else:
+            self._waiting[command.address] = command
+
+    def _next(self) -> Fact | None:
+        """Pure nodes decide first; then what was said first is said again."""
+        for address, command in self._waiting.items():
+            if isinstance(command, Call) and self._plan.sites[command.site].kind.pure:
+                del self._waiting[address]
+                return Finished(address, self._decided(command), self._time)
+        for number, (asked, fact) in enumerate(self._heard):
+            waits = self._waiting.get(fact.address)
+            if waits is not None and waits.__class__ is asked.__class__:
+                self._compare(asked, waits)
+                del self._waiting[fact.address], self._heard[number]
+                return fact
+        return None
+
+    def _decided(self, call: Call) -> Outcome:
+        node = self._plan.sites[call.site]
+        if call.site not in self._behaviours:
+            self._behaviours[call.site] = node.kind.prepare(node.node, self)
+        outcome = self._behaviours[call.site](call)
+        assert isinstance(outcome, Outcome)
+        return outcome
+
+    def _compare(self, before: Command, command: Command) -> None:
+        then, now = _text(before), _text(command)
+        if then != now:
+            self._differ(Difference(command.address, "is asked something else", then, now))
+
+    def _conclude(self) -> None:
+        for address in self._waiting:
+            self._differ(Difference(address, "runs now, and did not then"))
+        for _, fact in self._heard:
+            self._differ(
+                Difference(fact.address, f"ran then, and does not now: the run is {self.state.status}")
+            )
+
+    def _differ(self, difference: Difference) -> None:
+        self.difference = self.difference or difference
+
+    # What pure nodes are lent.
+
+    def now(self) -> float:
+        return self._time
+
+    def workspace(self) -> Path:
+        raise StoreError("a pure node asks for a folder")
+
+
+def _heard(plan: Plan, facts: list[Fact]) -> list[tuple[Command, Effect]]:
+    """What was asked and what was said to it, in order; pure nodes left out."""
+    state = Run(plan)
+    heard: list[tuple[Command, Effect]] = []
+    for fact in facts:
+        if isinstance(fact, (Finished, Failed, Answered, Consulted)):
+            command = state.calls[fact.address].command
+            assert command is not None
+            if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
+                heard.append((command, fact))
+        step(state, fact)
+    return heard
+
+
+def _text(command: Command) -> str:
+    messages: tuple[Message, ...] = command.inputs if isinstance(command, (Call, Ask)) else ()
+    return "\n".join(f"{message.role}: {message.text}" for message in messages)
