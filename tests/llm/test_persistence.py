@@ -9,6 +9,7 @@ import pytest
 
 from tests.llm.story import AT_ONCE, asking, every_provider, every_way, profile, told, workflow
 from tests.llm.wire import Reply, Wire
+from tests.llm.wire.reply import event
 
 QUIET = Reply(text="Quiet.")
 TWICE = {"max_attempts": 2, **AT_ONCE}
@@ -144,8 +145,9 @@ def test_half_an_answer_is_none(wire: Wire, provider: str, stream: bool) -> None
 
 
 def test_a_stream_that_just_ends_is_cut_off_too(wire: Wire) -> None:
-    part = b'data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"gpt-4o","choices":[{"index":0,'
-    wire.replies(Reply(raw=part + b'"delta":{"content":"one two"},"finish_reason":null}]}\n\n'), QUIET)
+    choice = {"index": 0, "delta": {"content": "one two"}, "finish_reason": None}
+    part = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    wire.replies(Reply(raw=event(part)), QUIET)
     story = told(asking(wire))
     assert story.result.output == "Quiet."
     assert "the stream ended before the answer did" in story.warnings[0]

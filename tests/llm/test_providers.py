@@ -6,7 +6,7 @@ import json
 
 from tests.llm.story import LOOK, PROVIDERS, asking, every_provider, every_way, profile, told, workflow
 from tests.llm.wire import Reply, Wire
-from tests.llm.wire.reply import SIGNATURE
+from tests.llm.wire.reply import SIGNATURE, ToolCall
 
 QUIET = Reply(text="It is quiet there.")
 
@@ -64,7 +64,7 @@ def test_results_go_back_in_the_order_of_the_requests(wire: Wire, provider: str,
 @every_provider
 @every_way
 def test_a_tool_that_fails_is_an_answer_and_no_crash(wire: Wire, provider: str, stream: bool) -> None:
-    calls = (
+    calls: tuple[ToolCall, ...] = (
         ("a1", "fly", {"place": "Oslo"}),
         ("a2", "break_down", {"place": "Oslo"}),
         ("a3", "look", {"town": "Oslo"}),

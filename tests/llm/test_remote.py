@@ -34,9 +34,7 @@ MINE = (
 
 @every_provider
 @every_way
-def test_parameters_reach_the_provider_and_nothing_else_does(
-    wire: Wire, provider: str, stream: bool
-) -> None:
+def test_parameters_reach_the_provider_and_nothing_else_does(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="Quiet."))
     params = {"temperature": 0.5, "max_tokens": 64, "top_p": 0.25}
     config = {"on_limit": "error", "on_error": "message", "max_repairs": 1, "input_mode": "messages"}
@@ -182,7 +180,7 @@ def test_a_run_that_is_stopped_hangs_up(wire: Wire, provider: str, stream: bool)
         task = asyncio.create_task(
             roundel.run_async(asking(wire, provider, stream=stream), on_event=events.append)
         )
-        while not wire.requests:
+        while not wire.requests:  # noqa: ASYNC110 (the wire is in another thread)
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
         task.cancel()

@@ -20,7 +20,7 @@ def seen(wire: Wire, number: int = -1) -> list[tuple[str, str]]:
     """Role and text of each message, in no provider's words."""
     shown = []
     for message in wire.requests[number].messages():
-        content = message.get("parts", message.get("content"))
+        content: Any = message.get("parts", message.get("content"))
         parts = [{"text": content}] if isinstance(content, str) else content
         role = "assistant" if message["role"] == "model" else message["role"]
         shown.append((role, "|".join(part.get("text", "?") for part in parts)))
@@ -173,5 +173,3 @@ def test_tools_that_are_described_in_the_system_message(wire: Wire) -> None:
     told(source)
     assert wire.requests[0].system() == "You look.\n\n- look (Looks at a place.)"
     assert wire.requests[0].tool_names() == ["look"]
-
-

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Any
 
 from roundel.llm.prices import Prices
 from roundel.llm.provider import NAMES, PROTOCOL
+from roundel.llm.speech import Speech
 from roundel.llm.transcript import reply_of, transcript
 from roundel.nodes.agent_config import LOOP_LIMITS
 from roundel.nodes.services import NodeError, Reply, Request, Say, ToolSpec
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as ClientModel
     from pydantic_ai.models import ModelRequestParameters
 
-SAY_EVERY = 0.05
-"""Seconds between two parts of what a model is saying."""
 OURS = frozenset({PROTOCOL, "stream", *LOOP_LIMITS})
 """Parameters that are not the provider's."""
 NEEDS_TOOLS = frozenset({"anthropic", "bedrock"})
 """They refuse a history with tool calls unless the request names tools, so they are told not to use them."""
+
+ALWAYS_STRICT = frozenset({"anthropic"})
+"""They know schemas only in a strict form, which the client library makes of any."""
 
 
 class CutOff(Exception):
@@ -38,6 +39,7 @@ class RemoteModel:
         self._name = name
         self._profile = profile
         self._prices = prices
+        self._strict = None if self._provider in ALWAYS_STRICT else False
         self.label = f"{provider}:{name}"
         self.check(profile.params)
 
@@ -70,7 +72,7 @@ class RemoteModel:
     async def _streamed(
         self, messages: Any, settings: Any, parameters: ModelRequestParameters, say: Say, attempt: int
     ) -> ModelResponse:
-        speech = _Speech(say, attempt)
+        speech = Speech(say, attempt)
         async with self._client.request_stream(messages, settings, parameters) as stream:
             async for event in stream:
                 speech.hear(event)
@@ -82,18 +84,29 @@ class RemoteModel:
 
     def _parameters(self, request: Request) -> ModelRequestParameters:
         from pydantic_ai.models import ModelRequestParameters
-        from pydantic_ai.output import OutputObjectDefinition
 
         tools = request.tools if request.may_call or self._provider in NEEDS_TOOLS else ()
-        parameters = ModelRequestParameters(function_tools=[_definition(tool) for tool in tools])
-        if (
-            request.schema is not None
-            and not tools
-            and self._client.profile.get("supports_json_schema_output")
-        ):
-            parameters.output_mode = "native"
-            parameters.output_object = OutputObjectDefinition(request.schema, "answer", strict=False)
-        return parameters
+        if request.schema is not None and not tools:
+            formed = self._formed(request.schema)
+            if formed is not None:
+                return formed
+        return ModelRequestParameters(function_tools=[_definition(tool) for tool in tools])
+
+    def _formed(self, schema: dict[str, Any]) -> ModelRequestParameters | None:
+        """A wish for an answer in this form; None if the model knows no schemas, or not this one. It is told
+        of the schema in words too, and what it says is checked, so nothing is lost."""
+        from pydantic_ai.models import ModelRequestParameters
+        from pydantic_ai.output import OutputObjectDefinition
+
+        if schema.get("type") != "object" or not self._client.profile.get("supports_json_schema_output"):
+            return None
+        form = OutputObjectDefinition(schema, "answer", strict=self._strict)
+        wish = ModelRequestParameters(output_mode="native", output_object=form)
+        try:
+            self._client.prepare_request(None, wish)
+        except Exception:  # the client library refuses what the provider would
+            return None
+        return wish
 
     def _settings(self, request: Request, tools: bool) -> Any:
         """The provider's parameters; what the client library has no name for goes into the body as it is."""
@@ -148,33 +161,6 @@ def _examine(response: ModelResponse) -> None:
         raise CutOff(f"the provider gave up on the answer: {reason}")
     if response.finish_reason == "content_filter":
         raise NodeError(f"the provider held the answer back: {reason}")
-
-
-class _Speech:
-    """Hands on what is said in parts that are worth an event."""
-
-    def __init__(self, say: Say, attempt: int) -> None:
-        self._say, self._attempt = say, attempt
-        self._heard: list[str] = []
-        self._since = time.monotonic()
-
-    def hear(self, event: Any) -> None:
-        if event.event_kind not in ("part_start", "part_delta"):
-            return  # the end of a part says all of it once more
-        part = getattr(event, "part", None) or getattr(event, "delta", None)
-        kind = getattr(part, "part_kind", None) or getattr(part, "part_delta_kind", None)
-        if kind != "text":
-            return
-        self._heard.append(str(getattr(part, "content", None) or getattr(part, "content_delta", "")))
-        if time.monotonic() - self._since >= SAY_EVERY:
-            self.flush()
-
-    def flush(self) -> None:
-        text = "".join(self._heard)
-        self._heard.clear()
-        self._since = time.monotonic()
-        if text:
-            self._say(text, self._attempt)
 
 
 def _known_settings() -> frozenset[str]:

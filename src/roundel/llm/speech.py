@@ -1,0 +1,38 @@
+"""What a model is saying, while it is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from roundel.nodes.services import Say
+
+SAY_EVERY = 0.05
+"""Seconds between two parts of what a model is saying."""
+
+
+class Speech:
+    """Hands on what is said in parts that are worth an event."""
+
+    def __init__(self, say: Say, attempt: int) -> None:
+        self._say, self._attempt = say, attempt
+        self._heard: list[str] = []
+        self._since = time.monotonic()
+
+    def hear(self, event: Any) -> None:
+        if event.event_kind not in ("part_start", "part_delta"):
+            return  # the end of a part says all of it once more
+        part = getattr(event, "part", None) or getattr(event, "delta", None)
+        kind = getattr(part, "part_kind", None) or getattr(part, "part_delta_kind", None)
+        if kind != "text":
+            return
+        self._heard.append(str(getattr(part, "content", None) or getattr(part, "content_delta", "")))
+        if time.monotonic() - self._since >= SAY_EVERY:
+            self.flush()
+
+    def flush(self) -> None:
+        text = "".join(self._heard)
+        self._heard.clear()
+        self._since = time.monotonic()
+        if text:
+            self._say(text, self._attempt)

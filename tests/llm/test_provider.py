@@ -1,0 +1,146 @@
+"""What is said before a run starts, if its models cannot be had."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from tests.llm.story import KEY, every_provider, profile, told, workflow
+from tests.llm.wire import Reply, Wire
+
+FILE = """\
+models:
+{models}
+graph:
+  start: [A]
+  end: [A]
+  nodes:
+    - id: A
+      type: agent
+      config: {config}
+  edges: []
+"""
+
+
+def refused(folder: Path, models: str, config: str = "{}") -> roundel.Diagnostic:
+    """What is said of a workflow that cannot run."""
+    path = folder / "workflow.yaml"
+    path.write_text(FILE.format(models=models, config=config))
+    with pytest.raises(roundel.WorkflowError) as raised:
+        roundel.run(path)
+    (diagnostic,) = raised.value.diagnostics
+    line = path.read_text().splitlines().index("    - id: A") + 1
+    assert (diagnostic.file, diagnostic.line) == (str(path), line)
+    return diagnostic
+
+
+def test_no_model_at_all(tmp_path: Path) -> None:
+    message = refused(tmp_path, "  other: {model: 'openai:gpt-4o'}").message
+    assert "agent 'A' has no model" in message
+    assert "--script FILE" in message and "`models`" in message
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [
+        ("openai:gpt-4o", "OPENAI_API_KEY"),
+        ("anthropic:claude-haiku-4-5", "ANTHROPIC_API_KEY"),
+        ("google:gemini-2.5-flash", "GOOGLE_API_KEY"),
+        ("gemini:gemini-2.5-flash", "GOOGLE_API_KEY"),
+        ("deepseek:deepseek-chat", "DEEPSEEK_API_KEY"),
+    ],
+)
+def test_no_key(tmp_path: Path, model: str, variable: str) -> None:
+    message = refused(tmp_path, f"  default: {{model: '{model}'}}").message
+    assert "cannot be used" in message and variable in message
+
+
+def test_no_such_provider(tmp_path: Path) -> None:
+    message = refused(tmp_path, "  default: {model: 'nobody:x', api_key: sk-something-long}").message
+    assert "there is no provider 'nobody'; openai with a base_url speaks to most servers" in message
+
+
+def test_a_provider_without_addresses(tmp_path: Path) -> None:
+    models = "  default: {model: 'bedrock:x', base_url: 'http://localhost'}"
+    assert "bedrock:x cannot be used" in refused(tmp_path, models).message
+
+
+def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    """As if a package were not installed."""
+    real = builtins.__import__
+
+    def fake(name: str, *args: Any, **named: Any) -> Any:
+        if name.partition(".")[0] == package:
+            raise ModuleNotFoundError(f"No module named '{name}'", name=name)
+        return real(name, *args, **named)
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", fake)
+
+
+def test_real_models_are_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "pydantic_ai")
+    message = refused(tmp_path, f"  default: {{model: 'openai:gpt-4o', api_key: {KEY}}}").message
+    assert 'pip install "roundel[llm]"' in message and "--script FILE" in message
+
+
+def test_a_package_of_one_provider(tmp_path: Path) -> None:
+    message = refused(tmp_path, "  default: {model: 'mistral:x', api_key: sk-something-long}").message
+    assert "mistral:x cannot be used" in message and "install" in message
+
+
+@pytest.mark.parametrize(
+    ("models", "config"),
+    [
+        ("  default: {model: 'google:gemini-2.5-flash', api_key: k, params: {best_of: 3}}", "{}"),
+        ("  default: {model: 'google:gemini-2.5-flash', api_key: k}", "{params: {best_of: 3}}"),
+        ("  default: {model: 'google:gemini-2.5-flash', api_key: k}", "{parameters: {best_of: 3}}"),
+    ],
+)
+def test_a_parameter_that_google_cannot_be_sent(tmp_path: Path, models: str, config: str) -> None:
+    message = refused(tmp_path, models, config).message
+    assert "google:gemini-2.5-flash takes no parameter 'best_of'; known are " in message
+    assert "temperature" in message
+
+
+def test_every_agent_that_cannot_run_is_named(wire: Wire) -> None:
+    source = workflow({"default": {"model": "openai:gpt-4o"}})
+    source["graph"]["nodes"].append({"id": "B", "type": "agent", "config": {"model": "nobody:x"}})
+    source["graph"]["edges"] = [{"from": "A", "to": "B"}]
+    with pytest.raises(roundel.WorkflowError) as raised:
+        told(source)
+    assert len(raised.value.diagnostics) == 2
+
+
+def test_a_model_behind_that_cannot_be_used_is_found_too(wire: Wire) -> None:
+    models = {"default": profile(wire, fallback="second"), "second": {"model": "anthropic:claude-haiku-4-5"}}
+    with pytest.raises(roundel.WorkflowError, match="ANTHROPIC_API_KEY"):
+        told(workflow(models))
+
+
+def test_with_a_script_no_model_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "pydantic_ai")
+    source = workflow({"default": {"model": "nobody:x"}})
+    assert told(source, script={"A": ["Quiet."]}).result.output == "Quiet."
+
+
+@every_provider
+def test_a_key_of_the_environment(wire: Wire, provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
+    monkeypatch.setenv(variable[provider], "sk-of-the-environment")
+    wire.replies(Reply(text="Quiet."))
+    told(workflow({"default": profile(wire, provider, api_key="")}))
+    assert wire.requests[0].key == "sk-of-the-environment"
+
+
+def test_a_key_of_a_variable(wire: Wire) -> None:
+    wire.replies(Reply(text="Quiet."))
+    source = {"vars": {"KEY": "sk-of-a-variable"}, **workflow({"default": profile(wire, api_key="${KEY}")})}
+    told(source)
+    assert wire.requests[0].key == "sk-of-a-variable"
