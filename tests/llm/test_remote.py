@@ -85,6 +85,12 @@ def test_headers_of_a_profile(wire: Wire, provider: str) -> None:
     assert wire.requests[0].key == KEY
 
 
+def test_a_header_has_the_last_word(wire: Wire) -> None:
+    wire.replies(Reply(text="Quiet."))
+    told(workflow({"default": profile(wire, headers={"Authorization": "Basic of-a-gateway"})}))
+    assert wire.requests[0].headers["authorization"] == "Basic of-a-gateway"
+
+
 @pytest.mark.parametrize(
     "config",
     [

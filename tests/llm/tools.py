@@ -30,9 +30,9 @@ async def sleep() -> str:
     return "never"
 
 
-def environment() -> dict[str, str]:
-    """All variables of the environment."""
-    return dict(os.environ)
+def environment(names: list[str]) -> dict[str, str]:
+    """Variables of the environment."""
+    return {name: os.environ[name] for name in names}
 
 
 # Functions of `python` nodes that say something in a role.

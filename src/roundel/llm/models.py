@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from roundel.llm.cache import CachedModel
+from roundel.llm.connections import Connections
 from roundel.llm.persistence import PersistentModel
 from roundel.llm.prices import Prices
 from roundel.llm.provider import client_model
@@ -28,7 +28,7 @@ class Models:
         self._secrets = secrets
         self._prices = Prices(profiles)
         self._made: dict[bytes, RemoteModel] = {}
-        self._http: Any = None
+        self._connections = Connections()
 
     def of(self, node: Node) -> Model:
         """The model of an agent; NodeError if it names none, or one that cannot be used."""
@@ -49,25 +49,13 @@ class Models:
     def _remote(self, profile: Profile) -> RemoteModel:
         key = msgspec.json.encode(profile)
         if key not in self._made:
-            client = client_model(profile, self._secrets, self._client())
+            http = self._connections.client(profile.headers)
+            client = client_model(profile, self._secrets, http)
             self._made[key] = RemoteModel(client, profile, self._prices)
         return self._made[key]
 
-    def _client(self) -> Any:
-        """One pool of connections for the whole run."""
-        if self._http is None:
-            try:
-                import httpx2
-            except ImportError:
-                return None  # the client library is not there either, which is told of next
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=200)
-            timeout = httpx2.Timeout(600, connect=10, pool=None)
-            self._http = httpx2.AsyncClient(limits=limits, timeout=timeout, follow_redirects=True)
-        return self._http
-
     async def close(self) -> None:
-        if self._http is not None:
-            await self._http.aclose()
+        await self._connections.close()
 
 
 def profile_of(node: Node, profiles: Mapping[str, Profile]) -> Profile:

@@ -37,7 +37,8 @@ def client_model(profile: Profile, secrets: Secrets, http_client: Any) -> Client
     except ImportError as error:
         raise NodeError(f"{provider}:{name} cannot be used: {_missing(error)}") from None
     except Exception as error:
-        raise NodeError(f"{provider}:{name} cannot be used: {_reason(provider, key, error)}") from None
+        reason = secrets.scrub(_reason(provider, key, error))
+        raise NodeError(f"{provider}:{name} cannot be used: {reason}") from None
 
 
 def _made(provider: str, name: str, profile: Profile, key: str, http_client: Any) -> ClientModel:
@@ -49,6 +50,8 @@ def _made(provider: str, name: str, profile: Profile, key: str, http_client: Any
     known = inspect.signature(kind.__init__).parameters
     if profile.base_url and "base_url" not in known:
         raise NodeError(f"the provider '{provider}' takes no base_url")
+    if profile.headers and "http_client" not in known:
+        raise NodeError(f"the provider '{provider}' takes no headers")
     made = kind(
         **{option: value for option, value in wanted.items() if option in known and value is not None}
     )

@@ -41,6 +41,11 @@ class RemoteModel:
         self._prices = prices
         self._strict = None if self._provider in ALWAYS_STRICT else False
         self.label = f"{provider}:{name}"
+        # Whoever asks again is us. As a setting of each request it would cost a new client each time.
+        own = getattr(client, "client", None)
+        self._once = hasattr(own, "max_retries")
+        if self._once:
+            own.max_retries = 0
         self.check(profile.params)
 
     async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply:
@@ -111,7 +116,7 @@ class RemoteModel:
     def _settings(self, request: Request, tools: bool) -> Any:
         """The provider's parameters; what the client library has no name for goes into the body as it is."""
         given = {**self._profile.params, **request.params}
-        settings: dict[str, Any] = {"max_retries": 0}
+        settings: dict[str, Any] = {} if self._once else {"max_retries": 0}
         if self._profile.timeout is not None:
             settings["timeout"] = self._profile.timeout
         extra = {}
@@ -124,8 +129,6 @@ class RemoteModel:
                 extra[name] = value
         if extra:
             settings["extra_body"] = {**settings.get("extra_body", {}), **extra}
-        if self._profile.headers:
-            settings["extra_headers"] = {**settings.get("extra_headers", {}), **self._profile.headers}
         if not tools:
             settings.pop("tool_choice", None)
         elif not request.may_call:

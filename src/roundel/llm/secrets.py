@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
+
 SHORTEST = 6
 """Anything shorter is no secret, and would be found everywhere."""
 MASK = "***"
+_SECRET_NAME = re.compile(r"(^|_)(API_?KEY|ACCESS_KEY|SECRET_KEY|SECRET|TOKEN|PASSWORD)$", re.IGNORECASE)
 
 
 class Secrets:
+    """Those of the environment are known from the start: tools see it, and so do client libraries."""
+
     def __init__(self) -> None:
         self._known: set[str] = set()
+        for name, value in os.environ.items():
+            if _SECRET_NAME.search(name) and len(value) >= 2 * SHORTEST:
+                self.add(value)
 
     def add(self, *values: str | None) -> None:
         for value in values:
