@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from roundel.nodes.services import Model, Reply, Request, Say
+from roundel.nodes.services import UNREADABLE, Model, NodeError, Reply, Request, Say, ToolRequest
 
 WRITE_EVERY = 1.0
 """Seconds: what a killed process may lose of its record."""
@@ -42,17 +42,22 @@ class Recorder:
             raise type(error)(f"the record '{path}' cannot be written: {error.strerror}") from None
 
     def keep(self, request: Request, reply: Reply) -> None:
-        line: dict[str, Any] = {"at": request.address}
-        if request.call:
-            line["call"] = request.call
-        line["text"] = reply.text
+        line: dict[str, Any] = {"text": reply.text}
         if reply.data is not None:
             line["data"] = reply.data
         if reply.tool_calls:
             line["tool_calls"] = [
-                {"id": call.id, "name": call.name, "arguments": call.arguments} for call in reply.tool_calls
+                {"id": call.id, "name": call.name, "arguments": _arguments(call)} for call in reply.tool_calls
             ]
         line["tokens"] = {"input": reply.input_tokens, "output": reply.output_tokens}
+        self._keep(request, line)
+
+    def keep_error(self, request: Request, error: str) -> None:
+        self._keep(request, {"error": error})
+
+    def _keep(self, request: Request, line: dict[str, Any]) -> None:
+        place = {"at": request.address, **({"call": request.call} if request.call else {})}
+        line = {**place, **line}
         said = self._said.setdefault(request.node_id, [])
         said.append((request.ordinal, request.address, request.call, line))
         self._clean = False
@@ -90,6 +95,10 @@ class Recorder:
         return self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
 
 
+def _arguments(call: ToolRequest) -> Any:
+    return call.problem.removeprefix(UNREADABLE) if call.problem else call.arguments
+
+
 def _order(said: tuple[int, str, int, dict[str, Any]]) -> tuple[int, str, int]:
     return said[:3]
 
@@ -99,6 +108,10 @@ class RecordedModel:
         self._model, self._recorder = model, recorder
 
     async def reply(self, request: Request, say: Say | None = None) -> Reply:
-        reply = await self._model.reply(request, say)
+        try:
+            reply = await self._model.reply(request, say)
+        except NodeError as error:
+            self._recorder.keep_error(request, str(error))
+            raise
         self._recorder.keep(request, reply)
         return reply

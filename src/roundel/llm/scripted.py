@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from roundel.nodes.services import NodeError, Reply, Request, Say, ToolRequest
+from roundel.nodes.services import UNREADABLE, NodeError, Reply, Request, Say, ToolRequest
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.fields import INVALID, Reader, located
@@ -41,7 +41,7 @@ class ScriptedCall(Struct, frozen=True, omit_defaults=True):
         arguments = {} if self.arguments is None else self.arguments
         if isinstance(arguments, dict):
             return ToolRequest(self.id or number, self.name, arguments)
-        problem = f"the arguments are not a JSON object: {json_text(arguments):.200}"
+        problem = f"{UNREADABLE}{json_text(arguments):.200}"
         return ToolRequest(self.id or number, self.name, {}, problem)
 
 

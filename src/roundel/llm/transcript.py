@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
-from roundel.nodes.services import Exchange, NodeError, Reply, Request, ToolRequest
+from roundel.nodes.services import UNREADABLE, Exchange, NodeError, Reply, Request, ToolRequest
 from roundel.workflow.message import Block, Message, json_text
 
 if TYPE_CHECKING:
@@ -116,26 +116,27 @@ def reply_of(response: ModelResponse, model: str, cost_usd: float | None) -> Rep
         model,
         cost_usd,
         cut=response.finish_reason == "length",
-        raw=_raw(response) if calls else None,
+        raw=_raw(response, any(call.problem for call in calls)) if calls else None,
     )
 
 
 def _request(part: Any) -> ToolRequest:
-    arguments = part.args_as_dict()
-    problem = ""
     try:
-        part.args_as_dict(raise_if_invalid=True)
+        arguments, problem = part.args_as_dict(raise_if_invalid=True), ""
     except (ValueError, AssertionError):
-        problem = f"the arguments are not a JSON object: {part.args!s:.200}"
+        arguments, problem = {}, f"{UNREADABLE}{part.args!s:.200}"
     return ToolRequest(part.tool_call_id, part.tool_name, arguments, problem)
 
 
-def _raw(response: ModelResponse) -> Any:
-    """Only if there is more in it than text and calls: thoughts, signatures, ids of the provider's."""
+def _raw(response: ModelResponse, unreadable: bool) -> Any:
+    """Only if there is more in it than text and calls: thoughts, signatures, ids of the provider's, or what
+    stands in the place of arguments."""
     from pydantic_ai.messages import ModelMessagesTypeAdapter, TextPart, ToolCallPart
 
     plain = all(
         isinstance(part, (TextPart, ToolCallPart)) and not part.provider_details and not part.id
         for part in response.parts
     )
-    return None if plain else ModelMessagesTypeAdapter.dump_python([response], mode="json")[0]
+    return (
+        None if plain and not unreadable else ModelMessagesTypeAdapter.dump_python([response], mode="json")[0]
+    )

@@ -45,6 +45,10 @@ class ToolSpec(Struct, frozen=True):
     """The name under `tools` that brought it."""
 
 
+UNREADABLE = "the arguments are not a JSON object: "
+"""Stands before what a model gave instead."""
+
+
 class ToolRequest(Struct, frozen=True, omit_defaults=True):
     """A model asks for a tool."""
 
