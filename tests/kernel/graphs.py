@@ -29,6 +29,7 @@ PHRASES = (
 )
 LAST = ("stop again ship hold", "stop ship", "hold again", *PHRASES)
 TEXTS = (*IDLE * 3, *PHRASES)
+TOOLS = ("look", "ask", "bad")
 SIZES = (4, 2, 3, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10)
 
 # No "/", ".", "[" or "]": an address joins ids with them.
@@ -78,6 +79,35 @@ def case(seed: int) -> tuple[Dict, str, dict[str, list[str]]]:
     dice = Random(seed).randrange
     workflow = _make_workflow(dice)
     return workflow, _pick(dice, *TEXTS), _make_script(dice, workflow)
+
+
+def case_with_tools(seed: int) -> tuple[Dict, str, dict[str, list[str]]]:
+    """The same, and most agents have tools: some fail, some a person has to allow."""
+    dice = Random(seed).randrange
+    workflow = _make_workflow(dice)
+    for node in workflow["graph"]["nodes"]:
+        if node["type"] == "agent" and not _chance(dice, 25):
+            node["config"] = {**node["config"], **_tool_use(dice)}
+    script = _make_script(dice, workflow)
+    for name, replies in script.items():
+        script[name] = [reply for first in replies for reply in (*_requests(dice), first)]
+    for node in workflow["graph"]["nodes"]:
+        script[f"{node['id']}/ask"] = [_pick(dice, "yes", "no: not now") for _ in range(4)]
+    tools = {name: {"python": "statistics:mean"} for name in TOOLS}
+    return {**workflow, "tools": tools}, _pick(dice, *TEXTS), script
+
+
+def _tool_use(dice: Dice) -> Dict:
+    config: Dict = {"tools": list(TOOLS), "approval": ["ask"], "max_tool_calls": _pick(dice, 2, 0, 1, 3)}
+    if _chance(dice, 40):
+        config["max_calls_per_round"] = _pick(dice, 2, 1)
+    if _chance(dice, 15):
+        config["on_limit"] = _pick(dice, "error", "suspend")
+    return config
+
+
+def _requests(dice: Dice) -> list[str]:
+    return ["?" + " ".join(_pick(dice, *TOOLS) for _ in range(1 + dice(3))) for _ in range(dice(3))]
 
 
 def _make_workflow(dice: Dice) -> Dict:

@@ -13,13 +13,15 @@ from itertools import pairwise
 from random import Random
 from typing import Any, NamedTuple
 
-from tests.kernel.reference import Execution
-from tests.kernel.simulator import FAILS, Script
+from tests.kernel.reference import ASKS, BAD_TOOL, FAILS, Execution, wanted
+from tests.kernel.simulator import Script
 
 Said = tuple[str, str]
 """A role and a text."""
 
 WORDS = ("red", "green", "stop here", "blue", "蓝色")
+TOOLS = ("look", BAD_TOOL)
+REQUESTS = tuple(ASKS + names for names in ("look", "look bad look", "bad", "bad look", "look look", "look"))
 LISTS = ('["a", "b"]', "[]", '["x", {"k": 1}, null, [2]]', "[1, 2, 3, 4, 5]", '{"no": "list"}', "[")
 
 
@@ -39,7 +41,7 @@ class Jump(Exception):
 
 
 class Counts:
-    """How often each node has run; an element among others counts for itself, from its own number on."""
+    """The calls of each node so far; an element among others counts for itself, from its own number on."""
 
     def __init__(self, base: Counts | None = None, number: int = 0) -> None:
         self.own: dict[str, int] = {}
@@ -62,18 +64,27 @@ class Counts:
 
 @dataclass(frozen=True)
 class Place:
-    """Where something is played: what addresses begin with, and how often each node has run."""
+    """Where something is played: what addresses begin with, and how many calls each node has made."""
 
     counts: Counts
     prefix: str = ""
     stem: str = ""
     executions: list[Execution] = field(default_factory=list)
+    runs: dict[str, int] = field(default_factory=dict)
     script: Script = field(default_factory=dict)
 
-    def run(self, name: str) -> int:
-        ordinal = self.counts[name]
+    def run(self, name: str) -> None:
+        self.runs[name] = self.runs.get(name, 0) + 1
+
+    def say(self, name: str, inputs: list[Said], seen: list[Said]) -> str:
+        """One call of an agent's model, which sees more than the agent's inputs if it has used tools."""
+        replies, ordinal = self.script.get(name), self.counts[name]
         self.counts.add(name)
-        return ordinal
+        text = replies[min(ordinal, len(replies) - 1)] if replies else (inputs[-1][1] if inputs else "")
+        self.record(self.prefix + name, name, seen, [text])
+        if text.startswith(FAILS):
+            raise Failure(self.prefix + name)
+        return text
 
     def record(self, address: str, name: str, inputs: list[Said], outputs: list[str]) -> None:
         self.executions.append(Execution(address, name, tuple(inputs), tuple(outputs)))
@@ -114,12 +125,15 @@ class Maker:
     dice: Random
     names: int = 0
     agents: list[str] = field(default_factory=list)
+    tool_users: list[str] = field(default_factory=list)
     calm: set[str] = field(default_factory=set)
     """Agents that never fail."""
     at_once: int = 0
     """How many loops are around whose rounds run at the same time."""
     caught: int = 0
     """How many loops are around that go on when a round fails."""
+    tools: bool = False
+    """Whether agents may have tools."""
 
     def name(self, kind: str) -> str:
         self.names += 1
@@ -139,15 +153,46 @@ class Maker:
             self.calm.add(name)
 
         def play(place: Place, inputs: list[Said]) -> list[Said]:
-            replies = place.script.get(name)
-            ordinal = place.run(name)
-            text = replies[min(ordinal, len(replies) - 1)] if replies else (inputs[-1][1] if inputs else "")
-            place.record(place.prefix + name, name, inputs, [text])
-            if text.startswith(FAILS):
-                raise Failure(place.prefix + name)
+            place.run(name)
+            return said([place.say(name, inputs, inputs)])
+
+        if kind == "agent" and self.tools and self.pick(True, True, False):
+            return self.tool_user(name)
+        return Piece({"id": name, "type": kind, "config": {}}, play)
+
+    def tool_user(self, name: str) -> Piece:
+        """An agent with tools, of which one always fails."""
+        self.tool_users.append(name)
+        limit, width = self.pick(0, 1, 2, 3), self.pick(1, 2, 16)
+
+        def play(place: Place, inputs: list[Said]) -> list[Said]:
+            place.run(name)
+            seen = list(inputs)
+            text = place.say(name, inputs, seen)
+            for number in range(1, limit + 1):
+                tools = wanted(text)
+                if not tools:
+                    break
+                seen += [
+                    ("tool", used) for used in use(place, inputs, tools, f"{place.stem}{name}[{number}]/")
+                ]
+                text = place.say(name, inputs, seen)
             return said([text])
 
-        return Piece({"id": name, "type": kind, "config": {}}, play)
+        def use(place: Place, inputs: list[Said], tools: list[str], at: str) -> list[str]:
+            told = []
+            for number, tool in enumerate(tools):
+                same = tools[:number].count(tool)
+                address = at + tool + (f"#{same + 1}" if same else "")
+                told.append(f"{'broken' if tool == BAD_TOOL else 'done'} at {address}")
+                if number < width:
+                    place.record(address, name, inputs, told[-1:])
+                else:
+                    told[-1] = f"not called: only {width} calls are allowed at once"
+            return told
+
+        config = {"tools": list(TOOLS), "max_tool_calls": limit, "max_calls_per_round": width}
+        return Piece({"id": name, "type": "agent", "config": config}, play)
 
     def node(self, depth: int, jumps: bool) -> Piece:
         if depth <= 0:
@@ -215,7 +260,7 @@ class Maker:
         def play(place: Place, inputs: list[Said]) -> list[Said]:
             for number in range(1, count + 1):
                 at = f"{place.stem}{name}[{number}]/"
-                inputs = again.play(place.inside(at, ""), inputs)
+                inputs = again.play(place.inside(at, f"{at[:-1]}."), inputs)
                 place.run(gate)
                 place.record(at + gate, gate, sent(inputs), [message] if number == count else [])
             place.run(done)
@@ -463,17 +508,19 @@ class Loop:
         return said((given[-1] if given else []) or [""])
 
 
-def case(seed: int) -> tuple[dict[str, Any], str, Script, Play]:
-    """A workflow, an input, a script, and what it means."""
-    maker = Maker(Random(seed))
+def case(seed: int, tools: bool = False) -> tuple[dict[str, Any], str, Script, Play]:
+    """A workflow, an input, a script, and what it means; most agents have tools, if there are to be any."""
+    maker = Maker(Random(seed), tools=tools)
     whole = maker.chain(3, False)
     script = {name: _replies(maker, name) for name in maker.agents if maker.pick(True, True, True, False)}
-    return {"graph": whole.written}, maker.pick(*WORDS, *LISTS), script, whole.play
+    offered = {name: {"python": "statistics:mean"} for name in TOOLS} if tools else {}
+    return {"graph": whole.written, "tools": offered}, maker.pick(*WORDS, *LISTS), script, whole.play
 
 
 def _replies(maker: Maker, name: str) -> list[str]:
     fails = () if name in maker.calm else (FAILS + "no",)
-    return [maker.pick(*WORDS, *LISTS, *fails) for _ in range(maker.pick(1, 2, 4, 6))]
+    asks = REQUESTS * 2 if name in maker.tool_users else ()
+    return [maker.pick(*WORDS, *LISTS, *fails, *asks) for _ in range(maker.pick(1, 2, 4, 6))]
 
 
 def played(play: Play, text: str, script: Script) -> tuple[str, str, dict[str, int], list[Execution]]:
@@ -483,4 +530,4 @@ def played(play: Play, text: str, script: Script) -> tuple[str, str, dict[str, i
         messages = play(place, [("user", text)])
     except (Failure, Locked) as end:
         return ("failed" if isinstance(end, Failure) else "suspended_locked"), "", {}, []
-    return "completed", messages[-1][1] if messages else "", place.counts.own, place.executions
+    return "completed", messages[-1][1] if messages else "", place.runs, place.executions

@@ -2,7 +2,8 @@
 
 Nothing here is shared with the engine: no code, no plan, no cleverness. One node runs at a time, layer
 by layer, and everything that depends on order is sorted by an explicit key. It knows the node types
-`passthrough`, `literal`, `loop_counter` and `agent`; an agent says what a script tells it to say.
+`passthrough`, `literal`, `loop_counter` and `agent`; an agent says what a script tells it to say. A reply
+that begins with a question mark asks for the tools that it names, if the agent has any.
 
 The one idea worth knowing first is the *place* of an execution: for each scope around it, from the whole
 graph inwards, the round of that scope, the layer of the unit there, and the unit's position in the file.
@@ -18,6 +19,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 DEFAULT_CAP = 100
+FAILS = "!"
+"""A reply that begins with it is the text of an error."""
+ASKS = "?"
+"""A reply that begins with it asks for tools."""
+BAD_TOOL = "bad"
+"""The tool that always fails."""
+
+
+def wanted(text: str) -> list[str]:
+    """The tools that a reply asks for."""
+    return text.removeprefix(ASKS).split() if text.startswith(ASKS) else []
+
 
 Step = tuple[int, int, int]  # round, layer, position in the file
 Place = tuple[Step, ...]
@@ -278,6 +291,10 @@ class _Run:
         self.counts: dict[str, int] = dict.fromkeys(self.nodes, 0)
         self.said: dict[str, list[str]] = {node: [] for node in self.nodes}
         self.runs: dict[str, int] = {}
+        self.calls: dict[str, int] = {}
+        self.asked: dict[str, int] = {}
+        self.here: tuple[str, str] = ("", "")
+        self.seen: list[_Message] = []  # what tools gave, as the model sees it in its next call
         self.loops: dict[str, int] = {}
         self.executions: list[Execution] = []
         self.actions: dict[str, Callable[[str, list[_Message]], list[_Message]]] = {
@@ -352,11 +369,13 @@ class _Run:
     def run_node(self, node: str, place: Place, path: str) -> set[str]:
         self.marks.discard(node)
         inputs = self.take(node, place)
+        label = _label(node)
+        address = f"{path}/{label}" if path else label
+        self.here, self.seen = (address, f"{path}.{label}[" if path else f"{label}["), []
         outputs = self.actions[self.nodes[node]["type"]](node, inputs)
         self.runs[node] = self.runs.get(node, 0) + 1
         self.said[node] += [message.text for message in outputs]
-        label = _label(node)
-        self.record(f"{path}/{label}" if path else label, node, inputs, outputs)
+        self.record(address, node, inputs + self.seen, outputs)
         self.remember(node, inputs, outputs)
         return self.deliver(node, place, outputs)
 
@@ -417,10 +436,52 @@ class _Run:
         return [_Message("assistant", config.get("message") or f"Loop limit reached ({limit})")]
 
     def agent(self, node: str, inputs: list[_Message]) -> list[_Message]:
-        replies = self.script.get(node)
-        if replies:
-            return [_Message("assistant", replies[min(self.runs.get(node, 0), len(replies) - 1)])]
-        return [_Message("assistant", inputs[-1].text if inputs else "")]
+        config = self.config(node)
+        text = self.reply(node, inputs)
+        for number in range(1, config.get("max_tool_calls", 10) + 1) if config.get("tools") else ():
+            if not wanted(text):
+                break
+            address, stem = self.here
+            self.record(address, node, inputs + self.seen, [_Message("assistant", text)])
+            self.seen += self.tools(node, inputs, wanted(text), f"{stem}{number}]/")
+            if number == config.get("max_tool_calls", 10) and config.get("on_limit", "answer") != "answer":
+                raise _Stopped("failed" if config["on_limit"] == "error" else "suspended_locked")
+            text = self.reply(node, inputs)
+        return [_Message("assistant", text)]
+
+    def reply(self, node: str, inputs: list[_Message]) -> str:
+        replies, number = self.script.get(node), self.calls.get(node, 0)
+        self.calls[node] = number + 1
+        text = replies[min(number, len(replies) - 1)] if replies else inputs[-1].text if inputs else ""
+        if text.startswith(FAILS):
+            raise _Stopped("failed")
+        return text
+
+    def tools(self, node: str, inputs: list[_Message], names: list[str], at: str) -> list[_Message]:
+        """One round of tools; what the model is told of each, in the order in which it asked."""
+        told, width = [], self.config(node).get("max_calls_per_round", 16)
+        for number, name in enumerate(names):
+            same = names[:number].count(name)
+            address = f"{at}{_label(name)}" + (f"#{same + 1}" if same else "")
+            if number >= width:
+                text = f"not called: only {width} calls are allowed at once"
+            else:
+                text = self.tool(node, inputs, name, address)
+            told.append(_Message("tool", text))
+        return told
+
+    def tool(self, node: str, inputs: list[_Message], name: str, address: str) -> str:
+        if name in self.config(node).get("approval", ()):
+            key = f"{node}/{name}"
+            answers, number = self.script[key], self.asked.get(key, 0)
+            self.asked[key] = number + 1
+            answer = answers[min(number, len(answers) - 1)]
+            self.record(address, node, inputs, [_Message("user", answer)])
+            if answer != "yes":
+                return f"a person did not allow this call: {answer.removeprefix('no: ')}"
+        text = f"{'broken' if name == BAD_TOOL else 'done'} at {address}"
+        self.record(address, node, inputs, [_Message("tool", text)])
+        return text
 
     # Settings.
 

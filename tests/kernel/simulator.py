@@ -22,18 +22,17 @@ from roundel.kernel.facts import (
 from roundel.kernel.state import Run
 from roundel.kernel.step import replay, step
 from roundel.nodes import TYPES
+from roundel.nodes.dialogue import Question, ToolUse
 from roundel.nodes.services import outcome_of
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
-from tests.kernel.reference import Execution
+from tests.kernel.reference import BAD_TOOL, FAILS, Execution, wanted
 
 Choose = Callable[[int], int]
 """From how many there are to which one is next."""
 
 Script = dict[str, list[str]]
-FAILS = "!"
-"""A reply that begins with it is the text of an error."""
 
 
 def plan_of(workflow: dict[str, Any], functions: Mapping[str, Callable[..., Any]] | None = None) -> Plan:
@@ -102,6 +101,12 @@ class Simulator:
             return Consulted(command.address, verdicts, self.now())
         assert isinstance(command, (Call, Ask))
         node = self.plan.sites[command.site]
+        if isinstance(command, Ask) and command.about is not None:
+            return self._allow(command, command.about["tool"]["name"])
+        if isinstance(command, Call) and isinstance(command.state, ToolUse):
+            return self._use(command, command.state)
+        if isinstance(command, Call) and isinstance(command.state, Question):
+            return self._reply(command, command.state)
         if isinstance(command, Ask) or node.kind.speaks:
             text = self.said(node.id, command.ordinal, command.inputs)
             outcome = Outcome((Message(text, "user" if isinstance(command, Ask) else "assistant"),))
@@ -122,6 +127,38 @@ class Simulator:
             return Answered(command.address, outcome.messages[0], self.now())
         return Finished(command.address, outcome, self.now())
 
+    # Agents with tools.
+
+    def _reply(self, call: Call, question: Question) -> Fact:
+        name = self.plan.sites[call.site].id
+        text = self.said(name, call.ordinal, call.inputs)
+        results = [result.text for exchange in question.exchanges for result in exchange.results]
+        self._keep(call, [*_pairs(call), *(("tool", result) for result in results)], text)
+        if text.startswith(FAILS):
+            return Failed(call.address, text, self.now())
+        calls = [{"id": f"{number}", "name": tool} for number, tool in enumerate(wanted(text))]
+        outcome = Outcome(state={"reply": {"text": text, "tool_calls": calls}})
+        return Finished(call.address, outcome, self.now())
+
+    def _use(self, call: Call, use: ToolUse) -> Fact:
+        request, text = use.request, f"done at {call.address}"
+        if request.name == BAD_TOOL:
+            text = f"broken at {call.address}"
+        self._keep(call, _pairs(call), text)
+        if request.name == BAD_TOOL:
+            return Failed(call.address, text, self.now())
+        result = {"id": request.id, "name": request.name, "status": "completed", "text": text}
+        return Finished(call.address, Outcome(state=result), self.now())
+
+    def _allow(self, ask: Ask, tool: str) -> Fact:
+        text = self.said(f"{self.plan.sites[ask.site].id}/{tool}", ask.ordinal, ())
+        self._keep(ask, _pairs(ask), text)
+        return Answered(ask.address, Message(text), self.now())
+
+    def _keep(self, command: Call | Ask, inputs: list[tuple[str, str]], text: str) -> None:
+        node = self.plan.sites[command.site]
+        self.executions.append(Execution(command.address, node.id, tuple(inputs), (text,)))
+
     def said(self, name: str, ordinal: int, inputs: tuple[Message, ...]) -> str:
         replies = self.script.get(name)
         if replies:
@@ -131,6 +168,10 @@ class Simulator:
     def trace(self) -> list[Execution]:
         """What happened, whatever happened first."""
         return sorted(self.executions, key=lambda execution: execution.address)
+
+
+def _pairs(command: Call | Ask) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in command.inputs]
 
 
 def _at_once(coroutine: Coroutine[Any, Any, Any]) -> Any:
