@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import time
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import roundel
 from tests.llm.story import KEY, asking, every_provider, every_way, profile, told, workflow
 from tests.llm.wire import Recorded, Reply, Wire
+from tests.llm.wire.connection import Connection
 
 MINE = (
     "max_tool_calls",
@@ -150,16 +152,40 @@ def crowd(wire: Wire, size: int) -> dict[str, Any]:
     return {"models": {"default": profile(wire)}, "graph": graph}
 
 
-def test_two_hundred_agents_stream_at_once(wire: Wire) -> None:
-    def answer(request: Recorded) -> Reply:
-        return Reply(text=f"item {request.messages()[-1]['content']} done", delay=1.5)
+class Together(Wire):
+    """Answers nobody before all have asked."""
 
-    wire.replies(answer)
-    story = told(crowd(wire, 200))
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+        self._complete = asyncio.Event()
+
+    async def _exchange(self, request: Recorded, connection: Connection) -> None:
+        if len(self.requests) + 1 == self._size:
+            self._complete.set()
+        await super()._exchange(request, Held(connection, self._complete))
+
+
+class Held(Connection):
+    def __init__(self, connection: Connection, until: asyncio.Event) -> None:
+        super().__init__(connection._reader, connection._writer)
+        self._until = until
+
+    async def answer(self, request: Recorded, reply: Reply) -> None:
+        await asyncio.wait_for(self._until.wait(), 60)
+        await super().answer(request, reply)
+
+
+def test_two_hundred_agents_stream_at_once() -> None:
+    def answer(request: Recorded) -> Reply:
+        return Reply(text=f"item {request.messages()[-1]['content']} done")
+
+    with Together(200) as wire:
+        wire.replies(answer)
+        story = told(crowd(wire, 200))
     assert story.result.status == "completed"
     assert story.result.nodes["A"] == 200
-    assert len(wire.requests) == 200
-    assert wire.peak > 150
+    assert len(wire.requests) == wire.peak == 200
     spoken: dict[str | None, str] = {}
     for event in story.events:
         if event.event == "token_stream":
@@ -194,6 +220,21 @@ def test_a_run_that_is_stopped_hangs_up(wire: Wire, provider: str, stream: bool)
             await task
 
     asyncio.run(stop())
+    assert left(wire)
+    assert (events[-1].event, events[-1].data["status"]) == ("run_finished", "stopped")
+
+
+def test_an_interrupt_from_the_keyboard(wire: Wire) -> None:
+    wire.replies(Reply(text="one two three", chunk_delay=0.06), Reply(text="never"))
+    events: list[roundel.Event] = []
+
+    def watch(event: roundel.Event) -> None:
+        events.append(event)
+        if event.event == "token_stream" and len(wire.requests) == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        roundel.run(asking(wire), on_event=watch)
     assert left(wire)
     assert (events[-1].event, events[-1].data["status"]) == ("run_finished", "stopped")
 
