@@ -42,7 +42,7 @@ class RemoteModel:
         self._strict = None if self._provider in ALWAYS_STRICT else False
         self.label = f"{provider}:{name}"
         # Whoever asks again is us. As a setting of each request it would cost a new client each time.
-        own = getattr(client, "client", None)
+        own: Any = getattr(client, "client", None)
         self._once = hasattr(own, "max_retries")
         if self._once:
             own.max_retries = 0
