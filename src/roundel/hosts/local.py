@@ -11,6 +11,7 @@ it; what pure nodes decide in between shares the commit of what they were told.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections import deque
@@ -46,7 +47,7 @@ from roundel.kernel.facts import (
     Waited,
 )
 from roundel.kernel.state import Run
-from roundel.kernel.step import step
+from roundel.kernel.step import IllegalFact, step
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script
 from roundel.nodes.services import Behaviour, NodeError, outcome_of
@@ -82,7 +83,9 @@ class LocalHost:
         self._unshown: list[Event] = []
         self._unsafe = False
         """Something happened that is not in the journal yet."""
-        self._pure = [node.kind.pure for node in plan.sites]
+        self._pure = [
+            node.kind.pure and node.node.timeout is None and node.node.retry is None for node in plan.sites
+        ]
         self._lost: StoreError | None = None
         observers = (on_event, event_logger(plan.graph.graph.log_level))
         self._observers = tuple(observer for observer in observers if observer is not None)
@@ -105,19 +108,28 @@ class LocalHost:
         self._task: asyncio.Task[Any] | None = None
         self._wished = False
         """Another process wished the run to stop."""
+        self._wishes: deque[tuple[Fact, asyncio.Future[str]]] = deque()
+        """What other processes wish, and where they are told what became of it."""
+        self._heeded: list[asyncio.Future[str]] = []
+        """Wishes that were heeded, and are done once they are safe."""
 
     # The run.
 
     async def run(self, messages: tuple[Message, ...]) -> Result:
+        started = self._journal.started if self._journal is not None else None
+        if started is not None:
+            return await self._carry(lambda: self._take(started))
         return await self._carry(lambda: self._step(Started(self.run_id, messages, self.now())))
 
     async def resume(self, state: Run, *facts: Fact) -> Result:
         """Goes on with a run as it was left, told what has happened since."""
         self.state = state
+        # The clock may be another one, or may have been put back.
+        self.now = self._lent.now = steady(self.now, state.since)
 
         def begin() -> list[Command]:
             for fact in facts:
-                self._step(fact)
+                self._step(msgspec.structs.replace(fact, time=self.now()))
             return [call.command for call in self.state.calls.values() if call.command is not None]
 
         return await self._carry(begin)
@@ -134,16 +146,26 @@ class LocalHost:
             await self._stop()
             if self._lost is not None:
                 raise self._lost from None
-            if self.state.status == "stopped" and not self._wished:
+            if self._wished:
+                assert self._task is not None
+                self._task.uncancel()
+            elif self.state.status == "stopped":
                 raise
         finally:
+            self._task = None
             await self._cancel_tasks()
             if steering is not None:
+                self._grant_no_more()
                 await steering.stop()
             await self._lent.close()
-        if journal is not None:
-            await journal.close(self.state)
+            if journal is not None:
+                await self._let_go(journal)
         return self.result()
+
+    async def _let_go(self, journal: RunJournal) -> None:
+        """Others may go on with the run; if the store cannot be told, they find that we are gone."""
+        with contextlib.suppress(StoreError):
+            await journal.close()
 
     @property
     def script(self) -> Script | None:
@@ -180,26 +202,50 @@ class LocalHost:
                 except BaseException as error:
                     fact = self._failure(call.address, error)
             else:
-                if journal is not None:
-                    await self._commit()
-                for command in commands:
-                    self._begin(command)
+                await self._begin_all(commands)
                 fact = await self._next_fact()
-                if fact is None:
-                    if journal is not None:
-                        await self._commit()
+                if fact is None and not self._wishes:
                     return
-            commands = tell(fact)
+            commands = tell(fact) if fact is not None and not self._wishes else self._heed(fact)
+
+    async def _begin_all(self, commands: list[Command]) -> None:
+        """With a journal, what pure nodes decide needs no commit of its own; before anything else begins,
+        what has happened is safe."""
+        if self._journal is None or not commands:
+            for command in commands:
+                self._begin(command)
+            return
+        pure = [command.__class__ is Call and self._pure[command.site] for command in commands]
+        if self._journal.full or not all(pure):
+            await self._commit()
+        else:
+            await asyncio.sleep(0)  # others on the event loop have their turn
+        for command, decides in zip(commands, pure, strict=True):
+            if decides:
+                self._facts.append(await self._decided(command))
+            else:
+                self._begin(command)
+
+    async def _decided(self, call: Any) -> Fact:
+        try:
+            return await self._perform(call)
+        except BaseException as error:
+            return self._failure(call.address, error)
 
     async def _next_fact(self) -> Fact | None:
-        """What happens next; None if nothing will."""
-        if not self._facts:
+        """What happens next; None if nothing will, or if somebody wishes something first."""
+        while not self._facts:
+            if self._wishes:
+                return None
+            if self._unsafe:
+                await self._commit()
+                continue
             if self.state.over or not (self._tasks or self._asked):
                 return None
             if self._tasks.keys() <= self._asked:  # only people are at work
                 if self.state.status == "running":
                     return Waited(self.now())
-                if not self._tasks:
+                if not self._tasks or self.state.status == "paused":
                     return None
             self._arrived.clear()
             await self._arrived.wait()
@@ -213,12 +259,21 @@ class LocalHost:
                 for event in events:
                     observe(event)
             return commands
-        journal.add(fact)
         try:
-            commands, events = step(self.state, fact)
+            fact = journal.add(fact)
+        except ValueError as error:
+            if not isinstance(fact, (Finished, Answered, Consulted)):
+                raise
+            fact = journal.add(Failed(fact.address, f"what it gave cannot be kept: {error}", fact.time))
+        try:
+            return self._take(fact)
         except BaseException:
             journal.take_back()
             raise
+
+    def _take(self, fact: Fact) -> list[Command]:
+        """Takes a fact that is in the journal."""
+        commands, events = step(self.state, fact)
         self._unshown += events
         self._unsafe = True
         return commands
@@ -228,6 +283,10 @@ class LocalHost:
         assert self._journal is not None
         await self._journal.commit(self.state)
         self._unsafe = False
+        heeded, self._heeded = self._heeded, []
+        for wish in heeded:
+            if not wish.done():
+                wish.set_result("")
         self._show()
 
     def _show(self) -> None:
@@ -254,16 +313,19 @@ class LocalHost:
             task = self._tasks.pop(command.address, None)
             if task is not None:
                 task.cancel()
-            # It may have finished in the same turn; nobody waits for what it gave any more.
-            late = [fact for fact in self._facts if getattr(fact, "address", None) == command.address]
-            for fact in late:
-                self._facts.remove(fact)
+            self._forget(command.address)
             return
         if isinstance(command, Ask) and self._people.must_answer(command):
             self._asked.add(command.address)
             if not self._people.can_be_asked:
                 return
         self._tasks[command.address] = asyncio.create_task(self._report(command))
+
+    def _forget(self, address: str) -> None:
+        """It may have finished in the same turn; nobody waits for what it gave any more."""
+        late = [fact for fact in self._facts if getattr(fact, "address", None) == address]
+        for fact in late:
+            self._facts.remove(fact)
 
     async def _report(self, command: Call | Ask | Consult) -> None:
         address = command.address
@@ -329,40 +391,69 @@ class LocalHost:
 
     # What other processes wish.
 
-    def _obey(self, control: Control) -> str:
+    async def _obey(self, control: Control) -> str:
         wish, body = control.wish, control.body
-        if wish == "stop":
-            self._wished = True
-            if self._task is not None:
-                self._task.cancel()
-            return ""
-        if wish == "answer":
-            return self._take_answer(body)
-        if wish == "pause":
-            if self.state.status not in ("running", "waiting") or self.state.paused:
-                return f"the run is {self.state.status}"
-            self._tell(Paused(str(body.get("reason") or "paused"), self.now()))
-            return ""
-        if not self.state.paused:
+        if self._task is None:
             return f"the run is {self.state.status}"
-        self._tell(Resumed(self.now()))
-        return ""
+        if wish == "stop":
+            return await self._stop_as_wished(self._task)
+        try:
+            fact = self._wish(wish, body)
+        except (KeyError, msgspec.ValidationError) as error:
+            return f"nobody knows what '{wish}' is to mean here: {error}"
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._wishes.append((fact, done))
+        self._arrived.set()
+        return await done
 
-    def _take_answer(self, body: dict[str, Any]) -> str:
-        address = body["address"]
-        call = self.state.calls.get(address)
-        if call is None or not isinstance(call.command, Ask):
-            return f"nobody is asked at '{address}'"
+    def _wish(self, wish: str, body: dict[str, Any]) -> Fact:
+        if wish == "answer":
+            return Answered(body["address"], msgspec.convert(body["message"], Message), self.now())
+        if wish == "pause":
+            return Paused(str(body.get("reason") or "paused"), self.now())
+        if wish == "resume":
+            return Resumed(self.now())
+        raise KeyError(wish)
+
+    async def _stop_as_wished(self, task: asyncio.Task[Any]) -> str:
+        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._heeded.append(done)  # the commit that says that the run has stopped is the next one
+        self._wished = True
+        task.cancel()
+        return await done
+
+    def _heed(self, fact: Fact | None) -> list[Command]:
+        """What others wish comes before what happened meanwhile, so that a pause holds back what follows."""
+        commands: list[Command] = []
+        while self._wishes:
+            wish, done = self._wishes.popleft()
+            try:
+                commands += self._step(wish)
+            except IllegalFact as error:
+                done.set_result(f"{error}; it is {self.state.status}")
+                continue
+            self._heeded.append(done)
+            if isinstance(wish, Answered):
+                self._call_off(wish.address)
+        address = getattr(fact, "address", None)
+        if fact is not None and (address is None or address in self.state.calls):
+            commands += self._step(fact)
+        return commands
+
+    def _call_off(self, address: str) -> None:
+        """Somebody else was quicker to answer."""
         task = self._tasks.pop(address, None)
         if task is not None:
             task.cancel()
         self._asked.discard(address)
-        self._tell(Answered(address, msgspec.convert(body["message"], Message), self.now()))
-        return ""
+        self._forget(address)
 
-    def _tell(self, fact: Fact) -> None:
-        self._facts.append(fact)
-        self._arrived.set()
+    def _grant_no_more(self) -> None:
+        why = str(self._lost) if self._lost is not None else f"the run is {self.state.status}"
+        for done in (*self._heeded, *(done for _, done in self._wishes)):
+            if not done.done():
+                done.set_result(why)
+        self._wishes.clear()
 
     def _lose(self, error: StoreError) -> None:
         """The run is not ours any more, or cannot be kept."""
@@ -378,9 +469,8 @@ class LocalHost:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def steady(clock: Callable[[], float]) -> Callable[[], float]:
+def steady(clock: Callable[[], float], last: float = 0.0) -> Callable[[], float]:
     """A clock that stands still where the given one goes back."""
-    last = 0.0
 
     def now() -> float:
         nonlocal last

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from roundel.journal.owner import LEASE
 from roundel.journal.run_journal import RunJournal
@@ -14,8 +15,8 @@ LOOK_EVERY = 0.2
 """Seconds between two looks at what others wish."""
 DONE = "done"
 
-Obey = Callable[[Control], str]
-"""Does what is wished; says why not if it cannot be done."""
+Obey = Callable[[Control], Awaitable[str]]
+"""Does what is wished, and comes back when that is safe; says why not if it cannot be done."""
 
 
 class Steering:
@@ -24,26 +25,36 @@ class Steering:
         self._obey = obey
         self._lost = lost
         self._task: asyncio.Task[None] | None = None
+        self._over = asyncio.Event()
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
+        """What is being seen to is seen through: whoever wished it waits for what became of it."""
+        self._over.set()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            try:
+                await asyncio.shield(self._task)
+            finally:
+                self._task.cancel()
 
     async def _watch(self) -> None:
         store, claim = self._journal.store, self._journal.claim
         renewed = time.monotonic()
         try:
-            while True:
-                await asyncio.sleep(LOOK_EVERY)
+            while not await self._is_over():
                 for control in await store.controls(claim):
-                    outcome = self._obey(control)
+                    outcome = await self._obey(control)
                     await store.settle(claim, [control.number], outcome or DONE)
                 if time.monotonic() - renewed > LEASE / 3:
                     await store.renew(claim)
                     renewed = time.monotonic()
         except StoreError as error:
             self._lost(error)
+
+    async def _is_over(self) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LOOK_EVERY):
+                await self._over.wait()
+        return self._over.is_set()

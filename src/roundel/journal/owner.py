@@ -16,10 +16,20 @@ def machine() -> str:
     return socket.gethostname()
 
 
+_at_work: set[str] = set()
+"""The claims of this process; it may have let go of a run although no store could be told."""
+
+
 def me() -> str:
     """This process, and one claim of it."""
     pid = os.getpid()
-    return f"{machine()}/{pid}/{_started(pid)}/{os.urandom(3).hex()}"
+    owner = f"{machine()}/{pid}/{_started(pid)}/{os.urandom(3).hex()}"
+    _at_work.add(owner)
+    return owner
+
+
+def let_go(owner: str) -> None:
+    _at_work.discard(owner)
 
 
 def is_alive(owner: str, until: float, now: float) -> bool:
@@ -28,6 +38,8 @@ def is_alive(owner: str, until: float, now: float) -> bool:
         return False
     host, pid, started, _ = owner.rsplit("/", 3)
     if host == machine() and pid.isdigit():
+        if int(pid) == os.getpid():
+            return owner in _at_work
         return _runs(int(pid)) and _started(int(pid)) == started
     return until > now
 

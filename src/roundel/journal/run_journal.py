@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from roundel.journal.chunks import encode_fact, pack
 from roundel.journal.store import Chunk, Claim, Store
-from roundel.kernel.facts import Fact
+from roundel.kernel.facts import Fact, Started, decode_fact
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import SnapshotError, freeze
 from roundel.kernel.state import Run
@@ -19,17 +21,28 @@ MOST_PENDING = 500
 
 
 class RunJournal:
-    def __init__(self, store: Store, claim: Claim) -> None:
+    def __init__(self, store: Store, claim: Claim, started: Started | None = None) -> None:
         self.store = store
         self.claim = claim
+        self.started = started
+        """What the run begins with; it is written already."""
         self._first = claim.facts
         self._lines: list[bytes] = []
         self._status = ""
-        self._facts = self._bytes = self._size = 0
+        self._facts = claim.fresh
+        self._bytes = self._size = 0
         self._index: PlanIndex | None = None
 
-    def add(self, fact: Fact) -> None:
-        self._lines.append(encode_fact(fact))
+    def add(self, fact: Fact) -> Fact:
+        """The fact as it will be read again, which is what the run is to be told: then one that goes on after
+        a crash knows just what it would have known without it. ValueError if it cannot be written."""
+        try:
+            line = encode_fact(fact)
+            read = decode_fact(line)
+        except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+            raise ValueError(f"it cannot be written as JSON: {error}") from error
+        self._lines.append(line)
+        return read
 
     def take_back(self) -> None:
         """The last fact was not true."""
@@ -46,12 +59,16 @@ class RunJournal:
         lines, self._lines = self._lines, []
         chunk = Chunk(len(lines), pack(lines))
         summary = None if run.status == "running" else run.summary()
-        await self.store.append(self.claim, self._first, chunk, run.status, summary)
+        # Counted before it is written: whoever waits for it may be called off, and has yet to add that the
+        # run was stopped. If it cannot be written, the store takes nothing that follows either.
+        first = self._first
         self._first += chunk.count
         self._status = run.status
+        await self.store.append(self.claim, first, chunk, run.status, summary)
         self._facts += chunk.count
         self._bytes += len(chunk.body)
-        if self._facts >= SNAPSHOT_FACTS and self._bytes >= SNAPSHOT_SHARE * self._size:
+        due = self._facts >= SNAPSHOT_FACTS and self._bytes >= SNAPSHOT_SHARE * self._size
+        if due and not self._lines:  # the state must not be ahead of the facts that were written
             await self._take_snapshot(run)
 
     async def _take_snapshot(self, run: Run) -> None:
@@ -65,5 +82,6 @@ class RunJournal:
         self._size = len(body)
         await self.store.save_snapshot(self.claim, self._first, body)
 
-    async def close(self, run: Run) -> None:
-        await self.store.release(self.claim, run.status, run.summary())
+    async def close(self) -> None:
+        """Others may go on with the run."""
+        await self.store.release(self.claim)

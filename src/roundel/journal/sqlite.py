@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from roundel.journal.chunks import VERSION, unpack
-from roundel.journal.owner import LEASE, is_alive, me
+from roundel.journal.owner import LEASE, is_alive, let_go, me
 from roundel.journal.schema import migrate
 from roundel.journal.store import (
     Busy,
@@ -34,6 +34,9 @@ from roundel.kernel.facts import Fact
 
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
+APPEND = (
+    "UPDATE runs SET status = ?, updated = ?, facts = ?, until = ? WHERE no = ? AND fence = ? AND facts = ?"
+)
 COLUMNS = "id, name, status, created, updated, input, facts, owner, parent, forked_at, summary, pruned, until"
 
 
@@ -81,6 +84,8 @@ class SqliteStore:
     # Runs.
 
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+        owner = me()
+
         def job(db: sqlite3.Connection) -> Claim:
             values = (
                 run.id,
@@ -92,7 +97,7 @@ class SqliteStore:
                 run.parent,
                 run.forked_at,
                 msgspec.json.encode(run.pinned),
-                me(),
+                owner,
                 self._now() + LEASE,
             )
             names = (
@@ -107,35 +112,47 @@ class SqliteStore:
                 _insert(db, number, 0, chunk)
                 count = chunk.count
                 db.execute("UPDATE runs SET facts = ? WHERE no = ?", (count, number))
-            return Claim(run.id, number, 1, count)
+            return Claim(run.id, number, 1, count, owner, count)
 
-        return await self._writer.write(job)
+        return await self._claimed(owner, job)
 
     async def claim(self, run_id: str) -> Claim:
+        mine = me()
+
         def job(db: sqlite3.Connection) -> Claim:
-            query = "SELECT no, fence, owner, until, facts, pruned FROM runs WHERE id = ?"
+            query = (
+                "SELECT no, fence, owner, until, facts, pruned, "
+                "facts - coalesce((SELECT facts FROM snapshots WHERE run = no), 0) FROM runs WHERE id = ?"
+            )
             found = db.execute(query, (run_id,)).fetchone()
             if found is None:
                 raise _no_run(run_id)
-            number, fence, owner, until, facts, pruned = found
+            number, fence, owner, until, facts, pruned, fresh = found
             if pruned:
                 raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot go on")
             if is_alive(owner, until, self._now()):
                 raise Busy(f"another process is at work on run {run_id} ({_shown(owner)})")
-            changed = (fence + 1, me(), self._now() + LEASE, number)
+            changed = (fence + 1, mine, self._now() + LEASE, number)
             db.execute("UPDATE runs SET fence = ?, owner = ?, until = ? WHERE no = ?", changed)
-            return Claim(run_id, number, fence + 1, facts)
+            return Claim(run_id, number, fence + 1, facts, mine, fresh)
 
-        return await self._writer.write(job)
+        return await self._claimed(mine, job)
+
+    async def _claimed(self, owner: str, job: Callable[[sqlite3.Connection], Claim]) -> Claim:
+        try:
+            return await self._writer.write(job)
+        except BaseException:
+            let_go(owner)
+            raise
 
     async def append(
         self, claim: Claim, first: int, chunk: Chunk, status: str, summary: dict[str, Any] | None
     ) -> None:
         def job(db: sqlite3.Connection) -> None:
             now = self._now()
-            values = (status, now, first + chunk.count, now + LEASE, claim.run, claim.fence)
-            query = "UPDATE runs SET status=?, updated=?, facts=?, until=? WHERE no = ? AND fence = ?"
-            self._fenced(db.execute(query, values), claim)
+            values = (status, now, first + chunk.count, now + LEASE, claim.run, claim.fence, first)
+            if db.execute(APPEND, values).rowcount != 1:
+                raise self._out_of_step(db, claim, first)
             _insert(db, claim.run, first, chunk)
             if summary is not None:
                 db.execute("UPDATE runs SET summary = ? WHERE no = ?", (_json(summary), claim.run))
@@ -149,13 +166,12 @@ class SqliteStore:
 
         await self._writer.write(job)
 
-    async def release(self, claim: Claim, status: str, summary: dict[str, Any] | None) -> None:
+    async def release(self, claim: Claim) -> None:
+        let_go(claim.owner)
+
         def job(db: sqlite3.Connection) -> None:
-            values = (status, _json(summary), claim.run, claim.fence)
-            query = (
-                "UPDATE runs SET owner = '', until = 0, status = ?, summary = ? WHERE no = ? AND fence = ?"
-            )
-            db.execute(query, values)
+            query = "UPDATE runs SET owner = '', until = 0 WHERE no = ? AND fence = ?"
+            db.execute(query, (claim.run, claim.fence))
 
         await self._writer.write(job)
 
@@ -164,11 +180,23 @@ class SqliteStore:
         if cursor.rowcount != 1:
             raise Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
 
+    def _out_of_step(self, db: sqlite3.Connection, claim: Claim, first: int) -> StoreError:
+        """Why nothing can be appended."""
+        query = "SELECT fence, facts FROM runs WHERE no = ?"
+        fence, facts = db.execute(query, (claim.run,)).fetchone() or (0, 0)
+        if fence != claim.fence:
+            return Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
+        return StoreError(
+            f"{self.path}: run {claim.run_id} has {facts} facts where {first} should be, since something "
+            f"could not be written; `roundel resume {claim.run_id}` goes on from there"
+        )
+
     # Facts.
 
     async def save_snapshot(self, claim: Claim, facts: int, body: bytes) -> None:
         def job(db: sqlite3.Connection) -> None:
-            db.execute("REPLACE INTO snapshots VALUES (?, ?, ?)", (claim.run, facts, body))
+            query = "REPLACE INTO snapshots SELECT no, ?, ? FROM runs WHERE no = ? AND fence = ?"
+            self._fenced(db.execute(query, (facts, body, claim.run, claim.fence)), claim)
 
         await self._writer.write(job)
 
@@ -177,20 +205,42 @@ class SqliteStore:
         return await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
 
     async def facts(self, run_id: str, after: int = 0) -> list[Fact]:
-        query = (
-            "SELECT c.first, c.version, c.body FROM chunks c JOIN runs r ON r.no = c.run "
-            "WHERE r.id = ? AND c.first + c.count > ? ORDER BY c.first"
-        )
-        rows = await self._writer.read(lambda db: db.execute(query, (run_id, after)).fetchall())
+        def job(db: sqlite3.Connection) -> tuple[tuple[int, int, str], list[tuple[int, int, int, bytes]]]:
+            found = db.execute("SELECT no, facts, pruned FROM runs WHERE id = ?", (run_id,)).fetchone()
+            if found is None:
+                raise _no_run(run_id)
+            # The chunk that holds the first of them may begin before it.
+            query = (
+                "SELECT first, count, version, body FROM chunks WHERE run = ?1 AND first >= "
+                "coalesce((SELECT max(first) FROM chunks WHERE run = ?1 AND first <= ?2), 0) ORDER BY first"
+            )
+            return found, db.execute(query, (found[0], after)).fetchall()
+
+        (_, count, pruned), rows = await self._writer.read(job)
+        if pruned:
+            raise StoreError(f"only the rounds '{pruned}' were kept of run {run_id}; its facts are gone")
         facts: list[Fact] = []
-        for first, version, body in rows:
+        reached = after
+        for first, many, version, body in rows:
+            if first > reached:
+                raise self._unreadable(run_id, reached, f"{first - reached} facts are missing")
             try:
-                facts.extend(unpack(body, version)[max(0, after - first) :])
+                found = unpack(body, version)
             except (ValueError, msgspec.MsgspecError) as error:
-                raise StoreError(
-                    f"{self.path}: run {run_id} cannot be read at fact {first}: {error}"
-                ) from None
+                raise self._unreadable(run_id, first, str(error)) from None
+            if len(found) != many:
+                raise self._unreadable(run_id, first, f"there are {len(found)} facts in place of {many}")
+            facts += found[reached - first :]
+            reached = max(reached, first + many)
+        if reached < count:
+            raise self._unreadable(run_id, reached, f"{count - reached} facts are missing")
         return facts
+
+    def _unreadable(self, run_id: str, number: int, why: str) -> StoreError:
+        return StoreError(
+            f"{self.path}: run {run_id} cannot be read at fact {number}: {why}; "
+            "the file is damaged, use a copy of it, or begin the run anew"
+        )
 
     async def kept(self, run_id: str) -> list[Event] | None:
         query = "SELECT k.body FROM kept k JOIN runs r ON r.no = k.run WHERE r.id = ?"
@@ -295,6 +345,10 @@ class SqliteStore:
         found = await self._writer.read(lambda db: db.execute(query, (number,)).fetchone())
         return found[0] if found else ""
 
+    async def withdraw(self, number: int) -> bool:
+        query = "UPDATE controls SET outcome = 'withdrawn' WHERE no = ? AND outcome = ''"
+        return bool(await self._writer.write(lambda db: db.execute(query, (number,)).rowcount))
+
     async def close(self) -> None:
         await self._writer.close()
 
@@ -329,7 +383,7 @@ def _shown(owner: str) -> str:
 
 def explained(error: Exception, path: Path) -> StoreError:
     """What is wrong with a store, and what to do."""
-    text = str(error)
+    text = str(error) or type(error).__name__
     for words, advice in _ADVICE.items():
         if words in text:
             return StoreError(f"{path}: {text}; {advice}")
@@ -338,6 +392,7 @@ def explained(error: Exception, path: Path) -> StoreError:
 
 _ADVICE = {
     "disk is full": "make room; the run goes on from its last commit with `roundel resume`",
+    "Permission denied": "it may not be opened or written; use another --store",
     "readonly": "the file or its folder may not be written; use another --store",
     "unable to open": "its folder cannot be made or opened; use another --store",
     "malformed": "the file is damaged; `sqlite3 FILE .recover` may save it, or use another --store",

@@ -81,6 +81,9 @@ class Claim(Struct, frozen=True):
     fence: int
     facts: int
     """How many facts there are."""
+    owner: str = ""
+    fresh: int = 0
+    """How many of the facts are newer than the last snapshot."""
 
 
 class Chunk(Struct, frozen=True):
@@ -108,17 +111,22 @@ class Store(Protocol):
     async def append(
         self, claim: Claim, first: int, chunk: Chunk, status: str, summary: dict[str, Any] | None
     ) -> None:
-        """Facts from number `first` on; they are safe when this returns. Fenced if the claim is old."""
+        """Facts from number `first` on; they are safe when this returns. Fenced if the claim is old.
+
+        What is appended in order is written in order, and nothing behind a gap: once one fails, all do."""
 
     async def renew(self, claim: Claim) -> None: ...
 
-    async def release(self, claim: Claim, status: str, summary: dict[str, Any] | None) -> None: ...
+    async def release(self, claim: Claim) -> None:
+        """Nobody is at work on the run any more."""
 
-    async def save_snapshot(self, claim: Claim, facts: int, body: bytes) -> None: ...
+    async def save_snapshot(self, claim: Claim, facts: int, body: bytes) -> None:
+        """The run as it was after so many facts. Fenced if the claim is old."""
 
     async def snapshot(self, run_id: str) -> tuple[int, bytes] | None: ...
 
-    async def facts(self, run_id: str, after: int = 0) -> list[Fact]: ...
+    async def facts(self, run_id: str, after: int = 0) -> list[Fact]:
+        """StoreError if one of them cannot be read, or is not there."""
 
     async def row(self, run_id: str) -> RunRow: ...
 
@@ -139,5 +147,8 @@ class Store(Protocol):
 
     async def outcome(self, number: int) -> str:
         """What became of a wish; empty while nobody has looked at it."""
+
+    async def withdraw(self, number: int) -> bool:
+        """Takes a wish back; False if somebody has looked at it already."""
 
     async def close(self) -> None: ...

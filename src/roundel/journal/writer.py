@@ -1,11 +1,13 @@
 """One thread that writes: whatever is asked for while it writes goes into its next transaction.
 
-So a run alone has its own commit, and two hundred at once share one. A job that fails takes only itself back.
+So a run alone has its own commit, and two hundred at once share one. A job that fails takes only itself back,
+unless the file itself is at fault: then the transaction is gone, and with it all that was in it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import sqlite3
 import threading
@@ -18,13 +20,14 @@ T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], Any]
 MOST_AT_ONCE = 1000
 _Waiting = tuple[Job, bool, asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+_Jobs = queue.SimpleQueue["_Waiting | None"]
 
 
 class Writer:
     def __init__(self, connect: Callable[[], sqlite3.Connection], explain: Callable[[Exception], StoreError]):
         self._connect = connect
         self._explain = explain
-        self._jobs: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._jobs: _Jobs = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self.commits = 0
@@ -39,38 +42,40 @@ class Writer:
     async def _do(self, job: Callable[[sqlite3.Connection], T], writes: bool) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._start()
-        self._jobs.put((job, writes, loop, future))
-        # A commit that has begun is not called back: whoever waited may go, the thread finishes its work.
-        return await asyncio.shield(future)
+        with self._lock:
+            if self._thread is None:
+                self._start()
+            self._jobs.put((job, writes, loop, future))
+        # What has been asked for is not called back: whoever waited may go, the thread finishes its work.
+        return await future
 
     def _start(self) -> None:
-        if self._thread is None:
-            with self._lock:
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._work, name="roundel-journal", daemon=True)
-                    self._thread.start()
+        # Each thread has jobs of its own: one that is ending must not be left with those of the next.
+        self._jobs = queue.SimpleQueue()
+        self._thread = threading.Thread(
+            target=self._work, args=(self._jobs,), name="roundel-journal", daemon=True
+        )
+        self._thread.start()
 
     async def close(self) -> None:
-        thread, self._thread = self._thread, None
-        if thread is not None:
+        """Everything that was asked for is done, and the file is closed."""
+        with self._lock:
+            thread, self._thread = self._thread, None
             self._jobs.put(None)
+        if thread is not None:
             await asyncio.get_running_loop().run_in_executor(None, thread.join)
 
-    def _work(self) -> None:
+    def _work(self, jobs: _Jobs) -> None:
         connection: sqlite3.Connection | None = None
-        while (first := self._jobs.get()) is not None:
-            batch, more = [first], True
-            while more and len(batch) < MOST_AT_ONCE:
-                try:
-                    following = self._jobs.get_nowait()
-                except queue.Empty:
-                    break
+        more = True
+        while more and (first := jobs.get()) is not None:
+            batch = [first]
+            while len(batch) < MOST_AT_ONCE and not jobs.empty():
+                following = jobs.get()
                 if following is None:
-                    self._jobs.put(None)
                     more = False
-                else:
-                    batch.append(following)
+                    break
+                batch.append(following)
             try:
                 connection = connection or self._connect()
             except (sqlite3.Error, OSError, StoreError) as error:
@@ -79,25 +84,31 @@ class Writer:
                 continue
             _tell(self._carry_out(connection, batch))
         if connection is not None:
-            connection.close()
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
 
     def _carry_out(self, connection: sqlite3.Connection, batch: list[_Waiting]) -> list[_Done]:
         if not any(writes for _, writes, _, _ in batch):
             return [self._one(connection, waiting) for waiting in batch]
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            alone = len(batch) == 1
-            done = [self._one(connection, waiting, apart=not alone) for waiting in batch]
-            if alone and done[0][2] is not None:
-                connection.execute("ROLLBACK")
-            else:
-                connection.execute("COMMIT")
-                self.commits += 1
-        except sqlite3.Error as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            told = self._explain(error)
+            return self._transaction(connection, batch)
+        except (sqlite3.Error, StoreError) as error:
+            with contextlib.suppress(sqlite3.Error):
+                connection.rollback()
+            told = error if isinstance(error, StoreError) else self._explain(error)
             return [(waiting, None, told) for waiting in batch]
+
+    def _transaction(self, connection: sqlite3.Connection, batch: list[_Waiting]) -> list[_Done]:
+        alone = len(batch) == 1
+        connection.execute("BEGIN IMMEDIATE")
+        done = []
+        for waiting in batch:
+            done.append(self._one(connection, waiting, apart=not alone))
+            failure = done[-1][2]
+            if failure is not None and (alone or not connection.in_transaction):
+                raise failure
+        connection.execute("COMMIT")
+        self.commits += 1
         return done
 
     def _one(self, connection: sqlite3.Connection, waiting: _Waiting, *, apart: bool = False) -> _Done:
@@ -107,10 +118,13 @@ class Writer:
             value, failure = waiting[0](connection), None
         except StoreError as error:
             value, failure = None, error
-        except (sqlite3.Error, ValueError) as error:
+        except Exception as error:  # whatever it is, the others must not wait for ever
             value, failure = None, self._explain(error)
-        if apart:
-            connection.execute("ROLLBACK TO job" if failure else "RELEASE job")
+        # A disk that is full, say, has ended the whole transaction already.
+        if apart and connection.in_transaction:
+            if failure is not None:
+                connection.execute("ROLLBACK TO job")
+            connection.execute("RELEASE job")
         return waiting, value, failure
 
 
@@ -123,7 +137,7 @@ def _tell(done: list[_Done]) -> None:
     for item in done:
         loops.setdefault(item[0][2], []).append(item)
     for loop, items in loops.items():
-        if not loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_settle, items)
 
 

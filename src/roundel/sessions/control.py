@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from roundel.hosts.people import question_of
+from roundel.hosts.result import Question
 from roundel.hosts.steering import DONE
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Busy, Store, StoreError, Wish
@@ -16,6 +18,7 @@ from roundel.kernel.facts import Answered, Fact, Paused, Stopped
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.sessions.opening import open_run
+from roundel.sources import Source
 from roundel.workflow.message import Message
 
 PATIENCE = 10.0
@@ -24,8 +27,21 @@ PATIENCE = 10.0
 
 async def pause(store: Store, run_id: str, reason: str = "") -> None:
     """Lets what is at work finish, and begins nothing new."""
-    if not await _wished(store, run_id, "pause", {"reason": reason}):
-        await _tell(store, run_id, Paused(reason or "paused", time.time()))
+    if await _wished(store, run_id, "pause", {"reason": reason}):
+        return
+    if (await store.row(run_id)).status == "running":
+        raise StoreError(
+            f"nobody is at work on run {run_id}, so there is nothing to pause; "
+            f"`roundel resume {run_id}` goes on with it"
+        )
+    await _tell(store, run_id, Paused(reason or "paused", time.time()))
+
+
+async def resume(store: Store, run_id: str) -> bool:
+    """Whether a process is at work on the run that was to pause, and now does not.
+
+    If nobody is at work on it, whoever wants it to go on has to take it up (going_on.py)."""
+    return await _wished(store, run_id, "resume", {})
 
 
 async def stop(store: Store, run_id: str, reason: str = "") -> None:
@@ -37,7 +53,7 @@ async def stop(store: Store, run_id: str, reason: str = "") -> None:
 async def answer(store: Store, run_id: str, message: Message, address: str = "") -> bool:
     """Answers a question of a run; whether a process is at work on it, which goes on with it."""
     state = (await open_run(store, run_id)).state
-    address = address or only_question(state, run_id)
+    address = _question_at(state, run_id, address)
     body = {"address": address, "message": msgspec.to_builtins(message)}
     if await _wished(store, run_id, "answer", body):
         return True
@@ -45,18 +61,27 @@ async def answer(store: Store, run_id: str, message: Message, address: str = "")
     return False
 
 
-def questions(state: Run) -> list[str]:
-    """The addresses at which people are asked."""
-    return [address for address, call in state.calls.items() if isinstance(call.command, Ask)]
+async def asked(store: Store, run_id: str, workflow: Source | None = None) -> list[Question]:
+    """What people are asked now."""
+    run = await open_run(store, run_id, workflow)
+    return [question_of(run.plan, command) for command in _asks(run.state)]
 
 
-def only_question(state: Run, run_id: str) -> str:
-    asked = questions(state)
-    if len(asked) == 1:
-        return asked[0]
-    if not asked:
+def _asks(state: Run) -> list[Ask]:
+    commands = (call.command for call in state.calls.values())
+    return [command for command in commands if isinstance(command, Ask)]
+
+
+def _question_at(state: Run, run_id: str, address: str) -> str:
+    """The address of the question that is meant; StoreError if there is none, or more than one."""
+    addresses = sorted(ask.address for ask in _asks(state))
+    if not addresses:
         raise StoreError(f"run {run_id} asks nobody; it is {state.status}")
-    raise StoreError(f"run {run_id} asks more than one question; say which: {', '.join(sorted(asked))}")
+    if address and address not in addresses:
+        raise StoreError(f"run {run_id} asks nobody at '{address}', but at {', '.join(addresses)}")
+    if not address and len(addresses) > 1:
+        raise StoreError(f"run {run_id} asks more than one question; say which: {', '.join(addresses)}")
+    return address or addresses[0]
 
 
 async def _wished(store: Store, run_id: str, wish: Wish, body: dict[str, Any]) -> bool:
@@ -65,16 +90,32 @@ async def _wished(store: Store, run_id: str, wish: Wish, body: dict[str, Any]) -
     if not row.owner:
         return False
     number = await store.ask(run_id, wish, body)
+    try:
+        outcome = await _outcome(store, run_id, number)
+    except BaseException:
+        await store.withdraw(number)
+        raise
+    if not outcome:
+        if await store.withdraw(number):
+            return False  # it was done with the run before it looked
+        outcome = await store.outcome(number)
+    if outcome != DONE:
+        raise StoreError(f"run {run_id}: {outcome}")
+    return True
+
+
+async def _outcome(store: Store, run_id: str, number: int) -> str:
+    """What became of a wish; empty if nobody is at work on the run any more."""
     deadline = time.monotonic() + PATIENCE
     while not (outcome := await store.outcome(number)):
-        if time.monotonic() > deadline or not (await store.row(run_id)).owner:
+        if not (await store.row(run_id)).owner:
+            return ""
+        if time.monotonic() > deadline:
             raise StoreError(
                 f"the process that is at work on run {run_id} did not look at it in time; try again"
             )
         await asyncio.sleep(0.05)
-    if outcome != DONE:
-        raise StoreError(f"run {run_id}: {outcome}")
-    return True
+    return outcome
 
 
 async def _tell(store: Store, run_id: str, fact: Fact) -> None:
@@ -84,13 +125,13 @@ async def _tell(store: Store, run_id: str, fact: Fact) -> None:
     except Busy:
         raise StoreError(f"a process has just begun to work on run {run_id}; try again") from None
     journal = RunJournal(store, claim)
-    opened = await open_run(store, run_id)
-    state = opened.state
     try:
-        step(state, fact)
+        state = (await open_run(store, run_id)).state
+        try:
+            step(state, fact)
+        except IllegalFact as error:
+            raise StoreError(f"run {run_id} is {state.status}: {error}") from None
         journal.add(fact)
         await journal.commit(state)
-    except IllegalFact as error:
-        raise StoreError(f"run {run_id} is {state.status}: {error}") from None
     finally:
-        await journal.close(state)
+        await journal.close()

@@ -61,7 +61,8 @@ async def fork(
         forked_at=at,
         chunk=Chunk(len(lines), pack(lines)),
     )
-    await journal.close(state)
+    await journal.commit(state)
+    await journal.close()
     return made
 
 

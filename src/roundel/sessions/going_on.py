@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from roundel.hosts.local import LocalHost
 from roundel.hosts.result import Asker, Result
@@ -13,34 +17,65 @@ from roundel.journal.store import Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Fact, Resumed
 from roundel.llm.recorder import Recorder
-from roundel.sessions.opening import open_run
+from roundel.sessions.opening import Opened, open_run
 from roundel.sessions.place import StorePlace, opened
 from roundel.sources import Source
 
 
-async def go_on(
-    store: Store,
-    run_id: str,
-    *,
-    workflow: Source | None = None,
-    **host_options: Any,
-) -> Result:
+class TakenUp(Struct, frozen=True):
+    """A run that this process has claimed, and can go on with."""
+
+    run: Opened
+    journal: RunJournal
+
+    async def host(self, **options: Any) -> LocalHost:
+        """Where it goes on; WorkflowError with everything that it lacks here."""
+        run = self.run
+        try:
+            host = LocalHost(run.plan, script=run.script, run_id=run.row.id, **options)
+        except BaseException:
+            await self.journal.close()
+            raise
+        host.keep(self.journal)
+        return host
+
+    async def go_on(self, host: LocalHost) -> Result:
+        state = self.run.state
+        facts: list[Fact] = [Resumed(host.now())] if state.paused else []
+        return await host.resume(state, *facts)
+
+
+async def take_up(store: Store, run_id: str, workflow: Source | None = None) -> TakenUp:
+    """StoreError if the run cannot go on: Busy if another process is at work on it."""
     claim = await store.claim(run_id)
     journal = RunJournal(store, claim)
     try:
-        was = await open_run(store, run_id, workflow)
+        run = await open_run(store, run_id, workflow)
     except BaseException:
-        await store.release(claim, (await store.row(run_id)).status, None)
+        await journal.close()
         raise
-    state = was.state
-    if state.over or state.status == "suspended_locked":
-        await journal.close(state)
-        what = "is over" if state.over else "is locked"
-        raise StoreError(f"run {run_id} {what}: it is {state.status}")
-    host = LocalHost(was.plan, script=was.script, run_id=run_id, **host_options)
-    host.keep(journal)
-    facts: list[Fact] = [Resumed(host.now())] if state.paused else []
-    return await host.resume(state, *facts)
+    if run.state.over or run.state.status == "suspended_locked":
+        await journal.close()
+        raise StoreError(_cannot(run))
+    return TakenUp(run, journal)
+
+
+def _cannot(run: Opened) -> str:
+    state, run_id = run.state, run.row.id
+    if state.over:
+        return (
+            f"run {run_id} is over: it is {state.status}; `roundel fork {run_id} --at ADDRESS` begins a new "
+            "one from any point of it"
+        )
+    return (
+        f"run {run_id} is locked: a limit was met; `roundel fork {run_id} --limit NAME=N` goes on with "
+        "another limit"
+    )
+
+
+async def go_on(store: Store, run_id: str, *, workflow: Source | None = None, **host_options: Any) -> Result:
+    taken = await take_up(store, run_id, workflow)
+    return await taken.go_on(await taken.host(**host_options))
 
 
 async def resume_async(
@@ -50,13 +85,16 @@ async def resume_async(
     workflow: Source | None = None,
     ask: Asker | None = None,
     on_event: Callable[[Event], object] | None = None,
-    record: Recorder | None = None,
+    record: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Goes on with a run that was paused, that waits, or whose process died, in the same round.
 
     A workflow that was built in Python with functions in it has to be given once more."""
+    recorder = None if record is None else Recorder(Path(record))
+    if recorder is not None:
+        recorder.check()
     async with opened(store) as there:
-        return await go_on(there, run_id, workflow=workflow, asker=ask, on_event=on_event, record=record)
+        return await go_on(there, run_id, workflow=workflow, asker=ask, on_event=on_event, record=recorder)
 
 
 def resume(run_id: str, **options: Any) -> Result:

@@ -13,10 +13,11 @@ from msgspec import Struct
 
 from roundel.agents import Step
 from roundel.builder import Graph
+from roundel.journal.chunks import encode_fact, pack
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Fact
+from roundel.kernel.facts import Fact, Started
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import SnapshotError, thaw
 from roundel.kernel.state import Run
@@ -87,12 +88,16 @@ async def begin(
     forked_at: str = "",
     chunk: Chunk | None = None,
 ) -> RunJournal:
-    """A new run in the store, claimed."""
+    """A new run in the store, claimed; what it begins with is there from the first moment on."""
     workflow = plan.workflow
     name = workflow.graph.id or (Path(workflow.file).stem if workflow.file else "workflow")
     text = messages[-1].text[:SHOWN_INPUT] if messages else ""
     new = NewRun(run_id, name, text, pinned, time.time(), parent, forked_at)
-    return RunJournal(store, await store.create(new, chunk))
+    if chunk is not None:
+        return RunJournal(store, await store.create(new, chunk))
+    started = Started(run_id, messages, new.created)
+    written = Chunk(1, pack([encode_fact(started)]))
+    return RunJournal(store, await store.create(new, written), started)
 
 
 def new_id() -> str:
@@ -103,17 +108,14 @@ def plan_of(
     pinned: Pinned, workflow: Source | None = None, limits: Mapping[str, float] | None = None
 ) -> Plan:
     """The plan that a run was started with, or that of another workflow; WorkflowError, StoreError."""
+    texts = None
     if workflow is None:
         if pinned.code:
             raise StoreError(
                 "the run's workflow holds Python code; give the same workflow once more (workflow=)"
             )
         path = next(iter(pinned.files))
-        if path == PYTHON:
-            workflow = json.loads(pinned.files[path])
-        else:
-            workflow = path
-    texts = pinned.files if isinstance(workflow, str) and workflow in pinned.files else None
+        workflow, texts = (json.loads(pinned.files[path]), None) if path == PYTHON else (path, pinned.files)
     loaded = load(workflow, pinned.variables, texts)
     return compile_workflow(limited(loaded, {**pinned.limits, **(limits or {})}))
 
@@ -126,7 +128,7 @@ async def open_run(store: Store, run_id: str, workflow: Source | None = None) ->
     except WorkflowError as error:
         raise StoreError(f"run {run_id} cannot be opened: {error}") from error
     state, after = await _from_snapshot(store, run_id, plan)
-    for _ in played(state, await store.facts(run_id, after), run_id):
+    for _ in played(state, await store.facts(run_id, after), run_id, after):
         pass
     script = script_from(pinned.script) if pinned.script else None
     return Opened(row, pinned, plan, script, state)
@@ -143,9 +145,9 @@ async def _from_snapshot(store: Store, run_id: str, plan: Plan) -> tuple[Run, in
     return Run(plan), 0
 
 
-def played(state: Run, facts: list[Fact], run_id: str) -> Iterator[tuple[Fact, list[Event]]]:
+def played(state: Run, facts: list[Fact], run_id: str, first: int = 0) -> Iterator[tuple[Fact, list[Event]]]:
     """Tells a run what happened, fact by fact; StoreError where they do not fit it."""
-    for number, fact in enumerate(facts):
+    for number, fact in enumerate(facts, first):
         try:
             yield fact, step(state, fact)[1]
         except IllegalFact as error:
