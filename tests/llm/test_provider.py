@@ -65,9 +65,10 @@ def test_no_such_provider(tmp_path: Path) -> None:
     assert "there is no provider 'nobody'; openai with a base_url speaks to most servers" in message
 
 
-def test_a_provider_without_addresses(tmp_path: Path) -> None:
-    models = "  default: {model: 'bedrock:x', base_url: 'http://localhost'}"
-    assert "bedrock:x cannot be used" in refused(tmp_path, models).message
+def test_a_provider_that_takes_no_address(tmp_path: Path) -> None:
+    models = "  default: {model: 'deepseek:x', api_key: sk-something, base_url: 'http://localhost'}"
+    message = refused(tmp_path, models).message
+    assert message == "deepseek:x cannot be used: the provider 'deepseek' takes no base_url"
 
 
 def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:

@@ -114,6 +114,13 @@ def test_which_model_answers(wire: Wire, config: dict[str, Any]) -> None:
     assert wire.requests[0].key == config.get("api_key", KEY)
 
 
+def test_an_agent_may_name_another_model_of_its_profile(wire: Wire) -> None:
+    wire.replies(Reply(text="Quiet."))
+    told(workflow({"house": profile(wire, params={"seed": 7})}, profile_id="house", name="gpt-x"))
+    (asked,) = wire.requests
+    assert (asked.model, asked.key, asked.parameters()) == ("gpt-x", KEY, {"seed": 7})
+
+
 @every_provider
 def test_a_server_of_ones_own_needs_no_key(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))

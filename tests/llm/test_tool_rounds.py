@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import roundel
 from tests.llm.story import KEY, LOOK, Story, asking, every_provider, profile, told, workflow
 from tests.llm.wire import Recorded, Reply, Wire
 
@@ -75,6 +76,25 @@ def test_what_ends_the_rounds_is_told(wire: Wire, tmp_path: Path) -> None:
     story = run_file(wire, tmp_path, "max_tool_calls: 2")
     assert story.of("limit_reached") == [{"what": "tool_rounds", "limit": 2, "address": "A"}]
     assert story.result.data == {"stop_reason": "tool_limit", "tool_rounds": 2}
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "max_tool_calls: -1",
+        "maxToolCalls: -1",
+        "params: {tool_loop_limit: -1}",
+        "parameters: {maxToolCalls: no}",
+    ],
+)
+def test_a_limit_that_is_none(wire: Wire, tmp_path: Path, limit: str) -> None:
+    with pytest.raises(roundel.WorkflowError) as raised:
+        run_file(wire, tmp_path, limit)
+    (diagnostic,) = raised.value.diagnostics
+    assert diagnostic.message == "Max tool calls must be non-negative"
+    lines = (tmp_path / "workflow.yaml").read_text().splitlines()
+    assert (diagnostic.line, diagnostic.column) == (len(lines) - 1, lines[-2].rindex(": ") + 3)
+    assert not wire.requests
 
 
 def test_a_limit_in_a_profile_is_no_parameter_of_the_provider(wire: Wire) -> None:
