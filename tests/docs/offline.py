@@ -29,7 +29,9 @@ def _make_quick(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     value = yaml.safe_load(text)
     if "graph" not in value:  # a script, not a workflow
-        path.write_text(yaml.safe_dump(_without_delays(value), allow_unicode=True), encoding="utf-8")
+        path.write_text(
+            yaml.safe_dump(_without_delays(value), allow_unicode=True, sort_keys=False), encoding="utf-8"
+        )
 
 
 def _without_delays(value: Any) -> Any:

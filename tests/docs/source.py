@@ -70,6 +70,15 @@ def _events_of_nodes() -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Tuple):
                 yield from filter(None, map(_event_in, node.elts))
+            elif isinstance(node, ast.FunctionDef) and ast.unparse(node.returns or node) == "Shown":
+                yield from _shown_by(node)
+
+
+def _shown_by(function: ast.FunctionDef) -> Iterator[str]:
+    """The names in what a function of a dialogue gives to be shown: a name, its data, what it is about."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+            yield _text(node.value.elts[0])
 
 
 def _event_in(node: ast.expr) -> str:

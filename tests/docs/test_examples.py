@@ -15,6 +15,10 @@ from tests.docs.offline import EXAMPLES, copy_examples
 
 NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/workflow.yaml"))
 ENDS: dict[str, dict[str, Any]] = {
+    "analyst": {
+        "output": "Oolong sells better every day. I have ordered some; of green there is enough.",
+        "data": {"stop_reason": "answered", "tool_rounds": 2},
+    },
     "batch": {
         "output": '["Green: heated at once.", "Black: left in the air.", "Oolong: stopped halfway.", '
         '"White: only dried."]',
@@ -115,6 +119,18 @@ def test_the_best_copy_is_kept_if_none_is_good_enough(folder: Path) -> None:
 def test_a_person_who_is_not_there_is_waited_for(folder: Path) -> None:
     end = run(folder, "human_review", "writer_only.yaml")
     assert end["status"] == "waiting"
+
+
+def test_nothing_is_ordered_unless_a_person_allows_it(folder: Path) -> None:
+    end = run(folder, "analyst")
+    (orders,) = folder.glob(".roundel/work/*/orders.json")
+    (order,) = json.loads(orders.read_text(encoding="utf-8")).values()
+    assert order == {"tea": "oolong", "grams": 3000}
+    assert end["usage"]["tool_calls"] == 3
+    script = folder / "examples" / "analyst" / "script.yaml"
+    script.write_text("\n".join(script.read_text().split("Analyst/order")[:1]), encoding="utf-8")
+    assert run(folder, "analyst")["status"] == "waiting"
+    assert len(list(folder.glob(".roundel/work/*/orders.json"))) == 1
 
 
 def test_the_clock_ends_the_timed_loop(folder: Path) -> None:

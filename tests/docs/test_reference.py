@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import click
 import msgspec
@@ -18,10 +18,14 @@ from roundel.hosts.result import Result
 from roundel.kernel.commands import Call
 from roundel.kernel.events import Event
 from roundel.llm.scripted import Line
-from roundel.nodes import TYPES
+from roundel.llm.signature import LENT
+from roundel.nodes import TYPES, prompt
+from roundel.nodes.agent_config import Config as AgentConfig
 from roundel.nodes.debate import Judged
 from roundel.nodes.loop import Config, decide
+from roundel.nodes.model_retry import STATUS_CODES, ModelRetry
 from roundel.nodes.python import _PICKS
+from roundel.nodes.services import ToolResult
 from roundel.nodes.strategies import Strategy
 from roundel.plan.forecast import ASSUMPTIONS
 from roundel.plan.proof import Proof
@@ -34,7 +38,9 @@ from roundel.workflow.fields import Place
 from roundel.workflow.graph import Edge, Envelope, Limits, Loop, Retry, Settings
 from roundel.workflow.loader import Root
 from roundel.workflow.processor import RegexExtract
+from roundel.workflow.profile import Profile
 from roundel.workflow.schema import SchemaMaker
+from roundel.workflow.tool_source import McpServer, ToolSource
 from tests.docs.manual import DOCS, code, rows, sections
 from tests.docs.source import diagnostics, event_names
 
@@ -44,6 +50,9 @@ PYTHON = sections(DOCS / "python.md")
 
 STRUCTS: dict[str, type[Struct]] = {
     "The file": Root,
+    "Models": Profile,
+    "Tools": ToolSource,
+    "MCP servers": McpServer,
     "The graph": Settings,
     "Limits": Limits,
     "Loops": Loop,
@@ -132,6 +141,19 @@ def test_the_fields_of_a_proof_and_of_a_decision_are_listed() -> None:
     decision = decide(Config(), {})
     listed = first_column(sections(DOCS / "loop.md")["What it hands on"])
     assert listed == [*decision.fields(""), "score_error"]
+
+
+def test_what_is_said_of_agents_and_tools_is_complete() -> None:
+    agents, tools = sections(DOCS / "agents.md"), sections(DOCS / "tools.md")
+    assert first_column(agents["What the model sees"]) == list(prompt.NAMES)
+    listed = first_column(agents["When a model does not answer"])
+    assert set(listed) == set(ModelRetry.__struct_fields__)
+    assert all(str(status) in agents["When a model does not answer"] for status in STATUS_CODES)
+    statuses = set(get_args(get_type_hints(ToolResult)["status"]))
+    assert set(first_column(tools["What comes of a call"])) == statuses
+    assert set(first_column(tools["Python functions"])[-3:]) == set(LENT)
+    limits = get_args(get_type_hints(AgentConfig)["on_limit"])
+    assert first_column(tools["Rounds and their limit"]) == list(limits)
 
 
 def test_the_assumptions_of_a_forecast_are_those_of_the_manual() -> None:

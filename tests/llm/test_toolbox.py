@@ -36,7 +36,7 @@ def test_a_function_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "ours.py").write_text("def twice(text: str) -> str:\n    return text * 2\n")
     file = tmp_path / "workflow.yaml"
     file.write_text(
-        "tools: {double: {python: 'ours:twice', prefix: our_}}\n"
+        "tools: {double: {python: 'ours:twice', prefix: our}}\n"
         "graph: {nodes: [{id: A, type: agent, config: {tools: double}}], start: A}\n"
     )
     assert results(told(file, {"A": [wants("our_double", text="ab"), "done"]})) == ["abab"]

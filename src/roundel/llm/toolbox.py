@@ -59,7 +59,7 @@ class Tools:
             return Part(None, self._server(source.mcp, source, name), source.timeout, name)
         function = self._finder.find("function", source.python).call
         tool = PythonTool(
-            source.prefix + name,
+            f"{source.prefix}_{name}" if source.prefix else name,
             function,
             self._caller,
             about=source.description,
