@@ -12,11 +12,21 @@ COMMANDS = {
     "check": "Say what is wrong with workflow files, and show their loops.",
     "show": "Draw a workflow with its loops.",
     "forecast": "Say what a run may cost, before it starts.",
+    "runs": "List the runs that are kept.",
+    "log": "Show what happened in a run.",
+    "plot": "Draw the rounds of a run: score, tokens, cost, novelty, time.",
+    "resume": "Go on with a run.",
+    "pause": "Let a run come to rest.",
+    "stop": "End a run.",
+    "answer": "Answer what a run asks.",
+    "fork": "Begin a new run from a point of an old one.",
+    "replay": "Say where a run would go another way.",
+    "prune": "Keep less of runs that are over.",
     "new": "Write a starter workflow.",
     "schema": "Print the JSON Schema of workflow files, for editors.",
 }
 
-EXIT = {"completed": 0, "failed": 1, "suspended_locked": 3, "waiting": 4, "stopped": 130}
+EXIT = {"completed": 0, "failed": 1, "suspended_locked": 3, "waiting": 4, "paused": 4, "stopped": 130}
 INVALID = 2
 
 

@@ -34,7 +34,7 @@ async def ask_in_terminal(question: Question, view: LiveView) -> str:
     """The answer; a line that ends with a backslash goes on in the next. EOFError at the end of input."""
     with view.suspend():
         console = view.console
-        console.print(_shown(question))
+        console.print(shown(question))
         while True:
             answer = await _lines(console)
             problem = unclear(answer) if question.tool is not None else ""
@@ -70,7 +70,7 @@ async def _lines(console: Console) -> str:
         lines.append(line[:-1])
 
 
-def _shown(question: Question) -> Panel:
+def shown(question: Question) -> Panel:
     title = Text(one_line(question.address), "bold yellow")
     hint = Text("end a line with \\ to go on in the next", "dim")
     parts = _asked(question) if question.tool is None else _tool(question.prompt, question.tool)

@@ -41,9 +41,7 @@ class People:
 
     async def _ask(self, ask: Ask) -> Message:
         assert self._asker is not None
-        node = self._plan.sites[ask.site]
-        about = ask.about or {"prompt": getattr(node.config, "description", "")}
-        question = Question(ask.address, node.id, about["prompt"], ask.inputs, about.get("tool"))
+        question = question_of(self._plan, ask)
         async with self._asking:  # a person answers one question at a time
             return Message(await self._asker(question), "user")
 
@@ -54,3 +52,9 @@ class People:
         if ask.about is not None:
             return script.decision(node_id, ask.about["tool"]["name"], ask.ordinal)
         return script.line(node_id, ask.ordinal)
+
+
+def question_of(plan: Plan, ask: Ask) -> Question:
+    node = plan.sites[ask.site]
+    about = ask.about or {"prompt": getattr(node.config, "description", "")}
+    return Question(ask.address, node.id, about["prompt"], ask.inputs, about.get("tool"))

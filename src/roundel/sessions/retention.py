@@ -10,6 +10,7 @@ from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
 from roundel.sessions.opening import events_of
 
+NOTHING = "nothing"
 OVER = ("completed", "failed", "stopped")
 _ROUND = re.compile(r"^(.*)\[(\d+)\]")
 _EVERY = re.compile(r"every:([1-9]\d*)")
@@ -22,7 +23,7 @@ async def prune(store: SqliteStore, run_id: str, keep: str) -> None:
     row = await store.row(run_id)
     if row.status not in OVER:
         raise StoreError(f"run {run_id} is {row.status}; only one that is over can be pruned")
-    if keep == "nothing":
+    if keep == NOTHING:
         await store.delete(run_id)
         return
     policy = parsed(keep)

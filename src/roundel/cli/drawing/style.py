@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from string import Template
 
 from roundel.workflow.node_type import NodeType
@@ -62,7 +63,7 @@ _DARK = {
 
 # Selector and declarations; `$name` is a colour. Colours are written out, not left to CSS variables, which
 # programs other than browsers often do not know.
-_RULES = {
+RULES = {
     "text": "font-family: ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', "
     "'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif; fill: $ink",
     ".page": "fill: $page",
@@ -94,14 +95,14 @@ _RULES = {
 }
 
 
-def style() -> str:
-    return f"{_sheet(_LIGHT)}@media (prefers-color-scheme: dark) {{\n{_sheet(_DARK)}}}\n"
+def style(rules: Mapping[str, str] = RULES) -> str:
+    return f"{_sheet(rules, _LIGHT)}@media (prefers-color-scheme: dark) {{\n{_sheet(rules, _DARK)}}}\n"
 
 
-def _sheet(colours: dict[str, str]) -> str:
+def _sheet(rules: Mapping[str, str], colours: dict[str, str]) -> str:
     # Under a class of our own, so that it touches nothing else on a page that holds the drawing.
-    rules = (f".roundel {selector} {{ {declared} }}\n" for selector, declared in _RULES.items())
-    return Template("".join(rules)).substitute(colours)
+    lines = (f".roundel {selector} {{ {declared} }}\n" for selector, declared in rules.items())
+    return Template("".join(lines)).substitute(colours)
 
 
 def kind_of(kind: NodeType) -> str:

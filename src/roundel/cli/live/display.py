@@ -9,7 +9,8 @@ from rich.text import Text
 
 from roundel.cli.drawing.caption import cut, one_line
 from roundel.cli.live.bounds import Bound, Bounds
-from roundel.cli.live.progress import Round, Said, Snapshot
+from roundel.cli.live.progress import Said, Snapshot
+from roundel.cli.live.standing import Round
 from roundel.cli.live.talks import OPEN, ToolCall
 from roundel.cli.live.words import clock, cost_words, duration, usage_words
 
@@ -25,8 +26,9 @@ TOOL_WIDTH = 60
 
 
 class Display:
-    def __init__(self, title: str, run: Snapshot, bounds: Bounds) -> None:
+    def __init__(self, title: str, run: Snapshot, bounds: Bounds, run_id: str = "") -> None:
         self.title = title
+        self.run_id = run_id
         self.run = run
         self.bounds = bounds
 
@@ -48,7 +50,9 @@ class Display:
     def _headline(self) -> Text:
         run = self.run
         cost = cost_words(run.usage) if run.usage.priced else ""
-        told = " · ".join(filter(None, (run.status, clock(run.seconds), *usage_words(run.usage), cost)))
+        told = " · ".join(
+            filter(None, (run.status, self.run_id, clock(run.seconds), *usage_words(run.usage), cost))
+        )
         return Text.assemble((self._spin(), "cyan"), " ", (self.title, "bold"), ("  " + told, "dim"))
 
     def _spin(self, offset: int = 0) -> str:

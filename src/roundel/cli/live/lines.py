@@ -12,14 +12,15 @@ from roundel.kernel.events import Event
 EXCERPT = 100
 
 
-def line_of(event: Event, bounds: Bounds) -> str | None:
+def line_of(event: Event, bounds: Bounds | None) -> str | None:
     """None for what is not worth a line."""
     kind, data = event.event, event.data
     address = one_line(event.address or "")
     if kind == "node_state_change":
         return _node_line(address, data)
     if kind == "loop_round":
-        return f"{address}  {bounds.at(event.address or '').told(data['round'])}"
+        told = bounds.at(event.address or "").told if bounds is not None else "round {}".format
+        return f"{address}  {told(data['round'])}"
     if kind == "loop_exit":
         rounds = data["rounds"]
         return f"{address}  left after {rounds} round{'' if rounds == 1 else 's'}  {data['reason']}"

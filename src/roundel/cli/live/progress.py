@@ -14,19 +14,13 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from roundel.cli.live.spending import Spending, Usage
+from roundel.cli.live.standing import Round, standing
 from roundel.cli.live.talks import Talk, Talks, place_of_node
 from roundel.kernel.events import Event
+from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
 
 RECENT = 8
-
-
-class Round(NamedTuple):
-    """A loop at work."""
-
-    loop: str
-    address: str
-    number: int
 
 
 class Said(NamedTuple):
@@ -98,6 +92,19 @@ class Progress:
         if handler is not None:
             with self._lock:
                 handler(event)
+
+    def take_up(self, run: Run) -> None:
+        """A run goes on, of which no events were seen."""
+        summary, stands, now = run.summary(), standing(run), self._now()
+        with self._lock:
+            self._runs = summary["nodes"]
+            self._rounds = {name: dict(told) for name, told in summary["loops"].items()}
+            self._loops = {_place(loop.address, loop.number): loop for loop in stands.loops}
+            self._at_work = dict.fromkeys(stands.at_work, now)
+            self._asked = set(stands.asked)
+            if run.status == "waiting":
+                self._status, self._reason = "waiting", "for " + ", ".join(sorted(stands.asked))
+            self._spending.settle(summary["usage"])
 
     def settle(self, usage: Mapping[str, Any]) -> None:
         """The run has come to rest and says what it used."""

@@ -18,6 +18,7 @@ SIGNS = {
     "failed": ("✗", "red"),
     "stopped": ("■", "red"),
     "waiting": ("?", "yellow"),
+    "paused": ("‖", "yellow"),
     "suspended_locked": ("▲", "yellow"),
 }
 MOST_ROWS = 30
@@ -25,8 +26,9 @@ SIDE_BY_SIDE = 64
 
 
 class Summary:
-    def __init__(self, run: Snapshot) -> None:
+    def __init__(self, run: Snapshot, run_id: str = "") -> None:
         self.run = run
+        self.run_id = run_id
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         tables = list(self._tables())
@@ -39,7 +41,8 @@ class Summary:
         for note in self.run.notes:
             yield Text.assemble(("! ", "yellow"), one_line(note))
         sign, colour = SIGNS.get(self.run.status, ("·", "cyan"))
-        yield Text.assemble((f"{sign} ", colour), (one_line(ending(self.run)), "bold"))
+        line = Text.assemble((f"{sign} ", colour), (one_line(ending(self.run)), "bold"))
+        yield line.append(f" · {self.run_id}", "dim") if self.run_id else line
 
     def _tables(self) -> Iterator[Table]:
         if self.run.runs:

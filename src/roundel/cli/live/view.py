@@ -19,6 +19,7 @@ from roundel.cli.live.progress import Progress
 from roundel.cli.live.summary import Summary
 from roundel.cli.live.words import ending
 from roundel.kernel.events import Event
+from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
 
 PER_SECOND = 12
@@ -28,13 +29,25 @@ class LiveView:
     """Interactive: a display that is drawn over again by a thread of its own, and tables at the end.
     Otherwise: plain lines as things happen."""
 
-    def __init__(self, plan: Plan, console: Console, interactive: bool, *, scripted: bool = False) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        console: Console,
+        interactive: bool,
+        *,
+        scripted: bool = False,
+        goes_on: Run | None = None,
+    ) -> None:
         self.console = console
         self.interactive = interactive
+        self.run_id = ""
+        """Under which name the run is kept; empty if it is not."""
         self._title = graph_title(plan)
         self._progress = Progress(plan, scripted=scripted)
         self._bounds = Bounds(plan)
         self._live: Live | None = None
+        if goes_on is not None:
+            self._progress.take_up(goes_on)
 
     def __call__(self, event: Event) -> None:
         self._progress.take(event)
@@ -46,6 +59,9 @@ class LiveView:
     def __enter__(self) -> LiveView:
         if self.interactive:
             self._show()
+        elif self.run_id:
+            self.console.file.write(f"run {self.run_id}\n")
+            self.console.file.flush()
         return self
 
     def __exit__(
@@ -54,7 +70,7 @@ class LiveView:
         self._hide()
         run = self._progress.snapshot()
         if self.interactive:
-            self.console.print(Summary(run))
+            self.console.print(Summary(run, self.run_id))
             return
         for line in (*run.notes, ending(run)):
             self.console.file.write(one_line(line) + "\n")
@@ -92,4 +108,4 @@ class LiveView:
             self._live = None
 
     def _picture(self) -> Display:
-        return Display(self._title, self._progress.snapshot(), self._bounds)
+        return Display(self._title, self._progress.snapshot(), self._bounds, self.run_id)

@@ -42,7 +42,7 @@ def cost_words(usage: Usage) -> str:
 def ending(run: Snapshot) -> str:
     """The run in one line: `completed in 1.2 s · 7 model calls`."""
     joint = " " if run.reason.startswith("for ") else ": "
-    reason = joint + run.reason if run.reason else ""
-    told = "after" if run.status in ("running", "waiting", "suspended_locked") else "in"
+    reason = joint + run.reason if run.reason not in ("", run.status) else ""
+    told = "in" if run.status in ("completed", "failed", "stopped") else "after"
     parts = (f"{run.status}{reason} {told} {duration(run.seconds)}", *usage_words(run.usage))
     return " · ".join(filter(None, (*parts, cost_words(run.usage))))

@@ -1,0 +1,80 @@
+"""`roundel answer`: answers what a run asks, and goes on with it."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from roundel.cli.going_on import go_on
+from roundel.cli.output import say
+from roundel.cli.stored import find, in_store, store_option
+from roundel.hosts.result import Question
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import StoreError
+from roundel.sessions.control import answer, asked
+from roundel.workflow.message import Message
+
+
+@click.command("answer")
+@click.argument("run")
+@click.argument("text", required=False, metavar="[TEXT|-]")
+@click.option("--at", "address", default="", metavar="ADDRESS", help="Which question, if there are several.")
+@click.option("--no-run", is_flag=True, help="Record the answer, and do not go on with the run.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
+@store_option
+def command(run: str, text: str | None, address: str, no_run: bool, as_json: bool, place: str | None) -> None:
+    """Answer what a run asks, and go on with it here, unless another process is at work on it.
+
+    RUN is an id, the beginning of one, or `last`. TEXT is the answer, - reads it from standard input; without
+    it the open questions are shown. Output and exit codes are those of `roundel run`.
+    """
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
+
+    async def work(store: SqliteStore) -> int:
+        run_id = await find(store, run)
+        if text is None:
+            await _show(store, run_id)
+            return 0
+        return await _answer(store, run_id, text, address, no_run, as_json)
+
+    sys.exit(in_store(place, work))
+
+
+async def _show(store: SqliteStore, run_id: str) -> None:
+    from roundel.cli.output import console
+    from roundel.cli.prompt import shown
+
+    questions = await asked(store, run_id)
+    if not questions:
+        raise StoreError(f"run {run_id} asks nobody; it is {(await store.row(run_id)).status}")
+    for question in questions:
+        console(stderr=False).print(shown(question))
+    at = f" --at '{questions[0].address}'" if len(questions) > 1 else ""
+    say(f"answer with: roundel answer {run_id} TEXT{at}")
+
+
+async def _answer(
+    store: SqliteStore, run_id: str, text: str, address: str, no_run: bool, as_json: bool
+) -> int:
+    _must_be_clear(text, address, await asked(store, run_id))
+    if await answer(store, run_id, Message(text, "user"), address):
+        say(f"answered; run {run_id} goes on, in the process that is at work on it")
+        return 0
+    paused = (await store.row(run_id)).status == "paused"
+    if no_run or paused:
+        say(f"answered; go on with: roundel resume {run_id}")
+        return 0
+    return await go_on(store, run_id, as_json)
+
+
+def _must_be_clear(text: str, address: str, questions: list[Question]) -> None:
+    """A slip of the hand must not decide about a tool call."""
+    from roundel.cli.prompt import unclear
+
+    for question in questions:
+        chosen = question.address == address or (not address and len(questions) == 1)
+        problem = unclear(text) if chosen and question.tool is not None else ""
+        if problem:
+            raise click.UsageError(problem)

@@ -1,0 +1,59 @@
+"""`roundel fork`: a new run from a point of an old one."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from roundel.cli.going_on import go_on
+from roundel.cli.limits import limit_option, limits_of
+from roundel.cli.output import say
+from roundel.cli.stored import find, in_store, store_option
+from roundel.journal.sqlite import SqliteStore
+from roundel.llm.scripted import load_script
+from roundel.sessions.forking import fork
+
+
+@click.command("fork")
+@click.argument("run")
+@click.option(
+    "--at", default="", metavar="ADDRESS", help="Where it begins; without this, where the run is now."
+)
+@click.option("--message", metavar="TEXT", help="What is asked there, in place of the last message.")
+@click.option("--workflow", metavar="FILE", help="Another workflow than the run was started with.")
+@limit_option
+@click.option("--script", "script_file", metavar="FILE", help="Other replies for models and people.")
+@click.option("--no-run", is_flag=True, help="Do not go on with it; print its id.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
+@store_option
+def command(
+    run: str,
+    at: str,
+    message: str | None,
+    workflow: str | None,
+    limits: tuple[str, ...],
+    script_file: str | None,
+    no_run: bool,
+    as_json: bool,
+    place: str | None,
+) -> None:
+    """Begin a new run from a point of an old one, and go on with it.
+
+    RUN is an id, the beginning of one, or `last`. The old run stays as it is, and nothing that it did before
+    that point is done again. Output and exit codes are those of `roundel run`.
+    """
+    bounds = limits_of(limits)
+
+    async def work(store: SqliteStore) -> int:
+        run_id = await find(store, run)
+        script = load_script(script_file)[0] if script_file is not None else None
+        made = await fork(store, run_id, at, workflow=workflow, limits=bounds, message=message, script=script)
+        if no_run:
+            click.echo(made)
+            return 0
+        if not as_json:
+            say(f"forked {run_id}{f' at {at}' if at else ''} as {made}")
+        return await go_on(store, made, as_json)
+
+    sys.exit(in_store(place, work))

@@ -1,0 +1,98 @@
+"""`roundel prune`: keeps less of runs that are over."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import click
+
+from roundel.cli.output import counted, say
+from roundel.cli.stored import find, in_store, store_option
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import RunRow, StoreError
+from roundel.sessions.retention import NOTHING, OVER, parsed, prune
+
+AGE = re.compile(r"(\d+)\s*(s|min|h|d|w)")
+SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+EVERY_RUN = -1
+SIZES = ("bytes", "KB", "MB", "GB")
+
+
+@click.command("prune")
+@click.argument("names", nargs=-1, metavar="[RUN]...")
+@click.option(
+    "--keep",
+    required=True,
+    metavar="ROUNDS",
+    help="Which rounds stay: first, last, best, every:N, several with commas; or nothing.",
+)
+@click.option("--older-than", "age", metavar="AGE", help="Runs that ended so long ago: 12h, 30d, 8w.")
+@click.option("--dry-run", is_flag=True, help="Only say which runs it would be.")
+@store_option
+def command(names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, place: str | None) -> None:
+    """Keep some rounds of runs that are over, or nothing, and make the file smaller.
+
+    RUN is an id, the beginning of one, or `last`; without any, --older-than says which.
+    """
+    if not names and age is None:
+        raise click.UsageError("say which runs: name them, or give --older-than (0d means all that are over)")
+    seconds = _seconds(age) if age is not None else 0.0
+    try:
+        keep = keep.strip()
+        policy = NOTHING if keep == NOTHING else ",".join(parsed(keep))
+    except StoreError as error:
+        raise click.UsageError(str(error)) from None
+
+    async def work(store: SqliteStore) -> None:
+        rows = await _chosen(store, names, time.time() - seconds, policy)
+        if dry_run:
+            for row in rows:
+                click.echo(f"{row.id}  {row.name}  {row.status}")
+            say(f"{counted(len(rows), 'run')} would be pruned to '{policy}'")
+            return
+        before = _size(store)
+        for row in rows:
+            await prune(store, row.id, policy)
+        await store.shrink()
+        saved = before - _size(store)
+        smaller = f"{_told(saved)} smaller" if saved > 0 else "as large as before"
+        say(f"pruned {counted(len(rows), 'run')} to '{policy}'; {store.path} is {smaller}")
+
+    in_store(place, work)
+
+
+async def _chosen(store: SqliteStore, names: tuple[str, ...], until: float, policy: str) -> list[RunRow]:
+    if names:
+        found = [await store.row(await find(store, name)) for name in dict.fromkeys(names)]
+        for row in found:
+            if row.status not in OVER:
+                raise StoreError(
+                    f"run {row.id} is {row.status}; only one that is over can be pruned "
+                    f"(`roundel stop {row.id}` ends it)"
+                )
+    else:
+        found = [row for row in await store.rows(EVERY_RUN) if row.status in OVER]
+    return [row for row in found if row.updated <= until and (policy == NOTHING or not row.pruned)]
+
+
+def _seconds(age: str) -> float:
+    found = AGE.fullmatch(age.strip())
+    if found is None:
+        raise click.UsageError(f"--older-than takes a time such as 12h, 30d or 8w, not '{age}'")
+    return int(found[1]) * SECONDS[found[2]]
+
+
+def _size(store: SqliteStore) -> int:
+    """Of the file, and of what is still to be written into it."""
+    path = store.path
+    files = (path, path.with_name(f"{path.name}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
+def _told(size: float) -> str:
+    for unit in SIZES:
+        if size < 1000 or unit == SIZES[-1]:
+            return f"{size:.0f} {unit}" if unit == SIZES[0] else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError

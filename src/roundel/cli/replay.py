@@ -1,0 +1,35 @@
+"""`roundel replay`: where a run would go another way."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from roundel.cli.limits import limit_option, limits_of
+from roundel.cli.stored import find, in_store, store_option
+from roundel.journal.sqlite import SqliteStore
+from roundel.sessions.forking import replay
+from roundel.sessions.rerun import Difference
+
+
+@click.command("replay")
+@click.argument("run")
+@click.option("--workflow", metavar="FILE", help="Another workflow than the run was started with.")
+@limit_option
+@store_option
+def command(run: str, workflow: str | None, limits: tuple[str, ...], place: str | None) -> None:
+    """Play a run again on another workflow or with other limits, and say where it first differs.
+
+    RUN is an id, the beginning of one, or `last`. No model is called and nobody is asked: what they said is
+    taken from the run. Exit codes: 0 it does not differ, 1 it does, 2 bad usage.
+    """
+    bounds = limits_of(limits)
+
+    async def work(store: SqliteStore) -> tuple[str, Difference | None]:
+        run_id = await find(store, run)
+        return run_id, await replay(store, run_id, workflow, bounds)
+
+    run_id, difference = in_store(place, work)
+    click.echo(str(difference) if difference is not None else f"run {run_id} would go the same way")
+    sys.exit(0 if difference is None else 1)

@@ -1,0 +1,128 @@
+"""`roundel runs`: the runs that are kept."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from roundel.cli.drawing.caption import one_line
+from roundel.cli.output import console, print_json, say
+from roundel.cli.stored import finished, store_of, store_option
+from roundel.journal.owner import machine
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import RunRow
+from roundel.kernel.events import stamp
+
+STATUSES = ("running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped")
+COLOURS = {
+    "running": "cyan",
+    "completed": "green",
+    "failed": "red",
+    "stopped": "red",
+    "waiting": "yellow",
+    "paused": "yellow",
+    "suspended_locked": "yellow",
+}
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+@click.command("runs")
+@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="How many at most.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each run as a line of JSON.")
+@store_option
+def command(status: str | None, limit: int, as_json: bool, place: str | None) -> None:
+    """List the runs that are kept, the newest first."""
+    store = store_of(place)
+    rows = finished(lambda: _rows(store, limit + 1, status or "")) if store.path.exists() else []
+    if as_json:
+        for row in rows[:limit]:
+            print_json(_as_data(row))
+    elif rows:
+        _tell(rows[:limit], time.time())
+        if len(rows) > limit:
+            say(f"and more; --limit {limit * 5} shows more of them")
+    else:
+        say(f"there are no runs{f' that are {status}' if status else ''} in {store.path}")
+
+
+async def _rows(store: SqliteStore, limit: int, status: str) -> list[RunRow]:
+    try:
+        return await store.rows(limit, status)
+    finally:
+        await store.close()
+
+
+def _as_data(row: RunRow) -> dict[str, Any]:
+    return {
+        "run_id": row.id,
+        "workflow": row.name,
+        "status": row.status,
+        "rounds": _rounds(row),
+        "started": stamp(row.created),
+        "updated": stamp(row.updated),
+        "at_work": _worker(row),
+        "input": row.input,
+        "parent": row.parent or None,
+        "forked_at": row.forked_at or None,
+        "kept": row.pruned or "all",
+    }
+
+
+def _rounds(row: RunRow) -> int | None:
+    """In all loops; None while it is not known."""
+    if row.summary is None:
+        return None
+    return sum(int(loop["rounds"]) for loop in row.summary.get("loops", {}).values())
+
+
+def _worker(row: RunRow) -> str | None:
+    if not row.owner:
+        return None
+    host, pid, *_ = row.owner.rsplit("/", 3)
+    return f"process {pid}" if host == machine() else f"process {pid} on {host}"
+
+
+def _tell(rows: list[RunRow], now: float) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("run", no_wrap=True)
+    table.add_column("workflow", overflow="ellipsis", no_wrap=True)
+    table.add_column("status", no_wrap=True)
+    table.add_column("rounds", justify="right", no_wrap=True)
+    table.add_column("started", justify="right", no_wrap=True)
+    table.add_column("updated", justify="right", no_wrap=True)
+    table.add_column("at work", overflow="ellipsis", no_wrap=True)
+    for row in rows:
+        rounds, worker = _rounds(row), _worker(row)
+        # A run that is to go on, with nobody at work on it, was cut off.
+        nobody = Text("nobody", "yellow") if row.status == "running" else Text("")
+        table.add_row(
+            Text(row.id, "bold"),
+            Text(one_line(row.name)),
+            Text(row.status, COLOURS.get(row.status, "")),
+            "" if rounds is None else f"{rounds:,}",
+            ago(now - row.created),
+            ago(now - row.updated),
+            Text(worker, "cyan") if worker else nobody,
+        )
+    console(stderr=False).print(table)
+
+
+def ago(seconds: float) -> str:
+    """`12 s ago`, `5 min ago`, `3 d ago`."""
+    for size, unit in UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "now"

@@ -1,0 +1,89 @@
+"""The store as commands use it: where it is, how runs in it are named, how its errors are told."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import click
+
+from roundel.cli import INVALID
+from roundel.cli.output import tell
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import NoRun, StoreError
+from roundel.sessions.place import store_at
+from roundel.workflow.diagnostics import WorkflowError
+
+Made = TypeVar("Made")
+LAST = "last"
+STOPPED = 130
+
+store_option = click.option(
+    "--store", "place", metavar="PATH|URL", help="Where runs are kept, instead of .roundel/runs.db."
+)
+
+
+class Unknown(click.ClickException):
+    """Nothing goes by that name."""
+
+    exit_code = INVALID
+
+
+def store_of(place: str | None) -> SqliteStore:
+    try:
+        return store_at(place)
+    except StoreError as error:
+        raise click.UsageError(str(error)) from None
+
+
+def in_store(place: str | None, do: Callable[[SqliteStore], Awaitable[Made]]) -> Made:
+    """Does something with a store that is there already."""
+    store = store_of(place)
+    if not store.path.exists():
+        raise Unknown(f"there is no store at {store.path}, so there are no runs; --store names another")
+    return finished(lambda: _with(store, do))
+
+
+async def _with(store: SqliteStore, do: Callable[[SqliteStore], Awaitable[Made]]) -> Made:
+    try:
+        return await do(store)
+    finally:
+        await store.close()
+
+
+def finished(work: Callable[[], Awaitable[Made]]) -> Made:
+    """Runs it to its end; what goes wrong with the store or a workflow ends the command, and is told."""
+
+    async def main() -> Made:
+        return await work()
+
+    try:
+        return asyncio.run(main())
+    except NoRun as error:
+        raise Unknown(str(error)) from None
+    except StoreError as error:
+        raise click.ClickException(str(error)) from None
+    except WorkflowError as error:
+        tell(error.diagnostics)
+        sys.exit(INVALID)
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        sys.exit(STOPPED)
+
+
+async def find(store: SqliteStore, name: str) -> str:
+    """The id of a run, by its beginning, or of the last one."""
+    if name == LAST:
+        rows = await store.rows(1)
+        if not rows:
+            raise NoRun(f"there are no runs in {store.path} yet")
+        return rows[0].id
+    found = await store.matching(name) if name else []
+    if name in found:
+        return name
+    if not found:
+        raise NoRun(f"there is no run '{name}' in {store.path}; `roundel runs` lists those that are there")
+    if len(found) > 1:
+        raise Unknown(f"'{name}' may be any of {', '.join(found)}; give more of the id")
+    return found[0]

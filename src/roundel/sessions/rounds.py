@@ -1,0 +1,134 @@
+"""The rounds of a run as figures: score, tokens, cost, novelty and time, counted from its events."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
+
+from msgspec import Struct
+
+from roundel.kernel.events import Event
+from roundel.kernel.novelty import MOST_EARLIER, novelty
+
+
+class Round(Struct, frozen=True):
+    address: str
+    number: int
+    score: float | None
+    """The last one that a node of the round gave."""
+    tokens: int
+    cost_usd: float | None
+    """None if nobody knows."""
+    novelty: float | None
+    """Of what agents and people said, or if there are none all nodes; None if nothing was said."""
+    seconds: float
+
+
+class LoopRounds(Struct, frozen=True):
+    loop: str
+    rounds: tuple[Round, ...]
+    """Of all entries, one after the other."""
+    exit_reason: str
+    """Why it was last left; empty if it is at work."""
+
+
+def loop_rounds(events: Iterable[Event], speakers: Collection[str] = ()) -> list[LoopRounds]:
+    """Each loop with its rounds; `speakers` are the ids of agents and of people."""
+    tally = _Tally(speakers)
+    for event in events:
+        tally.take(event)
+    return tally.loops()
+
+
+class _Open:
+    """A round whose figures are being added up."""
+
+    def __init__(self, address: str, number: int, begun: float) -> None:
+        self.address = address
+        self.number = number
+        self.begun = self.ended = begun
+        self.score: float | None = None
+        self.tokens = 0
+        self.cost = 0.0
+        self.priced = False
+        self.said: list[str] = []
+        self.outputs: list[str] = []
+
+
+class _Tally:
+    def __init__(self, speakers: Collection[str]) -> None:
+        self._speakers = frozenset(speakers)
+        self._loops: dict[str, list[_Open]] = {}
+        self._reasons: dict[str, str] = {}
+        self._rounds: dict[str, _Open] = {}
+
+    def take(self, event: Event) -> None:
+        address, now = event.address or "", _seconds(event.timestamp)
+        if event.event == "loop_round":
+            begun = _Open(address, event.data["round"], now)
+            self._rounds[address] = begun
+            self._loops.setdefault(event.data["loop"], []).append(begun)
+        elif event.event == "loop_exit":
+            self._reasons[event.data["loop"]] = event.data["reason"]
+        for around in self._around(address):
+            around.ended = now
+            if event.event == "token_usage":
+                _count_tokens(around, event)
+            elif event.event == "node_state_change":
+                self._note(around, event)
+
+    def _around(self, address: str) -> Iterator[_Open]:
+        """The rounds that something happened in, from the outside in."""
+        end = address.find("]")
+        while end >= 0:
+            found = self._rounds.get(address[: end + 1])
+            if found is not None:
+                yield found
+            end = address.find("]", end + 1)
+
+    def _note(self, around: _Open, event: Event) -> None:
+        data = event.data
+        score = data.get("score", (data.get("data") or {}).get("score"))
+        if isinstance(score, (int, float)) and not isinstance(score, bool):
+            around.score = float(score)
+        text = data.get("output")
+        if text:
+            around.outputs.append(text)
+            if event.node_id in self._speakers:
+                around.said.append(text)
+
+    def loops(self) -> list[LoopRounds]:
+        return [
+            LoopRounds(name, tuple(_finished(rounds)), self._reasons.get(name, ""))
+            for name, rounds in self._loops.items()
+        ]
+
+
+def _count_tokens(around: _Open, event: Event) -> None:
+    data = event.data
+    around.tokens += data.get("input_tokens", 0) + data.get("output_tokens", 0)
+    if data.get("cost_usd") is not None:
+        around.cost += data["cost_usd"]
+        around.priced = True
+
+
+def _finished(rounds: list[_Open]) -> Iterator[Round]:
+    spoken = any(around.said for around in rounds)
+    earlier: list[str] = []
+    for around in rounds:
+        text = "\n".join(around.said if spoken else around.outputs)
+        yield Round(
+            around.address,
+            around.number,
+            around.score,
+            around.tokens,
+            around.cost if around.priced else None,
+            novelty(text, earlier) if text else None,
+            around.ended - around.begun,
+        )
+        if text:
+            earlier = [*earlier, text][-MOST_EARLIER:]
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.fromisoformat(timestamp).timestamp()
