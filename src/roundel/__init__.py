@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     from roundel.api import run, run_async, stream
     from roundel.builder import Graph
     from roundel.hosts.result import Question, Result
+    from roundel.journal.store import StoreError
     from roundel.kernel.events import Event
     from roundel.kernel.facts import Outcome
     from roundel.modes import LoopMode, LoopStrategy
     from roundel.nodes.jump import break_loop, continue_loop
     from roundel.nodes.python import to
+    from roundel.sessions.going_on import resume, resume_async
+    from roundel.sessions.runs import Runs
     from roundel.sources import check, load, prepare
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
     from roundel.workflow.functions import condition, function, processor, tool
@@ -37,7 +40,9 @@ _HOMES = {
     "Outcome": "roundel.kernel.facts",
     "Question": "roundel.hosts.result",
     "Result": "roundel.hosts.result",
+    "Runs": "roundel.sessions.runs",
     "SequentialAgent": "roundel.agents",
+    "StoreError": "roundel.journal.store",
     "Workflow": "roundel.workflow.graph",
     "WorkflowError": "roundel.workflow.diagnostics",
     "break_loop": "roundel.nodes.jump",
@@ -48,6 +53,8 @@ _HOMES = {
     "load": "roundel.sources",
     "prepare": "roundel.sources",
     "processor": "roundel.workflow.functions",
+    "resume": "roundel.sessions.going_on",
+    "resume_async": "roundel.sessions.going_on",
     "run": "roundel.api",
     "run_async": "roundel.api",
     "stream": "roundel.api",
@@ -68,7 +75,9 @@ __all__ = [
     "Outcome",
     "Question",
     "Result",
+    "Runs",
     "SequentialAgent",
+    "StoreError",
     "Workflow",
     "WorkflowError",
     "break_loop",
@@ -79,6 +88,8 @@ __all__ = [
     "load",
     "prepare",
     "processor",
+    "resume",
+    "resume_async",
     "run",
     "run_async",
     "stream",

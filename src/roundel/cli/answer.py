@@ -8,11 +8,12 @@ import click
 
 from roundel.cli.going_on import go_on
 from roundel.cli.output import say
-from roundel.cli.stored import find, in_store, store_option
+from roundel.cli.stored import in_store, store_option
 from roundel.hosts.result import Question
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.sessions.control import answer, asked
+from roundel.sessions.naming import find
 from roundel.workflow.message import Message
 
 

@@ -9,10 +9,11 @@ import click
 from roundel.cli.going_on import go_on
 from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.output import say
-from roundel.cli.stored import find, in_store, store_option
+from roundel.cli.stored import in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.llm.scripted import load_script
 from roundel.sessions.forking import fork
+from roundel.sessions.naming import find
 
 
 @click.command("fork")

@@ -11,12 +11,13 @@ from roundel.cli.drawing.caption import one_line
 from roundel.cli.live.bounds import Bounds
 from roundel.cli.live.lines import excerpt, line_of
 from roundel.cli.output import print_json, say
-from roundel.cli.stored import find, in_store, store_option
+from roundel.cli.stored import in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
+from roundel.sessions.naming import find
 from roundel.sessions.opening import plan_of, played
 
 LOOK_EVERY = 0.2

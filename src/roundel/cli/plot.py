@@ -7,9 +7,10 @@ from pathlib import Path
 import click
 
 from roundel.cli.output import console, say
-from roundel.cli.stored import Unknown, find, in_store, store_option
+from roundel.cli.stored import Unknown, in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import RunRow, StoreError
+from roundel.sessions.naming import find
 from roundel.sessions.opening import events_of, plan_of
 from roundel.sessions.rounds import LoopRounds, loop_rounds
 

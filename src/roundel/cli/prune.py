@@ -8,9 +8,10 @@ import time
 import click
 
 from roundel.cli.output import counted, say
-from roundel.cli.stored import find, in_store, store_option
+from roundel.cli.stored import in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import RunRow, StoreError
+from roundel.sessions.naming import find
 from roundel.sessions.retention import NOTHING, OVER, parsed, prune
 
 AGE = re.compile(r"(\d+)\s*(s|min|h|d|w)")

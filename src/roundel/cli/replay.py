@@ -7,9 +7,10 @@ import sys
 import click
 
 from roundel.cli.limits import limit_option, limits_of
-from roundel.cli.stored import find, in_store, store_option
+from roundel.cli.stored import in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.sessions.forking import replay
+from roundel.sessions.naming import find
 from roundel.sessions.rerun import Difference
 
 

@@ -7,8 +7,9 @@ import sys
 import click
 
 from roundel.cli.going_on import go_on
-from roundel.cli.stored import find, in_store, store_option
+from roundel.cli.stored import in_store, store_option
 from roundel.journal.sqlite import SqliteStore
+from roundel.sessions.naming import find
 
 
 @click.command("resume")

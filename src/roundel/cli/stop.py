@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from roundel.cli.output import say
-from roundel.cli.stored import find, in_store, store_option
+from roundel.cli.stored import in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.sessions.control import stop
+from roundel.sessions.naming import find
 
 
 @click.command("stop")

@@ -13,11 +13,11 @@ from roundel.cli import INVALID
 from roundel.cli.output import tell
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import NoRun, StoreError
+from roundel.sessions.naming import Ambiguous
 from roundel.sessions.place import store_at
 from roundel.workflow.diagnostics import WorkflowError
 
 Made = TypeVar("Made")
-LAST = "last"
 STOPPED = 130
 
 store_option = click.option(
@@ -61,7 +61,7 @@ def finished(work: Callable[[], Awaitable[Made]]) -> Made:
 
     try:
         return asyncio.run(main())
-    except NoRun as error:
+    except (NoRun, Ambiguous) as error:
         raise Unknown(str(error)) from None
     except StoreError as error:
         raise click.ClickException(str(error)) from None
@@ -70,20 +70,3 @@ def finished(work: Callable[[], Awaitable[Made]]) -> Made:
         sys.exit(INVALID)
     except (KeyboardInterrupt, asyncio.CancelledError):
         sys.exit(STOPPED)
-
-
-async def find(store: SqliteStore, name: str) -> str:
-    """The id of a run, by its beginning, or of the last one."""
-    if name == LAST:
-        rows = await store.rows(1)
-        if not rows:
-            raise NoRun(f"there are no runs in {store.path} yet")
-        return rows[0].id
-    found = await store.matching(name) if name else []
-    if name in found:
-        return name
-    if not found:
-        raise NoRun(f"there is no run '{name}' in {store.path}; `roundel runs` lists those that are there")
-    if len(found) > 1:
-        raise Unknown(f"'{name}' may be any of {', '.join(found)}; give more of the id")
-    return found[0]

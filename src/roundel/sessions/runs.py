@@ -1,0 +1,128 @@
+"""The runs of a store, for programs: what the commands of the command line do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from roundel.hosts.result import Asker, Question, Result
+from roundel.journal.store import RunRow
+from roundel.kernel.events import Event
+from roundel.llm.recorder import Recorder
+from roundel.llm.scripted import Script, load_script, script_from
+from roundel.sessions import control, forking, retention
+from roundel.sessions.going_on import go_on
+from roundel.sessions.naming import find
+from roundel.sessions.opening import events_of
+from roundel.sessions.place import StorePlace, store_at
+from roundel.sessions.rerun import Difference
+from roundel.sources import Source
+from roundel.workflow.message import Message
+
+Rows = list[RunRow]
+Events = list[Event]
+Questions = list[Question]
+
+
+class Runs:
+    """`async with Runs() as runs:`; StoreError if something cannot be done.
+
+    A run is named by its id, by a beginning of it that fits no other, or as `last`."""
+
+    def __init__(self, store: StorePlace = None) -> None:
+        self._store = store_at(store)
+        self._ours = self._store is not store
+
+    async def __aenter__(self) -> Runs:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._ours:
+            await self._store.close()
+
+    async def list(self, *, status: str = "", limit: int = 100) -> Rows:
+        """The newest first."""
+        return await self._store.rows(limit, status)
+
+    async def row(self, run_id: str) -> RunRow:
+        return await self._store.row(await self._id(run_id))
+
+    async def events(self, run_id: str, *, workflow: Source | None = None) -> Events:
+        """All that was shown of it so far."""
+        return await events_of(self._store, await self._id(run_id), workflow)
+
+    async def questions(self, run_id: str, *, workflow: Source | None = None) -> Questions:
+        """What people are asked now."""
+        return await control.asked(self._store, await self._id(run_id), workflow)
+
+    async def pause(self, run_id: str, reason: str = "") -> None:
+        await control.pause(self._store, await self._id(run_id), reason)
+
+    async def stop(self, run_id: str, reason: str = "") -> None:
+        await control.stop(self._store, await self._id(run_id), reason)
+
+    async def answer(self, run_id: str, answer: str | Message, *, at: str = "") -> bool:
+        """Whether another process is at work on the run, and goes on; if not, `resume` goes on with it."""
+        message = answer if isinstance(answer, Message) else Message(answer, "user")
+        return await control.answer(self._store, await self._id(run_id), message, at)
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        workflow: Source | None = None,
+        ask: Asker | None = None,
+        on_event: Callable[[Event], object] | None = None,
+        record: str | os.PathLike[str] | None = None,
+    ) -> Result:
+        """Goes on with a run here, to its end or until it waits."""
+        recorder = None if record is None else Recorder(Path(record))
+        if recorder is not None:
+            recorder.check()
+        run_id = await self._id(run_id)
+        return await go_on(
+            self._store, run_id, workflow=workflow, asker=ask, on_event=on_event, record=recorder
+        )
+
+    async def fork(
+        self,
+        run_id: str,
+        at: str = "",
+        *,
+        workflow: Source | None = None,
+        limits: Mapping[str, float] | None = None,
+        message: str | None = None,
+        script: Script | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    ) -> str:
+        """The id of a new run; `resume` goes on with it."""
+        replies = _script(script)
+        run_id = await self._id(run_id)
+        return await forking.fork(
+            self._store, run_id, at, workflow=workflow, limits=limits, message=message, script=replies
+        )
+
+    async def replay(
+        self, run_id: str, *, workflow: Source | None = None, limits: Mapping[str, float] | None = None
+    ) -> Difference | None:
+        """Where the run would first have gone another way; None if it would not."""
+        return await forking.replay(self._store, await self._id(run_id), workflow, limits)
+
+    async def prune(self, *run_ids: str, keep: str) -> None:
+        """Keeps some rounds of runs that are over, or nothing, and makes the file smaller."""
+        for run_id in run_ids:
+            await retention.prune(self._store, await self._id(run_id), keep)
+        await self._store.shrink()
+
+    async def _id(self, name: str) -> str:
+        return await find(self._store, name)
+
+
+def _script(source: Script | Mapping[str, Any] | str | os.PathLike[str] | None) -> Script | None:
+    if source is None or isinstance(source, Script):
+        return source
+    return script_from(source) if isinstance(source, Mapping) else load_script(source)[0]
