@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ from tests.kernel import loop_agents
 from tests.kernel.graphs import case_with_tools
 from tests.kernel.reference import interpret
 from tests.kernel.simulator import Simulator, plan_of
+from tests.kernel.test_snapshot import frozen_at_every_step
 
 seeds = st.integers(0, 2**40)
 
@@ -154,6 +156,16 @@ def test_an_address_stands_for_one_call_and_each_call_has_one_end(seed: int, ord
     for told in tool_events(run).values():
         ends = [data["status"] for name, data in told if name == "tool_call" and "result" in data]
         assert len(ends) == 1 or (not ends and run.state.status != "completed")
+
+
+@pytest.mark.parametrize("tools", [case_with_tools, partial(loop_agents.case, tools=True)])
+def test_a_talk_may_be_frozen_at_every_step(tools: Any) -> None:
+    steps = 0
+    for seed in range(100):
+        workflow, text, script, *_ = tools(seed)
+        make = partial(plan_of, workflow, loop_agents.FUNCTIONS)
+        steps += frozen_at_every_step(make, script, text, seed)
+    assert steps > 500
 
 
 def _tells(event: Event, name: str, status: str) -> bool:

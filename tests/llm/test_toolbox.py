@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import roundel
@@ -62,6 +63,18 @@ def test_a_tool_takes_no_longer_than_it_may() -> None:
     story = told(graph, {"A": [wants("sleep", "give_up"), "done"]})
     assert sorted(results(story)) == ["TimeoutError: the other side is slow", "no answer after 0.05 seconds"]
     assert time.monotonic() - started < 1.5
+
+
+def test_what_a_tool_gives_can_always_be_written_down() -> None:
+    def read(broken: bool) -> str:
+        if broken:
+            raise ValueError("b\udcff")
+        return "a\udcff"
+
+    calls = [{"name": "read", "arguments": {"broken": broken}} for broken in (False, True)]
+    story = told(agent(read), {"A": [{"tool_calls": calls}, "done"]})
+    assert sorted(results(story)) == ["ValueError: b?", "a?"]
+    assert all(msgspec.json.encode(event) for event in story.events)
 
 
 @pytest.mark.parametrize(
@@ -181,6 +194,44 @@ def test_one_name_has_one_meaning_in_the_whole_workflow() -> None:
     outer.node("B", "subgraph", graph=inner)
     with pytest.raises(roundel.WorkflowError, match="'f' under 'tools' is another one"):
         outer.workflow()
+
+
+def test_agents_of_python_take_functions_too() -> None:
+    loop = roundel.LoopAgent("L", roundel.Agent("A", tools=[look]), roundel.LoopMode.count(2))
+    story = told(loop, {"A": [wants("look", place="a"), "one", wants("look", place="b"), "two"]})
+    assert results(story) == ["seen a", "seen b"]
+    assert story.addresses() == ["L[1].A[1]/look", "L[2].A[1]/look"]
+
+
+# Tools of the files of subgraphs.
+
+
+def files(folder: Path, outer: str, inner: str) -> Path:
+    (folder / "inner.yaml").write_text(
+        f"{inner}\ngraph: {{nodes: [{{id: A, type: agent, config: {{tools: mean}}}}], start: A}}\n"
+    )
+    config = "{type: file, config: {path: inner.yaml}}"
+    (folder / "outer.yaml").write_text(
+        f"{outer}\ngraph: {{nodes: [{{id: S, type: subgraph, config: {config}}}], start: S}}\n"
+    )
+    return folder / "outer.yaml"
+
+
+MEAN, MEDIAN = "tools: {mean: {python: 'statistics:mean'}}", "tools: {mean: {python: 'statistics:median'}}"
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(MEAN, ""), ("", MEAN), (MEAN, MEAN)])
+def test_a_tool_of_either_file_is_known_to_both(outer: str, inner: str, tmp_path: Path) -> None:
+    file = files(tmp_path, outer, inner)
+    story = told(file, {"A": [wants("mean", data=[1, 2, 6]), "done"]})
+    assert results(story) == ["3"]
+    assert story.addresses() == ["S/A[1]/mean"]
+
+
+def test_a_name_must_not_mean_two_things(tmp_path: Path) -> None:
+    _, report = roundel.check(files(tmp_path, MEAN, MEDIAN))
+    (found,) = report.errors
+    assert (found.code, found.line) == ("two-meanings", 1)
 
 
 # Tooling of the dialect.

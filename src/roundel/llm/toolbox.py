@@ -201,7 +201,16 @@ class AgentTools:
         return self._result(request, "completed", text), True
 
     def _result(self, request: ToolRequest, status: Any, text: str) -> ToolResult:
-        return ToolResult(request.id, request.name, status, self._secrets.scrub(text))
+        return ToolResult(request.id, request.name, status, self._secrets.scrub(_valid(text)))
+
+
+def _valid(text: str) -> str:
+    """As it can be written down: what a function gave may hold halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 def _there(known: Mapping[str, object]) -> str:
