@@ -27,6 +27,7 @@ CHOICES = (
     ('{"name": value}', "it is called with these arguments instead"),
 )
 AGAIN = "Say approve, reject, reject: why, or give other arguments as a JSON object."
+HINT = "end a line with \\ to go on in the next"
 POLL_SECONDS = 0.2
 
 
@@ -34,7 +35,7 @@ async def ask_in_terminal(question: Question, view: LiveView) -> str:
     """The answer; a line that ends with a backslash goes on in the next. EOFError at the end of input."""
     with view.suspend():
         console = view.console
-        console.print(shown(question))
+        console.print(shown(question, HINT))
         while True:
             answer = await _lines(console)
             problem = unclear(answer) if question.tool is not None else ""
@@ -70,11 +71,11 @@ async def _lines(console: Console) -> str:
         lines.append(line[:-1])
 
 
-def shown(question: Question) -> Panel:
+def shown(question: Question, hint: str = "") -> Panel:
     title = Text(one_line(question.address), "bold yellow")
-    hint = Text("end a line with \\ to go on in the next", "dim")
     parts = _asked(question) if question.tool is None else _tool(question.prompt, question.tool)
-    return Panel(Group(*parts), title=title, title_align="left", subtitle=hint, subtitle_align="right")
+    below = Text(hint, "dim") if hint else None
+    return Panel(Group(*parts), title=title, title_align="left", subtitle=below, subtitle_align="right")
 
 
 def _asked(question: Question) -> list[Text]:
