@@ -1,0 +1,213 @@
+"""Killed at any moment, a run loses nothing and repeats nothing.
+
+The story (story/workflow.yaml) is run in real processes that are ended by SIGKILL: at every event, before and
+after every commit, before and after every effect of a tool, several times in a row, and at random moments.
+Whatever happened, its end and its trace are those of the run that nobody disturbed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from roundel.journal.sqlite import SqliteStore
+from roundel.kernel.events import Event
+from roundel.sessions.opening import events_of
+
+ROOT = Path(__file__).parents[2]
+RANDOM_RUNS = 25
+"""Each is killed at up to MOST_KILLS random moments."""
+MOST_KILLS = 6
+PACE = 0.002
+Kill = tuple[str, int]
+Report = Callable[[int], None]
+
+
+def carry_out(cases: Iterable[dict[str, Any]]) -> None:
+    lines = "".join(json.dumps(case) + "\n" for case in cases)
+    command = [sys.executable, "-m", "tests.crash.driver"]
+    done = subprocess.run(command, input=lines, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+class Story:
+    """A run of the story, and what its processes left behind."""
+
+    def __init__(self, folder: Path, width: int, kills: list[Kill], pace: float = 0.0) -> None:
+        folder.mkdir(parents=True)
+        self.folder = folder
+        self.case = {"folder": str(folder), "width": width, "kills": kills, "pace": pace}
+
+    def lines(self, name: str) -> list[str]:
+        file = self.folder / name
+        return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+    @property
+    def result(self) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads((self.folder / "result.json").read_text(encoding="utf-8"))
+        return told
+
+    async def trace(self) -> list[Event]:
+        store = SqliteStore(self.folder / "runs.db", sync="off")
+        try:
+            (row,) = await store.rows()
+            return await events_of(store, row.id)
+        finally:
+            await store.close()
+
+
+def plain(event: Event) -> tuple[Any, ...]:
+    return event.event, event.node_id, event.address, event.data
+
+
+def by_place(trace: list[Event]) -> dict[str | None, list[tuple[Any, ...]]]:
+    """What happened at each address, in order: the same whatever else was at work at the same time."""
+    places: dict[str | None, list[tuple[Any, ...]]] = {}
+    for event in trace:
+        if event.address is not None or event.event == "run_finished":
+            places.setdefault(event.address, []).append(plain(event))
+    return places
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Story]:
+    """The story as it goes if nobody disturbs it, one after the other and several at a time."""
+    stories = {width: Story(tmp_path_factory.mktemp("story") / str(width), width, []) for width in (1, 2)}
+    carry_out(story.case for story in stories.values())
+    return stories
+
+
+def compare(story: Story, other: Story, *, in_order: bool) -> None:
+    assert (story.result["status"], story.result["output"]) == ("completed", "the report")
+    trace, expected = asyncio.run(story.trace()), asyncio.run(other.trace())
+    assert [event.seq for event in trace] == list(range(1, len(expected) + 1))
+    if in_order:
+        assert [plain(event) for event in trace] == [plain(event) for event in expected]
+    assert by_place(trace) == by_place(expected)
+    check_shown(story, trace)
+    check_effects(story, other)
+    check_rows(story)
+
+
+def check_shown(story: Story, trace: list[Event]) -> None:
+    """Nothing was seen that did not stay true, down to its time."""
+    for line in story.lines("shown"):
+        event = msgspec.json.decode(line, type=Event)
+        assert event == trace[event.seq - 1]
+
+
+def check_effects(story: Story, other: Story) -> None:
+    """Every effect is there once; what was finished was not begun again."""
+    keys = sorted(line.partition(":")[2] for line in story.lines("effects"))
+    assert keys == sorted(line.partition(":")[2] for line in other.lines("effects"))
+    for name in ("calls", "attempts", "stamps"):
+        made = {line.partition(":")[2] if name == "attempts" else line for line in story.lines(name)}
+        expected = [line.partition(":")[2] if name == "attempts" else line for line in other.lines(name)]
+        assert made == set(expected)
+        assert max(Counter(expected).values()) == 1
+    for line in story.lines("resumed"):
+        before = json.loads(line)
+        finished = Counter(before["kept"])
+        for call in story.lines("calls")[before["made"]["calls"] :]:
+            address, _, number = call.rpartition(" ")
+            assert int(number) >= finished[address], f"{call} was asked for again"
+        for key in story.lines("attempts")[before["made"]["attempts"] :]:
+            assert not finished[key.partition(":")[2]], f"{key} was called again"
+        for address in story.lines("stamps")[before["made"]["stamps"] :]:
+            assert not finished[address], f"{address} ran again"
+
+
+def check_rows(story: Story) -> None:
+    """The facts in the store follow each other without a gap."""
+    database = sqlite3.connect(story.folder / "runs.db")
+    try:
+        rows = database.execute("SELECT first, count FROM chunks ORDER BY first").fetchall()
+        (facts,) = database.execute("SELECT facts FROM runs").fetchone()
+    finally:
+        database.close()
+    reached = 0
+    for first, count in rows:
+        assert first == reached
+        reached += count
+    assert reached == facts
+
+
+def check(stories: list[Story], other: Story, report: Report, *, in_order: bool) -> None:
+    carry_out(story.case for story in stories)
+    for story in stories:
+        compare(story, other, in_order=in_order)
+    report(sum(len(story.lines("killed")) for story in stories))
+
+
+PLACES = {"event": "event", "before commit": "before commit", "after commit": "before commit"}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_killed_everywhere(
+    place: str, unbroken: dict[int, Story], tmp_path: Path, count_kills: Report
+) -> None:
+    many = unbroken[1].result["counted"][PLACES[place]]
+    assert many > 20
+    stories = [Story(tmp_path / str(number), 1, [(place, number)]) for number in range(1, many + 1)]
+    check(stories, unbroken[1], count_kills, in_order=True)
+    assert sum(len(story.lines("killed")) for story in stories) == many
+
+
+@pytest.mark.parametrize("place", ["before effect", "after effect"])
+def test_killed_in_a_tool(
+    place: str, unbroken: dict[int, Story], tmp_path: Path, count_kills: Report
+) -> None:
+    """What was cut off is made again, once and with the same key: the call, or those of the same round."""
+    many = unbroken[1].result["counted"]["before effect"]
+    stories = [Story(tmp_path / str(number), 1, [(place, number)]) for number in range(1, many + 1)]
+    check(stories, unbroken[1], count_kills, in_order=True)
+    for story in stories:
+        again = [key for key, count in Counter(story.lines("attempts")).items() if count > 1]
+        assert max(Counter(story.lines("attempts")).values()) == 2
+        assert len({key.rpartition("/")[0] for key in again}) == 1
+
+
+def test_killed_at_each_step_it_takes(
+    unbroken: dict[int, Story], tmp_path: Path, count_kills: Report
+) -> None:
+    """No process gets further than one commit."""
+    many = unbroken[1].result["counted"]["before commit"]
+    kills: list[Kill] = [("after commit", 2)] * many
+    story = Story(tmp_path / "one", 1, kills)
+    check([story], unbroken[1], count_kills, in_order=True)
+    assert len(story.lines("killed")) > many // 3
+
+
+def test_killed_with_several_things_at_work(
+    unbroken: dict[int, Story], tmp_path: Path, count_kills: Report
+) -> None:
+    chance = random.Random(7)
+    places = ["event", "before commit", "after commit", "before effect", "after effect"]
+    stories = []
+    for number in range(30):
+        kills = [(chance.choice(places), chance.randint(1, 12)) for _ in range(chance.randint(1, 4))]
+        stories.append(Story(tmp_path / str(number), 2, kills))
+    check(stories, unbroken[2], count_kills, in_order=False)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_killed_at_random_moments(
+    width: int, unbroken: dict[int, Story], tmp_path: Path, count_kills: Report
+) -> None:
+    chance = random.Random(width)
+    stories = []
+    for number in range(RANDOM_RUNS):
+        kills = [("some time", chance.randint(5, 150)) for _ in range(chance.randint(1, MOST_KILLS))]
+        stories.append(Story(tmp_path / str(number), width, kills, PACE))
+    check(stories, unbroken[width], count_kills, in_order=width == 1)
