@@ -65,7 +65,8 @@ def test_a_prompt_that_cannot_be_read_is_found_before_the_run(prompt: str) -> No
     with pytest.raises(roundel.WorkflowError) as caught:
         graph.workflow()
     (found,) = caught.value.diagnostics
-    assert (found.code, found.hint) == ("bad-expression", "known are text, messages, data, round")
+    assert found.code == "bad-expression"
+    assert found.message.startswith("in 'prompt': ")
 
 
 def test_a_field_that_is_not_there_fails_the_node() -> None:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 
 from roundel.nodes.model_retry import ModelRetry
-from roundel.nodes.prompt import NAMES as PROMPT_NAMES
 from roundel.nodes.prompt import Template
 from roundel.nodes.structured import schema_problem
 from roundel.workflow.diagnostics import Report, did_you_mean
@@ -135,8 +134,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         try:
             Template(self.prompt)
         except ExpressionError as error:
-            hint = f"known are {', '.join(PROMPT_NAMES)}"
-            report.error("bad-expression", f"in 'prompt': {error}", child(at, "prompt"), hint)
+            report.error("bad-expression", f"in 'prompt': {error}", child(at, "prompt"))
             return False
         return True
 
@@ -194,18 +192,32 @@ def examine(config: Config, at: Located, reader: GraphReader) -> None:
     where = child(at, "config")
     for name in (config.profile_id, *config.fallback):
         if name and name not in reader.models:
-            place = child(where, "profile_id" if name == config.profile_id else "fallback")
+            place = _place(where, name, "profile_id", "profileId", "fallback")
             hint = did_you_mean(name, reader.models) or "profiles stand under `models`, beside `graph`"
             reader.report.error("unknown-profile", f"there is no model profile '{name}'", place, hint)
     for name in config.tool_names:
         if name not in reader.tools and not reader.finder.known("tool", name):
-            place = child(where, "tools" if name in config.tools else "dynamic_tools")
+            place = _place(where, name, "tools", "dynamic_tools", "dynamicTools")
             known = [*reader.tools, *reader.finder.names("tool")]
             hint = did_you_mean(name, known) or "tools stand under `tools`, beside `graph`"
             reader.report.error("unknown-tool", f"there is no tool '{name}'", place, hint)
     for tooling in config.tooling:
         if isinstance(tooling.config, FunctionTooling):
-            _examine_functions(tooling.config, child(where, "tooling"), reader)
+            _examine_functions(tooling.config, where, reader)
+
+
+def _place(at: Located, name: str, *keys: str) -> Located:
+    """Where a name stands behind one of the keys."""
+    places = (_found(child(at, key), name) for key in keys if child(at, key) is not at)
+    return next((place for place in places if place is not None), at)
+
+
+def _found(at: Located, name: str) -> Located | None:
+    value = at.value
+    if value == name:
+        return at
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return next((found for item in inner if (found := _found(item, name)) is not None), None)
 
 
 def _examine_functions(tooling: FunctionTooling, at: Located, reader: GraphReader) -> None:
@@ -219,4 +231,4 @@ def _examine_functions(tooling: FunctionTooling, at: Located, reader: GraphReade
         if not known:
             hint = "put it into functions/function_calling beside the file, or register it with @roundel.tool"
             message = f"the tool '{name}' is not here, so the agent is not offered it"
-            reader.report.warning("missing-tool", message, at, hint)
+            reader.report.warning("missing-tool", message, _place(at, name, "tooling"), hint)
