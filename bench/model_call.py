@@ -21,10 +21,10 @@ from roundel.hosts.local import LocalHost
 from roundel.workflow.message import Message
 
 CALLS = 50
-SAMPLES = 11
+SAMPLES = 15
 MODEL = "gpt-4o"
+CPU, WALL = 0, 1
 QUESTION = ANSWER  # in a loop the answer is the next question; so all ask the same
-ONCE = "roundel, one call"
 Work = Callable[[int], Awaitable[None]]
 """Makes so many calls, one after the other."""
 
@@ -106,26 +106,52 @@ async def taken(work: Work, calls: int) -> tuple[float, float]:
     return (time.process_time() - cpu) / calls * 1000, (time.perf_counter() - wall) / calls * 1000
 
 
-async def compare(url: str, streams: bool) -> dict[str, tuple[float, float]]:
-    """Medians, each sample of one followed by one of the others, so that a noisy moment meets all."""
+class Comparison:
+    """Each round measures all contenders one after the other, and a ratio is one of the same round: so a
+    noisy minute is the same for both sides of it."""
+
+    def __init__(self, contenders: dict[str, Work]) -> None:
+        self.contenders = contenders
+        self.samples: dict[str, list[tuple[float, float]]] = {name: [] for name in contenders}
+
+    async def measure(self, calls: int, rounds: int) -> None:
+        for work in self.contenders.values():
+            await work(calls)  # imports, connections
+        for _ in range(rounds):
+            for name, work in self.contenders.items():
+                self.samples[name].append(await taken(work, calls))
+
+    def tell(self, factor: float = 1.0) -> None:
+        """The first contender beside each of the others; medians."""
+        first = next(iter(self.contenders))
+        print(f"{'':>16} {'CPU':>16} {'on the wall':>16}")
+        for name in self.contenders:
+            cells = [
+                f"{self.median(name, clock) * factor:>8.2f} ({self.ratio(first, name, clock):.2f}×)"
+                for clock in (CPU, WALL)
+            ]
+            print(f"{name:>16} {' '.join(cells)}")
+
+    def median(self, name: str, clock: int) -> float:
+        return statistics.median(sample[clock] for sample in self.samples[name])
+
+    def ratio(self, name: str, other: str, clock: int) -> float:
+        pairs = zip(self.samples[name], self.samples[other], strict=True)
+        return statistics.median(one[clock] / two[clock] for one, two in pairs)
+
+
+async def compare(url: str, streams: bool) -> tuple[Comparison, float]:
+    """Also the milliseconds of CPU that a run with one call takes."""
     async with openai_client(url) as client:
         contenders = {
             "roundel": ours(url, streams),
             "client library": library(client, streams),
             "bare client": bare(client, streams),
         }
-        samples: dict[str, list[tuple[float, float]]] = {name: [] for name in (*contenders, ONCE)}
-        for work in contenders.values():
-            await work(1)  # imports, connections
-        for _ in range(SAMPLES):
-            for name, work in contenders.items():
-                samples[name].append(await taken(work, CALLS))
-            samples[ONCE].append(await taken(contenders["roundel"], 1))
-    return {name: medians(pairs) for name, pairs in samples.items()}
-
-
-def medians(pairs: list[tuple[float, float]]) -> tuple[float, float]:
-    return statistics.median(cpu for cpu, _ in pairs), statistics.median(wall for _, wall in pairs)
+        comparison = Comparison(contenders)
+        await comparison.measure(CALLS, SAMPLES)
+        once = [await taken(contenders["roundel"], 1) for _ in range(SAMPLES)]
+    return comparison, statistics.median(sample[CPU] for sample in once)
 
 
 def openai_client(url: str) -> Any:
@@ -137,21 +163,14 @@ def openai_client(url: str) -> Any:
 def report() -> None:
     with provider() as url:
         for streams in (False, True):
-            found = asyncio.run(compare(url, streams))
-            tell("streamed" if streams else "in one piece", found)
+            how = "streamed" if streams else "in one piece"
+            comparison, once = asyncio.run(compare(url, streams))
+            print(f"a model call of {CALLS}, answered at once and {how}, ms (medians; roundel's ratio to it)")
+            comparison.tell()
+            # A run of n calls takes setup + n × call.
+            setup = (once - comparison.median("roundel", CPU)) * CALLS / (CALLS - 1)
+            print(f"{'in that':>16} {setup:>8.2f} once a run\n")
     print("target: at most 1.15× the client library\n")
-
-
-def tell(how: str, found: dict[str, tuple[float, float]]) -> None:
-    cpu, wall = found["roundel"]
-    once, _ = found.pop(ONCE)
-    print(f"a model call, answered at once and {how}, ms (medians of {CALLS} calls; ratio of roundel to it)")
-    print(f"{'':>16} {'CPU':>16} {'on the wall':>16}")
-    for name, (own, waited) in found.items():
-        print(f"{name:>16} {own:>8.2f} ({cpu / own:.2f}×) {waited:>8.2f} ({wall / waited:.2f}×)")
-    # A run of n calls takes setup + n × call.
-    setup = (once - cpu) * CALLS / (CALLS - 1)
-    print(f"{'of that':>16} {setup:.2f} ms once a run, so a further call {cpu - setup / CALLS:.2f}\n")
 
 
 if __name__ == "__main__":

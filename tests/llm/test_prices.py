@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from genai_prices.data import providers
+from pydantic_ai.usage import RequestUsage
 
+from roundel.llm.prices import Prices, listed
 from tests.llm.story import LOOK, asking, every_provider, every_way, profile, told, workflow
 from tests.llm.wire import Reply, Wire
 
@@ -85,3 +88,19 @@ def test_calls_without_a_price_are_counted_beside_the_others(wire: Wire) -> None
     source["graph"]["edges"] = [{"from": "A", "to": "B"}]
     usage = told(source).result.usage
     assert (usage["cost_usd"], usage["model_calls"], usage["unpriced_calls"]) == (pytest.approx(0.005), 2, 1)
+
+
+@pytest.mark.parametrize("tokens", [(10, 5), (250_000, 9_000), (1_500_000, 50_000)])
+def test_a_price_by_the_token_gives_what_the_table_gives(tokens: tuple[int, int]) -> None:
+    """Also where it is another from so many tokens on, or goes by the hour."""
+    usage = RequestUsage(input_tokens=tokens[0], output_tokens=tokens[1])
+    models = [(provider.id, model.id) for provider in providers for model in provider.models][::5]
+    for model in models:
+        assert Prices({}).cost(*model, usage) == pytest.approx(listed(*model, usage)), model
+
+
+def test_cached_tokens_have_a_price_of_their_own() -> None:
+    usage = RequestUsage(input_tokens=1000, cache_read_tokens=900)
+    cost = Prices({}).cost("openai", "gpt-4o", usage)
+    assert cost == listed("openai", "gpt-4o", usage)
+    assert cost is not None and cost < 0.0025

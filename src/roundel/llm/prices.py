@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import lru_cache
+from math import isclose
 from typing import Any
 
 from roundel.llm.provider import NAMES
 from roundel.workflow.profile import Price, Profile
 
 MILLION = 1_000_000
+QUARTER_HOUR = 900
+PLAIN = frozenset({"input_tokens", "output_tokens", "details"})
+"""What of a call's usage is charged by the token; cached tokens and sound have prices of their own."""
 
 
 class Prices:
@@ -27,7 +32,7 @@ class Prices:
 
     def cost(self, provider: str, name: str, usage: Any) -> float | None:
         """In US dollars; None if nobody knows."""
-        price = self.own(provider, name)
+        price = self.own(provider, name) or _flat(provider, name, usage)
         if price is None:
             return listed(provider, name, usage)
         cost: float = usage.input_tokens * price.input + usage.output_tokens * price.output
@@ -46,6 +51,29 @@ def listed(provider: str, name: str, usage: Any) -> float | None:
         return float(calc_price(usage, name, provider_id=provider).total_price)
     except (ImportError, LookupError, ValueError, TypeError):
         return None
+
+
+def _flat(provider: str, name: str, usage: Any) -> Price | None:
+    """The listed price, if it is so much a token and nothing else; the table itself takes longer to ask."""
+    special = any(count for kind, count in vars(usage).items() if kind not in PLAIN)
+    return None if special else _flat_rate(provider, name, int(time.time() // QUARTER_HOUR))
+
+
+@lru_cache(maxsize=256)
+def _flat_rate(provider: str, name: str, _quarter: int) -> Price | None:
+    """None if a token costs more or less where there are many. Some prices go by the hour of the day."""
+    try:
+        from genai_prices import Usage
+    except ImportError:
+        return None
+    points = ((MILLION, 0), (0, MILLION), (1000, 1000), (10 * MILLION, 10 * MILLION))
+    found = [listed(provider, name, Usage(input_tokens=sent, output_tokens=said)) for sent, said in points]
+    known = [cost for cost in found if cost is not None]
+    if len(known) < len(points):
+        return None
+    sent, said, few, many = known
+    flat = all(isclose(cost * scale, sent + said) for cost, scale in ((few, 1000), (many, 0.1)))
+    return Price(sent, said) if flat else None
 
 
 @lru_cache(maxsize=256)
