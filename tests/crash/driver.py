@@ -7,6 +7,7 @@ it, until one is left alone and ends it. What the processes saw and did is in fi
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import roundel
+from roundel.hosts.local import LocalHost
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.events import encode_event
 from roundel.kernel.facts import Finished
@@ -105,5 +107,7 @@ def carry_out(case: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    LocalHost(roundel.prepare(STORY / "workflow.yaml"), script=script)  # imports all that a run needs
+    gc.freeze()  # what is there now need not be looked at, nor copied, in each process
     for line in sys.stdin:
         carry_out(json.loads(line))

@@ -54,4 +54,4 @@ class Connection(sqlite3.Connection):
 
 def watch_commits() -> None:
     plain: Any = sqlite3.connect
-    sqlite3.connect = lambda *given, **named: plain(*given, **named, factory=Connection)  # type: ignore[assignment]
+    sqlite3.connect = lambda *given, **named: plain(*given, **named, factory=Connection)

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,11 @@ class Story:
         told: dict[str, Any] = json.loads((self.folder / "result.json").read_text(encoding="utf-8"))
         return told
 
-    async def trace(self) -> list[Event]:
+    @cached_property
+    def trace(self) -> list[Event]:
+        return asyncio.run(self._trace())
+
+    async def _trace(self) -> list[Event]:
         store = SqliteStore(self.folder / "runs.db", sync="off")
         try:
             (row,) = await store.rows()
@@ -90,7 +95,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Story]:
 
 def compare(story: Story, other: Story, *, in_order: bool) -> None:
     assert (story.result["status"], story.result["output"]) == ("completed", "the report")
-    trace, expected = asyncio.run(story.trace()), asyncio.run(other.trace())
+    trace, expected = story.trace, other.trace
     assert [event.seq for event in trace] == list(range(1, len(expected) + 1))
     if in_order:
         assert [plain(event) for event in trace] == [plain(event) for event in expected]
@@ -208,6 +213,6 @@ def test_killed_at_random_moments(
     chance = random.Random(width)
     stories = []
     for number in range(RANDOM_RUNS):
-        kills = [("some time", chance.randint(5, 150)) for _ in range(chance.randint(1, MOST_KILLS))]
+        kills = [("some time", chance.randint(5, 90)) for _ in range(chance.randint(1, MOST_KILLS))]
         stories.append(Story(tmp_path / str(number), width, kills, PACE))
     check(stories, unbroken[width], count_kills, in_order=width == 1)
