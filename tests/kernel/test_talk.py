@@ -236,6 +236,20 @@ def test_what_was_said_is_streamed_at_the_address_of_the_node() -> None:
     assert run.finish().state.status == "completed"
 
 
+def test_what_is_not_to_be_logged_is_not_shown_on_the_way_either() -> None:
+    workflow = agents("A", approval=["ask"])
+    workflow["graph"]["nodes"][0]["log_output"] = False
+    run = Simulator(plan_of(workflow), {"A": ["?look ask", "secret"], "A/ask": ["yes"]}).start("go")
+    run.tell(Streamed("A", "sec", 1, run.now()))
+    run.finish()
+    told = [event for event in run.events if event.node_id == "A"]
+    assert "token_stream" not in {event.event for event in told}
+    assert not any(event.data.get("output") for event in told)
+    calls = [event.data for event in told if event.event == "tool_call"]
+    assert {tuple(data) for data in calls} == {("name", "status", "round", "id")}
+    assert [event.event for event in told if "tool" in event.data] == ["human_input_required"]
+
+
 def test_while_a_run_is_locked_what_is_at_work_finishes_and_nothing_new_begins() -> None:
     workflow = agents("A", "B", max_tool_calls=1, on_limit="suspend")
     run = Simulator(plan_of(workflow), {"A": ["?look"], "B": ["?look look"]}).start("go")

@@ -211,6 +211,8 @@ def _failed(run: Run, fact: Failed) -> None:
 
 def _streamed(run: Run, fact: Streamed) -> None:
     execution = _at_work(run, fact.address, Call)
+    if not execution.node.logs:
+        return
     run.at(fact.time)
     data: dict[str, Any] = {"text": fact.text}
     if fact.attempt > 1:

@@ -40,6 +40,8 @@ class Errand(Struct, frozen=True):
     """What the person is asked about; questions about the same are counted."""
 
 
+_SAID = ("arguments", "result")
+"""What a node whose output is not to be logged does not show of its errands."""
 Shown = tuple[str, dict[str, Any], Errand | None]
 """An event: its name, its data, and the errand that it is about."""
 
@@ -100,6 +102,8 @@ def _act(run: Run, talk: Talk, act: Act) -> None:
     execution = talk.execution
     node, address = execution.node, execution.address
     for name, data, errand in act.events:
+        if not node.logs:
+            data = {field: value for field, value in data.items() if field not in _SAID}
         run.emit(name, node.id, _address(talk, errand) if errand else address, data)
     if act.reached is not None:
         what, limit = act.reached
