@@ -40,8 +40,8 @@ class Errand(Struct, frozen=True):
     """What the person is asked about; questions about the same are counted."""
 
 
-_SAID = ("arguments", "result")
-"""What a node whose output is not to be logged does not show of its errands."""
+_SAID: dict[str, Any] = {"arguments": {}, "result": ""}
+"""What a node whose output is not to be logged shows of its errands: these fields are empty."""
 Shown = tuple[str, dict[str, Any], Errand | None]
 """An event: its name, its data, and the errand that it is about."""
 
@@ -103,7 +103,7 @@ def _act(run: Run, talk: Talk, act: Act) -> None:
     node, address = execution.node, execution.address
     for name, data, errand in act.events:
         if not node.logs:
-            data = {field: value for field, value in data.items() if field not in _SAID}
+            data = {**data, **{field: nothing for field, nothing in _SAID.items() if field in data}}
         run.emit(name, node.id, _address(talk, errand) if errand else address, data)
     if act.reached is not None:
         what, limit = act.reached
