@@ -12,7 +12,7 @@ import pytest
 
 from roundel.kernel.facts import decode_fact
 from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import SnapshotError, freeze, thaw
+from roundel.kernel.snapshot import VERSION, SnapshotError, freeze, thaw
 from roundel.kernel.step import replay
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
@@ -80,6 +80,29 @@ def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
 
 
 def test_a_snapshot_names_no_code_but_ours() -> None:
-    body = zlib.compress(msgspec.json.encode([1, [["s", "os:system", "echo"]]]))
-    with pytest.raises(SnapshotError, match="not ours"):
-        thaw(body, PlanIndex(plan_of(graphs.case(1)[0])))
+    index = PlanIndex(plan_of(graphs.case(1)[0]))
+    for shapes, table in (({}, [["s", "os:system", "echo"]]), ({"os:system": []}, [])):
+        body = zlib.compress(msgspec.json.encode([VERSION, index.fingerprint, shapes, table]))
+        with pytest.raises(SnapshotError, match="not ours"):
+            thaw(body, index)
+
+
+def changed(part: int, value: object) -> bytes:
+    run = Simulator(plan_of(graphs.case(7)[0]), {}).start("go")
+    written = msgspec.json.decode(zlib.decompress(freeze(run.state, PlanIndex(run.plan))))
+    written[part] = value
+    return zlib.compress(msgspec.json.encode(written))
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (changed(0, VERSION + 1), f"it has the version {VERSION + 1}, not {VERSION}"),
+        (changed(1, 7), "it was made with another workflow"),
+        (changed(2, {"Instance": ["plan"]}), "another version: 'Instance' has other fields now"),
+        (changed(2, {"roundel.kernel.state:Turn": ["body"]}), "'roundel.kernel.state:Turn' has other fields"),
+    ],
+)
+def test_a_snapshot_of_another_version_is_refused(body: bytes, why: str) -> None:
+    with pytest.raises(SnapshotError, match=why):
+        thaw(body, PlanIndex(plan_of(graphs.case(7)[0])))

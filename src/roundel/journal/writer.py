@@ -20,7 +20,7 @@ T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], Any]
 MOST_AT_ONCE = 1000
 _Waiting = tuple[Job, bool, asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
-_Jobs = queue.SimpleQueue["_Waiting | None"]
+_Jobs = queue.SimpleQueue["list[_Waiting] | None"]
 
 
 class Writer:
@@ -30,6 +30,7 @@ class Writer:
         self._jobs: _Jobs = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._gathered: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
         self.commits = 0
 
     async def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
@@ -42,12 +43,22 @@ class Writer:
     async def _do(self, job: Callable[[sqlite3.Connection], T], writes: bool) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        with self._lock:
-            if self._thread is None:
-                self._start()
-            self._jobs.put((job, writes, loop, future))
+        gathered = self._gathered.get(loop)
+        if gathered is None:
+            # All that is asked for in one turn of the loop is handed over at once.
+            gathered = self._gathered[loop] = []
+            loop.call_soon(self._hand_over, loop)
+        gathered.append((job, writes, loop, future))
         # What has been asked for is not called back: whoever waited may go, the thread finishes its work.
         return await future
+
+    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+        gathered = self._gathered.pop(loop, None)
+        if gathered:
+            with self._lock:
+                if self._thread is None:
+                    self._start()
+                self._jobs.put(gathered)
 
     def _start(self) -> None:
         # Each thread has jobs of its own: one that is ending must not be left with those of the next.
@@ -59,6 +70,7 @@ class Writer:
 
     async def close(self) -> None:
         """Everything that was asked for is done, and the file is closed."""
+        self._hand_over(asyncio.get_running_loop())
         with self._lock:
             thread, self._thread = self._thread, None
             self._jobs.put(None)
@@ -69,13 +81,13 @@ class Writer:
         connection: sqlite3.Connection | None = None
         more = True
         while more and (first := jobs.get()) is not None:
-            batch = [first]
+            batch = first
             while len(batch) < MOST_AT_ONCE and not jobs.empty():
                 following = jobs.get()
                 if following is None:
                     more = False
                     break
-                batch.append(following)
+                batch += following
             try:
                 connection = connection or self._connect()
             except (sqlite3.Error, OSError, StoreError) as error:

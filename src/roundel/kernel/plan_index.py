@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 from msgspec import Struct
 
@@ -31,6 +32,16 @@ class PlanIndex:
                 self._names[id(edge.edge.dynamic)] = ["dynamic", site, number, edge.index]
         self._names.pop(id(None), None)
         self._scopes: set[int] = set()
+
+    @property
+    def fingerprint(self) -> int:
+        """The same for plans in which the same names stand for the same parts."""
+        nodes = [(node.id, node.kind.name, len(node.bodies)) for node in self.plan.sites]
+        graphs = [
+            (place, [node.id for node in graph.nodes], [str(edge.edge) for edge in graph.edges])
+            for place, graph in self._graphs.items()
+        ]
+        return crc32(repr((nodes, graphs)).encode("utf-8", "surrogatepass"))
 
     def name(self, part: Any) -> Name | None:
         """None if it is no part of the plan."""

@@ -67,14 +67,19 @@ def freeze(run: Run, index: PlanIndex) -> bytes:
         freezer.finish()
     except RecursionError as error:
         raise SnapshotError("the state is too deep") from error
-    return zlib.compress(msgspec.json.encode([VERSION, freezer.table]), 1)
+    written = [VERSION, index.fingerprint, freezer.shapes, freezer.table]
+    return zlib.compress(msgspec.json.encode(written), 1)
 
 
 def thaw(body: bytes, index: PlanIndex) -> Run:
     try:
-        version, table = msgspec.json.decode(zlib.decompress(body))
+        version, *rest = msgspec.json.decode(zlib.decompress(body))
         if version != VERSION:
             raise SnapshotError(f"it has the version {version}, not {VERSION}")
+        fingerprint, shapes, table = rest
+        if fingerprint != index.fingerprint:
+            raise SnapshotError("it was made with another workflow")
+        _check_shapes(shapes)
         run = _Thawer(index, table).run()
     except SnapshotError:
         raise
@@ -87,6 +92,8 @@ class _Freezer:
     def __init__(self, index: PlanIndex) -> None:
         self._index = index
         self.table: list[Any] = []
+        self.shapes: dict[str, list[str]] = {name: _fields_of(kind) for name, kind in _MUTABLE.items()}
+        """The fields of each class as they are now: a later version may have others."""
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []
         """What has been given a number by its identity must not make room for another object."""
@@ -120,7 +127,9 @@ class _Freezer:
         kind = type(value)
         fields = [self.add(getattr(value, name)) for name in kind.__struct_fields__]
         number = self._number(value)
-        self.table[number] = ["s", f"{kind.__module__}:{kind.__qualname__}", *fields]
+        name = f"{kind.__module__}:{kind.__qualname__}"
+        self.shapes[name] = list(kind.__struct_fields__)
+        self.table[number] = ["s", name, *fields]
         return ["o", number]
 
     def _number(self, value: Any) -> int:
@@ -142,7 +151,7 @@ class _Freezer:
             return ["b", value.hex()]
         name = type(value).__name__
         if name in _MUTABLE:
-            fields = _fields(value)
+            fields = _fields_of(type(value))
             attributes = {field: self.add(getattr(value, field)) for field in fields if hasattr(value, field)}
             if isinstance(value, (Performance, Talk)):
                 attributes[_MIND[type(value)]] = self._mind(getattr(value, _MIND[type(value)]))
@@ -162,8 +171,7 @@ class _Freezer:
 _MIND = {Performance: "conductor", Talk: "dialogue"}
 
 
-def _fields(value: Any) -> list[str]:
-    kind = type(value)
+def _fields_of(kind: type[Any]) -> list[str]:
     if issubclass(kind, Struct):
         return list(kind.__struct_fields__)
     slots = [field for parent in kind.__mro__ for field in getattr(parent, "__slots__", ())]
@@ -174,6 +182,14 @@ def _fields(value: Any) -> list[str]:
 def _noted(mind: Any) -> list[str]:
     slots = [field for parent in type(mind).__mro__ for field in getattr(parent, "__slots__", ())]
     return [*slots, *getattr(mind, "__dict__", ())]
+
+
+def _check_shapes(shapes: dict[str, list[str]]) -> None:
+    for name, fields in shapes.items():
+        kind = _MUTABLE.get(name)
+        known = _fields_of(kind) if kind is not None else list(_struct_class(name).__struct_fields__)
+        if known != fields:
+            raise SnapshotError(f"it was made by another version: '{name}' has other fields now")
 
 
 class _Thawer:

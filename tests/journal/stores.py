@@ -1,0 +1,45 @@
+"""A store in a file of the test, and facts to put into it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Coroutine
+from contextlib import closing
+from pathlib import Path
+from typing import Any, TypeVar
+
+from roundel.journal.chunks import encode_fact, pack
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import Chunk, NewRun, Pinned
+from roundel.kernel.facts import Fact, Started, Waited
+from roundel.workflow.message import Message
+
+T = TypeVar("T")
+STARTED = Started("run", (Message("go"),), 1.0)
+
+
+async def using(path: Path, work: Callable[[SqliteStore], Coroutine[Any, Any, T]], **options: Any) -> T:
+    """Opens a store, works with it and closes it."""
+    store = SqliteStore(path, **{"sync": "off", **options})
+    try:
+        return await work(store)
+    finally:
+        await store.close()
+
+
+def new(run_id: str = "run", *, text: str = "go") -> NewRun:
+    return NewRun(run_id, "workflow", text, Pinned({"<python>": "{}"}), 1.0)
+
+
+def chunk(*facts: Fact) -> Chunk:
+    return Chunk(len(facts), pack(encode_fact(fact) for fact in facts))
+
+
+def waits(*times: float) -> list[Waited]:
+    return [Waited(time) for time in times]
+
+
+def query(path: Path, sql: str, *values: Any) -> list[Any]:
+    """What another program sees in the file."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        return database.execute(sql, values).fetchall()

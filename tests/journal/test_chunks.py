@@ -1,0 +1,61 @@
+"""Facts as rows."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from roundel.journal import chunks
+from roundel.journal.chunks import encode_fact, pack, unpack
+from roundel.kernel.facts import Fact, Finished, Outcome, Streamed, Waited
+from roundel.workflow.message import Message
+from tests.journal.stores import STARTED
+
+FACTS: list[Fact] = [
+    STARTED,
+    Finished("A", Outcome((Message('a "text"\nof two lines, 好 \x00', "assistant", {"n": [1, None]}),)), 2.5),
+    Waited(3.25),
+]
+
+
+def test_what_was_packed_comes_back() -> None:
+    assert unpack(pack(map(encode_fact, FACTS))) == FACTS
+    assert unpack(pack([])) == []
+
+
+def test_much_of_the_same_takes_little_room_and_noise_no_more_than_it_has() -> None:
+    same: list[Fact] = [Streamed("A", "word " * 20, 1, float(number)) for number in range(100)]
+    body = pack(map(encode_fact, same))
+    assert len(body) < sum(len(encode_fact(fact)) for fact in same) / 10
+    assert unpack(body) == same
+    noise = random.Random(1).randbytes(400)
+    assert pack([noise]) == chunks.PLAIN + noise
+
+
+def test_an_older_version_is_brought_up_to_date_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def second(fields: dict[str, Any]) -> dict[str, Any]:
+        return {**fields, "type": "pause" if fields["type"] == "halt" else fields["type"]}
+
+    def third(fields: dict[str, Any]) -> dict[str, Any]:
+        return {**fields, "type": "waited" if fields["type"] == "pause" else fields["type"]}
+
+    monkeypatch.setattr(chunks, "VERSION", 3)
+    monkeypatch.setattr(chunks, "UPGRADES", {1: second, 2: third})
+    written = pack([b'{"type":"halt","time":4.0}', encode_fact(Waited(5.0))])
+    assert unpack(written, 1) == [Waited(4.0), Waited(5.0)]
+    assert unpack(pack([b'{"type":"pause","time":4.0}']), 2) == [Waited(4.0)]
+    assert unpack(pack([encode_fact(Waited(6.0))]), 3) == [Waited(6.0)]
+
+
+def test_a_newer_version_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"have version 9; this program knows 1 and older"):
+        unpack(pack([encode_fact(Waited(1.0))]), 9)
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20])
+def test_damage_is_noticed(cut: int) -> None:
+    body = pack([encode_fact(Waited(float(number))) for number in range(100)])
+    with pytest.raises(ValueError, match="the facts are damaged"):
+        unpack(body[:-cut])

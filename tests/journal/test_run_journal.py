@@ -1,0 +1,210 @@
+"""The journal of one run while it is at work."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.hosts.local import LocalHost
+from roundel.journal import run_journal
+from roundel.journal.run_journal import RunJournal
+from roundel.journal.sqlite import SqliteStore
+from roundel.kernel.facts import Finished, Outcome, Waited
+from roundel.sessions.opening import events_of, open_run
+from roundel.workflow.message import Message
+from tests.journal.stores import STARTED, chunk, new, query, using
+
+ROUNDS = 1000
+
+
+async def kept(store: SqliteStore, graph: Any, text: str = "go", **options: Any) -> roundel.Result:
+    return await roundel.run_async(graph, text, store=store, **options)
+
+
+def counted(rounds: int, **say: Any) -> roundel.Graph:
+    """A loop with one effect a round, and pure nodes around it."""
+    graph = roundel.Graph(start="Say", end="Out", limits={"rounds": rounds + 1})
+
+    @graph.function("Say", **say)
+    async def say_something(round: int) -> str:
+        return random.Random(round).randbytes(512).hex()
+
+    graph.node("Hand on", "passthrough").node("And on", "passthrough").node("Out", "passthrough")
+    graph.node("Guard", "loop_counter", max_iterations=rounds)
+    graph.edge("Say", "Hand on").edge("Hand on", "And on").edge("And on", "Guard").edge("And on", "Say")
+    return graph.edge("Guard", "Say").edge("Guard", "Out")
+
+
+def test_pure_nodes_cost_no_commit(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> int:
+        result = await kept(store, counted(50))
+        assert result.nodes["Say"] == 50
+        return store.commits
+
+    # One for each effect, one for what follows the last, one each to create and to let go.
+    assert asyncio.run(using(tmp_path / "runs.db", story)) <= 50 + 3
+
+
+def test_pure_nodes_side_by_side_cost_none_either(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> int:
+        graph = roundel.Graph(start="Say", end="Out")
+        graph.node("Out", "passthrough", only_last_message=False)
+
+        @graph.function("Say")
+        async def say() -> str:
+            return "something"
+
+        for name in "ABCDEF":
+            graph.node(name, "passthrough").node(name * 2, "passthrough")
+            graph.edge("Say", name).edge(name, name * 2).edge(name * 2, "Out")
+        assert (await kept(store, graph)).completed
+        return store.commits
+
+    assert asyncio.run(using(tmp_path / "runs.db", story)) <= 4
+
+
+def test_what_finishes_together_is_written_together(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> int:
+        async def body(text: str) -> str:
+            return text
+
+        mode = roundel.LoopMode.array(max=1000, max_parallel=100)
+        text = str(list(range(500)))
+        assert (await kept(store, roundel.LoopAgent("Loop", body, mode), text)).completed
+        return store.commits
+
+    assert asyncio.run(using(tmp_path / "runs.db", story)) < 500
+
+
+def test_a_thousand_rounds_of_fresh_history_take_little_more_room_than_they_have(tmp_path: Path) -> None:
+    """1 KB a round, which the loop's first node sees again in every later one."""
+
+    async def story(store: SqliteStore) -> None:
+        result = await kept(store, counted(ROUNDS, context_window=-1))
+        assert result.completed
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+    size = sum(file.stat().st_size for file in tmp_path.iterdir())
+    assert ROUNDS * 512 < size <= 3_000_000
+
+
+def test_two_hundred_runs_share_their_commits(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> int:
+        plan = roundel.prepare(counted(5))
+        results = await asyncio.gather(*(kept(store, plan) for _ in range(200)))
+        assert all(result.completed for result in results)
+        return store.commits
+
+    assert asyncio.run(using(tmp_path / "runs.db", story)) < 200 * 5 / 4
+
+
+def test_a_long_run_is_opened_from_its_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 100)
+    path = tmp_path / "runs.db"
+
+    async def story(store: SqliteStore) -> None:
+        result = await kept(store, graph := counted(300))
+        facts, _ = await store.snapshot(result.run_id) or (0, b"")
+        row = await store.row(result.run_id)
+        assert row.facts / 2 < facts <= row.facts
+        opened = await open_run(store, result.run_id, graph)
+        assert opened.state.summary() == result.summary
+        # Without it, and with one that nobody can read, the facts alone do.
+        for damage in ("UPDATE snapshots SET body = X'00'", "DELETE FROM snapshots"):
+            query(path, damage)
+            assert (await open_run(store, result.run_id, graph)).state.summary() == result.summary
+
+    asyncio.run(using(path, story))
+
+
+def test_a_snapshot_of_another_workflow_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 10)
+
+    async def story(store: SqliteStore) -> None:
+        result = await kept(store, counted(30))
+        other = counted(30).node("Another", "passthrough").edge("Out", "Another")
+        assert await store.snapshot(result.run_id) is not None
+        # The facts do fit: what is new begins where they end.
+        state = (await open_run(store, result.run_id, other)).state
+        assert state.status == "running"
+        assert list(state.calls) == ["Another"]
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def test_a_run_that_is_gone_on_with_often_is_snapshotted_too(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        claim = await store.create(new(), chunk(STARTED))
+        await store.append(claim, 1, chunk(*[Waited(1.0)] * 99), "running", None)
+        await store.save_snapshot(claim, 60, b"")
+        await store.release(claim)
+        claim = await store.claim("run")
+        assert (claim.facts, claim.fresh) == (100, 40)
+        await store.release(claim)
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def test_a_run_knows_what_its_journal_says(tmp_path: Path) -> None:
+    """Numbers as keys and tuples are no JSON: a node sees them as it would after a crash."""
+    seen: list[Any] = []
+    graph = roundel.Graph(start="A", end="B")
+
+    @graph.function("A")
+    async def a() -> Message:
+        return Message("x", data={1: (2, 3)})  # type: ignore[dict-item]
+
+    @graph.function("B")
+    async def b(data: dict[str, Any]) -> str:
+        seen.append(data)
+        return "done"
+
+    graph.edge("A", "B")
+    asyncio.run(using(tmp_path / "runs.db", lambda store: kept(store, graph)))
+    assert seen == [{"1": [2, 3]}]
+
+
+@pytest.mark.parametrize("odd", [object(), "\ud800", {(1, 2): 3}])
+def test_what_cannot_be_written_fails_its_node(odd: object, tmp_path: Path) -> None:
+    graph = roundel.Graph(start="A", end="A")
+
+    @graph.function("A")
+    async def a() -> Message:
+        return Message("x", data={"odd": odd})
+
+    async def story(store: SqliteStore) -> None:
+        result = await kept(store, graph)
+        assert result.status == "failed"
+        assert "what it gave cannot be kept: it cannot be written as JSON" in str(result.error)
+        assert (await store.row(result.run_id)).status == "failed"
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def test_a_fact_that_was_not_true_is_taken_back(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        journal = RunJournal(store, await store.create(new(), chunk(STARTED)))
+        state = LocalHost(roundel.prepare(counted(1))).state
+        journal.add(Finished("A", Outcome(), 1.0))
+        journal.take_back()
+        journal.add(Waited(2.0))
+        await journal.commit(state)
+        await journal.commit(state)
+        assert await store.facts("run") == [STARTED, Waited(2.0)]
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def test_events_can_be_made_again_from_the_facts(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        shown: list[roundel.Event] = []
+        result = await kept(store, graph := counted(20), on_event=shown.append)
+        assert await events_of(store, result.run_id, graph) == shown
+        assert [event.seq for event in shown] == list(range(1, len(shown) + 1))
+
+    asyncio.run(using(tmp_path / "runs.db", story))

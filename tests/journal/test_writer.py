@@ -1,0 +1,192 @@
+"""One thread that writes for everybody."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roundel.journal.store import StoreError
+from roundel.journal.writer import Writer
+
+Work = Callable[[sqlite3.Connection], Any]
+
+
+def writer_of(path: Path) -> Writer:
+    def connect() -> sqlite3.Connection:
+        made = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        made.execute("PRAGMA journal_mode = WAL")
+        made.execute("CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY)")
+        return made
+
+    return Writer(connect, lambda error: StoreError(f"explained: {error}"))
+
+
+def put(number: int) -> Work:
+    return lambda db: db.execute("INSERT INTO t VALUES (?)", (number,)).lastrowid
+
+
+def numbers(db: sqlite3.Connection) -> list[int]:
+    return [number for (number,) in db.execute("SELECT n FROM t ORDER BY n")]
+
+
+def hold() -> tuple[Work, threading.Event]:
+    """A job that lasts until it is let go, so that others gather behind it."""
+    go = threading.Event()
+    return lambda _db: go.wait(10), go
+
+
+def test_what_comes_while_it_writes_shares_the_next_commit(tmp_path: Path) -> None:
+    async def story() -> int:
+        writer = writer_of(tmp_path / "db")
+        slow, go = hold()
+        first = asyncio.create_task(writer.write(slow))
+        rest = [asyncio.create_task(writer.write(put(number))) for number in range(200)]
+        await asyncio.sleep(0)
+        go.set()
+        assert await asyncio.gather(*rest) == list(range(200))
+        await first
+        assert await writer.read(numbers) == list(range(200))
+        await writer.close()
+        return writer.commits
+
+    assert asyncio.run(story()) <= 3
+
+
+def test_a_job_that_fails_takes_only_itself_back(tmp_path: Path) -> None:
+    def half(db: sqlite3.Connection) -> None:
+        put(100)(db)
+        raise StoreError("no")
+
+    async def story() -> list[Any]:
+        writer = writer_of(tmp_path / "db")
+        slow, go = hold()
+        jobs = [slow, put(1), half, put(2), put(1), lambda _db: 1 / 0, put(3)]
+        tasks = [asyncio.create_task(writer.write(job)) for job in jobs]
+        await asyncio.sleep(0)
+        go.set()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert await writer.read(numbers) == [1, 2, 3]
+        await writer.close()
+        return [str(one) for one in done]
+
+    assert asyncio.run(story()) == [
+        *("True", "1", "no", "2"),
+        "explained: UNIQUE constraint failed: t.n",
+        "explained: division by zero",
+        "3",
+    ]
+
+
+def test_a_job_alone_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def half(db: sqlite3.Connection) -> None:
+        put(1)(db)
+        raise StoreError("no")
+
+    async def story() -> None:
+        writer = writer_of(tmp_path / "db")
+        with pytest.raises(StoreError, match="no"):
+            await writer.write(half)
+        assert await writer.read(numbers) == []
+        assert writer.commits == 0
+        await writer.write(put(2))
+        assert await writer.read(numbers) == [2]
+        await writer.close()
+
+    asyncio.run(story())
+
+
+def test_a_transaction_that_the_file_has_ended_fails_for_all(tmp_path: Path) -> None:
+    """As a full disk does it: SQLite takes back the whole transaction in the middle of it."""
+
+    def ends(db: sqlite3.Connection) -> None:
+        db.execute("ROLLBACK")
+        raise sqlite3.OperationalError("database or disk is full")
+
+    async def story() -> None:
+        writer = writer_of(tmp_path / "db")
+        slow, go = hold()
+        tasks = [asyncio.create_task(writer.write(job)) for job in (slow, put(1), ends, put(2))]
+        await asyncio.sleep(0)
+        go.set()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        failed = [str(one) for one in done if isinstance(one, StoreError)]
+        assert len(failed) >= 3
+        assert set(failed) == {"explained: database or disk is full"}
+        assert await writer.read(numbers) == []
+        assert await writer.write(put(3)) == 3
+        await writer.close()
+
+    asyncio.run(story())
+
+
+def test_what_was_asked_for_is_done_although_nobody_waits(tmp_path: Path) -> None:
+    async def story() -> list[int]:
+        writer = writer_of(tmp_path / "db")
+        slow, go = hold()
+        waiting = asyncio.create_task(writer.write(slow))
+        called_off = asyncio.create_task(writer.write(put(1)))
+        await asyncio.sleep(0)
+        called_off.cancel()
+        await asyncio.gather(called_off, return_exceptions=True)
+        go.set()
+        await waiting
+        found = await writer.read(numbers)
+        await writer.close()
+        return found
+
+    assert asyncio.run(story()) == [1]
+
+
+def test_it_closes_and_opens_again(tmp_path: Path) -> None:
+    async def story() -> None:
+        writer = writer_of(tmp_path / "db")
+        await writer.close()
+        await writer.write(put(1))
+        closing = asyncio.create_task(writer.close())
+        await asyncio.sleep(0)
+        await writer.write(put(2))
+        await closing
+        await writer.close()
+        assert await writer.read(numbers) == [1, 2]
+        await writer.close()
+
+    asyncio.run(story())
+
+
+def test_a_loop_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
+    writer = writer_of(tmp_path / "db")
+    slow, go = hold()
+
+    async def leave() -> None:
+        waiting = asyncio.ensure_future(writer.write(slow))
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+
+    asyncio.run(leave())
+    go.set()
+
+    async def come_back() -> int:
+        number: int = await writer.write(put(1))
+        await writer.close()
+        return number
+
+    assert asyncio.run(come_back()) == 1
+
+
+def test_who_cannot_connect_says_so_each_time(tmp_path: Path) -> None:
+    async def story() -> None:
+        writer = Writer(
+            lambda: sqlite3.connect(tmp_path / "no" / "db"), lambda error: StoreError(f"explained: {error}")
+        )
+        for _ in range(2):
+            with pytest.raises(StoreError, match="explained: unable to open database file"):
+                await writer.read(numbers)
+        await writer.close()
+
+    asyncio.run(story())
