@@ -118,14 +118,14 @@ class LocalHost:
     async def run(self, messages: tuple[Message, ...]) -> Result:
         started = self._journal.started if self._journal is not None else None
         if started is not None:
+            self._go_on_from(started.time)
             return await self._carry(lambda: self._take(started))
         return await self._carry(lambda: self._step(Started(self.run_id, messages, self.now())))
 
     async def resume(self, state: Run, *facts: Fact) -> Result:
         """Goes on with a run as it was left, told what has happened since."""
         self.state = state
-        # The clock may be another one, or may have been put back.
-        self.now = self._lent.now = steady(self.now, state.since)
+        self._go_on_from(state.since)
 
         def begin() -> list[Command]:
             for fact in facts:
@@ -133,6 +133,10 @@ class LocalHost:
             return [call.command for call in self.state.calls.values() if call.command is not None]
 
         return await self._carry(begin)
+
+    def _go_on_from(self, time: float) -> None:
+        """The clock may be another one than it was, or may have been put back."""
+        self.now = self._lent.now = steady(self.now, time)
 
     async def _carry(self, begin: Callable[[], list[Command]]) -> Result:
         journal = self._journal

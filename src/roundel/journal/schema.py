@@ -9,7 +9,7 @@ from roundel.journal.store import StoreError
 MIGRATIONS = (
     """
     CREATE TABLE runs (
-        no INTEGER PRIMARY KEY,
+        no INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
         name TEXT NOT NULL,
         status TEXT NOT NULL,

@@ -387,12 +387,13 @@ def explained(error: Exception, path: Path) -> StoreError:
     for words, advice in _ADVICE.items():
         if words in text:
             return StoreError(f"{path}: {text}; {advice}")
+    if isinstance(error, OSError):
+        return StoreError(f"{path}: {text}; {_ADVICE['unable to open']}")
     return StoreError(f"{path}: {text}")
 
 
 _ADVICE = {
     "disk is full": "make room; the run goes on from its last commit with `roundel resume`",
-    "Permission denied": "it may not be opened or written; use another --store",
     "readonly": "the file or its folder may not be written; use another --store",
     "unable to open": "its folder cannot be made or opened; use another --store",
     "malformed": "the file is damaged; `sqlite3 FILE .recover` may save it, or use another --store",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +87,13 @@ async def begin(
     parent: str = "",
     forked_at: str = "",
     chunk: Chunk | None = None,
+    now: Callable[[], float] = time.time,
 ) -> RunJournal:
     """A new run in the store, claimed; what it begins with is there from the first moment on."""
     workflow = plan.workflow
     name = workflow.graph.id or (Path(workflow.file).stem if workflow.file else "workflow")
     text = messages[-1].text[:SHOWN_INPUT] if messages else ""
-    new = NewRun(run_id, name, text, pinned, time.time(), parent, forked_at)
+    new = NewRun(run_id, name, text, pinned, now(), parent, forked_at)
     if chunk is not None:
         return RunJournal(store, await store.create(new, chunk))
     started = Started(run_id, messages, new.created)
@@ -117,7 +118,12 @@ def plan_of(
         path = next(iter(pinned.files))
         workflow, texts = (json.loads(pinned.files[path]), None) if path == PYTHON else (path, pinned.files)
     loaded = load(workflow, pinned.variables, texts)
-    return compile_workflow(limited(loaded, {**pinned.limits, **(limits or {})}))
+    return compile_workflow(limited(loaded, _numbers({**pinned.limits, **(limits or {})})))
+
+
+def _numbers(limits: Mapping[str, float]) -> dict[str, float]:
+    """JSON may have made 2.0 of 2, which counts nothing."""
+    return {name: int(limit) if limit == int(limit) else limit for name, limit in limits.items()}
 
 
 async def open_run(store: Store, run_id: str, workflow: Source | None = None) -> Opened:

@@ -1,0 +1,473 @@
+"""A store that fails: a clear error, nothing lost that was acknowledged, and the run goes on later."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.hosts import steering
+from roundel.hosts.local import LocalHost
+from roundel.journal.owner import let_go
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import Fenced, StoreError
+from roundel.llm.scripted import script_from
+from roundel.sessions.going_on import go_on
+from roundel.sessions.opening import begin, events_of, open_run, pin
+from roundel.workflow.message import Message
+from tests.journal.stores import query, using
+
+ROUNDS = 30
+
+
+class Loop:
+    """A loop that says 2 KB a round, and counts how often it was asked to."""
+
+    def __init__(self, rounds: int = ROUNDS, disturb: Callable[[int], Any] = lambda _round: None) -> None:
+        self.said: list[int] = []
+        self.shown: list[roundel.Event] = []
+        self.disturb = disturb
+        self.graph = graph = roundel.Graph(start="Say", end="Out")
+
+        @graph.function("Say")
+        async def say(round: int) -> str:
+            self.said.append(round)
+            await asyncio.sleep(0)
+            self.disturb(round)
+            return os.urandom(1000).hex()
+
+        graph.node("Guard", "loop_counter", max_iterations=rounds).node("Out", "passthrough")
+        graph.edge("Say", "Guard").edge("Say", "Say").edge("Guard", "Say").edge("Guard", "Out")
+
+    async def run(self, store: SqliteStore) -> roundel.Result:
+        return await roundel.run_async(self.graph, "go", store=store, on_event=self.shown.append)
+
+    async def go_on(self, store: SqliteStore) -> roundel.Result:
+        (row,) = await store.rows()
+        return await go_on(store, row.id, workflow=self.graph, on_event=self.shown.append)
+
+    async def check(self, store: SqliteStore, repeated: int = 1) -> None:
+        """It is over; what was shown is what happened; only what was cut off was asked for again."""
+        (row,) = await store.rows()
+        assert row.status == "completed"
+        events = await events_of(store, row.id, self.graph)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert all(events[event.seq - 1] == event for event in self.shown)
+        assert events[-1].data["nodes"]["Say"] == len(set(self.said)) >= len(self.said) - repeated
+
+
+@contextmanager
+def limited_pages(monkeypatch: pytest.MonkeyPatch, pages: int) -> Iterator[None]:
+    """A disk with room for so many pages."""
+    plain: Any = sqlite3.connect
+
+    def connect(*given: Any, **named: Any) -> sqlite3.Connection:
+        made: sqlite3.Connection = plain(*given, **named)
+        made.execute(f"PRAGMA max_page_count = {pages}")
+        return made
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", connect)
+        yield
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Loop()
+    path = tmp_path / "runs.db"
+    told = r"runs.db: database or disk is full; make room; the run goes on .* `roundel resume`"
+    with limited_pages(monkeypatch, 20), pytest.raises(StoreError, match=told):
+        asyncio.run(using(path, loop.run))
+    rounds = len(loop.said)
+    assert 3 < rounds < ROUNDS
+
+    async def later(store: SqliteStore) -> None:
+        result = await loop.go_on(store)
+        assert result.loops["Say"]["rounds"] == ROUNDS
+        assert loop.said[rounds - 1] == loop.said[rounds]  # what the full disk did not take
+        await loop.check(store)
+
+    asyncio.run(using(path, later))
+
+
+def test_a_full_disk_and_many_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them says so, none hangs, and each goes on."""
+    loop = Loop(5)
+    path = tmp_path / "runs.db"
+
+    async def crowd(store: SqliteStore) -> list[Any]:
+        return await asyncio.gather(*(loop.run(store) for _ in range(30)), return_exceptions=True)
+
+    with limited_pages(monkeypatch, 40):
+        done = asyncio.run(using(path, crowd))
+    failed = [str(one) for one in done if isinstance(one, StoreError)]
+    assert failed
+    assert all("database or disk is full; make room" in text for text in failed)
+
+    async def later(store: SqliteStore) -> None:
+        for row in await store.rows():
+            if row.status != "completed":
+                assert (await go_on(store, row.id, workflow=loop.graph)).completed
+        assert all(row.status == "completed" for row in await store.rows())
+
+    asyncio.run(using(path, later))
+
+
+OTHER = """
+import os, resource, sys, tempfile
+import roundel
+from roundel.journal.store import StoreError
+
+graph = roundel.Graph(start="Say", end="Say", limits={"rounds": 1000})
+
+@graph.function("Say", ports=["more"])
+async def say(round: int) -> str:
+    return roundel.to("more", os.urandom(1000).hex()) if round < 100 else "done"
+
+graph.edge("Say", "Say", port="more")
+plan = roundel.prepare(graph)
+with tempfile.TemporaryDirectory() as folder:  # what it needs is imported while it may be read
+    roundel.run(plan, "go", store=folder + "/runs.db")
+if sys.argv[2] == "small files":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+elif os.getuid() == 0:
+    os.setgid(65534), os.setuid(65534)
+try:
+    print(roundel.run(plan, "go", store=sys.argv[1]).status)
+except StoreError as error:
+    print(error)
+"""
+
+
+def told_in_another_process(path: Path, how: str) -> str:
+    command = [sys.executable, "-c", OTHER, str(path), how]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tempfile.gettempdir())
+    assert not done.returncode, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
+    told = told_in_another_process(tmp_path / "runs.db", "small files")
+    assert "runs.db: " in told
+    assert "; the disk does not answer; see to it, then `roundel resume`" in told
+
+    async def look(store: SqliteStore) -> None:
+        (row,) = await store.rows()
+        assert row.status == "running"
+        assert not row.owner
+        assert 1 < row.facts == len(await store.facts(row.id))
+
+    asyncio.run(using(tmp_path / "runs.db", look))
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that other users may enter."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def test_a_file_that_may_only_be_read(public: Path) -> None:
+    path = public / "runs.db"
+    asyncio.run(using(path, Loop(2).run))
+    before = path.read_bytes()
+    path.chmod(0o444)
+    public.chmod(0o555)
+    told = told_in_another_process(path, "another user")
+    assert "runs.db: attempt to write a readonly database; the file or its folder may not be written" in told
+    assert path.read_bytes() == before
+
+
+def test_a_folder_that_may_not_be_written(public: Path) -> None:
+    public.chmod(0o555)
+    for path in (public / "runs.db", public / "folder" / "runs.db"):
+        told = told_in_another_process(path, "another user")
+        assert "runs.db" in told
+        assert "use another --store" in told
+
+
+@pytest.mark.parametrize("content", [b"This is a letter, not a database. " * 200, b"\x00" * 5000])
+def test_some_other_file(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"letter.txt: file is not a database; this is some other file"):
+        asyncio.run(using(path, Loop().run))
+    assert path.read_bytes() == content
+
+
+def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="unable to open database file; its folder cannot be made or opened"):
+        asyncio.run(using(tmp_path, Loop().run))
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"file/runs.db: .*use another --store"):
+        asyncio.run(using(tmp_path / "file" / "runs.db", Loop().run))
+
+
+def test_a_newer_format(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    query(path, "PRAGMA user_version = 1000")
+    with pytest.raises(StoreError, match="written by a newer version of roundel"):
+        asyncio.run(using(path, Loop().run))
+
+
+def test_a_file_that_another_program_holds(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    asyncio.run(using(path, Loop(1).run))
+    query(path, "DELETE FROM chunks")
+    query(path, "DELETE FROM runs")
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+
+        def hold(round_: int) -> None:
+            if round_ == 5:
+                holder.execute("BEGIN IMMEDIATE")
+
+        loop = Loop(disturb=hold)
+        told = "runs.db: database is locked; another program holds it; try again when it is done"
+        with pytest.raises(StoreError, match=told):
+            asyncio.run(using(path, loop.run, busy_seconds=0.05))
+        assert loop.said == [1, 2, 3, 4, 5]
+        holder.execute("ROLLBACK")
+        loop.disturb = lambda _round: None
+
+        async def later(store: SqliteStore) -> None:
+            await loop.go_on(store)
+            assert loop.said == [1, 2, 3, 4, 5, *range(5, ROUNDS + 1)]
+            await loop.check(store)
+
+        asyncio.run(using(path, later))
+
+
+# Files that were damaged.
+
+
+def hot_copy(path: Path, folder: Path) -> Path:
+    """The file and its log as a machine that lost its power leaves them: nobody has closed them."""
+    folder.mkdir()
+    for file in path.parent.glob(f"{path.name}*"):
+        shutil.copy(file, folder)
+    return folder / path.name
+
+
+@pytest.mark.parametrize("tail", ["garbage", "cut in a page", "cut in a header"])
+def test_a_log_whose_end_is_torn(tail: str, tmp_path: Path) -> None:
+    copy = Path()
+
+    async def story(store: SqliteStore) -> None:
+        await loop.run(store)
+
+    def power_cut(round_: int) -> None:
+        nonlocal copy
+        if round_ == 10:
+            copy = hot_copy(tmp_path / "runs.db", tmp_path / "copy")
+            seen.extend(loop.shown)
+
+    seen: list[roundel.Event] = []
+    loop = Loop(disturb=power_cut)
+    asyncio.run(using(tmp_path / "runs.db", story))
+    log = copy.with_name("runs.db-wal")
+    content = log.read_bytes()
+    torn = {"garbage": content + os.urandom(3000), "cut in a page": content[:-1000]}
+    log.write_bytes(torn.get(tail, content[: -(4096 + 10)]))
+
+    async def later(store: SqliteStore) -> None:
+        (row,) = await store.rows()
+        lost = tail != "garbage"  # the last commit was not whole
+        again = Loop()
+        before = await events_of(store, row.id, again.graph)
+        assert all(before[event.seq - 1] == event for event in seen if event.seq <= len(before))
+        assert (len(before) < len(seen)) == lost
+        result = await go_on(store, row.id, workflow=again.graph)
+        assert result.completed
+        assert again.said == list(range(9 if lost else 10, ROUNDS + 1))
+
+    asyncio.run(using(copy, later))
+
+
+def test_a_page_that_was_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    loop = Loop()
+    asyncio.run(using(path, loop.run))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-4096] + os.urandom(4096))
+
+    async def read(store: SqliteStore) -> Any:
+        (row,) = await store.rows()
+        return await events_of(store, row.id, loop.graph)
+
+    with pytest.raises(StoreError, match=r"runs.db: .*the file is damaged"):
+        asyncio.run(using(path, read))
+    path.write_bytes(whole)
+    assert asyncio.run(using(path, read)) == loop.shown
+
+
+# Clocks.
+
+
+def test_a_clock_that_goes_back(tmp_path: Path) -> None:
+    """Within a run, and in the process that goes on with it."""
+    graph = roundel.Graph(start="Say", end="Out", limits={"rounds": 1000})
+    times = iter([1000.0, *(1000.0 - step for step in range(20))])
+    late = iter(float(step) for step in range(1, 3000))
+
+    @graph.function("Say")
+    async def say() -> str:
+        return "something"
+
+    graph.node("Timer", "loop_timer", max_duration=100).node("Out", "passthrough")
+    graph.edge("Say", "Timer").edge("Say", "Say").edge("Timer", "Say").edge("Timer", "Out")
+    plan = roundel.prepare(graph)
+
+    async def story(store: SqliteStore) -> None:
+        host = LocalHost(plan, clock=lambda: next(times))
+        host.keep(
+            await begin(
+                store, host.run_id, plan, pin(graph, plan.workflow), (Message("go"),), now=lambda: 1000.0
+            )
+        )
+        with pytest.raises(RuntimeError):  # the clock has stopped, and so has the run
+            await host.run((Message("go"),))
+        result = await go_on(store, host.run_id, workflow=graph, clock=lambda: next(late))
+        assert result.loops["Say"]["exit_reason"] == "max_duration_reached"
+        events = await events_of(store, host.run_id, graph)
+        stamps = [event.timestamp for event in events]
+        assert stamps == sorted(stamps)
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+# Others who work on the same run.
+
+
+def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        other = Loop()
+        stolen: list[roundel.Result] = []
+
+        async def steal() -> None:
+            let_go(query(tmp_path / "runs.db", "SELECT owner FROM runs")[0][0])  # it seems to be dead
+            stolen.append(await other.go_on(store))
+
+        thief: list[asyncio.Task[None]] = []
+
+        def disturb(round_: int) -> None:
+            if round_ == 10:
+                thief.append(asyncio.ensure_future(steal()))
+
+        loop = Loop(disturb=disturb)
+        with pytest.raises(Fenced, match=r"another process has taken over run \w+; this one has stopped"):
+            await loop.run(store)
+        await thief[0]
+        assert stolen[0].completed
+        (row,) = await store.rows()
+        events = await events_of(store, row.id, loop.graph)
+        assert all(events[event.seq - 1] == event for event in loop.shown + other.shown)
+        assert not row.owner
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def test_a_run_that_only_waits_hears_that_it_was_taken_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steering, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(steering, "LEASE", 0.0)
+    graph = roundel.Graph(start="Wait", end="Wait")
+
+    @graph.function("Wait")
+    async def wait() -> str:
+        query(tmp_path / "runs.db", "UPDATE runs SET fence = fence + 1")
+        await asyncio.sleep(60)
+        return "too late"
+
+    async def story(store: SqliteStore) -> None:
+        with pytest.raises(Fenced):
+            await roundel.run_async(graph, "go", store=store)
+        (row,) = await store.rows()
+        assert (row.status, row.facts) == ("running", 1)
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+RESUMES = """
+import sys
+import roundel
+from roundel.journal.store import Busy
+from roundel.sessions.going_on import resume
+
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    print(resume(sys.argv[2], store=sys.argv[1]).status)
+except Busy as error:
+    print(f"busy: {error}")
+"""
+
+
+def test_two_processes_that_resume_the_same_run(tmp_path: Path) -> None:
+    path, script = tmp_path / "runs.db", {"A": [{"text": "done", "delay": 0.5}]}
+    workflow = {"graph": {"nodes": [{"id": "A", "type": "agent", "config": {}}], "start": "A", "end": "A"}}
+    plan = roundel.prepare(workflow)
+    pinned = pin(workflow, plan.workflow, script_from(script))
+
+    async def prepare(store: SqliteStore) -> list[str]:
+        names = [f"run{number}" for number in range(3)]
+        for name in names:
+            await (await begin(store, name, plan, pinned, (Message("go"),))).close()
+        return names
+
+    for name in asyncio.run(using(path, prepare)):
+        command = [sys.executable, "-c", RESUMES, str(path), name]
+        pipe = subprocess.PIPE
+        both = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(2)]
+        for process in both:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        for process in both:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        told = sorted(process.communicate()[0] for process in both)
+        assert told[0].startswith(f"busy: another process is at work on run {name} (process ")
+        assert told[1] == "completed\n"
+
+    async def look(store: SqliteStore) -> None:
+        for row in await store.rows():
+            assert (row.status, row.facts) == ("completed", 2)
+
+    asyncio.run(using(path, look))
+
+
+def test_a_process_that_lost_its_store_lets_go(tmp_path: Path) -> None:
+    """A server lives on, and goes on with its run when the store is back."""
+    path = tmp_path / "runs.db"
+    asyncio.run(using(path, Loop(1).run))
+    query(path, "DELETE FROM chunks")
+    query(path, "DELETE FROM runs")
+    with closing(sqlite3.connect(path, isolation_level=None)) as holder:
+
+        async def story(store: SqliteStore) -> None:
+            loop = Loop(disturb=lambda round_: round_ == 3 and holder.execute("BEGIN IMMEDIATE"))
+            with pytest.raises(StoreError, match="locked"):
+                await loop.run(store)
+            holder.execute("ROLLBACK")
+            loop.disturb = lambda _round: None
+            (row,) = await store.rows()
+            assert not row.owner
+            assert (await open_run(store, row.id, loop.graph)).state.status == "running"
+            await loop.go_on(store)
+            await loop.check(store)
+
+        asyncio.run(using(path, story, busy_seconds=0.05))
