@@ -12,7 +12,8 @@ from roundel.cli.stored import in_store, store_option
 from roundel.hosts.result import Question
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
-from roundel.sessions.control import answer, asked
+from roundel.sessions.control import answer, asked, question_at
+from roundel.sessions.going_on import Answer
 from roundel.sessions.naming import find
 from roundel.workflow.message import Message
 
@@ -59,23 +60,22 @@ async def _show(store: SqliteStore, run_id: str) -> None:
 async def _answer(
     store: SqliteStore, run_id: str, text: str, address: str, no_run: bool, as_json: bool
 ) -> int:
-    _must_be_clear(text, address, await asked(store, run_id))
-    if await answer(store, run_id, Message(text, "user"), address):
+    question = await question_at(store, run_id, address)
+    _must_be_clear(text, question)
+    message, row = Message(text, "user"), await store.row(run_id)
+    if not (row.owner or no_run or row.status == "paused"):
+        return await go_on(store, run_id, as_json, Answer(question.address, message))
+    if await answer(store, run_id, message, question.address):
         say(f"answered; run {run_id} goes on, in the process that is at work on it")
-        return 0
-    paused = (await store.row(run_id)).status == "paused"
-    if no_run or paused:
+    else:
         say(f"answered; go on with: roundel resume {run_id}")
-        return 0
-    return await go_on(store, run_id, as_json)
+    return 0
 
 
-def _must_be_clear(text: str, address: str, questions: list[Question]) -> None:
+def _must_be_clear(text: str, question: Question) -> None:
     """A slip of the hand must not decide about a tool call."""
     from roundel.cli.prompt import unclear
 
-    for question in questions:
-        chosen = question.address == address or (not address and len(questions) == 1)
-        problem = unclear(text) if chosen and question.tool is not None else ""
-        if problem:
-            raise click.UsageError(problem)
+    problem = unclear(text) if question.tool is not None else ""
+    if problem:
+        raise click.UsageError(problem)

@@ -6,12 +6,11 @@ from roundel.cli.output import say
 from roundel.cli.work import Work, carry_out
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Busy, StoreError
-from roundel.llm.recorder import Recorder
 from roundel.sessions import control
-from roundel.sessions.going_on import TakenUp, take_up
+from roundel.sessions.going_on import Answer, TakenUp, take_up
 
 
-async def go_on(store: SqliteStore, run_id: str, as_json: bool, recorder: Recorder | None = None) -> int:
+async def go_on(store: SqliteStore, run_id: str, as_json: bool, answer: Answer | None = None) -> int:
     """The exit code."""
     try:
         taken = await take_up(store, run_id)
@@ -19,7 +18,7 @@ async def go_on(store: SqliteStore, run_id: str, as_json: bool, recorder: Record
         await _goes_on_there(store, run_id, busy)
         say(f"run {run_id} goes on, in the process that is at work on it")
         return 0
-    return await carry_out(_work(taken, recorder), as_json)
+    return await carry_out(_work(taken, answer), as_json)
 
 
 async def _goes_on_there(store: SqliteStore, run_id: str, busy: Busy) -> None:
@@ -32,12 +31,12 @@ async def _goes_on_there(store: SqliteStore, run_id: str, busy: Busy) -> None:
     raise StoreError(f"{busy}; `roundel log {run_id} --follow` shows how it gets on")
 
 
-def _work(taken: TakenUp, recorder: Recorder | None) -> Work:
+def _work(taken: TakenUp, answer: Answer | None) -> Work:
     run = taken.run
     return Work(
         run.plan,
-        lambda **watching: taken.host(record=recorder, **watching),
-        taken.go_on,
+        taken.host,
+        lambda host: taken.go_on(host, answer),
         run.script is not None,
         True,
         run.state,

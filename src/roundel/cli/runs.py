@@ -25,6 +25,7 @@ COLOURS = {
     "paused": "yellow",
     "suspended_locked": "yellow",
 }
+LONGEST_AGE = len("59 min ago")
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -101,8 +102,8 @@ def _tell(rows: list[RunRow], now: float) -> None:
     table.add_column("workflow", overflow="ellipsis", no_wrap=True)
     table.add_column("status", no_wrap=True)
     table.add_column("rounds", justify="right", no_wrap=True)
-    table.add_column("started", justify="right", no_wrap=True)
-    table.add_column("updated", justify="right", no_wrap=True)
+    for heading in ("started", "updated"):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=LONGEST_AGE)
     table.add_column("at work", overflow="ellipsis", no_wrap=True)
     for row in rows:
         rounds, worker = _rounds(row), _worker(row)

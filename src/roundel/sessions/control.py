@@ -50,10 +50,11 @@ async def stop(store: Store, run_id: str, reason: str = "") -> None:
         await _tell(store, run_id, Stopped(reason or "stopped", time.time()))
 
 
-async def answer(store: Store, run_id: str, message: Message, address: str = "") -> bool:
+async def answer(
+    store: Store, run_id: str, message: Message, address: str = "", workflow: Source | None = None
+) -> bool:
     """Answers a question of a run; whether a process is at work on it, which goes on with it."""
-    state = (await open_run(store, run_id)).state
-    address = _question_at(state, run_id, address)
+    address = (await question_at(store, run_id, address, workflow)).address
     body = {"address": address, "message": msgspec.to_builtins(message)}
     if await _wished(store, run_id, "answer", body):
         return True
@@ -72,16 +73,20 @@ def _asks(state: Run) -> list[Ask]:
     return [command for command in commands if isinstance(command, Ask)]
 
 
-def _question_at(state: Run, run_id: str, address: str) -> str:
-    """The address of the question that is meant; StoreError if there is none, or more than one."""
-    addresses = sorted(ask.address for ask in _asks(state))
-    if not addresses:
-        raise StoreError(f"run {run_id} asks nobody; it is {state.status}")
-    if address and address not in addresses:
-        raise StoreError(f"run {run_id} asks nobody at '{address}', but at {', '.join(addresses)}")
-    if not address and len(addresses) > 1:
-        raise StoreError(f"run {run_id} asks more than one question; say which: {', '.join(addresses)}")
-    return address or addresses[0]
+async def question_at(
+    store: Store, run_id: str, address: str = "", workflow: Source | None = None
+) -> Question:
+    """The question that is meant; StoreError if there is none, or more than one."""
+    run = await open_run(store, run_id, workflow)
+    questions = {ask.address: question_of(run.plan, ask) for ask in _asks(run.state)}
+    addresses = ", ".join(sorted(questions))
+    if not questions:
+        raise StoreError(f"run {run_id} asks nobody; it is {run.state.status}")
+    if address and address not in questions:
+        raise StoreError(f"run {run_id} asks nobody at '{address}', but at {addresses}")
+    if not address and len(questions) > 1:
+        raise StoreError(f"run {run_id} asks more than one question; say which (--at): {addresses}")
+    return questions[address or addresses]
 
 
 async def _wished(store: Store, run_id: str, wish: Wish, body: dict[str, Any]) -> bool:

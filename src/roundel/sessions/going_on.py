@@ -15,11 +15,18 @@ from roundel.hosts.result import Asker, Result
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Store, StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Fact, Resumed
+from roundel.kernel.facts import Answered, Fact, Resumed
 from roundel.llm.recorder import Recorder
+from roundel.sessions.naming import find
 from roundel.sessions.opening import Opened, open_run
 from roundel.sessions.place import StorePlace, opened
 from roundel.sources import Source
+from roundel.workflow.message import Message
+
+
+class Answer(Struct, frozen=True):
+    address: str
+    message: Message
 
 
 class TakenUp(Struct, frozen=True):
@@ -39,9 +46,12 @@ class TakenUp(Struct, frozen=True):
         host.keep(self.journal)
         return host
 
-    async def go_on(self, host: LocalHost) -> Result:
+    async def go_on(self, host: LocalHost, answer: Answer | None = None) -> Result:
+        """To its end, or until it waits; a question may be answered at the same time."""
         state = self.run.state
         facts: list[Fact] = [Resumed(host.now())] if state.paused else []
+        if answer is not None:
+            facts.append(Answered(answer.address, answer.message, host.now()))
         return await host.resume(state, *facts)
 
 
@@ -73,9 +83,16 @@ def _cannot(run: Opened) -> str:
     )
 
 
-async def go_on(store: Store, run_id: str, *, workflow: Source | None = None, **host_options: Any) -> Result:
+async def go_on(
+    store: Store,
+    run_id: str,
+    *,
+    workflow: Source | None = None,
+    answer: Answer | None = None,
+    **host_options: Any,
+) -> Result:
     taken = await take_up(store, run_id, workflow)
-    return await taken.go_on(await taken.host(**host_options))
+    return await taken.go_on(await taken.host(**host_options), answer)
 
 
 async def resume_async(
@@ -94,6 +111,7 @@ async def resume_async(
     if recorder is not None:
         recorder.check()
     async with opened(store) as there:
+        run_id = await find(there, run_id)
         return await go_on(there, run_id, workflow=workflow, asker=ask, on_event=on_event, record=recorder)
 
 

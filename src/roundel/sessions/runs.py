@@ -66,10 +66,17 @@ class Runs:
     async def stop(self, run_id: str, reason: str = "") -> None:
         await control.stop(self._store, await self._id(run_id), reason)
 
-    async def answer(self, run_id: str, answer: str | Message, *, at: str = "") -> bool:
-        """Whether another process is at work on the run, and goes on; if not, `resume` goes on with it."""
+    async def answer(
+        self, run_id: str, answer: str | Message, *, at: str = "", workflow: Source | None = None
+    ) -> RunRow:
+        """Answers a question, `at` its address if there are several.
+
+        A process that is at work on the run goes on with it. If nobody is, the run is as it stands then:
+        over, if nothing is left to do, and otherwise `resume` goes on with it."""
         message = answer if isinstance(answer, Message) else Message(answer, "user")
-        return await control.answer(self._store, await self._id(run_id), message, at)
+        run_id = await self._id(run_id)
+        await control.answer(self._store, run_id, message, at, workflow)
+        return await self._store.row(run_id)
 
     async def resume(
         self,

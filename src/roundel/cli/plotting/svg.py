@@ -14,7 +14,7 @@ from roundel.sessions.rounds import LoopRounds
 
 PAD, GAP = 22, 14
 WIDTH, HEIGHT = 244, 156
-ACROSS = 3
+MOST_ACROSS = 3
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 42, 34
 """Between the edges of a chart's card and its axes."""
 TITLE = 34
@@ -52,7 +52,7 @@ def svg(loops: Sequence[LoopRounds], name: str) -> str:
 
 def _lines(loops: Sequence[LoopRounds], name: str) -> Iterator[str]:
     found = [(loop, measures(loop)) for loop in loops]
-    across = min(ACROSS, max(len(charts) for _, charts in found))
+    across = _across(max(len(charts) for _, charts in found))
     width = 2 * PAD + across * WIDTH + (across - 1) * GAP
     height = PAD + sum(TITLE + -(-len(charts) // across) * (HEIGHT + GAP) for _, charts in found) + PAD - GAP
     size = f'width="{width}" height="{height}"'
@@ -72,6 +72,11 @@ def _lines(loops: Sequence[LoopRounds], name: str) -> Iterator[str]:
             yield from _chart(measure, x, y + number // across * (HEIGHT + GAP), loop)
         y += -(-len(charts) // across) * (HEIGHT + GAP)
     yield "</svg>"
+
+
+def _across(charts: int) -> int:
+    """How many stand side by side; four make a square."""
+    return 2 if charts == 4 else min(MOST_ACROSS, charts)
 
 
 def _title(loop: LoopRounds, y: float, width: float) -> Iterator[str]:
