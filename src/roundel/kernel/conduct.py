@@ -27,6 +27,7 @@ from roundel.kernel.execute import add_ordinals, call_off, complete, fail, give
 from roundel.kernel.facts import Outcome
 from roundel.kernel.loops import begin_round, lock, moment
 from roundel.kernel.state import (
+    QUESTION,
     TURNS,
     Activation,
     Execution,
@@ -44,6 +45,7 @@ __all__ = [
     "Move",
     "Turn",
     "as_move",
+    "ask",
     "come_back",
     "end_turn",
     "is_gone",
@@ -149,15 +151,18 @@ def _make(run: Run, performance: Performance, told: Move | Turn) -> None:
         performance.pending.extend(move.turns)
         run.agenda.append((performance, TURNS))
     if move.ask is not None:
-        _ask(run, performance, move)
+        performance.question = (move.ask, move.inputs)
+        run.agenda.append((performance, QUESTION))
     if move.outcome is not None:
         _close(run, performance, move.outcome)
 
 
-def _ask(run: Run, performance: Performance, move: Move) -> None:
+def ask(run: Run, performance: Performance) -> None:
     execution = performance.execution
     address, round_ = execution.address, execution.activation.loop_round
-    call = Call(address, execution.node.site, move.inputs, move.ask, performance.round, round_)
+    asked, inputs = performance.question
+    performance.question = None
+    call = Call(address, execution.node.site, inputs, asked, performance.round, round_)
     execution.command = call
     execution.owner = performance
     run.calls[address] = execution
@@ -232,7 +237,7 @@ def end_turn(run: Run, instance: Instance, messages: tuple[Message, ...]) -> Non
     if turn.apart is not None:
         add_ordinals(performance.execution, instance, performance.base, turn.apart)
     move = performance.conductor.turned(turn, messages)
-    if isinstance(move, Turn) and move.body == turn.body and run.lock is None:
+    if isinstance(move, Turn) and move.body == turn.body and run.lock is None and not run.paused:
         instance.empty()
         _play(run, performance, instance, move)
         return

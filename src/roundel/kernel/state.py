@@ -39,6 +39,9 @@ PARTS = -7
 ERRANDS = -8
 """Stands in the agenda for a unit, behind a talk: its next errands may start."""
 
+QUESTION = -9
+"""Stands in the agenda for a unit, behind a performance: its behaviour may be asked."""
+
 
 class Instance:
     """One execution of a graph: the run's own, or one call of a subgraph."""
@@ -252,7 +255,18 @@ class Turn(Struct, frozen=True):
 class Performance:
     """A node at work that conducts: its bodies run in turns, as its conductor says."""
 
-    __slots__ = ("at_work", "base", "conductor", "execution", "inputs", "pending", "record", "round", "stem")
+    __slots__ = (
+        "at_work",
+        "base",
+        "conductor",
+        "execution",
+        "inputs",
+        "pending",
+        "question",
+        "record",
+        "round",
+        "stem",
+    )
 
     def __init__(
         self, execution: Execution, conductor: Any, inputs: tuple[Message, ...], record: LoopRecord
@@ -264,6 +278,8 @@ class Performance:
         self.record = record
         self.round = 0
         self.pending: list[Turn] = []
+        self.question: Any = None
+        """What the node's behaviour is to be asked: the state of its call, and what it is about."""
         self.at_work: list[Instance] = []
         self.base = list(activation.instance.ordinals)
         self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["

@@ -76,7 +76,7 @@ from typing import Any
 import msgspec
 
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
-from roundel.kernel.conduct import come_back, end_turn, is_gone, open_performance, start_turns, told
+from roundel.kernel.conduct import ask, come_back, end_turn, is_gone, open_performance, start_turns, told
 from roundel.kernel.events import Event
 from roundel.kernel.execute import call_off, complete, conclude, end_body, fail, give, run_node, run_parts
 from roundel.kernel.facts import (
@@ -103,6 +103,7 @@ from roundel.kernel.state import (
     NEXT_ROUND,
     OPEN,
     PARTS,
+    QUESTION,
     RETURN,
     TURNS,
     Activation,
@@ -239,7 +240,7 @@ def _paused(run: Run, fact: Paused) -> None:
 
 
 def _resumed(run: Run, fact: Resumed) -> None:
-    if not run.paused:
+    if not run.paused or run.over:
         raise IllegalFact("the run is not paused")
     run.at(fact.time)
     run.paused = ""
@@ -324,7 +325,7 @@ def _passed_by(run: Run, item: Any, index: int) -> bool:
     """Whether what came up is left alone, since it belongs to what is no more or waits for an unlock."""
     if index == RETURN:
         return False
-    owner = item.execution.activation if index in (OPEN, TURNS, PARTS, ERRANDS) else item
+    owner = item.execution.activation if index in _BEHIND_EXECUTIONS else item
     if is_gone(owner.instance):
         return True
     if (run.lock is not None or run.paused) and index not in (LOOP_OVER, GRAPH_OVER):
@@ -419,7 +420,9 @@ _CHANGES: dict[int, Callable[[Run, Any], None]] = {
     TURNS: start_turns,
     PARTS: run_parts,
     ERRANDS: go_on,
+    QUESTION: ask,
 }
+_BEHIND_EXECUTIONS = (OPEN, TURNS, PARTS, ERRANDS, QUESTION)
 
 
 def _fail_run(run: Run) -> None:

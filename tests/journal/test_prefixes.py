@@ -1,0 +1,177 @@
+"""Random workflows in a real store: whatever part of a journal is left, the run goes on to the same end."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.journal import run_journal
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import Chunk, Claim, StoreError
+from roundel.kernel.events import Event
+from roundel.kernel.facts import Fact, Started
+from roundel.llm.scripted import Script, script_from
+from roundel.nodes import TYPES
+from roundel.sessions.going_on import go_on
+from roundel.sessions.opening import begin, events_of, pin
+from roundel.workflow.graph import Workflow
+from roundel.workflow.loader import from_mapping
+from tests.journal.stores import chunk, using
+from tests.kernel import graphs, loop_agents
+from tests.kernel.reference import FAILS, wanted
+
+Case = tuple[Workflow, str, Script]
+
+
+def line(text: str) -> Any:
+    if text.startswith(FAILS):
+        return {"error": text}
+    tools = wanted(text)
+    return {"text": text, "tool_calls": [{"name": name} for name in tools]} if tools else text
+
+
+def scripted(replies: dict[str, list[str]]) -> Script:
+    return script_from({name: [line(text) for text in texts] for name, texts in replies.items()})
+
+
+def graph_case(seed: int) -> Case:
+    workflow, text, replies = graphs.case_with_tools(seed) if seed % 2 else graphs.case(seed)
+    return from_mapping(workflow, TYPES), text, scripted(replies)
+
+
+def loop_case(seed: int) -> Case:
+    workflow, text, replies, _ = loop_agents.case(seed, tools=bool(seed % 2))
+    return from_mapping(workflow, TYPES, loop_agents.FUNCTIONS), text, scripted(replies)
+
+
+CASES: dict[str, Callable[[int], Case]] = {"graphs": graph_case, "loop agents": loop_case}
+
+
+def cases(kind: str, first: int, count: int) -> Iterator[tuple[int, Case]]:
+    """Those that `roundel check` would let pass."""
+    seeds = itertools.count(first)
+    while count:
+        seed = next(seeds)
+        case = CASES[kind](seed)
+        if roundel.check(case[0])[1].ok:
+            count -= 1
+            yield seed, case
+
+
+async def person(question: roundel.Question) -> str:
+    """Says what it is told."""
+    return question.inputs[-1].text if question.inputs else ""
+
+
+def by_place(trace: list[Event]) -> dict[str, list[Any]]:
+    """What happened at each address: the same whatever happened at the same time elsewhere."""
+    places: dict[str, list[Any]] = {}
+    for event in trace:
+        if event.address is not None:
+            places.setdefault(event.address, []).append((event.event, event.node_id, event.data))
+    return places
+
+
+def check(result: roundel.Result, trace: list[Event], other: roundel.Result, expected: list[Event]) -> None:
+    assert [event.seq for event in trace] == list(range(1, len(trace) + 1))
+    if other.status != "completed":
+        # Where two branches would fail, or meet a limit, whichever is first ends the run.
+        assert result.status in ("failed", "suspended_locked")
+        return
+    assert result.summary == other.summary
+    assert by_place(trace) == by_place(expected)
+
+
+class Failing(SqliteStore):
+    """A store that takes so many chunks and no more."""
+
+    left = 0
+
+    async def append(self, claim: Claim, first: int, chunk: Chunk, *told: Any) -> None:
+        self.left -= 1
+        if not self.left:
+            raise StoreError("that was the last one")
+        await super().append(claim, first, chunk, *told)
+
+
+async def begun_again(store: SqliteStore, case: Case, facts: list[Fact], name: str) -> roundel.Result:
+    """A run of which these facts are there, gone on with."""
+    workflow, _, script = case
+    started, *rest = facts
+    assert isinstance(started, Started)
+    first = Started(name, started.input, started.time)
+    plan = roundel.prepare(workflow)
+    pinned = pin(workflow, workflow, script)
+    await (await begin(store, name, plan, pinned, started.input, chunk=chunk(first, *rest))).close()
+    return await go_on(store, name, workflow=workflow, asker=person)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_any_prefix_of_the_facts_leads_to_the_same_end(kind: str, tmp_path: Path) -> None:
+    prefixes = 0
+
+    async def story(store: SqliteStore) -> None:
+        nonlocal prefixes
+        for seed, case in cases(kind, 0, 50):
+            workflow, text, script = case
+            whole = await roundel.run_async(workflow, text, script=script, store=store, ask=person)
+            trace = await events_of(store, whole.run_id, workflow)
+            facts = await store.facts(whole.run_id)
+            chance = random.Random(seed)
+            for length in sorted(chance.sample(range(1, len(facts)), min(12, len(facts) - 1))):
+                name = f"{seed} {length}"
+                result = await begun_again(store, case, facts[:length], name)
+                check(result, await events_of(store, name, workflow), whole, trace)
+                prefixes += 1
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+    assert prefixes > 200
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_cut_off_again_and_again_with_snapshots_everywhere(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 2)
+    monkeypatch.setattr(run_journal, "SNAPSHOT_SHARE", 0)
+    snapshots = 0
+
+    async def story() -> None:
+        nonlocal snapshots
+        for seed, (workflow, text, script) in cases(kind, 100, 40):
+            store = Failing(tmp_path / f"{seed}.db", sync="off")
+            whole = await roundel.run_async(workflow, text, script=script, store=store, ask=person)
+            trace = await events_of(store, whole.run_id, workflow)
+            chance = random.Random(seed)
+            store.left = chance.randint(1, 4)
+            shown: list[Event] = []
+            try:
+                result = await roundel.run_async(
+                    workflow, text, script=script, store=store, ask=person, on_event=shown.append
+                )
+            except StoreError:
+                (row, _) = await store.rows()
+                while True:
+                    store.left = chance.randint(2, 6)
+                    snapshots += await store.snapshot(row.id) is not None
+                    try:
+                        result = await go_on(
+                            store, row.id, workflow=workflow, asker=person, on_event=shown.append
+                        )
+                        break
+                    except StoreError:
+                        continue
+            again = await events_of(store, result.run_id, workflow)
+            check(result, again, whole, trace)
+            assert all(again[event.seq - 1] == event for event in shown)
+            await store.close()
+
+    asyncio.run(story())
+    assert snapshots > 20

@@ -1,0 +1,267 @@
+"""Pausing, going on, and changing what is asked: nothing is lost, and what is illegal changes nothing."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roundel.kernel.commands import Call, Cancel
+from roundel.kernel.events import Event
+from roundel.kernel.facts import (
+    Answered,
+    Edited,
+    Fact,
+    Finished,
+    Outcome,
+    Paused,
+    Resumed,
+    Started,
+    Stopped,
+    Waited,
+)
+from roundel.kernel.plan_index import PlanIndex
+from roundel.kernel.snapshot import freeze, thaw
+from roundel.kernel.state import Run
+from roundel.kernel.step import IllegalFact, step
+from roundel.plan.graph import Plan
+from roundel.workflow.message import Message
+from tests.kernel import graphs, loop_agents
+from tests.kernel.simulator import Script, Simulator, plan_of
+
+seeds = st.integers(0, 2**40)
+
+
+def by_place(events: list[Event]) -> dict[str | None, list[Any]]:
+    places: dict[str | None, list[Any]] = {}
+    for event in events:
+        if event.event != "run_state_change":
+            places.setdefault(event.address, []).append((event.event, event.data))
+    return places
+
+
+class Pausing(Simulator):
+    """Is paused before some of its answers, comes to rest, is frozen, and goes on."""
+
+    def __init__(self, plan: Plan, script: Script, seed: int) -> None:
+        chance = random.Random(seed)
+        super().__init__(plan, script, chance.randrange)
+        self.chance = chance
+        self.pauses = 0
+
+    def finish(self) -> Simulator:
+        while self.at_work or self.state.status == "paused":
+            if self.state.status == "paused":
+                self.go_on()
+            elif self.state.status == "running" and not self.state.paused and not self.chance.randrange(3):
+                self.tell(Paused("lunch", self.now()))
+                self.pauses += 1
+            else:
+                before = len(self.state.calls)
+                self.tell(self.answer(self.at_work.pop(self.choose(len(self.at_work)))))
+                assert not self.state.paused or len(self.state.calls) < before  # nothing new has begun
+        return self
+
+    def go_on(self) -> None:
+        index = PlanIndex(self.plan)
+        self.state = thaw(freeze(self.state, index), index)
+        self.tell(Resumed(self.now()))
+
+
+def check_pauses(plan: Plan, script: Script, text: str, seed: int) -> int:
+    plain = Simulator(plan, script, random.Random(seed).randrange).start(text).finish()
+    paused = Pausing(plan, script, seed)
+    paused.start(text).finish()
+    assert [event.seq for event in paused.events] == list(range(1, len(paused.events) + 1))
+    if plain.state.status != "completed":  # which of several failures is first depends on the order
+        assert plain.state.status in (paused.state.status, "failed")
+        return paused.pauses
+    assert paused.state.summary() == plain.state.summary()
+    assert paused.trace() == plain.trace()
+    assert by_place(paused.events) == by_place(plain.events)
+    states = [event.data["status"] for event in paused.events if event.event == "run_state_change"]
+    assert states == ["paused", "running"] * (len(states) // 2)
+    return paused.pauses
+
+
+@given(seeds, seeds)
+@settings(max_examples=60, deadline=None)
+def test_a_paused_run_goes_on_to_the_same_end(seed: int, order: int) -> None:
+    workflow, text, script = graphs.case(seed)
+    check_pauses(plan_of(workflow), script, text, order)
+
+
+def test_pauses_in_loop_agents_and_talks() -> None:
+    pauses = 0
+    for seed in range(120):
+        workflow, text, script, _ = loop_agents.case(seed, tools=bool(seed % 2))
+        pauses += check_pauses(plan_of(workflow, loop_agents.FUNCTIONS), script, text, seed)
+    assert pauses > 200
+
+
+# One chain, looked at closely.
+
+
+def chain(*kinds: str) -> Plan:
+    nodes = [{"id": f"N{number}", "type": kind, "config": {}} for number, kind in enumerate(kinds)]
+    edges = [{"from": f"N{number}", "to": f"N{number + 1}"} for number in range(len(kinds) - 1)]
+    return plan_of({"graph": {"nodes": nodes, "edges": edges, "start": "N0", "end": f"N{len(kinds) - 1}"}})
+
+
+def said(address: str, text: str, time: float = 3.0) -> Finished:
+    return Finished(address, Outcome((Message(text, "assistant"),)), time)
+
+
+def started(*kinds: str) -> Run:
+    run = Run(chain(*kinds))
+    step(run, Started("run", (Message("go"),), 1.0))
+    return run
+
+
+def test_what_is_at_work_finishes_and_nothing_new_begins() -> None:
+    run = started("agent", "agent")
+    assert step(run, Paused("lunch", 2.0)) == ([], [])
+    assert run.status == "running"
+    commands, events = step(run, said("N0", "a"))
+    assert not commands
+    assert [(event.event, event.data.get("status")) for event in events] == [
+        ("node_state_change", "completed"),
+        ("run_state_change", "paused"),
+    ]
+    assert events[-1].data["reason"] == "lunch"
+    commands, events = step(run, Resumed(4.0))
+    assert [command.address for command in commands] == ["N1"]
+    assert events[0].data == {"status": "running", "reason": "resumed"}
+    step(run, said("N1", "b", 5.0))
+    assert (run.status, run.summary()["output"]) == ("completed", "b")
+
+
+def test_a_pause_that_is_taken_back_in_time_is_not_seen() -> None:
+    run = started("agent", "agent")
+    step(run, Paused("", 2.0))
+    step(run, Resumed(2.5))
+    commands, events = step(run, said("N0", "a"))
+    assert [command.address for command in commands] == ["N1"]
+    assert all(event.event != "run_state_change" for event in events)
+
+
+def test_a_person_may_answer_while_the_run_is_paused() -> None:
+    run = started("human", "agent")
+    step(run, Waited(2.0))
+    _, events = step(run, Paused("lunch", 3.0))
+    assert (run.status, [event.data["status"] for event in events]) == ("paused", ["paused"])
+    commands, _ = step(run, Answered("N0", Message("yes"), 4.0))
+    assert (commands, run.status) == ([], "paused")
+    commands, _ = step(run, Resumed(5.0))
+    assert [command.address for command in commands] == ["N1"]
+
+
+def test_a_failure_ends_a_run_that_is_paused() -> None:
+    workflow = {"nodes": [{"id": name, "type": "agent", "config": {}} for name in "AB"], "start": ["A", "B"]}
+    run = Simulator(plan_of({"graph": {**workflow, "edges": []}}), {"A": ["!no"]}).start("go")
+    run.tell(Paused("lunch", 2.0))
+    run.finish()
+    assert run.state.status == "failed"
+
+
+def test_a_paused_run_can_be_stopped() -> None:
+    run = started("agent", "agent")
+    step(run, Paused("", 2.0))
+    step(run, said("N0", "a"))
+    step(run, Stopped("enough", 4.0))
+    assert run.status == "stopped"
+
+
+def test_what_is_asked_can_be_changed_while_it_is_at_work() -> None:
+    run = started("agent", "agent")
+    step(run, said("N0", "a"))
+    commands, events = step(run, Edited("N1", Message("better"), 4.0))
+    cancel, call = commands
+    assert cancel == Cancel("N1")
+    assert isinstance(call, Call)
+    assert [message.text for message in call.inputs] == ["better"]
+    assert (events[0].event, events[0].address, events[0].data) == (
+        "message_edited",
+        "N1",
+        {"text": "better"},
+    )
+    assert run.calls["N1"].command == call
+
+
+PAUSED = Paused("", 9.0)
+ILLEGAL: dict[str, tuple[list[Fact], Fact]] = {
+    "paused before it began": ([], PAUSED),
+    "paused twice": ([PAUSED], PAUSED),
+    "paused when at rest": ([PAUSED, said("N0", "a")], PAUSED),
+    "paused when over": ([Stopped("", 2.0)], PAUSED),
+    "resumed without a pause": ([], Resumed(9.0)),
+    "resumed twice": ([PAUSED, Resumed(9.0)], Resumed(9.0)),
+    "resumed when over": ([PAUSED, Stopped("", 2.0)], Resumed(9.0)),
+    "edited where nothing is": ([], Edited("N7", Message("x"), 9.0)),
+    "edited when it is done": ([said("N0", "a")], Edited("N0", Message("x"), 9.0)),
+    "finished what a pause holds back": ([PAUSED, said("N0", "a")], said("N1", "b")),
+}
+
+
+@pytest.mark.parametrize("name", ILLEGAL)
+def test_what_is_illegal_changes_nothing(name: str) -> None:
+    facts, illegal = ILLEGAL[name]
+    run = Run(plan := chain("agent", "agent"))
+    if name != "paused before it began":
+        step(run, Started("run", (Message("go"),), 1.0))
+    for fact in facts:
+        step(run, fact)
+    before = freeze(run, PlanIndex(plan))
+    with pytest.raises(IllegalFact):
+        step(run, illegal)
+    assert freeze(run, PlanIndex(plan)) == before
+
+
+def test_a_question_of_functions_cannot_be_edited() -> None:
+    plan = plan_of(
+        {
+            "graph": {
+                "nodes": [{"id": name, "type": "agent", "config": {}} for name in "AB"],
+                "edges": [
+                    {"from": "A", "to": "B", "condition": {"type": "function", "config": {"name": "f"}}}
+                ],
+                "start": "A",
+            }
+        },
+        {"f": lambda _message: True},
+    )
+    run = Run(plan)
+    step(run, Started("run", (Message("go"),), 1.0))
+    step(run, said("A", "a"))
+    before = freeze(run, PlanIndex(plan))
+    with pytest.raises(IllegalFact):
+        step(run, Edited("A", Message("x"), 4.0))
+    assert freeze(run, PlanIndex(plan)) == before
+
+
+def test_a_talk_is_frozen_at_every_call() -> None:
+    """A tool is at work, another is done, a person is asked: the rest of the talk needs nothing else."""
+    config = {"tools": ["look", "ask"], "approval": ["ask"], "max_tool_calls": 2}
+    workflow = {
+        "tools": {name: {"python": "statistics:mean"} for name in ("look", "ask")},
+        "graph": {"nodes": [{"id": "A", "type": "agent", "config": config}], "start": "A", "end": "A"},
+    }
+    script = {"A": ["?look ask look", "?ask", "done"], "A/ask": ["yes"]}
+    make = partial(plan_of, workflow)
+    plain = Simulator(make(), script).start("go").finish()
+    other = Simulator(make(), script).start("go")
+    steps = 0
+    while other.at_work:
+        body, plan = freeze(other.state, PlanIndex(other.state.plan)), make()
+        other.state = thaw(body, PlanIndex(plan))
+        assert freeze(other.state, PlanIndex(plan)) == body
+        calls = other.state.calls
+        other.at_work = [c for asked in other.at_work if (c := calls[asked.address].command) is not None]
+        other.tell(other.answer(other.at_work.pop(0)))
+        steps += 1
+    assert steps >= 8
+    assert other.events == plain.events
