@@ -137,10 +137,14 @@ def test_a_misspelt_tool_is_no_way_round_it() -> None:
         told(agent(look, approval=["lok"]), {"A": "x"})
 
 
-def test_nobody_is_asked_about_a_call_that_cannot_be_read() -> None:
-    line = {"tool_calls": [{"name": "look", "arguments": "north"}]}
+def test_nobody_is_asked_about_a_call_that_cannot_be_made() -> None:
+    line = {"tool_calls": [{"name": "look", "arguments": "north"}, {"name": "fly"}]}
     story = told(agent(look, approval="always"), {"A": [line, "sorry"]})
     assert story.result.output == "sorry"
+    assert sorted(story.results()) == [
+        "the arguments are not a JSON object: north",
+        "there is no tool 'fly'; there are: look",
+    ]
     assert not story.named("human_input_required")
 
 

@@ -183,13 +183,17 @@ class AgentTools:
         self._known, self._specs = known, tuple(specs)
         return self._specs
 
+    async def checked(self, request: ToolRequest) -> ToolRequest:
+        await self.specs()
+        if request.problem or request.name in self._known:
+            return request
+        problem = f"there is no tool '{request.name}'; {_there(self._known)}"
+        return msgspec.structs.replace(request, problem=problem)
+
     async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
+        request = await self.checked(request)
         if request.problem:
             return self._result(request, "failed", request.problem), False
-        await self.specs()
-        if request.name not in self._known:
-            text = f"there is no tool '{request.name}'; {_there(self._known)}"
-            return self._result(request, "failed", text), False
         tool, seconds = self._known[request.name]
         limit = asyncio.timeout(seconds)
         try:

@@ -76,6 +76,10 @@ class _Agent:
             data, problem = fitting(reply.text, reply.data, schema)
             reply = msgspec.structs.replace(reply, data=data)
             told["problem"] = problem
+        if reply.tool_calls and question.offer and self._tools is not None:
+            # Nobody is to be asked about a call that cannot be made.
+            requests = [await self._tools.checked(request) for request in reply.tool_calls]
+            reply = msgspec.structs.replace(reply, tool_calls=tuple(requests))
         told["reply"] = msgspec.to_builtins(reply)
         return Outcome(state=told, usage=usage_of(reply), events=_warnings(reply))
 

@@ -112,7 +112,7 @@ class AgentDialogue:
 
     def _approval(self, request: ToolRequest) -> dict[str, Any] | None:
         if request.problem or not self._config.needs_approval(request.name):
-            return None  # a call that cannot be read is not made, so there is nothing to allow
+            return None  # a call with a problem is not made, so there is nothing to allow
         shown = {"name": request.name, "arguments": request.arguments}
         return {"prompt": f"May the tool '{request.name}' be called?", "tool": shown}
 

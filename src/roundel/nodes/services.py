@@ -138,6 +138,9 @@ class Toolbox(Protocol):
 
     async def specs(self) -> tuple[ToolSpec, ...]: ...
 
+    async def checked(self, request: ToolRequest) -> ToolRequest:
+        """The same; with a problem if there is no such tool."""
+
     async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
         """What came of it, and whether a tool was called at all. It never raises for what a tool does."""
 
