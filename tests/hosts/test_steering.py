@@ -1,0 +1,282 @@
+"""What others wish of a run that is at work: it is done when they hear so, and not before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import roundel
+from roundel.hosts import steering
+from roundel.hosts.local import LocalHost
+from roundel.hosts.steering import DONE
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import Chunk, Claim
+from roundel.kernel.facts import Answered, Paused, Stopped
+from roundel.sessions.going_on import go_on
+from roundel.sessions.opening import begin, pin
+from roundel.workflow.message import Message
+from tests.journal.stores import using
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steering, "LOOK_EVERY", 0.01)
+
+
+async def outcome(store: SqliteStore, number: int) -> str:
+    for _ in range(2000):
+        if found := await store.outcome(number):
+            return found
+        await asyncio.sleep(0.005)
+    raise AssertionError("nobody has looked")
+
+
+async def waiting(store: SqliteStore) -> str:
+    """The run that waits for a person."""
+    for _ in range(2000):
+        if rows := await store.rows(status="waiting"):
+            return rows[0].id
+        await asyncio.sleep(0.005)
+    raise AssertionError("nobody waits")
+
+
+def body(address: str, text: str) -> dict[str, Any]:
+    return {"address": address, "message": msgspec.to_builtins(Message(text))}
+
+
+class Work:
+    """A chain of three nodes; the first lasts until it is let go."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.begun = asyncio.Event()
+        self.ran: list[str] = []
+        self.graph = graph = roundel.Graph(start="A", end="C")
+
+        @graph.function("A")
+        async def a() -> str:
+            self.begun.set()
+            await self.go.wait()
+            self.ran.append("A")
+            return "a"
+
+        @graph.function("B")
+        async def b() -> str:
+            self.ran.append("B")
+            return "b"
+
+        graph.node("C", "passthrough").edge("A", "B").edge("B", "C")
+
+    async def host(self, store: SqliteStore, **options: Any) -> LocalHost:
+        plan = roundel.prepare(self.graph)
+        host = LocalHost(plan, run_id="run", **options)
+        host.keep(await begin(store, "run", plan, pin(self.graph, plan.workflow), (Message("go"),)))
+        return host
+
+
+def tell(story: Callable[[SqliteStore, Work], Awaitable[None]], path: Path) -> None:
+    async def told(store: SqliteStore) -> None:
+        await story(store, Work())
+
+    asyncio.run(using(path / "runs.db", told))
+
+
+def test_a_pause_holds_back_the_next_node(tmp_path: Path) -> None:
+    async def story(store: SqliteStore, work: Work) -> None:
+        host = await work.host(store)
+        running = asyncio.create_task(host.run(()))
+        await work.begun.wait()
+        first = await store.ask("run", "pause", {"reason": "lunch"})
+        await asyncio.sleep(0.05)
+        work.go.set()
+        result = await running
+        assert await store.outcome(first) == DONE
+        assert (result.status, work.ran) == ("paused", ["A"])
+        row = await store.row("run")
+        assert (row.status, row.owner) == ("paused", "")
+        result = await go_on(store, "run", workflow=work.graph)
+        assert (result.status, result.output, work.ran) == ("completed", "b", ["A", "B"])
+
+    tell(story, tmp_path)
+
+
+def test_a_pause_may_be_taken_back_and_not_asked_for_twice(tmp_path: Path) -> None:
+    async def story(store: SqliteStore, work: Work) -> None:
+        running = asyncio.create_task((await work.host(store)).run(()))
+        await work.begun.wait()
+        wishes = [await store.ask("run", wish, {}) for wish in ("pause", "pause", "resume", "resume")]
+        assert [await outcome(store, number) for number in wishes] == [
+            DONE,
+            "the run is not at work; it is running",
+            DONE,
+            "the run is not paused; it is running",
+        ]
+        work.go.set()
+        assert (await running).completed
+
+    tell(story, tmp_path)
+
+
+def test_a_stop_is_done_when_it_is_written(tmp_path: Path) -> None:
+    async def story(store: SqliteStore, work: Work) -> None:
+        running = asyncio.create_task((await work.host(store)).run(()))
+        await work.begun.wait()
+        number = await store.ask("run", "stop", {})
+        result = await running
+        assert (result.status, work.ran) == ("stopped", [])
+        assert await store.outcome(number) == DONE
+        facts = await store.facts("run")
+        assert isinstance(facts[-1], Stopped)
+        assert (await store.row("run")).status == "stopped"
+        task = asyncio.current_task()
+        assert task is not None
+        assert not task.cancelling()
+
+    tell(story, tmp_path)
+
+
+class Slow(SqliteStore):
+    """A store that can be held up before it appends."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, sync="off")
+        self.may_append = asyncio.Event()
+        self.may_append.set()
+
+    async def append(self, claim: Claim, first: int, chunk: Chunk, *told: Any) -> None:
+        await self.may_append.wait()
+        await super().append(claim, first, chunk, *told)
+
+
+def test_an_answer_is_not_acknowledged_before_it_is_safe(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = Slow(tmp_path / "runs.db")
+        graph = roundel.Graph(start="H", end="H").node("H", "human", description="Well?")
+        never = asyncio.Event()
+
+        async def nobody(_question: roundel.Question) -> str:
+            await never.wait()
+            return ""
+
+        running = asyncio.create_task(roundel.run_async(graph, "go", store=store, ask=nobody))
+        run_id = await waiting(store)
+        store.may_append.clear()
+        number = await store.ask(run_id, "answer", body("H", "yes"))
+        await asyncio.sleep(0.1)
+        assert await store.outcome(number) == ""
+        assert not any(isinstance(fact, Answered) for fact in await store.facts(run_id))
+        store.may_append.set()
+        assert await outcome(store, number) == DONE
+        assert any(isinstance(fact, Answered) for fact in await store.facts(run_id))
+        assert (await running).output == "yes"
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_whoever_answers_first_is_heard(tmp_path: Path) -> None:
+    """Two answers in one look, and the person at the run's own process answers at the same time."""
+
+    async def story(store: SqliteStore) -> None:
+        graph = roundel.Graph(start="H", end="H").node("H", "human", description="Well?")
+        asked = asyncio.Event()
+        typed = asyncio.Event()
+
+        async def person(_question: roundel.Question) -> str:
+            asked.set()
+            await typed.wait()
+            return "typed"
+
+        running = asyncio.create_task(roundel.run_async(graph, "go", store=store, ask=person))
+        await asked.wait()
+        (row,) = await store.rows()
+        wishes = [await store.ask(row.id, "answer", body("H", text)) for text in ("one", "two")]
+        typed.set()
+        result = await running
+        outcomes = [await outcome(store, number) for number in wishes if await store.outcome(number)]
+        answers = [fact for fact in await store.facts(row.id) if isinstance(fact, Answered)]
+        assert len(answers) == 1
+        assert result.output == answers[0].message.text
+        assert outcomes.count(DONE) == (result.output != "typed")
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def test_what_cannot_be_done_is_told(tmp_path: Path) -> None:
+    async def story(store: SqliteStore, work: Work) -> None:
+        running = asyncio.create_task((await work.host(store)).run(()))
+        await work.begun.wait()
+        wishes = [
+            await store.ask("run", "answer", body("Nowhere", "x")),
+            await store.ask("run", "answer", {"address": "A"}),
+            await store.ask("run", "resume", {}),
+            await store.ask("run", "unlock", {}),
+        ]
+        told = [await outcome(store, number) for number in wishes]
+        assert told == [
+            "nothing of the kind is at work at 'Nowhere'; it is running",
+            "nobody knows what 'answer' is to mean here: 'message'",
+            "the run is not paused; it is running",
+            "nobody knows what 'unlock' is to mean here: 'unlock'",
+        ]
+        work.go.set()
+        assert (await running).completed
+
+    tell(story, tmp_path)
+
+
+def test_a_run_that_is_left_is_stopped_whatever_is_being_written(tmp_path: Path) -> None:
+    """The commit that is on its way is seen through, and the end follows it without a gap."""
+
+    async def story(delay: float, path: Path) -> None:
+        store = SqliteStore(path, sync="off")
+        graph = roundel.Graph(start="A", end="A", limits={"rounds": 10**6})
+
+        @graph.function("A", ports=["again"])
+        async def again(text: str) -> roundel.Outcome:
+            return roundel.to("again", text)
+
+        graph.edge("A", "A", port="again")
+        running = asyncio.create_task(roundel.run_async(graph, "go", store=store))
+        await asyncio.sleep(delay)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        for row in await store.rows():
+            facts = await store.facts(row.id)
+            assert (row.owner, row.facts) == ("", len(facts))
+            if len(facts) > 1:
+                assert (row.status, type(facts[-1])) == ("stopped", Stopped)
+        await store.close()
+
+    for number in range(15):
+        asyncio.run(story(0.002 * number, tmp_path / f"{number}.db"))
+
+
+def test_a_paused_run_with_open_questions_lets_go(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        graph = roundel.Graph(start="H", end="H").node("H", "human", description="Well?")
+        never = asyncio.Event()
+
+        async def nobody(_question: roundel.Question) -> str:
+            await never.wait()
+            return ""
+
+        running = asyncio.create_task(roundel.run_async(graph, "go", store=store, ask=nobody))
+        run_id = await waiting(store)
+        number = await store.ask(run_id, "pause", {})
+        assert (await running).status == "paused"
+        assert await store.outcome(number) == DONE
+        assert isinstance((await store.facts(run_id))[-1], Paused)
+
+        async def somebody(_question: roundel.Question) -> str:
+            return "yes"
+
+        assert (await go_on(store, run_id, asker=somebody)).output == "yes"
+
+    asyncio.run(using(tmp_path / "runs.db", story))
