@@ -110,15 +110,21 @@ class Writer:
             told = error if isinstance(error, StoreError) else self._explain(error)
             return [(waiting, None, told) for waiting in batch]
 
-    def _transaction(self, connection: sqlite3.Connection, batch: list[_Waiting]) -> list[_Done]:
-        alone = len(batch) == 1
+    def _transaction(
+        self, connection: sqlite3.Connection, batch: list[_Waiting], *, apart: bool = False
+    ) -> list[_Done]:
         connection.execute("BEGIN IMMEDIATE")
         done = []
         for waiting in batch:
-            done.append(self._one(connection, waiting, apart=not alone))
+            done.append(self._one(connection, waiting, apart=apart))
             failure = done[-1][2]
-            if failure is not None and (alone or not connection.in_transaction):
+            if failure is None or (apart and connection.in_transaction):
+                continue
+            if apart or len(batch) == 1 or not connection.in_transaction:
                 raise failure
+            # Seldom: once more from the beginning, so that the others do without this one.
+            connection.execute("ROLLBACK")
+            return self._transaction(connection, batch, apart=True)
         connection.execute("COMMIT")
         self.commits += 1
         return done
