@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import random
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from roundel.sessions.going_on import go_on
 from roundel.sessions.opening import begin, events_of, open_run, pin
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import from_mapping
+from roundel.workflow.message import Message
 from tests.journal.stores import chunk, using
 from tests.kernel import graphs, loop_agents
 from tests.kernel.reference import FAILS, wanted
@@ -90,6 +92,10 @@ def check(result: roundel.Result, trace: list[Event], other: roundel.Result, exp
     assert by_place(trace) == by_place(expected)
 
 
+class Ended(StoreError):
+    """The store takes no more."""
+
+
 class Failing(SqliteStore):
     """A store that takes so many chunks and no more."""
 
@@ -98,7 +104,7 @@ class Failing(SqliteStore):
     async def append(self, claim: Claim, first: int, chunk: Chunk, *told: Any) -> None:
         self.left -= 1
         if not self.left:
-            raise StoreError("that was the last one")
+            raise Ended
         await super().append(claim, first, chunk, *told)
 
 
@@ -136,6 +142,19 @@ def test_any_prefix_of_the_facts_leads_to_the_same_end(kind: str, tmp_path: Path
     assert prefixes > 200
 
 
+async def carried_on(
+    store: Failing, run_id: str, workflow: Workflow, chance: random.Random, shown: list[Event]
+) -> int:
+    """Goes on, and is cut off, until it is over; how often there was a snapshot."""
+    snapshots = 0
+    while (await open_run(store, run_id, workflow)).state.status in ("running", "waiting"):
+        snapshots += await store.snapshot(run_id) is not None
+        store.left = chance.randint(2, 6)
+        with contextlib.suppress(Ended):
+            await go_on(store, run_id, workflow=workflow, asker=person, on_event=shown.append)
+    return snapshots
+
+
 @pytest.mark.parametrize("kind", CASES)
 def test_cut_off_again_and_again_with_snapshots_everywhere(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -157,22 +176,10 @@ def test_cut_off_again_and_again_with_snapshots_everywhere(
                 result = await roundel.run_async(
                     workflow, text, script=script, store=store, ask=person, on_event=shown.append
                 )
-            except StoreError:
+            except Ended:
                 run_id = (await store.rows())[0].id
-                while True:
-                    snapshots += await store.snapshot(run_id) is not None
-                    row = await store.row(run_id)
-                    if row.status not in ("running", "waiting"):  # it was cut off after its end
-                        result = result_of((await open_run(store, run_id, workflow)).state)
-                        break
-                    store.left = chance.randint(2, 6)
-                    try:
-                        result = await go_on(
-                            store, run_id, workflow=workflow, asker=person, on_event=shown.append
-                        )
-                        break
-                    except StoreError as error:
-                        assert str(error) == "that was the last one"
+                snapshots += await carried_on(store, run_id, workflow, chance, shown)
+                result = result_of((await open_run(store, run_id, workflow)).state)
             again = await events_of(store, result.run_id, workflow)
             check(result, again, whole, trace)
             assert all(again[event.seq - 1] == event for event in shown)
@@ -180,3 +187,21 @@ def test_cut_off_again_and_again_with_snapshots_everywhere(
 
     asyncio.run(story())
     assert snapshots > 20
+
+
+def test_a_run_that_was_over_at_once_is_known_to_be(tmp_path: Path) -> None:
+    """It was killed before it could say so."""
+    config = {"strategy": {"mode": "array"}, "body": {"id": "B", "type": "agent"}}
+    node = {"id": "Each", "type": "loop_agent", "config": config}
+    workflow = {"graph": {"nodes": [node], "start": "Each"}}
+
+    async def story(store: SqliteStore) -> None:
+        plan = roundel.prepare(workflow)
+        pinned = pin(workflow, plan.workflow, script_from({}))
+        await (await begin(store, "run", plan, pinned, (Message("[]"),))).close()
+        assert (await store.row("run")).status == "running"
+        with pytest.raises(StoreError, match="run run is over: it is completed"):
+            await go_on(store, "run")
+        assert (await store.row("run")).status == "completed"
+
+    asyncio.run(using(tmp_path / "runs.db", story))

@@ -65,6 +65,8 @@ async def take_up(store: Store, run_id: str, workflow: Source | None = None) -> 
         await journal.close()
         raise
     if run.state.over or run.state.status == "suspended_locked":
+        if run.row.status != run.state.status:  # its process died before it could say so
+            await journal.commit(run.state)
         await journal.close()
         raise StoreError(_cannot(run))
     return TakenUp(run, journal)
