@@ -105,6 +105,8 @@ class LocalHost:
         """The questions that people have not answered yet."""
         self._facts: deque[Fact] = deque()
         self._arrived = asyncio.Event()
+        self._broken: Exception | None = None
+        """The host itself failed, while a call was at work."""
         self._task: asyncio.Task[Any] | None = None
         self._wished = False
         """Another process wished the run to stop."""
@@ -186,12 +188,20 @@ class LocalHost:
     async def _drive(self, commands: list[Command]) -> None:
         tasks, facts, behaviours, now = self._tasks, self._facts, self._behaviours, self.now
         tell, alone, journal = self._step, 0, self._journal
+        # Others may steer a run that is kept, and are heard while a call is awaited as a task.
+        in_place = [True] * len(self._pure) if journal is None else self._pure
         fact: Fact | None
         while True:
-            if len(commands) == 1 and not tasks and not facts and commands[0].__class__ is Call:
+            if (
+                len(commands) == 1
+                and not tasks
+                and not facts
+                and commands[0].__class__ is Call
+                and in_place[commands[0].site]
+            ):
                 # The same as _perform, without a coroutine for each call.
                 call: Call = commands[0]
-                if journal is not None and (not self._pure[call.site] or journal.full):
+                if journal is not None and journal.full:
                     await self._commit()
                 alone += 1
                 if not alone % STEPS_BETWEEN_TURNS:
@@ -239,6 +249,8 @@ class LocalHost:
     async def _next_fact(self) -> Fact | None:
         """What happens next; None if nothing will, or if somebody wishes something first."""
         while not self._facts:
+            if self._broken is not None:
+                raise self._broken
             if self._wishes:
                 return None
             if self._unsafe:
@@ -336,7 +348,12 @@ class LocalHost:
         try:
             fact = await self._carry_out(command)
         except BaseException as error:
-            fact = self._failure(address, error)
+            try:
+                fact = self._failure(address, error)
+            except Exception as problem:
+                self._broken = problem
+                self._arrived.set()
+                return
         self._tasks.pop(address, None)
         self._asked.discard(address)
         self._facts.append(fact)

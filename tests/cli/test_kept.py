@@ -1,0 +1,176 @@
+"""Runs that outlive their process, and are steered from others."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kept import Process, begun, calls, open_gate, prepare, roundel, run, runs
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    prepare(tmp_path, opened=False)
+    return tmp_path
+
+
+def test_a_killed_run_goes_on_where_it_was(folder: Path) -> None:
+    with begun(folder) as process:
+        process.popen.send_signal(signal.SIGKILL)
+        process.end()
+    (row,) = runs(folder)
+    assert (row["status"], row["at_work"]) == ("running", None)
+    open_gate(folder)
+    with Process(folder, "resume", "last") as again:
+        assert again.end() == 4, again.complaints
+    assert [event["event"] for event in again.events][-1] == "run_summary"
+    assert again.events[0]["seq"] == process.events[-1]["seq"] + 1, "not an event is missing or comes twice"
+    assert again.events[-1]["data"]["nodes"] == {"Writer": 1, "Gate": 1, "Editor": 1}
+    assert again.events[-1]["data"]["usage"]["model_calls"] == 1, "the writer was not asked again"
+    assert calls(folder) == 2, "what was cut off half-way is done again"
+
+
+def test_a_pause_lets_what_is_at_work_finish(folder: Path) -> None:
+    with begun(folder) as process:
+        paused = roundel(folder, "pause", "last")
+        assert paused.exit_code == 0, paused.output
+        assert "roundel resume" in paused.stderr
+        open_gate(folder)
+        assert process.end() == 4
+    *_, changed, summary = process.events
+    assert (changed["event"], changed["data"]["status"]) == ("run_state_change", "paused")
+    assert (summary["event"], summary["data"]["status"]) == ("run_summary", "paused")
+    assert runs(folder)[0]["status"] == "paused"
+    resumed = roundel(folder, "resume", "last")
+    assert resumed.exit_code == 4
+    assert "Writer[1]/Editor  asks" in resumed.stderr
+    assert calls(folder) == 1
+
+
+def test_a_pause_is_taken_back_before_it_takes_effect(folder: Path) -> None:
+    with begun(folder) as process:
+        assert roundel(folder, "pause", "last").exit_code == 0
+        resumed = roundel(folder, "resume", "last")
+        assert resumed.exit_code == 0
+        assert "goes on, in the process that is at work on it" in resumed.stderr
+        open_gate(folder)
+        assert process.end() == 4
+    assert process.events[-1]["data"]["status"] == "waiting"
+
+
+def test_a_run_is_stopped_from_another_process(folder: Path) -> None:
+    with begun(folder) as process:
+        stopped = roundel(folder, "stop", "last")
+        assert (stopped.exit_code, "is stopped" in stopped.stderr) == (0, True)
+        assert process.end() == 130
+        open_gate(folder)
+    assert (process.events[-1]["event"], process.events[-1]["data"]["status"]) == ("run_finished", "stopped")
+    assert runs(folder)[0]["status"] == "stopped"
+    again = roundel(folder, "stop", "last")
+    assert again.exit_code == 1
+    assert "is stopped" in again.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_is_stopped_in_the_store_too(folder: Path, number: signal.Signals) -> None:
+    with begun(folder) as process:
+        process.popen.send_signal(number)
+        assert process.end() == 130
+        open_gate(folder)
+    assert runs(folder)[0]["status"] == "stopped"
+    resumed = roundel(folder, "resume", "last")
+    assert resumed.exit_code == 1
+    assert "is over: it is stopped" in resumed.stderr and "roundel fork" in resumed.stderr
+    forked = roundel(folder, "fork", "last")
+    assert forked.exit_code == 4, "its fork goes on from before it was stopped"
+    assert calls(folder) == 2
+
+
+def test_an_answer_reaches_the_process_that_is_at_work(folder: Path) -> None:
+    (folder / "flow.yaml").write_text(
+        """
+graph:
+  start: [Gate, Editor]
+  end: Both
+  nodes:
+    - {id: Gate, type: python, config: {function: "gate:pass_through"}}
+    - {id: Editor, type: human}
+    - {id: Both, type: python, config: {function: "both:both"}}
+  edges: [{from: Gate, to: Both}, {from: Editor, to: Both}]
+"""
+    )
+    (folder / "both.py").write_text("def both(messages):\n    return ' + '.join(m.text for m in messages)\n")
+    with Process(folder, "run", "flow.yaml", "--input", "tea") as process:
+        process.until(lambda event: event["event"] == "human_input_required")
+        answered = roundel(folder, "answer", "last", "yes")
+        assert (answered.exit_code, "in the process that is at work" in answered.stderr) == (0, True)
+        open_gate(folder)
+        assert process.end() == 0, process.complaints
+    assert process.events[-1]["data"]["output"] == "tea + yes"
+
+
+def test_nobody_else_may_work_on_a_run_meanwhile(folder: Path) -> None:
+    with begun(folder) as process:
+        assert runs(folder)[0]["at_work"] == f"process {process.popen.pid}"
+        busy = roundel(folder, "resume", "last")
+        assert busy.exit_code == 1
+        assert f"another process is at work on run {runs(folder)[0]['run_id']}" in busy.stderr
+        assert "--follow" in busy.stderr
+        pruned = roundel(folder, "prune", "last", "--keep", "nothing")
+        assert pruned.exit_code == 1 and "is running" in pruned.stderr
+        open_gate(folder)
+        assert process.end() == 4
+
+
+def test_one_may_look_on_until_the_end(folder: Path) -> None:
+    with begun(folder) as process, Process(folder, "log", "last", "--follow") as looker:
+        looker.until_running("Gate")
+        open_gate(folder)
+        assert process.end() == 4
+        looker.until(lambda event: event["event"] == "human_input_required")
+        assert roundel(folder, "answer", "last", "OK").exit_code == 0
+        assert looker.end() == 0
+    assert [event["seq"] for event in looker.events] == list(range(1, len(looker.events) + 1))
+    assert looker.events[-1]["event"] == "run_finished"
+
+
+def test_a_question_is_answered_later_round_by_round(folder: Path) -> None:
+    open_gate(folder)
+    waiting = run(folder)
+    assert waiting.exit_code == 4
+    (row,) = runs(folder)
+    assert f"run {row['run_id']}\n" in waiting.stderr
+    assert f"roundel answer {row['run_id']} TEXT" in waiting.stderr
+    asked = roundel(folder, "answer", "last")
+    assert asked.exit_code == 0
+    assert "Writer[1]/Editor" in asked.stdout and "first draft" in asked.stdout
+    assert "OK, or what to change?" in asked.stdout
+    assert roundel(folder, "answer", "last", "-", input="shorter\n").exit_code == 4
+    recorded = roundel(folder, "answer", "last", "OK", "--at", "Writer[2]/Editor", "--no-run")
+    assert (recorded.exit_code, "answered; go on with" in recorded.stderr) == (0, True)
+    done = roundel(folder, "resume", "last")
+    assert (done.exit_code, done.stdout) == (0, "second draft\n")
+    assert calls(folder) == 2
+
+
+def test_an_answer_to_a_paused_run_leaves_it_paused(folder: Path) -> None:
+    open_gate(folder)
+    run(folder)
+    assert roundel(folder, "pause", "last").exit_code == 0
+    assert runs(folder)[0]["status"] == "paused"
+    answered = roundel(folder, "answer", "last", "OK")
+    assert (answered.exit_code, "go on with" in answered.stderr) == (0, True)
+    assert runs(folder)[0]["status"] == "paused"
+    assert roundel(folder, "resume", "last").stdout == "first draft\n"
+
+
+def test_the_files_may_be_gone_or_changed(folder: Path) -> None:
+    open_gate(folder)
+    run(folder)
+    (folder / "flow.yaml").unlink()
+    (folder / "script.yaml").unlink()
+    roundel(folder, "answer", "last", "again")
+    done = roundel(folder, "answer", "last", "OK")
+    assert (done.exit_code, done.stdout) == (0, "second draft\n")
