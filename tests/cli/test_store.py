@@ -1,0 +1,341 @@
+"""The commands about runs that are kept: what they show, and what they say to wrong input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kept import prepare, roundel, run, runs
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    prepare(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def finished(folder: Path) -> Path:
+    """With one run of two rounds that is over."""
+    run(folder)
+    roundel(folder, "answer", "last", "shorter")
+    assert roundel(folder, "answer", "last", "OK").exit_code == 0
+    return folder
+
+
+# Where runs are kept.
+
+
+def test_a_run_is_kept_in_the_working_folder_unless_told_otherwise(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(folder)
+    assert (folder / ".roundel" / "runs.db").exists()
+    run(folder, "--store", "here.db")
+    monkeypatch.setenv("ROUNDEL_STORE", "sqlite:///there.db?sync=off")
+    run(folder)
+    assert [len(runs(folder)), (folder / "there.db").exists()] == [1, True]
+    assert len(roundel(folder, "runs", "--json", "--store", "here.db").stdout.splitlines()) == 1
+
+
+def test_nothing_is_kept_without_a_store(folder: Path) -> None:
+    done = run(folder, "--no-store")
+    assert done.exit_code == 4
+    assert not (folder / ".roundel").exists()
+    assert "run it in a terminal" in done.stderr and not done.stderr.startswith("run ")
+
+
+def test_to_look_makes_no_store(folder: Path) -> None:
+    assert "there are no runs" in roundel(folder, "runs").stderr
+    assert roundel(folder, "runs", "--json").stdout == ""
+    assert not (folder / ".roundel").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "code", "said"),
+    [
+        ("script.yaml", 1, "not a database"),
+        (".", 1, "unable to open"),
+        ("script.yaml/runs.db", 1, "script.yaml"),
+        ("postgres://somewhere/runs", 2, "no store that this version knows"),
+        ("sqlite:///runs.db?sync=maybe", 2, "full, normal, off"),
+        ("sqlite:///runs.db?mode=ro", 2, "no option 'mode'"),
+    ],
+)
+def test_a_store_that_cannot_be_used_is_told_before_the_run(
+    folder: Path, place: str, code: int, said: str
+) -> None:
+    done = run(folder, "--store", place)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert said in done.stderr
+    assert "Writer" not in done.stderr, "nothing has begun"
+    assert not (folder / "calls").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits of processes are those of POSIX")
+def test_a_disk_that_is_full_in_the_middle_ends_the_run_and_tells_how_to_go_on(folder: Path) -> None:
+    (folder / "flow.yaml").write_text(
+        """
+graph:
+  start: Writer
+  end: Out
+  nodes:
+    - {id: Writer, type: agent}
+    - {id: Guard, type: loop_counter, config: {max_iterations: 20}}
+    - {id: Out, type: passthrough}
+  edges:
+    - {from: Writer, to: Guard}
+    - {from: Writer, to: Writer}
+    - {from: Guard, to: Writer}
+    - {from: Guard, to: Out}
+"""
+    )
+    noise = os.urandom(40_000).hex()
+    (folder / "script.yaml").write_text(json.dumps({"Writer": [noise[n:] for n in range(20)]}))
+    limited = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000)); "
+    command = f"{limited} import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    command += "runpy.run_module('roundel', run_name='__main__')"
+    done = subprocess.run(
+        [sys.executable, "-c", command, "run", "flow.yaml", "--script", "script.yaml", "--input", "x"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    (row,) = runs(folder)
+    assert f"Go on with: roundel resume {row['run_id']}" in done.stderr
+    again = roundel(folder, "resume", "last", "--json")
+    assert again.exit_code == 0
+    assert json.loads(again.stdout.splitlines()[-1])["data"]["loops"]["Writer"]["rounds"] == 20
+
+
+# What is shown.
+
+
+def test_runs_are_listed_with_the_newest_first(finished: Path) -> None:
+    run(finished)
+    waiting, done = runs(finished)
+    assert (waiting["status"], done["status"]) == ("waiting", "completed")
+    assert (done["workflow"], done["input"], done["rounds"]) == ("press", "tea", 2)
+    assert done["started"] < done["updated"] and done["at_work"] is None
+    table = roundel(finished, "runs").stdout.splitlines()
+    assert table[0].split() == ["run", "workflow", "status", "rounds", "started", "updated", "at", "work"]
+    assert table[1].startswith(f"{waiting['run_id']}  press")
+    (only,) = roundel(finished, "runs", "--status", "completed", "--json").stdout.splitlines()
+    assert json.loads(only)["run_id"] == done["run_id"]
+    assert "--limit" in roundel(finished, "runs", "--limit", "1").stderr
+    assert "no runs that are failed" in roundel(finished, "runs", "--status", "failed").stderr
+
+
+def test_a_run_is_named_by_a_beginning_of_its_id(finished: Path) -> None:
+    (row,) = runs(finished)
+    for name in (row["run_id"], row["run_id"][:5], "last"):
+        assert roundel(finished, "log", name).exit_code == 0
+    for _ in range(16):  # then two of them begin alike
+        roundel(finished, "fork", row["run_id"], "--at", "Writer[1]", "--no-run")
+    beginnings = [other["run_id"][0] for other in runs(finished)]
+    shared = next(one for one in beginnings if beginnings.count(one) > 1)
+    unclear = roundel(finished, "log", shared)
+    assert unclear.exit_code == 2
+    assert f"'{shared}' may be any of" in unclear.stderr and "give more of the id" in unclear.stderr
+
+
+def test_the_log_tells_what_happened(finished: Path) -> None:
+    lines = roundel(finished, "log", "last").stdout.splitlines()
+    told = [line[14:] for line in lines]
+    assert told[0] == "started  press  tea"
+    assert "Writer[1]  round 1 of 4 · Guard" in told
+    assert "Writer[1]/Editor  answered  shorter" in told
+    assert "waiting  for Writer[1]/Editor" in told
+    assert told[-1] == "completed  second draft"
+    events = [json.loads(line) for line in roundel(finished, "log", "last", "--json").stdout.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    only = [
+        json.loads(line)["address"]
+        for line in roundel(finished, "log", "last", "--round", "Writer[2]", "--json").stdout.splitlines()
+    ]
+    assert set(only) >= {"Writer[2]", "Writer[2]/Writer"}
+    assert all(address.startswith("Writer[2]") for address in only)
+
+
+def test_a_fork_begins_where_it_is_told_to(finished: Path) -> None:
+    (old,) = runs(finished)
+    forked = roundel(finished, "fork", "last", "--at", "Writer[2]", "--message", "Make it rhyme.", "--json")
+    assert forked.exit_code == 4, forked.stderr
+    new = runs(finished)[0]
+    assert (new["parent"], new["forked_at"]) == (old["run_id"], "Writer[2]")
+    assert json.loads(forked.stdout.splitlines()[-1])["run_id"] == new["run_id"]
+    assert "changed  Make it rhyme." in roundel(finished, "log", "last", "--round", "Writer[2]").stdout
+    printed = roundel(finished, "fork", old["run_id"], "--at", "Writer[1]", "--no-run")
+    assert printed.stdout == f"{runs(finished)[0]['run_id']}\n"
+    assert runs(finished)[0]["status"] == "running", "nobody is at work on it yet"
+
+
+def test_a_fork_has_other_replies_and_another_workflow(finished: Path) -> None:
+    (finished / "other.yaml").write_text("Writer: [a third draft]\nEditor: [OK]\n")
+    done = roundel(finished, "fork", "last", "--at", "Writer[2]", "--script", "other.yaml")
+    assert (done.exit_code, done.stdout) == (0, "a third draft\n")
+    flow = (finished / "flow.yaml").read_text()
+    (finished / "flow.yaml").write_text(flow.replace("max_iterations: 4", "max_iterations: 1"))
+    path = str(finished / "flow.yaml")  # the run was started with this very file, before it was changed
+    done = roundel(finished, "fork", "last", "--at", "Writer[1]/Editor", "--workflow", path)
+    assert done.exit_code == 0
+    replayed = roundel(finished, "replay", runs(finished)[-1]["run_id"], "--workflow", path)
+    assert replayed.exit_code == 1
+    assert replayed.stdout.startswith("Writer[2]/")
+
+
+def test_a_locked_run_goes_on_as_a_fork_with_a_higher_limit(folder: Path) -> None:
+    (folder / "script.yaml").write_text("Writer: [draft]\nEditor: [no, no, OK]\n")
+    assert run(folder, "--limit", "rounds=2").exit_code == 3
+    locked = roundel(folder, "resume", "last")
+    assert locked.exit_code == 1
+    assert "is locked" in locked.stderr and "--limit" in locked.stderr
+    assert roundel(folder, "replay", "last").exit_code == 0
+    assert roundel(folder, "replay", "last", "--limit", "rounds=5").exit_code == 1
+    done = roundel(folder, "fork", "last", "--limit", "rounds=5")
+    assert (done.exit_code, done.stdout) == (0, "draft\n"), done.stderr
+
+
+def test_pruned_runs_can_still_be_looked_at(finished: Path) -> None:
+    before = len(roundel(finished, "log", "last", "--json").stdout.splitlines())
+    dry = roundel(finished, "prune", "--older-than", "0d", "--keep", "last", "--dry-run")
+    assert (dry.stdout.split()[1:], "1 run would be pruned" in dry.stderr) == (["press", "completed"], True)
+    pruned = roundel(finished, "prune", "last", "--keep", "last")
+    assert pruned.exit_code == 0
+    assert "pruned 1 run to 'last'" in pruned.stderr
+    lines = roundel(finished, "log", "last").stdout
+    assert "Writer[2]/Writer" in lines and "Writer[1]/Writer" not in lines
+    assert len(roundel(finished, "log", "last", "--json").stdout.splitlines()) < before
+    assert "1 round " in roundel(finished, "plot", "last").stdout
+    assert runs(finished)[0]["kept"] == "last"
+    for command in (["fork", "last", "--at", "Writer[2]"], ["replay", "last"], ["resume", "last"]):
+        refused = roundel(finished, *command)
+        assert refused.exit_code == 1 and "'last'" in refused.stderr, refused.stderr
+    assert "pruned 1 run" in roundel(finished, "prune", "--older-than", "0s", "--keep", "nothing").stderr
+    assert runs(finished) == []
+
+
+def test_pruning_makes_the_file_smaller(folder: Path) -> None:
+    (folder / "script.yaml").write_text(json.dumps({"Writer": os.urandom(200_000).hex(), "Editor": "OK"}))
+    assert run(folder).exit_code == 0
+    store = folder / ".roundel" / "runs.db"
+    before = store.stat().st_size
+    assert "smaller" in roundel(folder, "prune", "last", "--keep", "nothing").stderr
+    assert store.stat().st_size < before / 2
+
+
+# Wrong input.
+
+NO_RUN = [
+    [command, "zzz", *more]
+    for command, more in (
+        ("log", []),
+        ("plot", []),
+        ("resume", []),
+        ("pause", []),
+        ("stop", []),
+        ("answer", ["yes"]),
+        ("fork", []),
+        ("replay", []),
+        ("prune", ["--keep", "best"]),
+    )
+]
+
+
+@pytest.mark.parametrize("command", NO_RUN, ids=lambda command: command[0])
+def test_a_run_that_is_not_there(folder: Path, command: list[str]) -> None:
+    nowhere = roundel(folder, *command)
+    assert nowhere.exit_code == 2
+    assert "there is no store at .roundel/runs.db" in nowhere.stderr
+    run(folder)
+    unknown = roundel(folder, *command)
+    assert (unknown.exit_code, unknown.stdout) == (2, "")
+    assert "there is no run 'zzz'" in unknown.stderr and "roundel runs" in unknown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["run", "flow.yaml", "--store", "a.db", "--no-store"], 2, "give one of them"),
+        (["runs", "--status", "sleeping"], 2, "sleeping"),
+        (["runs", "--limit", "0"], 2, "--limit"),
+        (["log", "last", "--round", "Writer[7]"], 1, "nothing happened at 'Writer[7]'"),
+        (["plot", "last", "--loop", "Nobody"], 2, "no loop 'Nobody', but Writer"),
+        (["plot", "last", "--out", "nowhere/plot.svg"], 1, "cannot write"),
+        (["resume", "last"], 1, "is over: it is completed"),
+        (["pause", "last"], 1, "completed"),
+        (["stop", "last"], 1, "completed"),
+        (["answer", "last"], 1, "asks nobody; it is completed"),
+        (["answer", "last", "yes"], 1, "asks nobody; it is completed"),
+        (["fork", "last"], 1, "--at ADDRESS"),
+        (["fork", "last", "--at", "Nobody"], 1, "never came to 'Nobody'"),
+        (["fork", "last", "--at", "Writer[1]", "--limit", "sandwiches=1"], 2, "not 'sandwiches'"),
+        (["fork", "last", "--at", "Writer[1]", "--workflow", "none.yaml"], 2, "none.yaml"),
+        (["fork", "last", "--at", "Writer[1]", "--script", "none.yaml"], 2, "none.yaml"),
+        (["replay", "last", "--limit", "rounds=0"], 2, "at least 1"),
+        (["replay", "last", "--workflow", "none.yaml"], 2, "none.yaml"),
+        (["prune", "--keep", "best"], 2, "say which runs"),
+        (["prune", "last"], 2, "--keep"),
+        (["prune", "last", "--keep", "bits"], 2, "'bits' names no rounds"),
+        (["prune", "last", "--keep", "every:0"], 2, "every:0"),
+        (["prune", "last", "--keep", ","], 2, "say which rounds"),
+        (["prune", "--keep", "best", "--older-than", "soon"], 2, "not 'soon'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_input(finished: Path, arguments: list[str], code: int, said: str) -> None:
+    done = roundel(finished, *arguments)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert said in done.stderr
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+
+
+def test_a_question_that_is_not_asked(folder: Path) -> None:
+    run(folder)
+    wrong = roundel(folder, "answer", "last", "OK", "--at", "Writer[2]/Editor")
+    assert wrong.exit_code == 1
+    assert "asks nobody at 'Writer[2]/Editor', but at Writer[1]/Editor" in wrong.stderr
+    assert roundel(folder, "prune", "last", "--keep", "best").exit_code == 1
+
+
+def test_one_of_several_questions_has_to_be_named(folder: Path) -> None:
+    (folder / "flow.yaml").write_text(
+        "graph: {start: [Ada, Bo], nodes: [{id: Ada, type: human}, {id: Bo, type: human}]}\n"
+    )
+    run(folder)
+    unclear = roundel(folder, "answer", "last", "yes")
+    assert unclear.exit_code == 1
+    assert "more than one question; say which (--at): Ada, Bo" in unclear.stderr
+    assert roundel(folder, "answer", "last").stdout.count("Your answer?") == 2
+    assert roundel(folder, "answer", "last", "yes", "--at", "Bo").exit_code == 4
+    assert roundel(folder, "answer", "last", "no").exit_code == 0
+
+
+def test_a_slip_of_the_hand_does_not_decide_about_a_tool(folder: Path) -> None:
+    (folder / "flow.yaml").write_text(
+        """
+tools: {mean: {python: "statistics:mean", description: Mean}}
+graph:
+  start: Analyst
+  nodes: [{id: Analyst, type: agent, config: {tools: [mean], approval: [mean]}}]
+"""
+    )
+    (folder / "script.yaml").write_text(
+        "Analyst: [{tool_calls: [{name: mean, arguments: {data: [1, 3]}}]}, done]\n"
+    )
+    asked = run(folder)
+    assert asked.exit_code == 4, asked.stderr
+    assert "approve" in roundel(folder, "answer", "last").stdout
+    slip = roundel(folder, "answer", "last", "aprove")
+    assert slip.exit_code == 2 and "Say approve, reject" in slip.stderr
+    assert roundel(folder, "answer", "last", "approve").stdout == "done\n"
