@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,39 @@ def test_a_claim_of_another_machine_lasts_as_long_as_its_lease(tmp_path: Path) -
         await store.claim("run")
 
     asyncio.run(using(tmp_path / "runs.db", story, clock=lambda: now))
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_a_file_that_is_held_for_a_moment_is_waited_for(runs: int, tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        claims = [await store.create(new(f"run{number}"), chunk(STARTED)) for number in range(runs)]
+        await store.append(claims[0], 1, chunk(Waited(1)), "running", None)
+        holder = sqlite3.connect(tmp_path / "runs.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        writing = asyncio.create_task(store.append(claims[0], 2, chunk(Waited(2)), "running", None))
+        await asyncio.sleep(0.05)
+        assert not writing.done()
+        holder.execute("ROLLBACK")
+        holder.close()
+        await writing
+        await store.append(claims[0], 3, chunk(Waited(3)), "running", None)
+        assert await store.facts("run0") == [STARTED, *waits(1, 2, 3)]
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def test_the_log_of_a_run_that_is_alone_does_not_grow_for_ever(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        claim = await store.create(new(), chunk(STARTED))
+        before = store.commits
+        for first in range(1, 3001):
+            await store.append(claim, first, chunk(Waited(first)), "running", None)
+        assert store.commits == before + 3000
+        assert len(await store.facts("run")) == 3001
+        assert log.stat().st_size < 3000 * 8192 / 2
+
+    log = tmp_path / "runs.db-wal"
+    asyncio.run(using(tmp_path / "runs.db", story))
 
 
 @pytest.mark.parametrize(

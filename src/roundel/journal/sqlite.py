@@ -57,6 +57,8 @@ class SqliteStore:
         self._sync = sync
         self._now = clock
         self._busy_seconds = busy_seconds
+        self._claims: set[str] = set()
+        """The owners of the runs that are at work here."""
         self._writer = Writer(self._connect, self._explained)
 
     @property
@@ -140,10 +142,12 @@ class SqliteStore:
 
     async def _claimed(self, owner: str, job: Callable[[sqlite3.Connection], Claim]) -> Claim:
         try:
-            return await self._writer.write(job)
+            claim = await self._writer.write(job)
         except BaseException:
             let_go(owner)
             raise
+        self._claims.add(owner)
+        return claim
 
     async def append(
         self, claim: Claim, first: int, chunk: Chunk, status: str, summary: dict[str, Any] | None
@@ -157,7 +161,10 @@ class SqliteStore:
             if summary is not None:
                 db.execute("UPDATE runs SET summary = ? WHERE no = ?", (_json(summary), claim.run))
 
-        await self._writer.write(job)
+        # A run that is alone has nobody to share a commit with; with a full sync it waits for the disk.
+        alone = self._sync != "full" and len(self._claims) == 1
+        if not (alone and self._writer.write_at_once(job)):
+            await self._writer.write(job)
 
     async def renew(self, claim: Claim) -> None:
         def job(db: sqlite3.Connection) -> None:
@@ -168,6 +175,7 @@ class SqliteStore:
 
     async def release(self, claim: Claim) -> None:
         let_go(claim.owner)
+        self._claims.discard(claim.owner)
 
         def job(db: sqlite3.Connection) -> None:
             query = "UPDATE runs SET owner = '', until = 0 WHERE no = ? AND fence = ?"

@@ -2,6 +2,9 @@
 
 So a run alone has its own commit, and two hundred at once share one. A job that fails takes only itself back,
 unless the file itself is at fault: then the transaction is gone, and with it all that was in it.
+
+Where a commit does not wait for the disk, it takes less time than to wake a thread. So a job may be done at
+once, where it is asked for, if the thread has nothing to do; never if somebody else holds the file.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from roundel.journal.store import StoreError
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], Any]
 MOST_AT_ONCE = 1000
+MOST_HERE = 300
+"""So many commits are made at once, then the thread makes one: now and then it moves the log to the file."""
 _Waiting = tuple[Job, bool, asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 _Jobs = queue.SimpleQueue["list[_Waiting] | None"]
 
@@ -31,6 +36,11 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
+        self._handed = self._finished = 0
+        """Batches that were given to the thread, and those that it is done with."""
+        self._here: sqlite3.Connection | None = None
+        self._here_lock = threading.Lock()
+        self._made_here = 0
         self.commits = 0
 
     async def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
@@ -39,6 +49,47 @@ class Writer:
 
     async def read(self, job: Callable[[sqlite3.Connection], T]) -> T:
         return await self._do(job, False)
+
+    def write_at_once(self, job: Job) -> bool:
+        """Does a job before it returns, if nothing stands in the way of that."""
+        if self._gathered or self._handed != self._finished or not self._finished:
+            return False
+        if self._made_here >= MOST_HERE:
+            self._made_here = 0
+            return False
+        if not self._here_lock.acquire(blocking=False):
+            return False
+        try:
+            return self._done_here(job)
+        except StoreError:
+            raise
+        except Exception as error:
+            raise self._explain(error) from error
+        finally:
+            self._here_lock.release()
+
+    def _done_here(self, job: Job) -> bool:
+        try:
+            connection = self._here = self._here or self._connect_here()
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False  # somebody holds the file: the thread may wait for it
+        try:
+            job(connection)
+            connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                connection.rollback()
+            raise
+        self.commits += 1
+        self._made_here += 1
+        return True
+
+    def _connect_here(self) -> sqlite3.Connection:
+        connection = self._connect()
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # to move the log is to wait for the disk
+        return connection
 
     async def _do(self, job: Callable[[sqlite3.Connection], T], writes: bool) -> T:
         loop = asyncio.get_running_loop()
@@ -58,6 +109,7 @@ class Writer:
             with self._lock:
                 if self._thread is None:
                     self._start()
+                self._handed += 1
                 self._jobs.put(gathered)
 
     def _start(self) -> None:
@@ -71,6 +123,10 @@ class Writer:
     async def close(self) -> None:
         """Everything that was asked for is done, and the file is closed."""
         self._hand_over(asyncio.get_running_loop())
+        with self._here_lock:
+            here, self._here = self._here, None
+            if here is not None:
+                here.close()
         with self._lock:
             thread, self._thread = self._thread, None
             self._jobs.put(None)
@@ -81,20 +137,24 @@ class Writer:
         connection: sqlite3.Connection | None = None
         more = True
         while more and (first := jobs.get()) is not None:
-            batch = first
+            batch, taken = first, 1
             while len(batch) < MOST_AT_ONCE and not jobs.empty():
                 following = jobs.get()
                 if following is None:
                     more = False
                     break
                 batch += following
+                taken += 1
             try:
                 connection = connection or self._connect()
             except (sqlite3.Error, OSError, StoreError) as error:
                 told = error if isinstance(error, StoreError) else self._explain(error)
+                self._finished += taken
                 _tell([(waiting, None, told) for waiting in batch])
                 continue
-            _tell(self._carry_out(connection, batch))
+            done = self._carry_out(connection, batch)
+            self._finished += taken
+            _tell(done)
         if connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
