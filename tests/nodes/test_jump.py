@@ -143,15 +143,16 @@ def test_what_stands_beside_the_jump_is_called_off() -> None:
 
 def test_later_elements_are_called_off_and_earlier_ones_finish() -> None:
     ended: list[str] = []
+    called_off = asyncio.Event()
 
     async def step(text: str) -> Any:
         number = int(text)
         try:
-            while number == 1 and len(ended) < 3:
-                await asyncio.sleep(0.001)
-            await asyncio.sleep({1: 0, 2: 0.01}.get(number, 30))
+            await (called_off.wait() if number == 1 else asyncio.sleep(0.01 if number == 2 else 30))
         except asyncio.CancelledError:
             ended.append(f"{number} called off")
+            if number == 4:
+                called_off.set()
             raise
         ended.append(f"{number} done")
         return roundel.break_loop(text) if number == 2 else text
