@@ -25,7 +25,7 @@ PATIENCE = 10.0
 """Seconds that a process has to look at a wish."""
 
 
-async def pause(store: Store, run_id: str, reason: str = "") -> None:
+async def pause(store: Store, run_id: str, reason: str = "", workflow: Source | None = None) -> None:
     """Lets what is at work finish, and begins nothing new."""
     if await _wished(store, run_id, "pause", {"reason": reason}):
         return
@@ -34,7 +34,7 @@ async def pause(store: Store, run_id: str, reason: str = "") -> None:
             f"nobody is at work on run {run_id}, so there is nothing to pause; "
             f"`roundel resume {run_id}` goes on with it"
         )
-    await _tell(store, run_id, Paused(reason or "paused", time.time()))
+    await _tell(store, run_id, Paused(reason or "paused", time.time()), workflow)
 
 
 async def resume(store: Store, run_id: str) -> bool:
@@ -44,10 +44,10 @@ async def resume(store: Store, run_id: str) -> bool:
     return await _wished(store, run_id, "resume", {})
 
 
-async def stop(store: Store, run_id: str, reason: str = "") -> None:
+async def stop(store: Store, run_id: str, reason: str = "", workflow: Source | None = None) -> None:
     """Ends the run; what is at work is called off."""
     if not await _wished(store, run_id, "stop", {"reason": reason}):
-        await _tell(store, run_id, Stopped(reason or "stopped", time.time()))
+        await _tell(store, run_id, Stopped(reason or "stopped", time.time()), workflow)
 
 
 async def answer(
@@ -58,7 +58,7 @@ async def answer(
     body = {"address": address, "message": msgspec.to_builtins(message)}
     if await _wished(store, run_id, "answer", body):
         return True
-    await _tell(store, run_id, Answered(address, message, time.time()))
+    await _tell(store, run_id, Answered(address, message, time.time()), workflow)
     return False
 
 
@@ -123,7 +123,7 @@ async def _outcome(store: Store, run_id: str, number: int) -> str:
     return outcome
 
 
-async def _tell(store: Store, run_id: str, fact: Fact) -> None:
+async def _tell(store: Store, run_id: str, fact: Fact, workflow: Source | None = None) -> None:
     """Adds a fact to a run that nobody is at work on."""
     try:
         claim = await store.claim(run_id)
@@ -131,7 +131,7 @@ async def _tell(store: Store, run_id: str, fact: Fact) -> None:
         raise StoreError(f"a process has just begun to work on run {run_id}; try again") from None
     journal = RunJournal(store, claim)
     try:
-        state = (await open_run(store, run_id)).state
+        state = (await open_run(store, run_id, workflow)).state
         try:
             step(state, fact)
         except IllegalFact as error:

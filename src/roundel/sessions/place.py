@@ -28,6 +28,8 @@ def store_at(place: StorePlace = None) -> SqliteStore:
     if not wanted.startswith(SCHEME):
         raise StoreError(f"'{wanted}' is no store that this version knows; give a path, or {SCHEME}PATH")
     path, _, query = wanted.removeprefix(SCHEME).partition("?")
+    if not path:
+        raise StoreError(f"'{wanted}' names no file; write {SCHEME}PATH")
     options = parse_qs(query)
     unknown = options.keys() - {"sync"}
     if unknown:

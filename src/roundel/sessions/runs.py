@@ -60,11 +60,11 @@ class Runs:
         """What people are asked now."""
         return await control.asked(self._store, await self._id(run_id), workflow)
 
-    async def pause(self, run_id: str, reason: str = "") -> None:
-        await control.pause(self._store, await self._id(run_id), reason)
+    async def pause(self, run_id: str, reason: str = "", *, workflow: Source | None = None) -> None:
+        await control.pause(self._store, await self._id(run_id), reason, workflow)
 
-    async def stop(self, run_id: str, reason: str = "") -> None:
-        await control.stop(self._store, await self._id(run_id), reason)
+    async def stop(self, run_id: str, reason: str = "", *, workflow: Source | None = None) -> None:
+        await control.stop(self._store, await self._id(run_id), reason, workflow)
 
     async def answer(
         self, run_id: str, answer: str | Message, *, at: str = "", workflow: Source | None = None
