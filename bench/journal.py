@@ -26,7 +26,7 @@ from roundel.plan.graph import Plan
 from roundel.sessions.opening import begin, open_run, pin
 from roundel.workflow.message import Message
 
-EFFECTS = 300
+EFFECTS = 1_000
 RUNS = 200
 EFFECTS_EACH = 50
 SAMPLES = 5
