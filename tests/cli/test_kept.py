@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import select
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -174,3 +180,42 @@ def test_the_files_may_be_gone_or_changed(folder: Path) -> None:
     roundel(folder, "answer", "last", "again")
     done = roundel(folder, "answer", "last", "OK")
     assert (done.exit_code, done.stdout) == (0, "second draft\n")
+
+
+def test_in_a_terminal_the_id_is_shown_and_the_person_is_asked_on(folder: Path) -> None:
+    open_gate(folder)
+    run(folder)
+    run_id = runs(folder)[0]["run_id"]
+    command = [sys.executable, "-m", "roundel", "resume", "last"]
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+    process = subprocess.Popen(
+        command, cwd=folder, stdin=follower, stdout=subprocess.PIPE, stderr=follower, env=environment
+    )
+    os.close(follower)
+    screen = read_until(leader, "first draft", "what to change?")
+    os.write(leader, b"OK\n")
+    screen += read_until(leader, "completed", run_id)
+    assert process.stdout is not None
+    assert process.stdout.read().decode() == "first draft\n"
+    assert process.wait(timeout=20) == 0, screen
+    process.stdout.close()
+    os.close(leader)
+    assert "Writer" in screen and "exit_edge" in screen, "rounds before it went on are counted"
+
+
+def read_until(terminal: int, *texts: str) -> str:
+    """What appears on a terminal, until all of the texts have."""
+    seen, until = "", time.monotonic() + 20
+    while not all(text in seen for text in texts):
+        assert time.monotonic() < until, f"no {texts} in {seen!r}"
+        if select.select([terminal], [], [], 0.1)[0]:
+            seen += os.read(terminal, 65536).decode(errors="replace")
+    return seen
+
+
+def test_help_and_check_load_nothing_of_the_store() -> None:
+    heavy = "{'sqlite3', 'asyncio', 'rich', 'roundel.sessions', 'roundel.journal'}"
+    code = f"import sys, roundel.cli, roundel.cli.check; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
