@@ -15,13 +15,13 @@ from msgspec import Struct
 from roundel.journal.store import StoreError
 from roundel.kernel.commands import Ask, Call, Cancel, Command
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Answered, Consulted, Fact, Failed, Finished, Outcome, Started
+from roundel.kernel.facts import Answered, Consulted, Edited, Fact, Failed, Finished, Outcome, Started
 from roundel.kernel.state import Run
 from roundel.kernel.step import step
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
-Effect = Finished | Failed | Answered | Consulted
+Effect = Finished | Failed | Answered | Consulted | Edited
 
 
 class Difference(Struct, frozen=True):
@@ -45,7 +45,7 @@ class Rerun:
         """What the rerun was told."""
         self.difference: Difference | None = None
         self._plan = plan
-        self._heard = _heard(before, facts)
+        self._heard, self._ended = _heard(before, facts)
         self._begun = facts[0]
         self._run_id = run_id
         self._time = 0.0
@@ -103,7 +103,7 @@ class Rerun:
             self._differ(Difference(command.address, "is asked something else", then, now))
 
     def _conclude(self) -> None:
-        for address in self._waiting:
+        for address in self._waiting if self._ended else ():
             self._differ(Difference(address, "runs now, and did not then"))
         for _, fact in self._heard:
             self._differ(
@@ -122,18 +122,19 @@ class Rerun:
         raise StoreError("a pure node asks for a folder")
 
 
-def _heard(plan: Plan, facts: list[Fact]) -> list[tuple[Command, Effect]]:
-    """What was asked and what was said to it, in order; pure nodes left out."""
+def _heard(plan: Plan, facts: list[Fact]) -> tuple[list[tuple[Command, Effect]], bool]:
+    """What was asked and what was said to it, in order, pure nodes left out; and whether the run came to an
+    end of its own. One that was stopped, or is not over, might have gone on."""
     state = Run(plan)
     heard: list[tuple[Command, Effect]] = []
     for fact in facts:
-        if isinstance(fact, (Finished, Failed, Answered, Consulted)):
+        if isinstance(fact, (Finished, Failed, Answered, Consulted, Edited)):
             command = state.calls[fact.address].command
             assert command is not None
             if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
                 heard.append((command, fact))
         step(state, fact)
-    return heard
+    return heard, state.status in ("completed", "failed", "suspended_locked")
 
 
 def _text(command: Command) -> str:
