@@ -28,6 +28,7 @@ from roundel.hosts.people import People
 from roundel.hosts.result import Asker, Result, result_of
 from roundel.hosts.retry import persistent
 from roundel.hosts.steering import Steering
+from roundel.hosts.wishes import Wishes, fact_of
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Control, StoreError
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
@@ -39,8 +40,6 @@ from roundel.kernel.facts import (
     Failed,
     Finished,
     Outcome,
-    Paused,
-    Resumed,
     Started,
     Stopped,
     Streamed,
@@ -110,10 +109,9 @@ class LocalHost:
         self._task: asyncio.Task[Any] | None = None
         self._wished = False
         """Another process wished the run to stop."""
-        self._wishes: deque[tuple[Fact, asyncio.Future[str]]] = deque()
-        """What other processes wish, and where they are told what became of it."""
-        self._heeded: list[asyncio.Future[str]] = []
-        """Wishes that were heeded, and are done once they are safe."""
+        self._wishes = Wishes()
+        self._decisions = 0
+        """What pure nodes have decided since others on the event loop had their turn."""
 
     # The run.
 
@@ -147,7 +145,7 @@ class LocalHost:
         try:
             if steering is not None:
                 steering.start()
-            await self._drive(begin())
+            await (self._drive if journal is None else self._drive_safely)(begin())
         except asyncio.CancelledError:
             await self._stop()
             if self._lost is not None:
@@ -161,7 +159,7 @@ class LocalHost:
             self._task = None
             await self._cancel_tasks()
             if steering is not None:
-                self._grant_no_more()
+                self._wishes.refuse(str(self._lost or f"the run is {self.state.status}"))
                 await steering.stop()
             await self._lent.close()
             if journal is not None:
@@ -187,22 +185,11 @@ class LocalHost:
 
     async def _drive(self, commands: list[Command]) -> None:
         tasks, facts, behaviours, now = self._tasks, self._facts, self._behaviours, self.now
-        tell, alone, journal = self._step, 0, self._journal
-        # Others may steer a run that is kept, and are heard while a call is awaited as a task.
-        in_place = [True] * len(self._pure) if journal is None else self._pure
-        fact: Fact | None
+        tell, alone = self._step, 0
         while True:
-            if (
-                len(commands) == 1
-                and not tasks
-                and not facts
-                and commands[0].__class__ is Call
-                and in_place[commands[0].site]
-            ):
+            if len(commands) == 1 and not tasks and not facts and commands[0].__class__ is Call:
                 # The same as _perform, without a coroutine for each call.
                 call: Call = commands[0]
-                if journal is not None and journal.full:
-                    await self._commit()
                 alone += 1
                 if not alone % STEPS_BETWEEN_TURNS:
                     await asyncio.sleep(0)
@@ -212,28 +199,42 @@ class LocalHost:
                         outcome = await outcome
                         if outcome.__class__ is not Outcome:
                             outcome = outcome_of(outcome)
-                    fact = Finished(call.address, outcome, now())
+                    fact: Fact = Finished(call.address, outcome, now())
                 except BaseException as error:
                     fact = self._failure(call.address, error)
             else:
-                await self._begin_all(commands)
-                fact = await self._next_fact()
-                if fact is None and not self._wishes:
+                for command in commands:
+                    self._begin(command)
+                arrived = await self._next_fact()
+                if arrived is None:
                     return
-            commands = tell(fact) if fact is not None and not self._wishes else self._heed(fact)
+                fact = arrived
+            commands = tell(fact)
+
+    async def _drive_safely(self, commands: list[Command]) -> None:
+        """The same for a run that is kept. Others may steer it, and are heard while a call is awaited: only
+        what pure nodes do is done in place."""
+        while True:
+            await self._begin_all(commands)
+            fact = await self._next_fact()
+            if fact is not None and not self._wishes:
+                commands = self._step(fact)
+            elif self._wishes:
+                commands = self._heed(fact)
+            else:
+                return
 
     async def _begin_all(self, commands: list[Command]) -> None:
-        """With a journal, what pure nodes decide needs no commit of its own; before anything else begins,
-        what has happened is safe."""
-        if self._journal is None or not commands:
-            for command in commands:
-                self._begin(command)
-            return
+        """What pure nodes decide needs no commit of its own; before anything else begins, what has happened
+        is safe."""
+        assert self._journal is not None
         pure = [command.__class__ is Call and self._pure[command.site] for command in commands]
+        self._decisions += sum(pure)
         if self._journal.full or not all(pure):
             await self._commit()
-        else:
-            await asyncio.sleep(0)  # others on the event loop have their turn
+        elif self._decisions >= STEPS_BETWEEN_TURNS:
+            self._decisions = 0
+            await asyncio.sleep(0)
         for command, decides in zip(commands, pure, strict=True):
             if decides:
                 self._facts.append(await self._decided(command))
@@ -299,10 +300,7 @@ class LocalHost:
         assert self._journal is not None
         await self._journal.commit(self.state)
         self._unsafe = False
-        heeded, self._heeded = self._heeded, []
-        for wish in heeded:
-            if not wish.done():
-                wish.set_result("")
+        self._wishes.are_safe()
         self._show()
 
     def _show(self) -> None:
@@ -413,47 +411,30 @@ class LocalHost:
     # What other processes wish.
 
     async def _obey(self, control: Control) -> str:
-        wish, body = control.wish, control.body
         if self._task is None:
             return f"the run is {self.state.status}"
-        if wish == "stop":
-            return await self._stop_as_wished(self._task)
+        if control.wish == "stop":
+            self._wished = True
+            self._task.cancel()
+            return await self._wishes.heed()  # the next commit says that the run has stopped
         try:
-            fact = self._wish(wish, body)
+            done = self._wishes.add(fact_of(control, self.now))
         except (KeyError, msgspec.ValidationError) as error:
-            return f"nobody knows what '{wish}' is to mean here: {error}"
-        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._wishes.append((fact, done))
+            return f"nobody knows what '{control.wish}' is to mean here: {error}"
         self._arrived.set()
-        return await done
-
-    def _wish(self, wish: str, body: dict[str, Any]) -> Fact:
-        if wish == "answer":
-            return Answered(body["address"], msgspec.convert(body["message"], Message), self.now())
-        if wish == "pause":
-            return Paused(str(body.get("reason") or "paused"), self.now())
-        if wish == "resume":
-            return Resumed(self.now())
-        raise KeyError(wish)
-
-    async def _stop_as_wished(self, task: asyncio.Task[Any]) -> str:
-        done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._heeded.append(done)  # the commit that says that the run has stopped is the next one
-        self._wished = True
-        task.cancel()
         return await done
 
     def _heed(self, fact: Fact | None) -> list[Command]:
         """What others wish comes before what happened meanwhile, so that a pause holds back what follows."""
         commands: list[Command] = []
         while self._wishes:
-            wish, done = self._wishes.popleft()
+            wish, done = self._wishes.next()
             try:
                 commands += self._step(wish)
             except IllegalFact as error:
                 done.set_result(f"{error}; it is {self.state.status}")
                 continue
-            self._heeded.append(done)
+            self._wishes.heed(done)
             if isinstance(wish, Answered):
                 self._call_off(wish.address)
         address = getattr(fact, "address", None)
@@ -468,13 +449,6 @@ class LocalHost:
             task.cancel()
         self._asked.discard(address)
         self._forget(address)
-
-    def _grant_no_more(self) -> None:
-        why = str(self._lost) if self._lost is not None else f"the run is {self.state.status}"
-        for done in (*self._heeded, *(done for _, done in self._wishes)):
-            if not done.done():
-                done.set_result(why)
-        self._wishes.clear()
 
     def _lose(self, error: StoreError) -> None:
         """The run is not ours any more, or cannot be kept."""
