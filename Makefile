@@ -30,9 +30,8 @@ SAY := @printf '== %s\n'
 setup: $(READY)  ## install everything into .venv
 
 .PHONY: demo
-demo: $(READY)  ## run the example workflow, with scripted replies and no model
-	@$(BIN)/roundel run examples/review_loop/workflow.yaml \
-		--script examples/review_loop/script.yaml --input "a short text about tea"
+demo: $(READY)  ## see two loops, with scripted replies and no model
+	@$(BIN)/roundel demo
 
 .PHONY: test
 test: lint types cover  ## all that must pass: format, lint, types, tests, coverage

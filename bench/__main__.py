@@ -1,6 +1,7 @@
-from bench import cycle, journal, loop_agent, model_call, start, streams
+from bench import cycle, guards, journal, loop_agent, model_call, start, streams
 
 cycle.report()
+guards.report()
 loop_agent.report()
 journal.report()
 model_call.report()

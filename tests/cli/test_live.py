@@ -64,7 +64,7 @@ SCRIPT = {
 
 
 def plan_of(graph: dict[str, Any]) -> Plan:
-    return compile_workflow(from_mapping({"graph": graph}, TYPES))
+    return compile_workflow(from_mapping({"graph": graph, "breaker": False}, TYPES))
 
 
 def console_to(file: io.StringIO, terminal: bool, width: int = 80, height: int = 24) -> Console:

@@ -162,7 +162,7 @@ def test_warnings_do_not_stop_a_run(folder: Path) -> None:
         (["run"], "Missing argument 'FILE'"),
         (["run", "nowhere.yaml"], "nowhere.yaml"),
         (["run", "review.yaml", "--limit", "rounds"], "NAME=VALUE"),
-        (["run", "review.yaml", "--limit", "rounds=0"], "at least 1"),
+        (["run", "review.yaml", "--limit", "rounds=0"], "above 0"),
         (["run", "review.yaml", "--limit", "rounds=many"], "whole number"),
         (["run", "review.yaml", "--limit", "sandwiches=3"], "not 'sandwiches'"),
         (["run", "review.yaml", "--var", "=3"], "NAME=VALUE"),

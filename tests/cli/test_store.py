@@ -81,6 +81,7 @@ def test_a_store_that_cannot_be_used_is_told_before_the_run(
 def test_a_disk_that_is_full_in_the_middle_ends_the_run_and_tells_how_to_go_on(folder: Path) -> None:
     (folder / "flow.yaml").write_text(
         """
+breaker: false
 graph:
   start: Writer
   end: Out
@@ -199,11 +200,37 @@ def test_a_locked_run_goes_on_as_a_fork_with_a_higher_limit(folder: Path) -> Non
     assert run(folder, "--limit", "rounds=2").exit_code == 3
     locked = roundel(folder, "resume", "last")
     assert locked.exit_code == 1
-    assert "is locked" in locked.stderr and "--limit" in locked.stderr
+    assert "is locked" in locked.stderr and "roundel unlock" in locked.stderr
     assert roundel(folder, "replay", "last").exit_code == 0
     assert roundel(folder, "replay", "last", "--limit", "rounds=5").exit_code == 1
     done = roundel(folder, "fork", "last", "--limit", "rounds=5")
     assert (done.exit_code, done.stdout) == (0, "draft\n"), done.stderr
+
+
+CHECKED = ("--cause-understood", "--cost-accepted", "--workflow-reviewed")
+
+
+def test_a_locked_run_is_unlocked_and_goes_on_in_the_same_round(folder: Path) -> None:
+    (folder / "script.yaml").write_text("Writer: [draft]\nEditor: [no, no, OK]\n")
+    assert run(folder, "--limit", "rounds=2").exit_code == 3
+    refused = {
+        (): "a reason is needed",
+        ("--reason", "fine", "--cause-understood"): "not confirmed: cost_accepted, workflow_reviewed",
+        ("--reason", "fine", *CHECKED, "--limit", "tokens=9"): "'tokens' does not hold this run back",
+        ("--reason", "fine", *CHECKED, "--exit", "Nowhere"): "no edge leads",
+    }
+    for options, message in refused.items():
+        done = roundel(folder, "unlock", "last", *options)
+        assert (done.exit_code, message in done.stderr) == (1, True), done.stderr
+    options = ("--reason", "the editor is nearly happy", "--by", "Kim", *CHECKED, "--limit", "rounds=5")
+    done = roundel(folder, "unlock", "last", *options)
+    assert (done.exit_code, done.stdout) == (0, "draft\n"), done.stderr
+    log = roundel(folder, "log", "last").stdout
+    assert "unlocked  the editor is nearly happy" in log
+    assert roundel(folder, "unlock", "last", *options).exit_code == 1
+    events = [json.loads(line) for line in roundel(folder, "log", "last", "--json").stdout.splitlines()]
+    (unlocked,) = [event["data"] for event in events if event["event"] == "breaker_unlocked"]
+    assert (unlocked["by"], unlocked["limits"]) == ("Kim", {"rounds": 5})
 
 
 def test_pruned_runs_can_still_be_looked_at(finished: Path) -> None:
@@ -282,7 +309,7 @@ def test_a_run_that_is_not_there(folder: Path, command: list[str]) -> None:
         (["fork", "last", "--at", "Writer[1]", "--limit", "sandwiches=1"], 2, "not 'sandwiches'"),
         (["fork", "last", "--at", "Writer[1]", "--workflow", "none.yaml"], 2, "none.yaml"),
         (["fork", "last", "--at", "Writer[1]", "--script", "none.yaml"], 2, "none.yaml"),
-        (["replay", "last", "--limit", "rounds=0"], 2, "at least 1"),
+        (["replay", "last", "--limit", "rounds=0"], 2, "a whole number above 0"),
         (["replay", "last", "--workflow", "none.yaml"], 2, "none.yaml"),
         (["prune", "--keep", "best"], 2, "say which runs"),
         (["prune", "last"], 2, "--keep"),

@@ -30,6 +30,7 @@ from roundel.nodes.strategies import Strategy
 from roundel.plan.forecast import ASSUMPTIONS
 from roundel.plan.proof import Proof
 from roundel.workflow import functions
+from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import NAMES, FunctionRef, Keyword
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.dynamic import JsonPathSplit, RegexSplit, TreeSettings
@@ -56,6 +57,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "The graph": Settings,
     "Limits": Limits,
     "Loops": Loop,
+    "The breaker": Breaker,
     "Nodes": Envelope,
     "Retry": Retry,
     "Edges": Edge,

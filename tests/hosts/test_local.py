@@ -328,7 +328,7 @@ def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
 
 
 def test_drafts_that_will_be_cleared_do_not_pile_up() -> None:
-    graph = roundel.Graph(start="Writer", end="Final", limits={"rounds": 10**6})
+    graph = roundel.Graph(start="Writer", end="Final", limits={"rounds": 10**6}, breaker=False)
     graph.node("Writer", "agent").node("Final", "passthrough")
     graph.node("Gate", "loop_counter", max_iterations=500)
     graph.edge("Writer", "Final", trigger=False, clear_context=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from hypothesis import given, settings
@@ -53,7 +53,7 @@ class Pausing(Simulator):
         self.chance = chance
         self.pauses = 0
 
-    def finish(self) -> Simulator:
+    def finish(self) -> Self:
         while self.at_work or self.state.status == "paused":
             if self.state.status == "paused":
                 self.go_on()

@@ -70,7 +70,15 @@ def test_a_limit_of_steps_locks_the_run() -> None:
     result = roundel.run(graph, "x", on_event=events.append)
     assert (result.status, result.nodes) == ("suspended_locked", {"A": 1, "B": 1})
     assert [event.event for event in events[-2:]] == ["limit_reached", "run_state_change"]
-    assert events[-2].data == {"what": "steps", "limit": 2, "address": "C"}
+    assert events[-2].data == {
+        "what": "steps",
+        "limit": 2,
+        "address": "C",
+        "scope": "the graph",
+        "spent": 2,
+        "reserved": 0,
+        "wanted": 1,
+    }
 
 
 def test_a_limit_lets_work_in_other_branches_finish_and_begins_nothing_new() -> None:

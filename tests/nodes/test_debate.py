@@ -20,7 +20,7 @@ def agents(*names: str) -> list[dict[str, Any]]:
 
 def debate(*names: str, **config: Any) -> roundel.Graph:
     config.setdefault("participants", agents(*(names or ("Ada", "Bo"))))
-    return roundel.Graph(start="Council", end="Council").node("Council", "debate", **config)
+    return roundel.Graph(start="Council", end="Council", breaker=False).node("Council", "debate", **config)
 
 
 def watched(graph: Any, script: Any, **options: Any) -> tuple[roundel.Result, list[roundel.Event]]:

@@ -25,7 +25,7 @@ Line = Any
 
 
 def writing(**config: Any) -> roundel.Graph:
-    graph = roundel.Graph(start="Writer", end="Done", limits={"rounds": 30})
+    graph = roundel.Graph(start="Writer", end="Done", limits={"rounds": 30}, breaker=False)
     graph.node("Writer", "agent").node("Gate", "loop", **config).node("Done", "passthrough")
     graph.edge("Writer", "Gate").edge("Gate", "Writer", port="continue")
     return graph.edge("Gate", "Done", port="exit")
@@ -260,7 +260,11 @@ def test_what_a_context_window_keeps_gives_no_score(window: int) -> None:
 
 
 def test_no_input_at_all() -> None:
-    graph = roundel.Graph(start="Writer", end="Done").node("Writer", "agent").node("Done", "passthrough")
+    graph = (
+        roundel.Graph(start="Writer", end="Done", breaker=False)
+        .node("Writer", "agent")
+        .node("Done", "passthrough")
+    )
     graph.node("Gate", "loop", max_rounds=2).edge("Writer", "Gate", carry_data=False)
     graph.edge("Gate", "Writer", port="continue").edge("Gate", "Done", port="exit")
     result, _ = run(["x"], graph)
@@ -308,7 +312,7 @@ def test_in_an_inner_loop_it_counts_the_rounds_of_that_loop() -> None:
 
 def nested(lines: Line = "x", **config: Any) -> tuple[roundel.Result, dict[str, int]]:
     """A loop in a loop that is entered twice; how many rounds it had each time."""
-    graph = roundel.Graph(start="Outer", end="End", limits={"rounds": 20})
+    graph = roundel.Graph(start="Outer", end="End", limits={"rounds": 20}, breaker=False)
     graph.node("Outer", "literal", content="o").node("Writer", "agent").node("Gate", "loop", **config)
     graph.node("Twice", "loop", max_rounds=2).node("End", "passthrough")
     graph.edge("Outer", "Writer").edge("Writer", "Gate").edge("Gate", "Writer", port="continue")
@@ -484,7 +488,7 @@ def test_the_best_of_an_earlier_entry_is_forgotten() -> None:
 
 def debated(script: dict[str, Any], **config: Any) -> tuple[roundel.Result, list[roundel.Event]]:
     """A chair who opens each round, and all others of the script, who speak to the gate."""
-    graph = roundel.Graph(start="Chair", end="Done").node("Chair", "literal", content="Well?")
+    graph = roundel.Graph(start="Chair", end="Done", breaker=False).node("Chair", "literal", content="Well?")
     graph.node("Gate", "loop", **{"max_rounds": 5, "exit_condition": "consensus", **config})
     graph.node("Done", "passthrough").edge("Gate", "Chair", port="continue").edge("Gate", "Done", port="exit")
     for name in script:
@@ -712,7 +716,11 @@ def test_ports() -> None:
 
 @pytest.mark.parametrize("port", ["continue", "exit"])
 def test_it_needs_an_edge_back_and_one_out(port: str) -> None:
-    graph = roundel.Graph(start="Writer", end="Done").node("Writer", "agent").node("Done", "passthrough")
+    graph = (
+        roundel.Graph(start="Writer", end="Done", breaker=False)
+        .node("Writer", "agent")
+        .node("Done", "passthrough")
+    )
     graph.node("Gate", "loop").edge("Writer", "Gate")
     graph.edge("Gate", "Writer" if port == "continue" else "Done", port=port)
     _, report = roundel.check(graph)

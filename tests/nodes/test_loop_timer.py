@@ -20,7 +20,7 @@ def clock(step: float) -> Callable[[], float]:
 
 
 def loop(**timer: Any) -> roundel.Graph:
-    graph = roundel.Graph(start="A", end="Out", limits={"rounds": 50})
+    graph = roundel.Graph(start="A", end="Out", limits={"rounds": 50}, breaker=False)
     graph.node("A", "literal", content="tick").node("B", "passthrough").node("Out", "passthrough")
     graph.node("Timer", "loop_timer", **timer)
     graph.edge("A", "B").edge("B", "Timer").edge("Timer", "A").edge("Timer", "Out")

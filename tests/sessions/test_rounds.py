@@ -12,6 +12,21 @@ from roundel.kernel.events import Event, stamp
 from roundel.sessions.rounds import loop_rounds
 from tests.sessions.polishing import BOTH, POLISH
 
+WORDS = [
+    "walnut",
+    "harbour",
+    "velvet",
+    "engine",
+    "quiet",
+    "granite",
+    "orange",
+    "ladder",
+    "simple",
+    "thunder",
+    "copper",
+    "kettle",
+]
+
 
 def events_of(workflow: Any, script: Any) -> list[roundel.Event]:
     seen: list[roundel.Event] = []
@@ -32,7 +47,8 @@ def test_score_tokens_and_novelty_of_each_round() -> None:
 
 def test_a_writer_who_repeats_itself_says_nothing_new() -> None:
     script = {"Writer": [{"text": "the same again", "data": {"score": 1}}], "Editor": "no"}
-    (loop,) = loop_rounds(events_of(POLISH, script), {"Writer", "Editor"})
+    seen = events_of({"breaker": False, **POLISH}, script)
+    (loop,) = loop_rounds(seen, {"Writer", "Editor"})
     assert [one.novelty for one in loop.rounds] == [1, 0, 0, 0, 0]
 
 
@@ -40,8 +56,8 @@ def test_loops_in_loops_count_for_themselves_and_for_what_is_around() -> None:
     folder = Path(__file__).parents[2] / "examples" / "nested_loops"
     script = {
         "Planner": ["plan a", "plan b"],
-        "Coder": [{"text": f"code {number}", "tokens": {"input": 1, "output": 1}} for number in range(9)],
-        "*": ["no"],
+        "Coder": [{"text": f"{word} {word[::-1]}", "tokens": {"input": 1, "output": 1}} for word in WORDS],
+        "*": [f"no {word}" for word in reversed(WORDS)],
     }
     seen = events_of(str(folder / "workflow.yaml"), script)
     found = {loop.loop: loop for loop in loop_rounds(seen)}

@@ -140,7 +140,7 @@ def test_limits_are_pinned(place: Path) -> None:
     assert kept(place, BOTH, limits={"rounds": 2}).status == "suspended_locked"
 
     async def story(runs: roundel.Runs) -> None:
-        with pytest.raises(roundel.StoreError, match=r"is locked.*--limit"):
+        with pytest.raises(roundel.StoreError, match=r"is locked.*roundel unlock"):
             await runs.resume("last")
         other = await runs.fork("last", limits={"rounds": 10})
         assert (await runs.resume(other)).completed

@@ -39,8 +39,8 @@ def test_settings_that_do_nothing_are_said() -> None:
     graph = roundel.Graph(start="A", end="A", limits={"tokens": 0, "rounds": 4})
     graph.node("A", "human", timeout=3, retry={"max_attempts": 2})
     found = roundel.check(graph)[1].diagnostics
-    assert [item.code for item in found] == ["without-effect"] * 3
-    assert sorted(item.message.split("'")[1] for item in found) == ["retry", "timeout", "tokens"]
+    assert [item.code for item in found] == ["without-effect"] * 2
+    assert sorted(item.message.split("'")[1] for item in found) == ["retry", "timeout"]
 
 
 def test_what_stands_beside_the_graph_of_a_subgraph_file_counts_for_it(tmp_path: Path) -> None:

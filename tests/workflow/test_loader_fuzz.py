@@ -50,6 +50,7 @@ REVIEW: dict[str, Any] = {
         "cost_usd": 1.5,
         "seconds": 60,
     },
+    "breaker": {"dead_loop": False, "factor": 5, "seconds": 60},
     "graph": {
         "id": "review",
         "description": "A writer and a reviewer.",

@@ -19,9 +19,11 @@ COMMANDS = {
     "pause": "Let a run come to rest.",
     "stop": "End a run.",
     "answer": "Answer what a run asks.",
+    "unlock": "Let a locked run go on.",
     "fork": "Begin a new run from a point of an old one.",
     "replay": "Say where a run would go another way.",
     "prune": "Keep less of runs that are over.",
+    "demo": "See two loops, with no key and no network.",
     "new": "Write a starter workflow.",
     "schema": "Print the JSON Schema of workflow files, for editors.",
 }

@@ -19,6 +19,16 @@ def limits_of(pairs: Iterable[str]) -> dict[str, float]:
     unknown = set(given) - set(LIMITS)
     if unknown:
         raise click.UsageError(f"--limit knows {', '.join(LIMITS)}, not '{min(unknown)}'")
-    if not all(value.isascii() and value.isdigit() and int(value) for value in given.values()):
-        raise click.UsageError("--limit takes a whole number of at least 1")
-    return {name: int(value) for name, value in given.items()}
+    return {name: _number(name, value) for name, value in given.items()}
+
+
+def _number(name: str, value: str) -> float:
+    """Dollars and seconds have fractions; nothing may be spent at all of what is limited to 0."""
+    try:
+        number = float(value) if name in ("cost_usd", "seconds") else int(value)
+    except ValueError:
+        number = -1
+    if not 0 <= number < 1e15 or (number == 0 and name in ("rounds", "steps", "seconds")):
+        kind = "a number" if name in ("cost_usd", "seconds") else "a whole number"
+        raise click.UsageError(f"--limit {name} takes {kind} above 0")
+    return number

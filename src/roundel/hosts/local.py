@@ -40,6 +40,7 @@ from roundel.kernel.facts import (
     Failed,
     Finished,
     Outcome,
+    Reopened,
     Started,
     Stopped,
     Streamed,
@@ -128,7 +129,7 @@ class LocalHost:
         self._go_on_from(state.since)
 
         def begin() -> list[Command]:
-            for fact in facts:
+            for fact in (Reopened(0), *facts):
                 self._step(msgspec.structs.replace(fact, time=self.now()))
             return [call.command for call in self.state.calls.values() if call.command is not None]
 
@@ -174,6 +175,10 @@ class LocalHost:
     @property
     def script(self) -> Script | None:
         return self._lent.script
+
+    def look_on(self, observe: Callable[[Event], object]) -> None:
+        """One more who is shown every event from now on."""
+        self._observers = (*self._observers, observe)
 
     def keep(self, journal: RunJournal) -> None:
         """From now on everything that happens goes into a journal."""

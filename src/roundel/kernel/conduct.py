@@ -22,10 +22,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from roundel.kernel.breaker import breaker_of, goes_in_circles
 from roundel.kernel.commands import Call
 from roundel.kernel.execute import add_ordinals, call_off, complete, fail, give
 from roundel.kernel.facts import Outcome
-from roundel.kernel.loops import begin_round, lock, moment
+from roundel.kernel.locking import lock
+from roundel.kernel.loops import begin_round
 from roundel.kernel.state import (
     QUESTION,
     TURNS,
@@ -36,6 +38,7 @@ from roundel.kernel.state import (
     Performance,
     Run,
     Turn,
+    moment,
 )
 from roundel.plan.graph import GraphPlan
 from roundel.workflow.message import Message
@@ -98,6 +101,11 @@ class Stage(Instance):
     def empty(self) -> None:
         self.outputs.clear()
         self.memory.clear()
+        if self.histories:
+            self.histories.clear()
+        if self.budgets:
+            self.budgets.clear()
+            self.root.budgets.clear()
         for queue in self.queues:
             queue.clear()
         if self.fired:  # without edges there is nothing more
@@ -200,6 +208,9 @@ def _count_part(performance: Performance, expansion: Expansion, number: int) -> 
 
 def start_turns(run: Run, performance: Performance) -> None:
     turns = performance.pending
+    if turns and _goes_in_circles(run, performance, turns[0]):
+        run.held.append((performance, TURNS))
+        return
     performance.pending = []
     for turn in turns:
         stage = Stage(run, performance, performance.execution.node.bodies[turn.body])
@@ -237,13 +248,25 @@ def end_turn(run: Run, instance: Instance, messages: tuple[Message, ...]) -> Non
     if turn.apart is not None:
         add_ordinals(performance.execution, instance, performance.base, turn.apart)
     move = performance.conductor.turned(turn, messages)
-    if isinstance(move, Turn) and move.body == turn.body and run.lock is None and not run.paused:
+    follows = isinstance(move, Turn) and move.body == turn.body and run.lock is None and not run.paused
+    if follows and isinstance(move, Turn) and not _goes_in_circles(run, performance, move):
         instance.empty()
         _play(run, performance, instance, move)
         return
     performance.at_work.remove(instance)
     instance.close()
     _make(run, performance, move)
+
+
+def _goes_in_circles(run: Run, performance: Performance, turn: Turn) -> bool:
+    """Before a new round: whether the last ones said nothing new, so that the run is locked now."""
+    history = performance.history
+    if turn.round <= performance.round or not (history.heard or history.tools):
+        return False
+    execution = performance.execution
+    breaker = breaker_of(execution.activation.instance.plan, execution.node.id)
+    address = f"{performance.stem}{performance.round}]"
+    return goes_in_circles(run, history, breaker, (execution.node.id, address), None)
 
 
 def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from roundel.kernel.breaker import count_tokens, listen
+from roundel.kernel.budget import model_call, refused, release, reserve, spend_usage, take_step
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
 from roundel.kernel.events import Event
 from roundel.kernel.expand import ExpansionError, collected, due, expand, gather
 from roundel.kernel.facts import Outcome, Usage, Verdict
+from roundel.kernel.locking import lock
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.queue import admit, retained
 from roundel.kernel.state import (
@@ -42,6 +45,8 @@ def run_node(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> No
         before = (*activation.key, unit.layer, unit.position) if node.picks else None
         instance.arrivals[index] = admit(queue, arrivals, before)
     inputs = tuple(queue)
+    if run.note is not None and node.kind.speaks:
+        inputs, run.note = (*inputs, run.note), None
     if node.keeps:
         instance.queues[index] = retained(inputs, node.window)
     else:
@@ -83,8 +88,10 @@ def launch(
         memory = activation.instance.memory
         state = memory.get(node.index) if memory else None
         command = Call(address, site, inputs, state, ordinal, activation.loop_round)
-    run.calls[address] = Execution(activation, unit, node, address, command, part)
+    run.calls[address] = execution = Execution(activation, unit, node, address, command, part)
     run.commands.append(command)
+    if run.budgeted and node.kind.speaks:
+        reserve(run, execution, model_call(run, node))
 
 
 def _show_question(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...]) -> None:
@@ -147,7 +154,36 @@ def run_parts(run: Run, expansion: Expansion) -> None:
         return
     whole = expansion.execution
     for number, address, inputs in due(expansion):
+        if run.budgeted and not admitted(run, whole.activation, whole.node, address):
+            expansion.started -= 1
+            run.held.append((expansion, PARTS))
+            return
         launch(run, whole.activation, whole.unit, whole.node, address, inputs, (expansion, number))
+
+
+def admitted(run: Run, activation: Activation, node: NodePlan, address: str) -> bool:
+    """Whether a node may run; if not, the run is locked."""
+    wanted: dict[str, float] = {"steps": 1}
+    if node.kind.speaks and not node.talks:
+        wanted |= model_call(run, node)
+        return fits(run, activation, node, address, wanted) and take_step(run, activation, node)
+    return take_step(run, activation, node) or fits(run, activation, node, address, wanted)
+
+
+def fits(run: Run, activation: Activation, node: NodePlan, address: str, wanted: dict[str, float]) -> bool:
+    refusal = refused(run, activation, node, wanted)
+    if refusal is None:
+        return True
+    budget, what = refusal.budget, refusal.what
+    evidence = {
+        "scope": budget.name,
+        "spent": budget.figures(run.worked)[what],
+        "reserved": budget.reserved[what],
+        "wanted": wanted.get(what, 0),
+    }
+    lock(run, what, budget.limits[what], node.id, address, evidence)
+    run.lock_budget = budget
+    return False
 
 
 def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
@@ -165,13 +201,20 @@ def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
         if node.remembered:
             _remember(execution.activation.instance, node, outcome.messages)
         walk(execution, outcome, None)
+        if node.voice:
+            listen(execution, outcome.messages)
         settle(run, execution.activation, execution.unit)
 
 
-def spend(run: Run, node: NodePlan, address: str, usage: Usage) -> None:
+def spend(run: Run, execution: Execution, usage: Usage) -> None:
     """Adds to what the run has used, and tells of it."""
+    node, address = execution.node, execution.address
     for name, count in run.usage.items():
         run.usage[name] = count + getattr(usage, name)
+    if run.budgeted:
+        spend_usage(run, execution, usage)
+    if usage.model_calls:
+        count_tokens(run, execution, usage.input_tokens + usage.output_tokens)
     if usage.input_tokens or usage.output_tokens or usage.cached:
         run.emit("token_usage", node.id, address, _shown_usage(usage))
 
@@ -200,7 +243,7 @@ def _tell(run: Run, execution: Execution, outcome: Outcome) -> None:
     if outcome.report:
         data.update(outcome.report)
     if outcome.usage is not None:
-        spend(run, node, address, outcome.usage)
+        spend(run, execution, outcome.usage)
     for name, shown in outcome.events:
         run.emit(name, node.id, address, shown)
     run.seq = seq = run.seq + 1  # as run.emit does
@@ -235,6 +278,8 @@ def conclude(
     for outcome in outcomes:
         walk(execution, outcome, _from(verdicts, first) if verdicts else None)
         first += len(outcome.messages)
+    if node.voice:
+        listen(execution, tuple(message for outcome in outcomes for message in outcome.messages))
     settle(run, execution.activation, execution.unit)
 
 
@@ -294,6 +339,8 @@ def call_off(run: Run, executions: Iterable[Execution], reason: str, within: Seq
     for execution in executions:
         del run.calls[execution.address]
         run.commands.append(Cancel(execution.address))
+        if run.budgeted:
+            release(run, execution)
         whole: Execution | None = execution
         if isinstance(execution.owner, Talk):
             whole = execution.owner.execution

@@ -115,6 +115,30 @@ class Resumed(Struct, frozen=True, tag="resumed"):
     time: float
 
 
+class Unlocked(Struct, frozen=True, omit_defaults=True, tag="unlocked"):
+    """A person lets a locked run go on."""
+
+    reason: str
+    by: str
+    checks: tuple[str, ...]
+    """Which of the self-checks were confirmed (unlock.py)."""
+    time: float
+    limits: dict[str, float] = {}
+    """Raised limits, by name."""
+    message: str | None = None
+    """What the last message is to be instead."""
+    note: str = ""
+    """A word to the next node that runs."""
+    exit: str = ""
+    """The node outside of the loop that the run is to go on with."""
+
+
+class Reopened(Struct, frozen=True, tag="reopened"):
+    """Somebody goes on with a run that nobody was at work on; the time in between was nobody's work."""
+
+    time: float
+
+
 class Edited(Struct, frozen=True, tag="edited"):
     """What a call is about was changed: its last message is another one now."""
 
@@ -138,7 +162,9 @@ Fact = (
     | Waited
     | Paused
     | Resumed
+    | Reopened
     | Edited
+    | Unlocked
     | Stopped
 )
 

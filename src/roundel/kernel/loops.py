@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from roundel.kernel.breaker import breaker_of, goes_in_circles, history_of, last_messages
 from roundel.kernel.facts import Outcome
-from roundel.kernel.queue import Key, compacted
+from roundel.kernel.locking import lock
+from roundel.kernel.queue import compacted
 from roundel.kernel.state import (
     GRAPH_OVER,
     LOOP_OVER,
     NEXT_ROUND,
     Activation,
     Instance,
-    Lock,
     LoopRecord,
     Run,
+    moment,
 )
 from roundel.plan.scope import Unit
 
@@ -83,19 +85,21 @@ def _round_over(run: Run, activation: Activation) -> None:
         return
     marks = activation.instance.marks
     if activation.exit_layer is not None:
-        for node in scope.members:
-            marks[node] = 0
-        _loop_over(run, activation, activation.exit_reason)
+        leave_between_rounds(run, activation)
     elif marks[scope.entry]:  # type: ignore[index]
         for node in scope.cleared:
             arrivals = activation.instance.arrivals
             arrivals[node] = compacted(arrivals[node], activation.base)
-        if activation.round >= scope.cap:
-            _capped(run, activation)
-        else:
-            begin_round(run, activation)
+        next_round(run, activation)
     else:
         _loop_over(run, activation, "no_trigger")
+
+
+def leave_between_rounds(run: Run, activation: Activation) -> None:
+    marks = activation.instance.marks
+    for node in activation.scope.members:
+        marks[node] = 0
+    _loop_over(run, activation, activation.exit_reason)
 
 
 def _loop_over(run: Run, activation: Activation, reason: str) -> None:
@@ -108,32 +112,46 @@ def _loop_over(run: Run, activation: Activation, reason: str) -> None:
     run.agenda.append((activation, LOOP_OVER))
 
 
-def moment(activation: Activation) -> Key:
-    """When something happens in the order of the whole run, in which nothing happens at the same time."""
-    key, instance = activation.key, activation.instance
-    while (caller := instance.caller) is not None:
-        turn = instance.turn.round if instance.turn is not None else 0
-        part = caller.part[1] if caller.part is not None else 0
-        key = (*caller.activation.key, caller.unit.layer, caller.unit.position, part, turn, *key)
-        instance = caller.activation.instance
-    return key
-
-
 def settle_loop(run: Run, activation: Activation) -> None:
     assert activation.parent is not None
     assert activation.unit is not None
     settle(run, activation.parent, activation.unit)
 
 
+def next_round(run: Run, activation: Activation) -> None:
+    """Also once what held the round back is over: a limit may have been met while another lock held."""
+    if activation.round >= activation.scope.cap and activation.round >= cap_of(run, activation):
+        _capped(run, activation)
+    elif _dead(run, activation):
+        run.agenda.append((activation, NEXT_ROUND))
+    else:
+        begin_round(run, activation)
+
+
+def cap_of(run: Run, activation: Activation) -> int:
+    assert activation.scope.entry is not None
+    site = activation.instance.plan.nodes[activation.scope.entry].site
+    return run.watch.caps.get(site, activation.scope.cap)
+
+
+def raise_cap(run: Run, activation: Activation, cap: int) -> None:
+    assert activation.scope.entry is not None
+    run.watch.caps[activation.instance.plan.nodes[activation.scope.entry].site] = cap
+
+
 def _capped(run: Run, activation: Activation) -> None:
-    lock(run, "rounds", activation.scope.cap, activation.name, activation.address)
     run.agenda.append((activation, NEXT_ROUND))
+    if run.lock is not None:
+        return  # it is looked at again once the run is unlocked
+    assert activation.scope.entry is not None
+    messages = last_messages(history_of(activation.instance, activation.scope.entry))
+    evidence = {"messages": messages} if messages else {}
+    lock(run, "rounds", cap_of(run, activation), activation.name, activation.address, evidence)
 
 
-def lock(run: Run, what: str, limit: int, node_id: str, address: str) -> None:
-    """A limit is met: nothing new begins until a person unlocks the run."""
-    data = {"what": what, "limit": limit, "address": address}
-    run.emit("limit_reached", node_id, address, data)
-    if run.lock is None:
-        run.lock = Lock(what, limit, address)
-        run.smooth = False
+def _dead(run: Run, activation: Activation) -> bool:
+    history = activation.instance.histories.get(activation.scope.entry)  # type: ignore[arg-type]
+    if history is None or not (history.heard or history.tools):
+        return False
+    breaker = breaker_of(activation.instance.plan, activation.name)
+    return goes_in_circles(run, history, breaker, (activation.name, activation.address), activation.scope)

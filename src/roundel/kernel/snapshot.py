@@ -23,17 +23,20 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from roundel.kernel.budget import Budget
 from roundel.kernel.conduct import Stage
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.state import (
     Activation,
     Execution,
     Expansion,
+    History,
     Instance,
     LoopRecord,
     Performance,
     Run,
     Talk,
+    Watch,
 )
 from roundel.workflow.expression import Expression
 
@@ -50,6 +53,9 @@ _MUTABLE: dict[str, type[Any]] = {
         Run,
         Stage,
         Talk,
+        Budget,
+        History,
+        Watch,
     )
 }
 _PASSING = ("commands", "events")

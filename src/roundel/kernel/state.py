@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from roundel.kernel.budget import Budget
 from roundel.kernel.commands import Command
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import Outcome
@@ -48,9 +50,11 @@ class Instance:
 
     __slots__ = (
         "arrivals",
+        "budgets",
         "caller",
         "fired",
         "gone",
+        "histories",
         "marks",
         "memory",
         "ordinals",
@@ -80,6 +84,10 @@ class Instance:
         self.marks = bytearray(count)
         self.fired = bytearray(len(plan.edges))
         self.memory: dict[int, Any] = {}
+        self.histories: dict[int, History] = {}
+        """What was said in its free loops, by their entries."""
+        self.budgets: dict[str, Any] = {}
+        """What its graph, its loops and its nodes may spend, once they have begun."""
         self.outputs: dict[int, tuple[Message, ...]] = {}
 
 
@@ -100,11 +108,30 @@ class LoopRecord:
             self.exit_reason, self.last = reason, moment
 
 
+class History:
+    """What was said in a loop, for the breaker."""
+
+    __slots__ = ("calls", "heard", "novelty", "said", "tools")
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[Any, str, str, str]] = []
+        """In the round that is at work: when in the order of the run, who, where, what."""
+        self.said: list[tuple[str, str, str]] = []
+        """In the rounds before, the last of it: who, where, what."""
+        self.novelty: list[float] = []
+        """How new each of the last of them was."""
+        self.tools: list[str] = []
+        """What tools were called for in the round that is at work, and what they gave."""
+        self.calls: list[str] = []
+        """The same for the last rounds, each as one text."""
+
+
 class Activation:
     """A scope at work: the whole graph, or a loop in one of its rounds."""
 
     __slots__ = (
         "base",
+        "budgets",
         "exit_by",
         "exit_layer",
         "exit_position",
@@ -148,6 +175,8 @@ class Activation:
         self.exit_position = 0
         self.exit_reason = ""
         self.exit_by = ""
+        self.budgets: dict[int, tuple[Budget, ...]] = {}
+        """Those that its nodes draw on, by node, once they have run."""
         self.base: Key = ()
         self.name = ""
         self.prefix = instance.prefix
@@ -191,6 +220,17 @@ class Activation:
         return {"round": self.loop_round, "run": shown, "vars": self.instance.plan.vars}
 
 
+def moment(activation: Activation) -> Key:
+    """When something happens in the order of the whole run, in which nothing happens at the same time."""
+    key, instance = activation.key, activation.instance
+    while (caller := instance.caller) is not None:
+        turn = instance.turn.round if instance.turn is not None else 0
+        part = caller.part[1] if caller.part is not None else 0
+        key = (*caller.activation.key, caller.unit.layer, caller.unit.position, part, turn, *key)
+        instance = caller.activation.instance
+    return key
+
+
 class Execution(Struct):
     """A node at work."""
 
@@ -206,6 +246,8 @@ class Execution(Struct):
     """Whose business the answer to the command is, if it is not that of the node as a whole."""
     errand: Any = None
     """Which errand of a talk it is."""
+    reserved: dict[str, float] | None = None
+    """What it may spend at most, as far as anybody knows."""
 
 
 class Expansion:
@@ -260,6 +302,7 @@ class Performance:
         "base",
         "conductor",
         "execution",
+        "history",
         "inputs",
         "pending",
         "question",
@@ -276,6 +319,7 @@ class Performance:
         self.conductor = conductor
         self.inputs = inputs
         self.record = record
+        self.history = History()
         self.round = 0
         self.pending: list[Turn] = []
         self.question: Any = None
@@ -305,12 +349,47 @@ class Talk:
         self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
 
 
+TRIPS = {
+    "dead_loop": "the loop goes in circles",
+    "token_surge": "far more tokens than expected",
+    "timeout": "too much time",
+}
+"""What the breaker trips on, in words."""
+
+
 class Lock(Struct, frozen=True):
     """Why a run is locked."""
 
     what: str
     limit: float
     address: str
+    node_id: str = ""
+    evidence: dict[str, Any] = {}
+
+    def __str__(self) -> str:
+        return TRIPS.get(self.what) or f"limit of {self.limit} {self.what}"
+
+
+class Watch:
+    """What is known of a run that its guards go by."""
+
+    __slots__ = ("caps", "expected", "first_calls", "largest", "let_go", "surge_from", "surge_until")
+
+    def __init__(self) -> None:
+        self.largest: dict[int, tuple[int, float]] = {}
+        """The tokens and the cost of each node's largest model call."""
+        self.first_calls: list[int] = []
+        """The tokens of the first model calls."""
+        self.expected: tuple[int, float] | None = None
+        """The model calls of the forecast, and the tokens of each; worked out when first needed."""
+        self.surge_from = 0.0
+        """What had been spent when a person last let a surge go on."""
+        self.surge_until = 0.0
+        """What a person has allowed to be spent before the next surge is seen."""
+        self.caps: dict[int, int] = {}
+        """Caps that a person has raised, by the site of the loop's entry."""
+        self.let_go = ""
+        """What was unlocked last without any change."""
 
 
 class Run:
@@ -319,16 +398,21 @@ class Run:
     __slots__ = (
         "agenda",
         "asked",
+        "budgeted",
         "calls",
         "commands",
         "error",
         "events",
         "held",
         "input",
+        "last_time",
         "lock",
+        "lock_budget",
         "loops",
+        "note",
         "ordinals",
         "output",
+        "patience",
         "paused",
         "plan",
         "root",
@@ -338,11 +422,12 @@ class Run:
         "smooth",
         "stamp",
         "status",
-        "step_limit",
         "times",
         "torn",
         "until",
         "usage",
+        "watch",
+        "worked",
     )
 
     def __init__(self, plan: Plan) -> None:
@@ -360,8 +445,16 @@ class Run:
         self.since = self.until = 0.0
         self.stamp = stamp(0)
         self.seq = 0
-        limits = plan.workflow.graph.limits
-        self.step_limit = limits.steps or plan.workflow.limits.steps
+        self.budgeted = plan.budgeted
+        self.watch = Watch()
+        self.lock_budget: Budget | None = None
+        """The budget that the run is locked by, if it is one."""
+        self.worked = 0.0
+        """The seconds that something other than people was at work."""
+        self.last_time = 0.0
+        self.patience = plan.patience
+        self.note: Message | None = None
+        """A person's word to the next node that runs."""
         self.root: Instance | None = None
         self.calls: dict[str, Execution] = {}
         self.agenda: list[tuple[Any, int]] = []
@@ -433,4 +526,6 @@ class Run:
             data["data"] = self.output.data
         if self.error is not None:
             data["error"] = self.error
+        if self.lock is not None:
+            data["lock"] = msgspec.to_builtins(self.lock)
         return data

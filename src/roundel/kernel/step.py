@@ -48,7 +48,7 @@ there were: nothing is kept of a finished round but its messages in queues.
 |                    | Paused -> paused, once what is at work has finished                      |
 | `waiting`          | Answered -> running; Paused -> paused; Stopped -> stopped                |
 | `paused`           | Resumed -> running; Stopped -> stopped                                   |
-| `suspended_locked` | Stopped -> stopped                                                       |
+| `suspended_locked` | Unlocked -> running; Stopped -> stopped                                  |
 
 | fact        | what it answers        | illegal when                                            |
 |-------------|------------------------|---------------------------------------------------------|
@@ -60,7 +60,9 @@ there were: nothing is kept of a finished round but its messages in queues.
 | `Streamed`  | a part of a Call       | nothing is at work at that address, or it is not a call |
 | `Waited`    |                        | something other than people is at work                  |
 | `Paused`    |                        | the run is not at work, or paused already               |
+| `Reopened`  |                        | the run has not started, or is over                     |
 | `Resumed`   |                        | the run is not paused                                   |
+| `Unlocked`  |                        | the run is not locked, or not to be unlocked like this  |
 | `Edited`    | changes a Call, an Ask | nothing of the kind is at work at that address          |
 | `Stopped`   |                        | the run is over                                         |
 
@@ -75,10 +77,22 @@ from typing import Any
 
 import msgspec
 
+from roundel.kernel.breaker import check_time
+from roundel.kernel.budget import release, spend
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
 from roundel.kernel.conduct import ask, come_back, end_turn, is_gone, open_performance, start_turns, told
 from roundel.kernel.events import Event
-from roundel.kernel.execute import call_off, complete, conclude, end_body, fail, give, run_node, run_parts
+from roundel.kernel.execute import (
+    admitted,
+    call_off,
+    complete,
+    conclude,
+    end_body,
+    fail,
+    give,
+    run_node,
+    run_parts,
+)
 from roundel.kernel.facts import (
     Answered,
     Consulted,
@@ -88,13 +102,15 @@ from roundel.kernel.facts import (
     Finished,
     Outcome,
     Paused,
+    Reopened,
     Resumed,
     Started,
     Stopped,
     Streamed,
+    Unlocked,
     Waited,
 )
-from roundel.kernel.loops import begin, begin_round, enter, lock, settle, settle_loop
+from roundel.kernel.loops import begin, enter, next_round, settle, settle_loop
 from roundel.kernel.result import result, unfired
 from roundel.kernel.state import (
     ERRANDS,
@@ -113,8 +129,9 @@ from roundel.kernel.state import (
     Talk,
 )
 from roundel.kernel.talk import answered, errand_failed, go_on, heard
+from roundel.kernel.unlock import Refused, check, unlock
 from roundel.kernel.walk import EdgeError
-from roundel.plan.graph import Plan
+from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.scope import Unit
 
 
@@ -148,6 +165,7 @@ def _started(run: Run, fact: Started) -> None:
     if run.status != "new":
         raise IllegalFact("the run has already started")
     run.at(fact.time)
+    run.last_time = fact.time
     run.run_id, run.input, run.status = fact.run_id, fact.input, "running"
     graph = run.plan.graph
     data = {"workflow": graph.graph.id, "input": fact.input[-1].text if fact.input else ""}
@@ -164,7 +182,10 @@ def _finished(run: Run, fact: Finished) -> None:
         raise _illegal(fact.address)
     if fact.time >= run.until or fact.time < run.since:
         run.at(fact.time)
+    _count_time(run, fact.time, execution)
     del run.calls[fact.address]
+    if execution.reserved is not None:
+        release(run, execution)
     owner = execution.owner
     if owner is None:
         complete(run, execution, fact.outcome)
@@ -175,9 +196,19 @@ def _finished(run: Run, fact: Finished) -> None:
     _advance(run)
 
 
+def _count_time(run: Run, now: float, execution: Execution) -> None:
+    """Time counts while something other than people is at work."""
+    last, run.last_time = run.last_time, now
+    if now > last:
+        run.worked += now - last
+        if run.worked > run.patience:
+            check_time(run, execution)
+
+
 def _answered(run: Run, fact: Answered) -> None:
     execution = _at_work(run, fact.address, Ask)
     run.at(fact.time)
+    _skip_time(run, fact.time)
     del run.calls[fact.address]
     if run.status == "waiting":
         run.status = "running"
@@ -189,6 +220,15 @@ def _answered(run: Run, fact: Answered) -> None:
     else:
         complete(run, execution, Outcome((fact.message,)))
     _advance(run)
+
+
+def _skip_time(run: Run, now: float) -> None:
+    """A person was waited for; whatever else was at work meanwhile counts."""
+    if _only_people_at_work(run):
+        run.last_time = now
+    elif now > run.last_time:
+        run.worked += now - run.last_time
+        run.last_time = now
 
 
 def _consulted(run: Run, fact: Consulted) -> None:
@@ -203,6 +243,10 @@ def _failed(run: Run, fact: Failed) -> None:
     execution = _at_work(run, fact.address, None)
     run.at(fact.time)
     del run.calls[fact.address]
+    if run.budgeted:
+        release(run, execution)
+        if execution.node.kind.speaks and not (execution.errand and execution.errand.label):
+            spend(run, execution.activation, execution.node, {"model_calls": 1})
     if execution.owner.__class__ is Talk:
         errand_failed(run, execution, fact.error)
     else:
@@ -244,12 +288,31 @@ def _resumed(run: Run, fact: Resumed) -> None:
         raise IllegalFact("the run is not paused")
     run.at(fact.time)
     run.paused = ""
+    run.last_time = fact.time
     run.smooth = run.error is None and run.lock is None and not run.torn
     if run.status == "paused":
         run.status = "running"
         run.emit("run_state_change", None, None, {"status": "running", "reason": "resumed"})
     run.agenda.extend(run.held)
     run.held.clear()
+    _advance(run)
+
+
+def _reopened(run: Run, fact: Reopened) -> None:
+    if run.over or run.status == "new":
+        raise IllegalFact("the run is not at work")
+    run.at(fact.time)
+    run.last_time = fact.time
+
+
+def _unlocked(run: Run, fact: Unlocked) -> None:
+    try:
+        check(run, fact)
+    except Refused as error:
+        raise IllegalFact(str(error)) from None
+    run.at(fact.time)
+    run.last_time = fact.time
+    unlock(run, fact)
     _advance(run)
 
 
@@ -298,7 +361,9 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Waited: _waited,
     Paused: _paused,
     Resumed: _resumed,
+    Reopened: _reopened,
     Edited: _edited,
+    Unlocked: _unlocked,
     Stopped: _stopped,
 }
 
@@ -341,7 +406,7 @@ def _rest(run: Run) -> None:
     if run.error is not None:
         _fail_run(run)
     elif run.lock is not None and not run.calls and run.status in ("running", "paused"):
-        reason = f"limit of {run.lock.limit} {run.lock.what} at {run.lock.address}"
+        reason = f"{run.lock} at {run.lock.address}"
         _come_to_rest(run, "suspended_locked", reason)
     elif run.paused and run.status in ("running", "waiting") and _only_people_at_work(run):
         _come_to_rest(run, "paused", run.paused)
@@ -364,11 +429,20 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
         _come_to_loop(run, activation, unit)
     elif not activation.instance.marks[node.index]:
         _pass_over(run, activation, unit, "not triggered")
-    elif run.step_limit is not None and sum(run.times) >= run.step_limit:
-        lock(run, "steps", run.step_limit, node.id, activation.prefix + node.label)
+    elif run.budgeted and not _may_run(run, activation, node):
         run.held.append((activation, unit.index))
     else:
         run_node(run, activation, unit, node)
+
+
+def _may_run(run: Run, activation: Activation, node: NodePlan) -> bool:
+    """The parts of what dynamic edges brought are asked about one by one."""
+    instance, index = activation.instance, node.index
+    expands = node.expands and (
+        any(message.dynamic for message in instance.queues[index])
+        or any(arrival[2] is not None and arrival[2].dynamic for arrival in instance.arrivals[index])
+    )
+    return expands or admitted(run, activation, node, activation.prefix + node.label)
 
 
 def _pass_over(run: Run, activation: Activation, unit: Unit, reason: str) -> None:
@@ -415,7 +489,7 @@ _CHANGES: dict[int, Callable[[Run, Any], None]] = {
     LOOP_OVER: settle_loop,
     GRAPH_OVER: _graph_over,
     RETURN: lambda run, back: come_back(run, *back),
-    NEXT_ROUND: begin_round,
+    NEXT_ROUND: next_round,
     OPEN: open_performance,
     TURNS: start_turns,
     PARTS: run_parts,

@@ -21,10 +21,12 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from roundel.kernel.breaker import note_tool
+from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, Command
-from roundel.kernel.execute import complete, fail, spend
+from roundel.kernel.execute import complete, fail, fits, spend
 from roundel.kernel.facts import Outcome
-from roundel.kernel.loops import lock
+from roundel.kernel.locking import lock
 from roundel.kernel.state import ERRANDS, Execution, Run, Talk
 from roundel.workflow.message import Message
 
@@ -62,6 +64,8 @@ class Dialogue(Protocol):
     def heard(self, errand: Errand, outcome: Outcome) -> Act: ...
     def failed(self, errand: Errand, error: str) -> Act: ...
     def answered(self, errand: Errand, message: Message) -> Act: ...
+    def called(self, errand: Errand, outcome: Outcome) -> str:
+        """What was asked for and what came of it, to see whether it is the same again."""
 
 
 def go_on(run: Run, talk: Talk) -> None:
@@ -69,17 +73,33 @@ def go_on(run: Run, talk: Talk) -> None:
     if not talk.calls and not talk.pending:
         _act(run, talk, talk.dialogue.begin(talk.inputs))
         return
-    errands, talk.pending = talk.pending, []
+    errands = talk.pending
+    if run.budgeted and not _fit(run, talk, errands):
+        run.held.append((talk, ERRANDS))
+        return
+    talk.pending = []
     for errand in errands:
         _send(run, talk, errand)
+
+
+def _fit(run: Run, talk: Talk, errands: list[Errand]) -> bool:
+    """Whether there is a budget for all of them; if not, none begins."""
+    whole = talk.execution
+    tools = sum(1 for errand in errands if errand.label and errand.asks is None)
+    wanted = {"tool_calls": float(tools)} if tools else {}
+    if any(not errand.label for errand in errands):
+        wanted |= model_call(run, whole.node)
+    return fits(run, whole.activation, whole.node, whole.address, wanted)
 
 
 def heard(run: Run, execution: Execution, outcome: Outcome) -> None:
     talk, errand = _back(execution)
     if outcome.usage is not None:
-        spend(run, execution.node, execution.address, outcome.usage)
+        spend(run, execution, outcome.usage)
     for name, data in outcome.events:
         run.emit(name, execution.node.id, execution.address, data)
+    if errand.label:
+        note_tool(execution, talk.dialogue.called(errand, outcome))
     _act(run, talk, talk.dialogue.heard(errand, outcome))
 
 
@@ -131,10 +151,12 @@ def _send(run: Run, talk: Talk, errand: Errand) -> None:
         ordinal = 0 if errand.label else _ordinal(talk)
         round_ = whole.activation.loop_round
         command = Call(address, node.site, talk.inputs, errand.what, ordinal, round_)
-    run.calls[address] = Execution(
+    run.calls[address] = execution = Execution(
         whole.activation, whole.unit, node, address, command, whole.part, owner=talk, errand=errand
     )
     run.commands.append(command)
+    if run.budgeted and errand.asks is None:
+        reserve(run, execution, {"tool_calls": 1} if errand.label else model_call(run, node))
 
 
 def _ordinal(talk: Talk) -> int:

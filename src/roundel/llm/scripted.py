@@ -80,6 +80,14 @@ class Script:
         lines = self._lines.get(node_id) or self._lines.get(EVERY_NODE)
         return lines[min(ordinal, len(lines) - 1)] if lines else None
 
+    def at_once(self) -> Script:
+        """The same without delays."""
+        lines = {
+            name: tuple(msgspec.structs.replace(line, delay=0) for line in given)
+            for name, given in self._lines.items()
+        }
+        return Script(lines, self._keys)
+
     def decision(self, node_id: str, tool: str, ordinal: int) -> Line | None:
         """What a person says to a call of an agent's tool, given under `agent/tool`."""
         lines = self._lines.get(f"{node_id}/{tool}")

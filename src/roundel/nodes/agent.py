@@ -15,12 +15,15 @@ from roundel.nodes.dialogue import AgentDialogue, Question, ToolUse
 from roundel.nodes.prompt import Template, flattened, spoken
 from roundel.nodes.services import Behaviour, Reply, Request, Services, ToolRequest, ToolSpec
 from roundel.nodes.structured import fitting
-from roundel.workflow.graph import Node
+from roundel.workflow.graph import Node, Workflow
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import Calls, NodeType
+from roundel.workflow.profile import DEFAULT_PROFILE
 
 USUAL_ROUNDS = 2
 """Rounds of tools, with one call each, in the rule of thumb of a forecast."""
+MOST_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What providers call the size of the largest answer."""
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
@@ -176,6 +179,15 @@ def calls(config: Config) -> Calls:
     )
 
 
+def reserve(config: Config, workflow: Workflow) -> int:
+    """The largest answer that the model is asked for; what the agent says counts before its profile."""
+    named = config.profile_id or ("" if config.name or config.model else DEFAULT_PROFILE)
+    profile = workflow.models.get(named)
+    given = (config.sent, profile.params if profile is not None else {})
+    most = next((params[name] for params in given for name in MOST_TOKENS if name in params), 0)
+    return most if isinstance(most, int) and most > 0 else 0
+
+
 NODE = NodeType(
     "agent",
     Config,
@@ -185,5 +197,6 @@ NODE = NodeType(
     speaks=True,
     calls=calls,
     talk=talk,
+    reserve=reserve,
     examine=examine,
 )

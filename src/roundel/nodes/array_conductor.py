@@ -22,6 +22,9 @@ _FENCED = re.compile(r"\s*```\w*\n(.*)```\s*", re.DOTALL)
 
 
 class ArrayRounds(Rounds):
+    independent = True
+    """Its rounds have nothing to do with each other."""
+
     def __init__(self, strategy: Array, carry: bool) -> None:
         super().__init__(carry, wants_all(strategy.items))
         self.strategy = strategy

@@ -107,6 +107,9 @@ def wants_all(asked: Asked | None) -> bool:
 
 
 class CountRounds(Rounds):
+    independent = True
+    """So many rounds were asked for: that they say the same is no sign of anything."""
+
     def __init__(self, strategy: Count, carry: bool) -> None:
         super().__init__(carry)
         self.max = strategy.max

@@ -8,6 +8,7 @@ calls, and a reflection one.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -61,6 +62,10 @@ class AgentDialogue:
         self._reflected = False
         """What was said of it did not fit, so the talk goes on behind it."""
 
+    def allow(self, rounds: int) -> None:
+        """A person has raised the limit."""
+        self._allowed = rounds
+
     def begin(self, inputs: tuple[Message, ...]) -> Act:
         return Act((self._ask(),))
 
@@ -71,6 +76,10 @@ class AgentDialogue:
         if reply.tool_calls and errand.what.offer and self._config.tool_rounds:
             return self._begin_round(reply)
         return self._finish_or_go_on(reply, outcome.state.get("problem", ""))
+
+    def called(self, errand: Errand, outcome: Outcome) -> str:
+        request: ToolRequest = errand.what.request
+        return f"{request.name}({json.dumps(request.arguments, sort_keys=True)}) = {outcome.state['text']}"
 
     def failed(self, errand: Errand, error: str) -> Act:
         if not errand.label:

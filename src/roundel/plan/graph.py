@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from roundel.plan.scope import Scope, compile_scope
+from roundel.workflow.breaker import NEVER, Breaker
 from roundel.workflow.condition import Test, compile_condition
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.fields import Place
 from roundel.workflow.functions import Finder, Kind
-from roundel.workflow.graph import DEFAULT_CAP, Edge, Graph, Node, Workflow
+from roundel.workflow.graph import DEFAULT_CAP, Edge, Graph, Limits, Loop, Node, Workflow
 from roundel.workflow.message import Message, Role
 from roundel.workflow.node_type import NodeType
 from roundel.workflow.processor import Process, compile_processor
@@ -68,6 +70,10 @@ class NodePlan(Struct, eq=False):
     """The graphs that it runs inside itself."""
     asks: bool = False
     """A person answers."""
+    voice: bool = False
+    """A model or a person speaks."""
+    reserve: int = 0
+    """How many tokens a model call of it may take at most; 0 if nobody knows."""
     talks: bool = False
     """It takes several calls, as its dialogue says."""
     consults: bool = False
@@ -107,6 +113,7 @@ class GraphPlan(Struct, eq=False):
     caps: dict[int, int]
     default_cap: int
     index: dict[str, int] = {}
+    breaker: Breaker = Breaker()
     _root: Scope | None = None
 
     @property
@@ -124,14 +131,44 @@ class Plan(Struct, eq=False):
     graph: GraphPlan
     sites: tuple[NodePlan, ...]
     """Every node of the workflow, by its site."""
+    limits: Limits = Limits()
+    """Those of the whole run."""
+    budgeted: bool = False
+    """Something is limited beside rounds."""
+    patience: float = NEVER
+    """The seconds that the run may work before the breaker trips."""
+
+    @property
+    def breaker(self) -> Breaker:
+        return self.graph.breaker
 
 
 def compile_workflow(workflow: Workflow) -> Plan:
     """WorkflowError if a function that the workflow names cannot be had."""
     folder = Path(workflow.file).resolve().parent if workflow.file else None
     compiler = _Compiler(workflow, Finder(workflow.functions, folder))
-    graph = compiler.graph(workflow.graph, workflow.limits.rounds or DEFAULT_CAP)
-    return Plan(workflow, graph, tuple(compiler.sites))
+    cap, breaker = workflow.limits.rounds or DEFAULT_CAP, workflow.breaker or Breaker()
+    graph = compiler.graph(workflow.graph, cap, breaker)
+    limits = _merged(workflow.limits, workflow.graph.limits)
+    budgeted = bool(limits.budget) or compiler.budgeted
+    patience = graph.breaker.patience(_timed(compiler.sites))
+    return Plan(workflow, graph, tuple(compiler.sites), limits, budgeted, patience)
+
+
+def _timed(sites: Sequence[NodePlan]) -> float:
+    """The seconds that all timers take together."""
+    bounds = (node.kind.bound(node.config) for node in sites)
+    return sum(bound.seconds or 0 for bound in bounds if bound is not None)
+
+
+def _has_budget(loop: Loop) -> bool:
+    return loop.limits is not None and bool(loop.limits.budget)
+
+
+def _merged(outer: Limits, own: Limits) -> Limits:
+    """Those of the file where the graph says nothing."""
+    given = {name: value for name in Limits.__struct_fields__ if (value := getattr(own, name)) is not None}
+    return msgspec.structs.replace(outer, **given)
 
 
 class _Compiler:
@@ -139,12 +176,14 @@ class _Compiler:
         self.workflow = workflow
         self.finder = finder
         self.sites: list[NodePlan] = []
+        self.budgeted = False
 
-    def graph(self, graph: Graph, cap: int) -> GraphPlan:
-        """`cap` bounds the rounds of loops that say nothing of their own, subgraphs included."""
+    def graph(self, graph: Graph, cap: int, breaker: Breaker) -> GraphPlan:
+        """`cap` and `breaker` are for loops that say nothing of their own, subgraphs included."""
         cap = graph.limits.rounds or cap
         index = {node.id: number for number, node in enumerate(graph.nodes)}
-        nodes = tuple(self._node(number, node, cap) for number, node in enumerate(graph.nodes))
+        breaker = graph.breaker or breaker
+        nodes = tuple(self._node(number, node, cap, breaker) for number, node in enumerate(graph.nodes))
         edges = () if graph.is_majority_voting else graph.edges
         plans = tuple(self._edge(number, edge, index) for number, edge in enumerate(edges))
         _connect(nodes, plans)
@@ -153,18 +192,25 @@ class _Compiler:
             node.shows = node.index in ends
             node.remembered = node.shows or node.window != 0
         start = range(len(nodes)) if graph.is_majority_voting else (index[name] for name in graph.start)
-        caps = {index[name]: loop.max_rounds for name, loop in graph.loops.items() if loop.max_rounds}
-        return GraphPlan(graph, nodes, plans, tuple(start), ends, graph.vars, caps, cap, index)
+        caps = {index[name]: loop.cap for name, loop in graph.loops.items() if loop.cap}
+        self.budgeted = (
+            self.budgeted or bool(graph.limits.budget) or any(map(_has_budget, graph.loops.values()))
+        )
+        return GraphPlan(graph, nodes, plans, tuple(start), ends, graph.vars, caps, cap, index, breaker)
 
-    def _node(self, number: int, node: Node, cap: int) -> NodePlan:
+    def _node(self, number: int, node: Node, cap: int, breaker: Breaker) -> NodePlan:
         label = address_label(node.id)
         site = len(self.sites)
         plan = NodePlan(number, site, node.id, label, node, node.kind, node.config, node.context_window)
         self.sites.append(plan)
         plan.asks = node.kind.asks
+        plan.voice = node.kind.asks or node.kind.speaks
         plan.talks = node.kind.talk(node.config) is not None
+        plan.reserve = node.kind.reserve(node.config, self.workflow)
+        self.budgeted = self.budgeted or bool(node.limits and node.limits.budget)
         plan.logs = node.log_output
-        plan.bodies = tuple(self.graph(body, cap) for body in node.kind.bodies(node.config))
+        inner = (node.limits.rounds if node.limits is not None else None) or cap
+        plan.bodies = tuple(self.graph(body, inner, breaker) for body in node.kind.bodies(node.config))
         return plan
 
     def _edge(self, number: int, edge: Edge, index: dict[str, int]) -> EdgePlan:

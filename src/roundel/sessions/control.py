@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,8 +15,8 @@ from roundel.hosts.steering import DONE
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Busy, Store, StoreError, Wish
 from roundel.kernel.commands import Ask
-from roundel.kernel.facts import Answered, Fact, Paused, Stopped
-from roundel.kernel.state import Run
+from roundel.kernel.facts import Answered, Fact, Paused, Stopped, Unlocked
+from roundel.kernel.state import Lock, Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.sessions.opening import open_run
 from roundel.sources import Source
@@ -60,6 +61,32 @@ async def answer(
         return True
     await _tell(store, run_id, Answered(address, message, time.time()), workflow)
     return False
+
+
+async def unlock(
+    store: Store,
+    run_id: str,
+    reason: str,
+    checks: Sequence[str],
+    by: str,
+    limits: Mapping[str, float] | None = None,
+    message: str | None = None,
+    note: str = "",
+    exit: str = "",
+    workflow: Source | None = None,
+) -> None:
+    """Lets a locked run go on; StoreError if it may not be unlocked like this."""
+    given = dict(limits or {})
+    fact = Unlocked(reason, by, tuple(checks), time.time(), given, message, note, exit)
+    await _tell(store, run_id, fact, workflow)
+
+
+async def locked(store: Store, run_id: str) -> Lock:
+    """Why a run is locked."""
+    state = (await open_run(store, run_id)).state
+    if state.lock is None or state.status != "suspended_locked":
+        raise StoreError(f"run {run_id} is not locked; it is {state.status}")
+    return state.lock
 
 
 async def asked(store: Store, run_id: str, workflow: Source | None = None) -> list[Question]:

@@ -79,10 +79,7 @@ def _cannot(run: Opened) -> str:
             f"run {run_id} is over: it is {state.status}; `roundel fork {run_id} --at ADDRESS` begins a new "
             "one from any point of it"
         )
-    return (
-        f"run {run_id} is locked: a limit was met; `roundel fork {run_id} --limit NAME=N` goes on with "
-        "another limit"
-    )
+    return f"run {run_id} is locked; `roundel unlock {run_id}` lets it go on"
 
 
 async def go_on(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -65,6 +65,23 @@ class Runs:
 
     async def stop(self, run_id: str, reason: str = "", *, workflow: Source | None = None) -> None:
         await control.stop(self._store, await self._id(run_id), reason, workflow)
+
+    async def unlock(
+        self,
+        run_id: str,
+        reason: str,
+        *,
+        checks: Sequence[str],
+        by: str = "",
+        limits: Mapping[str, float] | None = None,
+        message: str | None = None,
+        note: str = "",
+        exit: str = "",
+        workflow: Source | None = None,
+    ) -> None:
+        """Lets a locked run go on with `resume`; `checks` names the self-checks that were made."""
+        found = await self._id(run_id)
+        await control.unlock(self._store, found, reason, checks, by, limits, message, note, exit, workflow)
 
     async def answer(
         self, run_id: str, answer: str | Message, *, at: str = "", workflow: Source | None = None

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
+from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import Condition
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
@@ -23,6 +24,7 @@ Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 DEFAULT_CAP = 100
+BUDGETED = ("steps", "model_calls", "tool_calls", "tokens", "cost_usd", "seconds")
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):
@@ -34,9 +36,10 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     cost_usd: Annotated[float, Meta(ge=0)] | None = None
     seconds: Seconds | None = None
 
-    def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("model_calls", "tool_calls", "tokens", "cost_usd", "seconds"), at, report)
-        return True
+    @property
+    def budget(self) -> dict[str, float]:
+        """What may be spent; rounds are counted by each loop for itself."""
+        return {name: limit for name in BUDGETED if (limit := getattr(self, name)) is not None}
 
 
 class Retry(Struct, frozen=True, omit_defaults=True):
@@ -56,10 +59,18 @@ class Retry(Struct, frozen=True, omit_defaults=True):
 class Loop(Struct, frozen=True, omit_defaults=True):
     max_rounds: Positive | None = None
     limits: Limits | None = None
+    breaker: Breaker | None = None
 
     def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("limits",), at, report)
+        if self.limits is not None and self.limits.rounds and self.max_rounds:
+            message = "the rounds of a loop are limited twice, by 'max_rounds' and by 'limits'"
+            report.error("two-limits", message, at, "keep one of the two")
+            return False
         return True
+
+    @property
+    def cap(self) -> int | None:
+        return self.max_rounds or (self.limits.rounds if self.limits is not None else None)
 
 
 class MemoryStore(Struct, frozen=True, omit_defaults=True):
@@ -110,7 +121,7 @@ class Envelope(Struct, frozen=True, omit_defaults=True):
     __hints__: ClassVar[dict[str, str]] = {"dynamic": "`dynamic` belongs on the edge that leads to the node"}
 
     def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("limits", "input", "output"), at, report)
+        without_effect(self, ("input", "output"), at, report)
         return True
 
 
@@ -185,12 +196,12 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     memory: tuple[MemoryStore, ...] = ()
     limits: Limits = Limits()
     loops: dict[str, Loop] = {}
-    breaker: Any = None
+    breaker: Breaker | None = None
     args: Any = None
     vars: Any = None
 
     def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("memory", "breaker"), at, report)
+        without_effect(self, ("memory",), at, report)
         return True
 
 
@@ -207,7 +218,7 @@ class Graph(Struct, frozen=True, omit_defaults=True):
     memory: tuple[MemoryStore, ...] = ()
     limits: Limits = Limits()
     loops: dict[str, Loop] = {}
-    breaker: Any = None
+    breaker: Breaker | None = None
     vars: dict[str, Any] = {}
     """The variables that its expressions know."""
     at: Place = Place()
@@ -223,7 +234,7 @@ class Workflow(Struct, frozen=True):
     models: dict[str, Profile] = {}
     tools: dict[str, ToolSource] = {}
     limits: Limits = Limits()
-    breaker: Any = None
+    breaker: Breaker | None = None
     memory: Any = None
     functions: dict[str, Callable[..., Any]] = {}
     """Python functions that belong to this workflow alone, by name (for graphs built in Python)."""

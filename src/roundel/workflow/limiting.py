@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from roundel.workflow.graph import Limits, Workflow
+from roundel.workflow.graph import BUDGETED, Limits, Workflow
 
-LIMITS = ("rounds", "steps")
+LIMITS = ("rounds", *BUDGETED)
 
 
 def limited(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:
@@ -21,6 +21,8 @@ def limited(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:
     try:
         graph_limits = msgspec.convert(msgspec.structs.asdict(workflow.graph.limits) | dict(limits), Limits)
     except msgspec.ValidationError:
-        raise ValueError("a limit is a whole number of at least 1") from None
+        raise ValueError(
+            "a limit is a number: of rounds, steps and seconds at least 1, else 0 or more"
+        ) from None
     graph = msgspec.structs.replace(workflow.graph, limits=graph_limits)
     return msgspec.structs.replace(workflow, graph=graph)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from roundel.workflow.breaker import Breaker
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.dotenv import read_dotenv
@@ -35,11 +36,11 @@ class Root(Struct, frozen=True, omit_defaults=True):
     models: dict[str, Profile] = {}
     tools: dict[str, ToolSource] = {}
     limits: Limits = Limits()
-    breaker: Any = None
+    breaker: Breaker | None = None
     memory: Any = None
 
     def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("breaker", "memory"), at, report)
+        without_effect(self, ("memory",), at, report)
         return True
 
 

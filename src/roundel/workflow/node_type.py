@@ -26,6 +26,10 @@ def _no_ports(_config: Any) -> tuple[str, ...]:
     return ()
 
 
+def _no_reserve(_config: Any, _workflow: Any) -> int:
+    return 0
+
+
 def _no_examination(_config: Any, _at: Any, _reader: Any) -> None:
     return None
 
@@ -109,6 +113,9 @@ class NodeType(Struct, frozen=True, eq=False):
     calls: Callable[[Any], Calls | None] = _nothing
     """How many calls of models and tools one run takes, from the config; None is one call of a model for a
     node that speaks, and none for any other."""
+
+    reserve: Callable[[Any, Any], int] = _no_reserve
+    """(config, workflow): the tokens that a model call of it may take at most; 0 if nobody knows."""
 
     forgets: Callable[[Any], bool] = _nothing
     """Whether its state starts anew each time the loop around it is entered."""

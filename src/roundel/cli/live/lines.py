@@ -8,6 +8,7 @@ from roundel.cli.drawing.caption import one_line
 from roundel.cli.live.bounds import Bounds
 from roundel.cli.live.talks import arguments_text
 from roundel.kernel.events import Event
+from roundel.kernel.state import TRIPS
 
 EXCERPT = 100
 
@@ -33,6 +34,10 @@ def line_of(event: Event, bounds: Bounds | None) -> str | None:
         return f"{address}  answered  {excerpt(data.get('text', ''))}".rstrip()
     if kind == "limit_reached":
         return f"{address}  limit reached  {data['limit']} {data['what']}"
+    if kind == "breaker_tripped":
+        return f"{address}  breaker tripped  {TRIPS[data['trigger']]}"
+    if kind == "breaker_unlocked":
+        return f"{address}  unlocked  {excerpt(data['reason'])}"
     if kind == "warning":
         return f"{address}  warning  {excerpt(data.get('message', ''))}"
     if kind == "score_regression":

@@ -1,0 +1,116 @@
+"""`roundel demo`: a loop that ends because it is good, and one that is stopped because it goes in circles."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from roundel.cli.work import person_is_there
+from roundel.hosts.local import LocalHost
+from roundel.kernel.events import Event
+from roundel.kernel.facts import Unlocked
+from roundel.kernel.unlock import CHECKS
+from roundel.llm.scripted import Script, script_from
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.sessions.rounds import loop_rounds
+from roundel.workflow.loader import examine_text
+from roundel.workflow.message import Message
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from roundel.hosts.result import Result
+    from roundel.kernel.state import Run
+
+NOTE = "You have both said that any day will do. Name one."
+
+
+@click.command("demo")
+def command() -> None:
+    """See two loops, with no key and no network: one that ends because it is good enough, and one that the
+    breaker stops because it goes in circles, with the evidence, and the unlock."""
+    from roundel.cli.output import console
+
+    try:
+        asyncio.run(_play(console()))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+async def _play(out: Console) -> None:
+    out.rule("[bold]1  A loop that ends because it is good enough")
+    out.print("A writer and a critic go round until the score is 90; at most 8 times.\n")
+    plan, script = _story("polish", out.is_terminal)
+    events: list[Event] = []
+    host = LocalHost(plan, script=script, on_event=events.append)
+    result = await _shown(host, plan, out, "a line that sells tea")
+    _plot(events, out)
+    out.print(f"[bold]{result.output}[/bold]\n")
+    out.rule("[bold]2  A loop that goes in circles")
+    out.print("Ann and Ben are too polite to decide. Only the cap of 100 rounds would end it.\n")
+    plan, script = _story("circles", out.is_terminal)
+    host = LocalHost(plan, script=script)
+    await _shown(host, plan, out, "Find a day for the launch.")
+    _evidence(host.state, out)
+    if person_is_there():
+        click.prompt("Press Enter to unlock it", default="", show_default=False, prompt_suffix=" ", err=True)
+    await _unlocked(host, plan, script, out)
+
+
+def _story(name: str, slowly: bool) -> tuple[Plan, Script]:
+    """A workflow and its script; without a terminal nobody watches, so nobody need wait."""
+    folder = files("roundel.demo")
+    from roundel.nodes import TYPES
+
+    workflow, _ = examine_text((folder / f"{name}.yaml").read_text("utf-8"), TYPES)
+    assert workflow is not None
+    script = script_from((folder / f"{name}.script.yaml").read_text("utf-8"))
+    return compile_workflow(workflow), script if slowly else script.at_once()
+
+
+async def _shown(host: LocalHost, plan: Plan, out: Console, text: str) -> Result:
+    return await _watched(host, plan, out, lambda: host.run((Message(text),)))
+
+
+async def _watched(host: LocalHost, plan: Plan, out: Console, go: Any, goes_on: Run | None = None) -> Result:
+    from roundel.cli.live import LiveView
+
+    view = LiveView(plan, out, out.is_terminal, scripted=True, goes_on=goes_on)
+    host.look_on(view)
+    with view:
+        result: Result = await go()
+        view.settle(result.usage)
+    return result
+
+
+def _plot(events: list[Event], out: Console) -> None:
+    from roundel.cli.plotting.text import TextPlot
+
+    out.print(TextPlot(loop_rounds(events, {"Writer", "Critic"})))
+
+
+def _evidence(state: Run, out: Console) -> None:
+    lock = state.lock
+    assert lock is not None
+    out.print(f"\n[bold red]locked[/bold red]: {lock}, at {lock.address}")
+    figures = lock.evidence
+    if "mean" in figures:
+        mean, least = figures["mean"], figures["threshold"]
+        out.print(f"what is said is {mean:.0%} new; below {least:.0%} the breaker trips")
+    for said in figures.get("messages", ()):
+        out.print(f"  [cyan]{said['address']}[/cyan]  {said['text']}")
+    out.print()
+
+
+async def _unlocked(locked: LocalHost, plan: Plan, script: Script, out: Console) -> None:
+    out.print(f"[bold]unlocked[/bold] with a reason, three self-checks, and a note: {NOTE!r}\n")
+    fact = Unlocked("the demo goes on", "you", CHECKS, locked.now(), note=NOTE)
+    host = LocalHost(plan, script=script, run_id=locked.run_id)
+    state = locked.state
+    result = await _watched(host, plan, out, lambda: host.resume(state, fact), goes_on=state)
+    out.print(f"[bold]{result.output}[/bold]\n")
+    out.print("Next: roundel new my-workflow · roundel --help")

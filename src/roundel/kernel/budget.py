@@ -1,0 +1,190 @@
+"""Budgets: what a graph, a loop, a node may spend, and whoever stands inside it with it.
+
+What is about to be spent is reserved first, at every budget around it, so that calls that run at the same
+time never pass a budget together. A model call reserves its `max_tokens` if it has them, or what the node's
+largest call has taken if that was more. What does not fit is not begun: the run is locked.
+
+A budget counts over all entries of its loop and all runs of its node, in one run of their graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from roundel.workflow.graph import Limits
+
+if TYPE_CHECKING:
+    from roundel.kernel.facts import Usage
+    from roundel.kernel.state import Activation, Execution, Instance, Run
+    from roundel.plan.graph import NodePlan
+
+Amounts = Mapping[str, float]
+NODE, LOOP, GRAPH = "node", "loop", "graph"
+NEVER = 1e18
+
+
+class Budget:
+    """What may be spent, what is, and what is promised to calls that are at work."""
+
+    __slots__ = ("deadline", "limits", "most_steps", "name", "reserved", "since", "spent", "steps")
+
+    def __init__(self, name: str, limits: dict[str, float], since: float) -> None:
+        self.name = name
+        self.limits = limits
+        self.spent = dict.fromkeys(limits, 0.0)
+        self.reserved = dict.fromkeys(limits, 0.0)
+        self.since = since
+        """How long the run had worked when this began to count."""
+        self.steps = 0  # apart from the rest, since every step of a run counts here
+        self.raise_to({})
+
+    def raise_to(self, limits: Amounts) -> None:
+        self.limits.update(limits)
+        self.most_steps = self.limits.get("steps", NEVER)
+        self.deadline = self.since + self.limits.get("seconds", NEVER)
+
+    def lacks(self, wanted: Amounts, worked: float) -> str:
+        """The name of the limit that would be passed; empty if everything fits."""
+        if worked >= self.deadline:
+            return "seconds"
+        if "steps" in wanted and self.steps >= self.most_steps:
+            return "steps"
+        for name in self._calls:
+            if name in wanted and _passes(
+                name, self.limits[name], self.spent[name] + self.reserved[name], wanted[name]
+            ):
+                return name
+        return ""
+
+    @property
+    def _calls(self) -> list[str]:
+        return [name for name in self.limits if name not in ("steps", "seconds")]
+
+    def reserve(self, wanted: Amounts, sign: int = 1) -> None:
+        for name in self._calls:
+            if name in wanted:
+                self.reserved[name] += sign * wanted[name]
+
+    def spend(self, amounts: Amounts) -> None:
+        for name in self._calls:
+            if name in amounts:
+                self.spent[name] += amounts[name]
+
+    def figures(self, worked: float) -> dict[str, float]:
+        """What has been spent."""
+        known = {"steps": self.steps, "seconds": round(worked - self.since, 3)}
+        return {name: known.get(name, spent) for name, spent in self.spent.items()}
+
+
+def _passes(name: str, limit: float, taken: float, wanted: float) -> bool:
+    """Nobody knows what a first call takes, but some tokens it does; it may be free, though."""
+    return taken + wanted > limit or (not wanted and taken >= limit and (limit > 0 or name == "tokens"))
+
+
+class Refusal:
+    """What does not fit, and where."""
+
+    __slots__ = ("budget", "what")
+
+    def __init__(self, budget: Budget, what: str) -> None:
+        self.budget, self.what = budget, what
+
+
+def model_call(run: Run, node: NodePlan) -> dict[str, float]:
+    """What a model call of a node may cost, as far as anybody knows."""
+    tokens, cost = run.watch.largest.get(node.site, (0, 0.0))  # the prompt counts too, beside `max_tokens`
+    return {"model_calls": 1, "tokens": max(node.reserve, tokens), "cost_usd": cost}
+
+
+def refused(run: Run, activation: Activation, node: NodePlan, wanted: Amounts) -> Refusal | None:
+    """None if it fits into all budgets around the node."""
+    for budget in around(run, activation, node):
+        what = budget.lacks(wanted, run.worked)
+        if what:
+            return Refusal(budget, what)
+    return None
+
+
+def reserve(run: Run, execution: Execution, wanted: Amounts) -> None:
+    for budget in around(run, execution.activation, execution.node):
+        budget.reserve(wanted)
+    execution.reserved = dict(wanted)
+
+
+def release(run: Run, execution: Execution) -> None:
+    """It is over: what was reserved is free again."""
+    wanted, execution.reserved = execution.reserved, None
+    if wanted is not None:
+        for budget in around(run, execution.activation, execution.node):
+            budget.reserve(wanted, -1)
+
+
+def spend(run: Run, activation: Activation, node: NodePlan, amounts: Amounts) -> None:
+    """Anything but steps."""
+    for budget in around(run, activation, node):
+        budget.spend(amounts)
+
+
+def spend_usage(run: Run, execution: Execution, usage: Usage) -> None:
+    tokens = usage.input_tokens + usage.output_tokens
+    amounts = {
+        "model_calls": usage.model_calls,
+        "tool_calls": usage.tool_calls,
+        "tokens": tokens,
+        "cost_usd": usage.cost_usd,
+    }
+    spend(run, execution.activation, execution.node, amounts)
+    if usage.model_calls:
+        most, cost = run.watch.largest.get(execution.node.site, (0, 0.0))
+        run.watch.largest[execution.node.site] = (max(most, tokens), max(cost, usage.cost_usd))
+
+
+def around(run: Run, activation: Activation, node: NodePlan) -> tuple[Budget, ...]:
+    """The budgets that a node draws on, from the inside out; looked for once in a round or an entry."""
+    found = activation.budgets.get(node.index)
+    if found is None:
+        found = activation.budgets[node.index] = tuple(_around(run, activation, node))
+    return found
+
+
+def take_step(run: Run, activation: Activation, node: NodePlan) -> bool:
+    """Counts a step in all budgets around the node, if it fits."""
+    budgets, worked = around(run, activation, node), run.worked
+    for budget in budgets:
+        if budget.steps >= budget.most_steps or worked >= budget.deadline:
+            return False
+    for budget in budgets:
+        budget.steps += 1
+    return True
+
+
+def _around(run: Run, activation: Activation, node: NodePlan) -> Iterator[Budget]:
+    scope: Activation | None
+    while True:
+        instance = activation.instance
+        yield from _budget(run, instance, NODE, node.index, node.node.limits, node.id)
+        scope = activation
+        while scope is not None and scope.scope.entry is not None:
+            entry = instance.plan.nodes[scope.scope.entry]
+            loop = instance.plan.graph.loops.get(entry.id)
+            yield from _budget(run, instance, LOOP, entry.index, loop.limits if loop else None, entry.id)
+            scope = scope.parent
+        limits = run.plan.limits if instance.caller is None else instance.plan.graph.limits
+        yield from _budget(run, instance, GRAPH, 0, limits, instance.plan.graph.id or "the graph")
+        if instance.caller is None:
+            return
+        activation, node = instance.caller.activation, instance.caller.node
+
+
+def _budget(
+    run: Run, instance: Instance, kind: str, index: int, limits: Limits | None, name: str
+) -> Iterator[Budget]:
+    if limits is None:
+        return
+    key = f"{kind} {index}"
+    found: Any = instance.budgets.get(key)
+    if found is None and limits.budget:
+        found = instance.budgets[key] = Budget(name, limits.budget, run.worked)
+    if found is not None:
+        yield found

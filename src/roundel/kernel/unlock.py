@@ -1,0 +1,218 @@
+"""A person unlocks a run: with a reason, after the three self-checks, and with a change if it tripped twice.
+
+The run goes on in the same round. A raised limit counts from now on for the loop, graph or node that met it;
+without one, rounds and lists are allowed as much again. An edit replaces the last message that waits for the
+next node, a note is added behind it, and an exit leaves the loop for a node outside of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from roundel.kernel.breaker import history_of
+from roundel.kernel.facts import Unlocked
+from roundel.kernel.loops import cap_of, leave_between_rounds, raise_cap
+from roundel.kernel.state import ERRANDS, NEXT_ROUND, OPEN, TURNS, Activation, Lock, Performance, Run, Talk
+from roundel.workflow.message import Message
+
+CHECKS = ("cause_understood", "cost_accepted", "workflow_reviewed")
+"""What whoever unlocks a run has to confirm: why it was locked is understood, what it costs to go on is
+accepted, and the workflow or its limits were looked at."""
+
+
+class Refused(Exception):
+    """It may not be unlocked like this; the text says why."""
+
+
+def check(run: Run, fact: Unlocked) -> None:
+    """Refused, before anything is changed."""
+    lock = run.lock
+    if lock is None or run.status != "suspended_locked":
+        raise Refused("the run is not locked")
+    if not fact.reason.strip():
+        raise Refused("a reason is needed")
+    missing = [name for name in CHECKS if name not in fact.checks]
+    if missing:
+        raise Refused(f"not confirmed: {', '.join(missing)}")
+    changed = bool(fact.limits or fact.message is not None or fact.exit)
+    if run.watch.let_go == _scope(lock) and not changed:
+        advice = "raise a limit, edit the last message or leave the loop"
+        raise Refused(f"it was locked by {lock.what} twice in a row; {advice}")
+    known = _raisable(run, lock)
+    unknown = sorted(fact.limits.keys() - known.keys())
+    if unknown:
+        raise Refused(
+            f"'{unknown[0]}' does not hold this run back; {', '.join(sorted(known)) or 'no limit'} does"
+        )
+    for name, limit in fact.limits.items():
+        if not limit > known[name]:
+            raise Refused(f"'{name}' is {known[name]:g} already; a raised limit is more than that")
+    if fact.message is not None and _waiting(run) is None:
+        raise Refused("no message waits that could be edited")
+    if fact.exit:
+        _exit_of(run, fact.exit)
+
+
+def unlock(run: Run, fact: Unlocked) -> None:
+    lock = run.lock
+    assert lock is not None
+    changed = bool(fact.limits or fact.message is not None or fact.exit)
+    run.watch.let_go = "" if changed else _scope(lock)
+    data: dict[str, Any] = {"reason": fact.reason, "by": fact.by, "state": "RESUMED", "what": lock.what}
+    if fact.limits:
+        data["limits"] = fact.limits
+    if fact.message is not None:
+        _edit(run, fact.message)
+        data["message"] = fact.message
+    if fact.note:
+        run.note = Message(fact.note, "system", metadata={"source": "unlock"})
+        data["note"] = fact.note
+    if fact.exit:
+        data["exit"] = fact.exit
+    run.emit("breaker_unlocked", lock.node_id, lock.address, data)
+    _raise(run, lock, fact.limits)
+    if fact.exit:
+        _leave(run, fact.exit)
+    run.lock, run.lock_budget = None, None
+    run.smooth = run.error is None and not run.paused and not run.torn
+    run.status = "running"
+    run.emit("run_state_change", None, None, {"status": "running", "reason": f"unlocked: {fact.reason}"})
+    run.agenda.extend(run.held)
+    run.held.clear()
+
+
+def _scope(lock: Lock) -> str:
+    """What a second lock has to be the same in to be one in a row: a budget is met by whoever comes next."""
+    return f"{lock.what} {lock.evidence.get('scope', lock.node_id)}"
+
+
+def _raisable(run: Run, lock: Lock) -> dict[str, float]:
+    """What may be raised, and what it is now."""
+    if run.lock_budget is not None:
+        return run.lock_budget.limits
+    name = _RAISED.get(lock.what)
+    return {name: _SPENT[name](run) if name in _SPENT else lock.limit} if name else {}
+
+
+_RAISED = {
+    "rounds": "rounds",
+    "items": "rounds",
+    "tool_rounds": "rounds",
+    "token_surge": "tokens",
+    "timeout": "seconds",
+}
+"""What is raised after each lock that is no budget's."""
+_SPENT: dict[str, Callable[[Run], float]] = {
+    "tokens": lambda run: run.usage["input_tokens"] + run.usage["output_tokens"],
+    "seconds": lambda run: run.worked,
+}
+
+
+def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:
+    if run.lock_budget is not None:
+        run.lock_budget.raise_to(limits)
+        return
+    run.patience = limits.get("seconds", run.patience)
+    run.watch.surge_until = limits.get("tokens", 0.0)
+    for item, index in run.held:
+        if index == NEXT_ROUND and isinstance(item, Activation):
+            cap = cap_of(run, item)
+            if item.round >= cap:
+                raise_cap(run, item, max(cap, int(limits.get("rounds", cap + item.scope.cap))))
+        elif "rounds" in limits and isinstance(item, Performance) and item.execution.address == lock.address:
+            item.conductor.limit = int(limits["rounds"])
+        elif "rounds" in limits and isinstance(item, Talk) and item.execution.address == lock.address:
+            item.dialogue.allow(int(limits["rounds"]))
+
+
+def _waiting(run: Run) -> tuple[Any, int] | None:
+    """Where the message is that the next node will get: a list and a place in it, or a talk."""
+    for item, index in run.held:
+        if index in (ERRANDS, TURNS, OPEN):
+            return (item, -1) if _inputs(item) else None
+        if not isinstance(item, Activation):
+            continue
+        instance = item.instance
+        node = item.scope.entry if index == NEXT_ROUND else _node_of(item, index)
+        if node is None:
+            continue
+        for messages in (instance.arrivals[node], instance.queues[node]):
+            if messages:
+                return messages, len(messages) - 1
+    return None
+
+
+def _node_of(activation: Activation, index: int) -> int | None:
+    node = activation.scope.units[index].node if index >= 0 else None
+    return node.index if node is not None else None
+
+
+def _edit(run: Run, text: str) -> None:
+    found = _waiting(run)
+    assert found is not None
+    messages, place = found
+    if isinstance(messages, Performance) and messages.pending:
+        messages.pending = [
+            msgspec.structs.replace(turn, inputs=_changed(turn.inputs, text)) for turn in messages.pending
+        ]
+        return
+    if isinstance(messages, (Performance, Talk)):
+        messages.inputs = _changed(messages.inputs, text)
+        return
+    last = messages[place]
+    if isinstance(last, Message):
+        messages[place] = msgspec.structs.replace(last, content=text)
+    else:
+        key, edge, message = last
+        messages[place] = (key, edge, msgspec.structs.replace(message or Message(), content=text))
+
+
+def _inputs(item: Performance | Talk) -> tuple[Message, ...]:
+    if isinstance(item, Performance) and item.pending:
+        return item.pending[-1].inputs
+    return item.inputs
+
+
+def _changed(inputs: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    return (*inputs[:-1], msgspec.structs.replace(inputs[-1], content=text)) if inputs else inputs
+
+
+def _exit_of(run: Run, target: str) -> tuple[Activation, int]:
+    """The loop that is left, and the node that it is left for."""
+    for item, index in run.held:
+        if isinstance(item, Activation) and (index >= 0 or index == NEXT_ROUND) and item.parent is not None:
+            plan = item.instance.plan
+            outside = {
+                plan.nodes[edge.target].id: edge.target
+                for edge in plan.edges
+                if edge.source in item.scope.members and edge.target not in item.scope.members
+            }
+            if target in outside:
+                return item, outside[target]
+            ways = ", ".join(sorted(outside)) or "nowhere"
+            raise Refused(
+                f"no edge leads from the loop '{item.name}' to '{target}'; its ways out lead to {ways}"
+            )
+    raise Refused("the run is not locked inside of a free loop, so there is none to leave")
+
+
+def _leave(run: Run, target: str) -> None:
+    activation, node = _exit_of(run, target)
+    instance = activation.instance
+    said = history_of(instance, activation.scope.entry or 0).said
+    who, text = (said[-1][0], said[-1][2]) if said else ("unlock", "")
+    instance.queues[node].append(Message(text, "user", metadata={"source": who}))
+    instance.marks[node] = 1
+    left: Activation | None = activation
+    layer = -1  # nothing of this round runs any more
+    while left is not None and left.parent is not None and node not in left.scope.members:
+        left.exit_layer, left.exit_reason, left.exit_by = layer, "unlocked", "unlock"
+        layer = left.unit.layer if left.unit is not None else -1
+        left = left.parent
+    between = [(item, index) for item, index in run.held if item is activation and index == NEXT_ROUND]
+    if between:
+        run.held = [held for held in run.held if held not in between]
+        leave_between_rounds(run, activation)

@@ -1,0 +1,336 @@
+"""The breaker: what trips it, what does not, and how it is tuned."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roundel.kernel.events import Event
+from roundel.kernel.facts import Finished, Outcome, Reopened, Started
+from roundel.kernel.state import Run
+from roundel.kernel.step import IllegalFact, step
+from roundel.workflow.message import Message
+from tests.kernel.breaker_samples import ANN, BEN, DEAD, LIVELY, SERVER, STORY, TEA
+from tests.kernel.simulator import Script, Simulator, plan_of
+from tests.kernel.spending import Dict, Spender, constant, ring
+
+SAME = "I have looked at the file and everything seems to be in order."
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def speaking(rounds: int, agents: int = 1, **graph: Any) -> Dict:
+    """So many agents who speak in turn, for so many rounds."""
+    names = [f"A{number}" for number in range(agents)]
+    ways = [*pairwise(names), (names[-1], names[0]), (names[-1], "Guard")]
+    ways += [("Guard", names[0]), ("Guard", "Out")]
+    return {
+        "breaker": True,
+        "graph": {
+            "nodes": [
+                *({"id": name, "type": "agent"} for name in names),
+                {"id": "Guard", "type": "loop_counter", "config": {"max_iterations": rounds}},
+                {"id": "Out", "type": "passthrough"},
+            ],
+            "edges": [{"from": a, "to": b} for a, b in ways],
+            "start": names[0],
+            "end": "Out",
+            **graph,
+        },
+    }
+
+
+def say(workflow: Dict, script: Script) -> Simulator:
+    return Simulator(plan_of(workflow), script).start("go").finish()
+
+
+def tripped(run: Simulator) -> list[Event]:
+    return [event for event in run.events if event.event == "breaker_tripped"]
+
+
+def series(texts: list[str], agents: int) -> tuple[Dict, Script]:
+    script = {f"A{number}": texts[number::agents] for number in range(agents)}
+    return speaking(len(texts) // agents, agents), script
+
+
+def spoken(run: Simulator) -> int:
+    return sum(1 for execution in run.executions if execution.node.startswith("A"))
+
+
+# The rates.
+
+
+@pytest.mark.parametrize("agents", [1, 2])
+@pytest.mark.parametrize("name", LIVELY)
+def test_it_is_quiet_while_something_new_is_said(name: str, agents: int) -> None:
+    run = say(*series(LIVELY[name], agents))
+    assert not tripped(run)
+    assert run.state.status == "completed"
+    assert 6 <= len(LIVELY[name]) <= 10
+
+
+@pytest.mark.parametrize("agents", [1, 2])
+@pytest.mark.parametrize("name", DEAD)
+def test_it_trips_within_six_messages_once_nothing_new_is_said(name: str, agents: int) -> None:
+    run = say(*series(DEAD[name], agents))
+    assert [event.data["trigger"] for event in tripped(run)] == ["dead_loop"]
+    assert run.state.status == "suspended_locked"
+    assert spoken(run) <= 6
+
+
+def test_the_rates_stand_in_the_manual() -> None:
+    text = (DOCS / "limits.md").read_text(encoding="utf-8")
+    assert f"quiet on {len(LIVELY)} of {len(LIVELY)}" in re.sub(r"\s+", " ", text)
+    assert f"trips on {len(DEAD)} of {len(DEAD)}" in re.sub(r"\s+", " ", text)
+    assert len(LIVELY) >= 30
+    assert len(DEAD) >= 15
+
+
+# Dead loops.
+
+
+def test_the_evidence_of_a_dead_loop() -> None:
+    one, other = " ".join(TEA), " ".join(STORY)
+    run = say(speaking(30, 2), {"A0": [one], "A1": [other]})
+    [event] = tripped(run)
+    data = event.data
+    assert (event.node_id, event.address, data["address"]) == ("A0", "A0[3]", "A0[3]")
+    assert data["state"] == "SUSPENDED_LOCKED"
+    assert data["novelty"] == [0, 0, 0]
+    assert (data["mean"], data["threshold"]) == (0, 0.1)
+    assert data["guard"] == "Guard"
+    assert [said["text"] for said in data["messages"]] == [one, other, one, other]
+    assert data["messages"][-1]["address"] == "A0[3]/A1"
+    lock = run.state.lock
+    assert lock is not None
+    assert (lock.what, lock.address) == ("dead_loop", "A0[3]")
+    assert lock.evidence["messages"] == data["messages"]
+    assert run.events[-1].data["status"] == "suspended_locked"
+
+
+def test_what_no_model_and_no_person_says_does_not_count() -> None:
+    graph = speaking(20)
+    graph["graph"]["nodes"][0] = {"id": "A0", "type": "literal", "config": {"content": SAME}}
+    assert say(graph, {}).state.status == "completed"
+
+
+def test_what_people_say_counts() -> None:
+    graph = speaking(20)
+    graph["graph"]["nodes"][0] = {"id": "A0", "type": "human"}
+    assert tripped(say(graph, {"A0": [SAME]}))
+
+
+def test_a_loop_that_ends_is_not_stopped_at_its_end() -> None:
+    assert say(speaking(4), {"A0": [SAME]}).state.status == "completed"
+    assert tripped(say(speaking(5), {"A0": [SAME]}))
+
+
+def test_the_elements_of_a_list_may_be_alike() -> None:
+    for strategy in ({"mode": "array", "items": "[1, 2, 3, 4, 5, 6]"}, {"mode": "count", "max": 6}):
+        config = {"body": {"id": "W", "type": "agent"}, "strategy": strategy}
+        graph = {"nodes": [{"id": "Each", "type": "loop_agent", "config": config}], "start": "Each"}
+        assert say({"breaker": True, "graph": graph}, {"W": [SAME]}).state.status == "completed"
+
+
+@pytest.mark.parametrize("quick", [0, -1])
+def test_it_does_not_matter_who_is_quicker(quick: int) -> None:
+    ways = [("In", "A"), ("In", "B"), ("A", "Both"), ("B", "Both"), ("Both", "In"), ("Both", "Guard")]
+    ways += [("Guard", "In"), ("Guard", "Out")]
+    graph = {
+        "nodes": [
+            {"id": "In", "type": "passthrough"},
+            {"id": "A", "type": "agent"},
+            {"id": "B", "type": "agent"},
+            {"id": "Guard", "type": "loop_counter", "config": {"max_iterations": 20}},
+            {"id": "Both", "type": "passthrough"},
+            {"id": "Out", "type": "passthrough"},
+        ],
+        "edges": [{"from": a, "to": b} for a, b in ways],
+        "start": "In",
+        "end": "Out",
+    }
+    plan = plan_of({"breaker": True, "graph": graph})
+    script = {"A": ["one", "two", ANN], "B": ["three", "four", BEN]}
+    run = Simulator(plan, script, lambda count: quick % count).start("go").finish()
+    [event] = tripped(run)
+    assert event.address == "In[4]"
+    assert [said["node"] for said in event.data["messages"]] == ["A", "B", "A", "B"]
+
+
+def test_of_a_long_round_only_the_last_messages_are_kept() -> None:
+    inner = speaking(600)["graph"]
+    ways = [("Top", "A0"), ("Out", "Top"), ("Out", "Twice"), ("Twice", "Top"), ("Twice", "End")]
+    nodes = [{"id": "Top", "type": "passthrough"}, *inner["nodes"], {"id": "End", "type": "passthrough"}]
+    nodes.append({"id": "Twice", "type": "loop_counter", "config": {"max_iterations": 2}})
+    edges = [*inner["edges"], *({"from": a, "to": b} for a, b in ways)]
+    loops = {"A0": {"breaker": False, "max_rounds": 1000}, "Top": {"breaker": {"window": 2}}}
+    graph = {"nodes": nodes, "edges": edges, "start": "Top", "end": "End", "loops": loops}
+    run = Simulator(plan_of({"breaker": True, "graph": graph}), {"A0": [SAME]}).start("go")
+    most = 0
+    while run.at_work:
+        run.tell(run.answer(run.at_work.pop()))
+        assert run.state.root is not None
+        most = max([most, *(len(history.heard) for history in run.state.root.histories.values())])
+    [event] = tripped(run)
+    assert (event.address, most) == ("Top[1]", 256)
+
+
+# Tools.
+
+
+def with_tool(rounds: int, **graph: Any) -> Dict:
+    workflow = speaking(rounds, **graph)
+    workflow["graph"]["nodes"][0]["config"] = {"tools": ["look"]}
+    return {**workflow, "tools": {"look": {"python": "statistics:mean"}}}
+
+
+class SameResult(Simulator):
+    """Its tool gives the same each time."""
+
+    def _use(self, call: Any, use: Any) -> Any:
+        fact: Any = super()._use(call, use)
+        fact.outcome.state["text"] = "nothing found"
+        return fact
+
+
+def test_the_same_calls_with_the_same_results_are_a_dead_loop() -> None:
+    texts = [text for name in ("a debate", "support") for text in LIVELY[name]]
+    script = {"A0": [line for text in texts for line in ("?look", text)]}
+    run = SameResult(plan_of(with_tool(10)), script).start("go").finish()
+    [event] = tripped(run)
+    assert event.address == "A0[3]"
+    assert event.data["times"] == 3
+    assert event.data["repeated_calls"] == "look({}) = nothing found"
+    other = Simulator(plan_of(with_tool(10)), script).start("go").finish()  # each result is another one
+    assert not tripped(other)
+
+
+# Tokens and time.
+
+
+def spending(workflow: Dict, sizes: list[int]) -> Spender:
+    script = {name: [f"{name} {n} {n * n * 7919}" for n in range(60)] for name in "AB"}
+    plan = plan_of({"breaker": {"dead_loop": False}, **workflow})
+    return (
+        Spender(plan, script, lambda _node, ordinal: sizes[min(ordinal, len(sizes) - 1)]).start("go").finish()
+    )
+
+
+def test_a_surge_of_tokens() -> None:
+    run = spending(ring(5), [10, 10, 9000])
+    [event] = [event for event in run.events if event.event == "breaker_tripped"]
+    assert event.data["trigger"] == "token_surge"
+    assert event.data["tokens"] > 3 * event.data["estimate"]
+    assert event.data["factor"] == 3
+    assert spending(ring(5), [3000]).state.status == "completed"  # large from the start
+
+
+@pytest.mark.parametrize(
+    "breaker",
+    [
+        {"token_surge": False, "dead_loop": False},
+        {"factor": 1e6, "dead_loop": False},
+        {"enabled": False},
+        False,
+    ],
+)
+def test_a_surge_may_be_allowed(breaker: Any) -> None:
+    assert spending({**ring(5), "breaker": breaker}, [10, 10, 9000]).state.status == "completed"
+
+
+def test_time_out_of_work() -> None:
+    run = (
+        Spender(plan_of({"breaker": {"seconds": 2, "dead_loop": False}, **ring(20)}), {}).start("go").finish()
+    )
+    [event] = tripped(run)
+    assert event.data["trigger"] == "timeout"
+    assert event.data["limit"] == 2
+    assert 2 < event.data["seconds"] < 3
+    free = plan_of({"breaker": {"seconds": 2, "dead_loop": False, "timeout": False}, **ring(20)})
+    assert Spender(free, {}, constant(1)).start("go").finish().state.status == "completed"
+
+
+def test_waiting_for_people_is_no_work() -> None:
+    workflow = speaking(3)
+    workflow["graph"]["nodes"][0] = {"id": "A0", "type": "human"}
+    run = Simulator(plan_of({**workflow, "breaker": {"seconds": 5}}), {"A0": ["a", "b", "c"]}).start("go")
+    while run.at_work:
+        command = run.at_work.pop()
+        run.clock += 1000 if command.address.endswith("A0") else 0
+        run.tell(run.answer(command))
+    assert run.state.status == "completed"
+
+
+# Tuning.
+
+
+@pytest.mark.parametrize(
+    ("where", "breaker"),
+    [
+        ("file", False),
+        ("file", {"dead_loop": False}),
+        ("file", {"window": 30}),
+        ("file", {"threshold": 0}),
+        ("graph", False),
+        ("graph", {"dead_loop": False}),
+        ("loop", False),
+        ("loop", {"window": 50}),
+    ],
+)
+def test_it_can_be_tuned_and_turned_off(where: str, breaker: Any) -> None:
+    workflow = speaking(12)
+    if where == "file":
+        workflow["breaker"] = breaker
+    elif where == "graph":
+        workflow["graph"]["breaker"] = breaker
+    else:
+        workflow["graph"]["loops"] = {"A0": {"breaker": breaker}}
+    assert say(workflow, {"A0": [SAME]}).state.status == "completed"
+
+
+def test_the_innermost_setting_counts() -> None:
+    workflow = speaking(12, breaker=False, loops={"A0": {"breaker": {"window": 2}}})
+    [event] = tripped(say({**workflow, "breaker": False}, {"A0": [SAME]}))
+    assert event.address == "A0[3]"
+
+
+def test_a_loop_agent_is_tuned_under_loops_too() -> None:
+    strategy = {"mode": "condition", "until": 'text == "never"', "max": 9}
+    config = {"body": {"id": "W", "type": "agent"}, "strategy": strategy}
+    graph: Dict = {"nodes": [{"id": "Again", "type": "loop_agent", "config": config}], "start": "Again"}
+    [event] = tripped(say({"breaker": True, "graph": graph}, {"W": [SAME]}))
+    assert event.address == "Again[4]"
+    graph["loops"] = {"Again": {"breaker": False}}
+    assert say({"breaker": True, "graph": graph}, {"W": [SAME]}).state.status == "completed"
+
+
+def test_a_higher_threshold_sees_less_news() -> None:
+    texts = LIVELY["a server that is written step by step"]
+    workflow, script = series(texts, 1)
+    assert texts[0] == SERVER
+    assert not tripped(say(workflow, script))
+    workflow["graph"]["breaker"] = {"threshold": 0.3}
+    assert tripped(say(workflow, script))
+
+
+def test_time_in_which_nobody_was_at_work_does_not_count() -> None:
+    plan = plan_of(speaking(3))
+    started = Started("run", (Message("go"),), 0.0)
+    for reopened in (True, False):
+        run = Run(plan)
+        step(run, started)
+        (address,) = run.calls
+        if reopened:
+            step(run, Reopened(99_999.0))
+        step(run, Finished(address, Outcome((Message("hello"),)), 100_000.0))
+        assert run.worked == (1.0 if reopened else 100_000.0)
+        assert (run.lock is None) == reopened
+
+
+def test_a_run_that_is_over_is_not_reopened() -> None:
+    run = Simulator(plan_of(speaking(1)), {}).start("go").finish().state
+    with pytest.raises(IllegalFact):
+        step(run, Reopened(1.0))

@@ -1,0 +1,283 @@
+"""Budgets: what may be spent, where, and that nobody passes it."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from roundel.kernel.facts import Failed
+from roundel.nodes import TYPES
+from roundel.plan.graph import compile_workflow
+from roundel.workflow.loader import from_mapping
+from tests.kernel.simulator import Script, plan_of
+from tests.kernel.spending import Dict, Spender, constant, random_spending, ring, wide
+
+SPLIT = {"type": "regex", "config": {"pattern": "[a-z]"}}
+TOOL = {"look": {"python": "statistics:mean"}}
+
+
+def spend(workflow: Dict, size: int = 100, script: Script | None = None) -> Spender:
+    return Spender(plan_of(workflow), script or {}, constant(size)).start("go").finish()
+
+
+def holding(body: Dict, **node: Any) -> Dict:
+    """A subgraph, and a node behind it."""
+    return {
+        "graph": {
+            "nodes": [
+                {"id": "Sub", "type": "subgraph", "config": {"type": "config", "config": body}, **node},
+                {"id": "Last", "type": "agent"},
+            ],
+            "edges": [{"from": "Sub", "to": "Last"}],
+            "start": "Sub",
+            "end": "Last",
+        }
+    }
+
+
+def with_node_limits(workflow: Dict, name: str, **limits: float) -> Dict:
+    for node in workflow["graph"]["nodes"]:
+        if node["id"] == name:
+            node["limits"] = limits
+    return workflow
+
+
+AMOUNTS = {"steps": 5, "model_calls": 3, "tokens": 350, "cost_usd": 0.03, "seconds": 1.0}
+
+
+@pytest.mark.parametrize("what", AMOUNTS)
+@pytest.mark.parametrize("where", ["file", "graph", "loop", "node", "subgraph", "around"])
+def test_each_limit_holds_wherever_it_stands(what: str, where: str) -> None:
+    limits = {what: AMOUNTS[what]}
+    workflow = ring(30)
+    scope = "the graph"
+    if where == "file":
+        workflow |= {"limits": limits}
+    elif where == "graph":
+        workflow["graph"]["limits"] = limits
+    elif where == "loop":
+        workflow["graph"]["loops"], scope = {"A": {"limits": limits}}, "A"
+    elif where == "node":
+        workflow, scope = with_node_limits(workflow, "B", **limits), "B"
+    elif where == "subgraph":
+        workflow["graph"]["limits"] = limits
+        workflow = holding(workflow["graph"])
+    else:
+        workflow, scope = holding(workflow["graph"], limits=limits), "Sub"
+    run = spend(workflow)
+    assert run.state.status == "suspended_locked"
+    assert run.state.lock is not None
+    assert run.state.lock.what == what
+    [lock] = run.locks
+    assert (lock["what"], lock["limit"], lock["scope"]) == (what, AMOUNTS[what], scope)
+    assert lock["spent"] + lock["reserved"] + lock["wanted"] > AMOUNTS[what] or what == "seconds"
+    if what != "seconds":
+        assert lock["spent"] <= AMOUNTS[what]
+
+
+def test_a_graph_limit_comes_before_that_of_the_file() -> None:
+    run = spend({"limits": {"tokens": 200}, **ring(30, limits={"tokens": 500})})
+    assert run.tokens == 500
+
+
+def test_a_child_draws_on_its_parent() -> None:
+    body = wide(3, limits={"tokens": 10_000})["graph"]
+    workflow = holding(body)
+    workflow["graph"]["limits"] = {"tokens": 250}
+    run = spend(workflow, 100)
+    assert (run.locks[0]["scope"], run.locks[0]["spent"]) == ("the graph", 300)
+    assert run.state.lock is not None
+    assert run.state.lock.address == "Last"
+
+
+def test_a_call_that_does_not_fit_is_not_made() -> None:
+    run = spend(ring(30, limits={"tokens": 1000}), 300)
+    assert run.state.usage["model_calls"] == 3
+    assert run.tokens == 900
+    [lock] = run.locks
+    assert (lock["spent"], lock["wanted"], lock["address"]) == (900, 300, "A[2]/B")
+
+
+def test_nothing_is_allowed_by_a_budget_of_0() -> None:
+    run = spend(ring(30, limits={"tokens": 0}))
+    assert run.state.usage["model_calls"] == 0
+    assert spend(ring(3, limits={"model_calls": 0})).state.usage["model_calls"] == 0
+
+
+def known(workflow: Dict, most: int) -> Dict:
+    """Every agent says how large its answers are at most."""
+
+    def visit(value: Any) -> None:
+        if isinstance(value, dict):
+            if value.get("type") == "agent":
+                value["config"] = {**value.get("config", {}), "params": {"max_tokens": most}}
+            for part in list(value.values()):
+                visit(part)
+        elif isinstance(value, list):
+            for part in value:
+                visit(part)
+
+    visit(workflow)
+    return workflow
+
+
+def test_parallel_calls_reserve_one_after_the_other() -> None:
+    run = spend(known(wide(5, limits={"tokens": 350}), 100))
+    assert run.state.usage["model_calls"] == 3
+    assert (run.locks[0]["spent"], run.locks[0]["reserved"]) == (0, 300)
+    unknown = spend(wide(5, limits={"tokens": 350}))
+    assert unknown.state.usage["model_calls"] == 5  # nobody knew
+
+
+def test_the_largest_call_so_far_is_reserved() -> None:
+    sizes = {("A", 0): 50, ("A", 1): 400}
+    plan = plan_of(ring(30, limits={"tokens": 1000}))
+    run = Spender(plan, {}, lambda node, ordinal: sizes.get((node, ordinal), 10)).start("go").finish()
+    assert run.locks[0]["wanted"] == 400
+    assert run.tokens <= 1000
+
+
+@pytest.mark.parametrize(
+    ("config", "reserved"),
+    [
+        ({"params": {"max_tokens": 70}}, 70),
+        ({"parameters": {"max_completion_tokens": 80}}, 80),
+        ({"params": {"max_tokens": 70}, "parameters": {"max_tokens": 90}}, 90),
+        ({"profile_id": "big"}, 500),
+        ({"profile_id": "big", "params": {"max_tokens": 7}}, 7),
+        ({}, 300),
+        ({"model": "openai:gpt-4o"}, 0),
+        ({"params": {"max_tokens": "many"}}, 0),
+    ],
+)
+def test_what_an_agent_may_take_at_most(config: Dict, reserved: int) -> None:
+    profiles = {
+        "default": {"model": "openai:gpt-4o", "params": {"max_tokens": 300}},
+        "big": {"model": "openai:gpt-4o", "params": {"max_tokens": 500}},
+    }
+    graph = {"nodes": [{"id": "A", "type": "agent", "config": config}], "start": "A"}
+    plan = compile_workflow(from_mapping({"models": profiles, "graph": graph}, TYPES))
+    assert plan.sites[0].reserve == reserved
+
+
+def test_a_call_that_failed_gives_back_what_it_had_reserved() -> None:
+    run = Spender(plan_of(known(wide(3, limits={"tokens": 300, "model_calls": 9}), 100)), {}).start("go")
+    while len(run.at_work) < 3:
+        run.tell(run.answer(run.at_work.pop(0)))
+    budget = next(iter(run.state.root.budgets.values()))  # type: ignore[union-attr]
+    assert budget.reserved["tokens"] == 300
+    run.tell(Failed(run.at_work.pop().address, "no", run.now()))
+    assert budget.reserved["tokens"] == 200
+    run.finish()
+    assert (budget.reserved["tokens"], budget.spent["tokens"]) == (0, 200)
+    assert budget.spent["model_calls"] == 3
+    assert run.state.status == "failed"
+
+
+def with_tools(config: Dict, **limits: float) -> Dict:
+    agent = {"id": "A", "type": "agent", "config": {"tools": ["look"], **config}}
+    return {"tools": TOOL, "graph": {"nodes": [agent], "start": "A", "limits": limits}}
+
+
+def test_of_several_tools_all_are_called_or_none() -> None:
+    script = {"A": ["?look look look", "?look", "done"]}
+    run = spend(with_tools({}, tool_calls=2), script=script)
+    assert run.state.usage["tool_calls"] == 0
+    assert (run.locks[0]["what"], run.locks[0]["wanted"]) == ("tool_calls", 3)
+    run.unlock(limits={"tool_calls": 4}).finish()
+    assert run.state.status == "completed"
+    assert run.state.usage["tool_calls"] == 4
+    assert spend(with_tools({}, tool_calls=4), script=script).trace() == run.trace()
+
+
+def test_parts_of_a_dynamic_edge_are_asked_about_one_by_one() -> None:
+    dynamic = {"type": "map", "split": SPLIT, "config": {"max_parallel": 2}}
+    graph = {
+        "nodes": [
+            {"id": "L", "type": "literal", "config": {"content": "a b c d e"}},
+            {"id": "A", "type": "agent"},
+        ],
+        "edges": [{"from": "L", "to": "A", "dynamic": dynamic}],
+        "start": "L",
+        "limits": {"model_calls": 3},
+    }
+    run = spend({"graph": graph})
+    assert run.state.usage["model_calls"] == 3
+    assert run.locks[0]["address"] == "A#4"
+    run.unlock(limits={"model_calls": 5}).finish()
+    assert run.state.status == "completed"
+    assert [execution.address for execution in run.trace() if "#" in execution.address] == [
+        f"A#{number}" for number in range(1, 6)
+    ]
+
+
+def test_a_list_that_is_too_long_ends_in_the_same_lock() -> None:
+    config = {
+        "body": {"id": "W", "type": "agent"},
+        "strategy": {"mode": "array", "items": "[1, 2, 3, 4, 5]", "max": 3},
+    }
+    graph = {"nodes": [{"id": "Each", "type": "loop_agent", "config": config}], "start": "Each"}
+    run = spend({"graph": graph})
+    assert run.state.status == "suspended_locked"
+    assert [(lock["event"], lock["what"], lock["limit"]) for lock in run.locks] == [
+        ("limit_reached", "items", 3)
+    ]
+    assert run.unlock().finish().state.status == "completed"
+    assert run.state.usage["model_calls"] == 5
+
+
+def test_tool_rounds_that_are_used_up_end_in_the_same_lock() -> None:
+    script = {"A": ["?look", "?look", "?look", "done"]}
+    run = spend(with_tools({"max_tool_calls": 2, "on_limit": "suspend"}), script=script)
+    assert run.state.status == "suspended_locked"
+    assert [(lock["what"], lock["limit"]) for lock in run.locks] == [("tool_rounds", 2)]
+    assert run.unlock(limits={"rounds": 3}).finish().state.status == "suspended_locked"
+    assert run.unlock(limits={"rounds": 6}).finish().state.status == "completed"
+
+
+def test_the_budget_of_a_body_counts_each_round_for_itself() -> None:
+    config = {
+        "body": {"id": "W", "type": "agent", "limits": {"model_calls": 1}},
+        "strategy": {"mode": "count", "max": 4},
+    }
+    graph: Dict = {"nodes": [{"id": "Again", "type": "loop_agent", "config": config}], "start": "Again"}
+    assert spend({"graph": graph}).state.status == "completed"
+    graph["nodes"][0]["limits"] = {"model_calls": 3}
+    assert spend({"graph": graph}).locks[0]["scope"] == "Again"
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_nobody_ever_passes_a_budget(block: int) -> None:
+    """With sizes that are known never; else by no more than one call of each that is at work."""
+    met = 0
+    for seed in range(block * 75, block * 75 + 75):
+        for sure in (True, False):
+            most = 100
+            workflow, size, limit = random_spending(seed, most)
+            workflow["graph"]["limits"] = {"tokens": limit}
+            plan = plan_of(known(workflow, most) if sure else workflow)
+            run = Spender(plan, {}, size, Random(seed).randrange).start("go")
+            while run.at_work:
+                run.tell(run.answer(run.at_work.pop(run.choose(len(run.at_work)))))
+                for budget in _budgets(run):
+                    slack = 0 if sure else most * run.most_at_work
+                    assert budget.spent["tokens"] <= budget.limits["tokens"] + slack, (seed, sure)
+                    assert all(value > -1e-9 for value in budget.reserved.values())
+                    if sure:
+                        assert budget.spent["tokens"] + budget.reserved["tokens"] <= budget.limits["tokens"]
+            assert all(not any(budget.reserved.values()) for budget in _budgets(run))
+            assert run.state.status in ("completed", "suspended_locked")
+            met += run.state.status == "suspended_locked"
+    assert met > 40
+
+
+def _budgets(run: Spender) -> list[Any]:
+    instances = [run.state.root]
+    for call in run.state.calls.values():
+        inside = call.activation.instance
+        while inside.caller is not None:
+            instances.append(inside)
+            inside = inside.caller.activation.instance
+    return [budget for instance in instances if instance is not None for budget in instance.budgets.values()]

@@ -1,0 +1,353 @@
+"""A locked run is let go on: by whom, with what, and as if the limit had been higher from the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import Any
+
+import pytest
+
+from roundel.kernel.facts import decode_fact, encode_fact
+from roundel.kernel.plan_index import PlanIndex
+from roundel.kernel.snapshot import freeze
+from roundel.kernel.unlock import CHECKS
+from roundel.plan.graph import Plan
+from tests.kernel import graphs, loop_agents
+from tests.kernel.simulator import Script, plan_of
+from tests.kernel.spending import Dict, Spender, can, constant, random_spending, ring, unlocked
+
+HIGH = 10**6
+SAME = "I have looked at the file and everything seems to be in order."
+
+
+def locked(workflow: Dict, script: Script | None = None, size: int = 100) -> Spender:
+    run = Spender(plan_of(workflow), script or {}, constant(size)).start("go").finish()
+    assert run.state.status == "suspended_locked"
+    return run
+
+
+def capped() -> Spender:
+    return locked(ring(30, limits={"rounds": 3}))
+
+
+def circling(**graph: Any) -> Spender:
+    return locked({"breaker": True, **ring(30, **graph)}, {"A": [SAME], "B": [SAME]})
+
+
+def events(run: Spender, name: str) -> list[Dict]:
+    return [event.data for event in run.events if event.event == name]
+
+
+# What is needed.
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"reason": "  "}, "a reason is needed"),
+        ({"checks": ()}, "not confirmed: cause_understood, cost_accepted, workflow_reviewed"),
+        ({"checks": CHECKS[:2]}, "not confirmed: workflow_reviewed"),
+        ({"limits": {"tokens": 7}}, "'tokens' does not hold this run back; rounds does"),
+        ({"limits": {"rounds": 3}}, "'rounds' is 3 already; a raised limit is more than that"),
+        ({"limits": {"rounds": float("nan")}}, "'rounds' is 3 already; a raised limit is more than that"),
+        ({"exit": "B"}, "no edge leads from the loop 'A' to 'B'; its ways out lead to Out"),
+        ({"exit": "Nobody"}, "no edge leads from the loop 'A' to 'Nobody'; its ways out lead to Out"),
+    ],
+)
+def test_what_is_refused_changes_nothing(given: Dict, why: str) -> None:
+    run = capped()
+    before = freeze(run.state, PlanIndex(run.plan))
+    assert can(run.state, unlocked(run.now(), **given)) == why
+    assert freeze(run.state, PlanIndex(run.plan)) == before
+    assert run.unlock().state.status == "running"
+
+
+def test_a_run_that_is_not_locked_cannot_be_unlocked() -> None:
+    run = Spender(plan_of(ring(2)), {}).start("go")
+    assert can(run.state, unlocked(run.now())) == "the run is not locked"
+    run.finish()
+    assert can(run.state, unlocked(run.now())) == "the run is not locked"
+
+
+def test_who_when_and_why_are_told_and_kept() -> None:
+    run = capped()
+    address = run.state.lock.address  # type: ignore[union-attr]
+    run.unlock(reason="the draft is nearly there", by="mei", limits={"rounds": 5})
+    [told] = events(run, "breaker_unlocked")
+    assert told == {
+        "reason": "the draft is nearly there",
+        "by": "mei",
+        "state": "RESUMED",
+        "what": "rounds",
+        "limits": {"rounds": 5},
+    }
+    assert events(run, "run_state_change")[-1] == {
+        "status": "running",
+        "reason": "unlocked: the draft is nearly there",
+    }
+    fact = decode_fact(run.journal[-1])
+    assert (fact.by, fact.checks) == ("mei", CHECKS)  # type: ignore[union-attr]
+    assert decode_fact(encode_fact(fact)) == fact
+    assert address == "A[3]"
+    assert "A[4]/A" in [command.address for command in run.at_work]
+
+
+def test_rounds_are_allowed_once_more_unless_it_is_said_how_many() -> None:
+    run = capped().unlock().finish()
+    assert (run.state.lock.address, run.state.lock.limit) == ("A[6]", 6)  # type: ignore[union-attr]
+    run.unlock(limits={"rounds": 7}).finish()
+    assert run.state.lock.address == "A[7]"  # type: ignore[union-attr]
+
+
+def test_a_raised_cap_counts_each_time_that_the_loop_is_entered() -> None:
+    inner = ring(9)["graph"]
+    nodes = [{"id": "Top", "type": "passthrough"}, *inner["nodes"]]
+    nodes += [
+        {"id": "Twice", "type": "loop_counter", "config": {"max_iterations": 2}},
+        {"id": "End", "type": "passthrough"},
+    ]
+    edges = [*inner["edges"], {"from": "Top", "to": "A"}, {"from": "Out", "to": "Twice"}]
+    edges += [{"from": "Out", "to": "Top"}, {"from": "Twice", "to": "Top"}, {"from": "Twice", "to": "End"}]
+    graph = {"nodes": nodes, "edges": edges, "start": "Top", "end": "End", "loops": {"A": {"max_rounds": 4}}}
+    run = locked({"graph": graph}).unlock(limits={"rounds": 20}).finish()
+    assert run.state.status == "completed"
+    assert len(run.locks) == 1
+
+
+# What may be changed.
+
+
+def test_an_edit_replaces_the_message_that_waits() -> None:
+    run = capped().unlock(message="Start again from the beginning.")
+    assert [message.text for message in run.at_work[0].inputs][-1] == "Start again from the beginning."  # type: ignore[union-attr]
+    assert events(run, "breaker_unlocked")[0]["message"] == "Start again from the beginning."
+
+
+def test_a_note_reaches_the_next_agent_and_nobody_else() -> None:
+    run = locked(ring(30, limits={"steps": 4}))
+    assert run.state.lock.address == "A[2]/B"  # type: ignore[union-attr]
+    run.unlock(limits={"steps": 50}, note="Be brief.")
+    [call] = run.at_work
+    assert call.address == "A[2]/B"
+    assert call.inputs[-1].text == "Be brief."  # type: ignore[union-attr]
+    assert call.inputs[-1].role == "system"  # type: ignore[union-attr]
+    run = locked(ring(30, limits={"steps": 2}), {"A": ["a draft"], "B": ["a view"]})
+    assert run.state.lock.address == "A[1]/Guard"  # type: ignore[union-attr]
+    run.unlock(limits={"steps": 50}, note="Be brief.").finish()
+    heard = [seen.address for seen in run.executions if "Be brief." in [text for _, text in seen.inputs]]
+    assert heard == ["A[2]/A"]
+
+
+@pytest.mark.parametrize("between", [True, False])
+def test_an_exit_leaves_the_loop(between: bool) -> None:
+    limits = {"rounds": 3} if between else {"steps": 5}
+    run = locked(ring(30, limits=limits), {"A": ["one", "two", "three"], "B": ["no"]})
+    more = {} if between else {"limits": {"steps": 50}}
+    run.unlock(exit="Out", **more).finish()
+    assert run.state.status == "completed"
+    assert run.state.loops["A"].exit_reason == "unlocked"
+    assert [data["by"] for data in events(run, "loop_exit")] == ["unlock"]
+    assert [execution.node for execution in run.executions].count("Out") == 1
+    assert run.state.output is not None
+
+
+def test_outside_of_a_loop_there_is_none_to_leave() -> None:
+    graph = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "limits": {"tokens": 0}}
+    run = locked({"graph": graph})
+    assert "so there is none to leave" in can(run.state, unlocked(run.now(), exit="A"))
+
+
+# A second trip in a row.
+
+
+@pytest.mark.parametrize("make", [capped, circling, lambda: locked(ring(30, limits={"model_calls": 3}))])
+def test_the_second_time_in_a_row_something_has_to_change(make: Callable[[], Spender]) -> None:
+    run = make().unlock().finish()
+    assert run.state.status == "suspended_locked"
+    assert "twice in a row" in can(run.state, unlocked(run.now()))
+    assert "twice in a row" in can(run.state, unlocked(run.now(), note="a note changes nothing"))
+    run.unlock(message="Something else.").finish()
+    assert run.state.status == "suspended_locked"
+    assert not can(run.state, unlocked(run.now()))  # it is the first one since that edit
+
+
+def test_another_lock_in_between_is_not_the_same_twice() -> None:
+    run = locked(ring(30, limits={"rounds": 3, "steps": 12})).unlock().finish()
+    assert run.state.lock.what == "steps"  # type: ignore[union-attr]
+    assert not can(run.state, unlocked(run.now()))
+
+
+# Every kind of lock.
+
+TOOL = {"look": {"python": "statistics:mean"}}
+
+
+def looping(strategy: Dict, **node: Any) -> Dict:
+    config = {"body": {"id": "W", "type": "agent"}, "strategy": strategy}
+    return {
+        "graph": {
+            "nodes": [{"id": "Again", "type": "loop_agent", "config": config, **node}],
+            "start": "Again",
+        }
+    }
+
+
+def test_a_loop_agent_that_goes_in_circles_can_be_edited() -> None:
+    strategy = {"mode": "condition", "until": 'text == "done"', "max": 50}
+    script = {"W": [SAME] * 8 + ["a new thought", "done"]}
+    run = locked({"breaker": True, **looping(strategy)}, script)
+    assert run.locks[0]["trigger"] == "dead_loop"
+    run.unlock().finish()
+    assert run.state.status == "suspended_locked"
+    assert "twice in a row" in can(run.state, unlocked(run.now()))
+    run.unlock(message="Try it another way.")
+    assert run.at_work[0].inputs[-1].text == "Try it another way."  # type: ignore[union-attr]
+    assert run.finish().state.status == "completed"
+
+
+def test_the_rounds_of_a_loop_agent_can_be_raised() -> None:
+    strategy = {"mode": "condition", "until": 'text == "done"', "max": 2, "on_limit": "suspend"}
+    script = {"W": ["one", "two", "three", "four", "done"]}
+    run = locked(looping(strategy), script)
+    assert run.state.lock.what == "rounds"  # type: ignore[union-attr]
+    assert run.unlock(limits={"rounds": 9}).finish().state.status == "completed"
+    assert len(run.locks) == 1
+
+
+def test_a_surge_of_tokens_can_be_allowed() -> None:
+    sizes = dict.fromkeys(range(3, 40), 5000)
+    plan = plan_of({"breaker": True, **ring(6)})
+    script = {"A": [f"draft {n} {n * n}" for n in range(40)], "B": [f"view {n} {n * 7}" for n in range(40)]}
+    run = Spender(plan, script, lambda _node, ordinal: sizes.get(ordinal, 10)).start("go").finish()
+    assert [lock["trigger"] for lock in run.locks] == ["token_surge"]
+    assert run.locks[0]["tokens"] > run.locks[0]["factor"] * run.locks[0]["estimate"]
+    assert "'tokens' is" in can(run.state, unlocked(run.now(), limits={"tokens": 5}))
+    run.unlock(limits={"tokens": HIGH}).finish()
+    assert run.state.status == "completed"
+
+
+def test_more_time_can_be_allowed() -> None:
+    run = locked(
+        {"breaker": {"seconds": 3, "dead_loop": False}, **ring(20)}, {"A": [f"{n} of it" for n in range(40)]}
+    )
+    assert run.locks[0]["trigger"] == "timeout"
+    assert run.state.lock.limit == 3  # type: ignore[union-attr]
+    run.unlock(limits={"seconds": HIGH}).finish()
+    assert run.state.status == "completed"
+
+
+def test_a_cap_that_is_met_while_another_lock_holds_is_met_again() -> None:
+    inner = ring(30)["graph"]
+    nodes = [{"id": "In", "type": "passthrough"}, *inner["nodes"], {"id": "C", "type": "agent"}]
+    nodes.append({"id": "D", "type": "agent", "limits": {"model_calls": 0}})
+    edges = [*inner["edges"], *({"from": a, "to": b} for a, b in (["In", "A"], ["In", "C"], "CD"))]
+    graph = {"nodes": nodes, "edges": edges, "start": "In", "end": "Out", "limits": {"rounds": 2}}
+    run = Spender(plan_of({"graph": graph}), {}).start("go")
+
+    def finish(address: str) -> None:
+        [command] = [other for other in run.at_work if other.address == address]
+        run.at_work.remove(command)
+        run.tell(run.answer(command))
+
+    for address in ("In", "A[1]/A", "A[1]/B", "A[1]/Guard", "A[2]/A", "A[2]/B", "C", "A[2]/Guard"):
+        finish(address)
+    assert run.state.status == "suspended_locked"
+    assert [lock["what"] for lock in run.locks] == ["model_calls"]
+    run.unlock(limits={"model_calls": 5}).finish()
+    assert [lock["what"] for lock in run.locks] == ["model_calls", "rounds"]
+    assert run.state.lock.address == "A[2]"  # type: ignore[union-attr]
+
+
+# As if the limit had been higher.
+
+LOCKS = ("limit_reached", "breaker_tripped", "breaker_unlocked", "run_state_change")
+
+
+def happened(run: Spender) -> list[tuple[Any, ...]]:
+    """All that was told but for the locks, whatever came first."""
+    told = [
+        (event.event, event.node_id or "", event.address or "", repr(event.data))
+        for event in run.events
+        if event.event not in LOCKS
+    ]
+    return sorted(told)
+
+
+def unlimited(value: Any) -> Any:
+    """The same workflow with limits far away."""
+    if isinstance(value, dict):
+        return {
+            key: dict.fromkeys(item, HIGH) if key == "limits" else unlimited(item)
+            for key, item in value.items()
+        }
+    return [unlimited(item) for item in value] if isinstance(value, list) else value
+
+
+def compare(
+    make: Callable[[], Plan], free: Callable[[], Plan], script: Script, text: str, sizes: Any, seed: int
+) -> int:
+    """Runs into every lock, goes on each time in another process, and has done what a free run does."""
+    dice = Random(seed)
+    run = Spender(make(), script, sizes, dice.randrange).start(text).finish()
+    locks = 0
+    while run.state.status == "suspended_locked" and run.state.lock_budget is not None:
+        locks += 1
+        run = run.thawed(make()) if dice.random() < 0.5 else run.replayed(make())
+        assert not run.at_work
+        run.unlock(limits={run.state.lock.what: HIGH}).finish()  # type: ignore[union-attr]
+        assert locks < 200
+    whole = Spender(free(), script, sizes, Random(seed + 1).randrange).start(text).finish()
+    assert run.state.status == whole.state.status
+    if whole.state.status == "completed":
+        assert run.trace() == whole.trace()
+        assert happened(run) == happened(whole)
+        assert run.state.summary() == whole.state.summary()
+    return locks
+
+
+@pytest.mark.parametrize("what", ["tokens", "steps", "model_calls", "cost_usd"])
+def test_random_spending_goes_on_as_with_the_higher_limit(what: str) -> None:
+    locks = 0
+    for seed in range(60):
+        workflow, sizes, limit = random_spending(seed, 100)
+        most = {
+            "tokens": limit,
+            "steps": limit // 60 + 1,
+            "model_calls": limit // 100,
+            "cost_usd": limit / 1e4,
+        }
+        workflow["graph"]["limits"] = {what: most[what]}
+        free = unlimited(workflow)
+        locks += compare(partial(plan_of, workflow), partial(plan_of, free), {}, "go", sizes, seed)
+    assert locks > 20
+
+
+def test_random_graphs_go_on_as_with_the_higher_limit() -> None:
+    locks = 0
+    for seed in range(150):
+        workflow, text, script = graphs.case_with_tools(seed) if seed % 2 else graphs.case(seed)
+        few = {**workflow, "limits": {"steps": 1 + seed % 11, "tool_calls": seed % 3}}
+        locks += compare(partial(plan_of, few), partial(plan_of, workflow), script, text, constant(9), seed)
+    assert locks > 80
+
+
+def test_random_loop_agents_go_on_as_with_the_higher_limit() -> None:
+    locks = 0
+    for seed in range(120):
+        workflow, text, script, _ = loop_agents.case(seed)
+        few = {**workflow, "limits": {"steps": 1 + seed % 9, "model_calls": 1 + seed % 7}}
+        make = partial(plan_of, few, loop_agents.FUNCTIONS)
+        free = partial(plan_of, workflow, loop_agents.FUNCTIONS)
+        locks += compare(make, free, script, text, constant(9), seed)
+    assert locks > 60
+
+
+def test_rounds_go_on_as_with_the_higher_cap() -> None:
+    few, many = ring(12, limits={"rounds": 3}), ring(12, limits={"rounds": 50})
+    run = locked(few)
+    run = run.thawed(plan_of(few)).unlock(limits={"rounds": 50}).finish()
+    whole = Spender(plan_of(many), {}).start("go").finish()
+    assert run.trace() == whole.trace()
+    assert happened(run) == happened(whole)
