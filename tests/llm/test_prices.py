@@ -53,6 +53,12 @@ def test_a_model_that_is_in_no_table(wire: Wire, model: str) -> None:
     assert (story.result.usage["cost_usd"], story.result.usage["unpriced_calls"]) == (None, 1)
 
 
+def test_a_server_that_counts_no_tokens_has_no_cost_that_anybody_knows(wire: Wire) -> None:
+    wire.replies(Reply(text="Quiet.", input_tokens=0, output_tokens=0))
+    usage = told(workflow({"default": profile(wire, "openai", price=PRICE)})).result.usage
+    assert (usage["cost_usd"], usage["unpriced_calls"]) == (None, 1)
+
+
 def test_a_price_holds_for_a_provider_under_each_of_its_names(wire: Wire) -> None:
     wire.replies(MUCH)
     models = {"default": profile(wire, "google", model="gemini:house", price=PRICE)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -196,3 +197,32 @@ def test_pruned_runs_keep_what_was_chosen(place: Path) -> None:
         assert await runs.list() == []
 
     using(place, story)
+
+
+def test_code_works_beside_the_store_wherever_the_run_goes_on(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = {"Write": "open('notes', 'w').write('kept')", "Read": "print(open('notes').read())"}
+    nodes = [
+        *(
+            {"id": f"{name} Code", "type": "literal", "config": {"content": text}}
+            for name, text in code.items()
+        ),
+        *({"id": name, "type": "python"} for name in code),
+        {"id": "Wait", "type": "human"},
+    ]
+    ways = ["Write Code", "Write", "Wait", "Read Code", "Read"]
+    edges = [{"from": one, "to": other} for one, other in pairwise(ways)]
+    graph = {"nodes": nodes, "edges": edges, "start": "Write Code", "end": "Read"}
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    monkeypatch.chdir(first)
+    assert roundel.run({"graph": graph}, store=place).status == "waiting"
+    monkeypatch.chdir(second)
+
+    async def ask(_question: Question) -> str:
+        return "go on"
+
+    assert roundel.resume("last", store=place, ask=ask).output.strip() == "kept"
+    assert list(first.iterdir()) == list(second.iterdir()) == []

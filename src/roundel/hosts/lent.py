@@ -40,7 +40,7 @@ class Lent:
         beside = Path(workflow.file).resolve().parent if workflow.file else None
         self._workflow, self._beside = workflow, beside
         self._finder = Finder(workflow.functions, beside)
-        self._folder = folder
+        self.folder = folder
         self._record = record
         self._say = say
         self._threads = asyncio.Semaphore(THREADS)
@@ -48,7 +48,7 @@ class Lent:
         self._tools: Any = None
 
     def workspace(self) -> Path:
-        folder = self._folder / self.run_id
+        folder = self.folder / self.run_id
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 

@@ -89,6 +89,7 @@ class LocalHost:
         self._lost: StoreError | None = None
         observers = (on_event, event_logger(plan.graph.graph.log_level))
         self._observers = tuple(observer for observer in observers if observer is not None)
+        self._beside_store = folder is None
         self._lent = Lent(
             plan,
             self.run_id,
@@ -181,8 +182,11 @@ class LocalHost:
         self._observers = (*self._observers, observe)
 
     def keep(self, journal: RunJournal) -> None:
-        """From now on everything that happens goes into a journal."""
+        """From now on everything that happens goes into a journal, and code works beside the store: whoever
+        goes on with the run, from whichever folder, finds what was made there."""
         self._journal = journal
+        if self._beside_store:
+            self._lent.folder = journal.store.folder / "work"
         self.now = self._lent.now = steady(self.now)
 
     def result(self) -> Result:

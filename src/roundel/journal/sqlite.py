@@ -62,6 +62,10 @@ class SqliteStore:
         self._writer = Writer(self._connect, self._explained)
 
     @property
+    def folder(self) -> Path:
+        return self.path.resolve().parent
+
+    @property
     def commits(self) -> int:
         return self._writer.commits
 

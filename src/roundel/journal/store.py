@@ -8,6 +8,7 @@ old and writes nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -102,6 +103,10 @@ class Control(Struct, frozen=True):
 
 
 class Store(Protocol):
+    @property
+    def folder(self) -> Path:
+        """Where there is room for what belongs to its runs."""
+
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
         """A new run, claimed."""
 

@@ -50,7 +50,9 @@ class RemoteModel:
 
     async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply:
         response = await self._in_time(request, say, attempt)
-        cost = self._prices.cost(self._provider, self._name, response.usage)
+        usage = response.usage
+        counted = usage.input_tokens or usage.output_tokens  # some servers count nothing
+        cost = self._prices.cost(self._provider, self._name, usage) if counted else None
         reply = reply_of(response, self.label, cost)
         if not reply.text and not reply.tool_calls:
             _examine(response)
