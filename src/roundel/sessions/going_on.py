@@ -20,6 +20,7 @@ from roundel.llm.recorder import Recorder
 from roundel.sessions.naming import find
 from roundel.sessions.opening import Opened, open_run
 from roundel.sessions.place import StorePlace, opened
+from roundel.sessions.secrecy import missing
 from roundel.sources import Source
 from roundel.workflow.message import Message
 
@@ -69,6 +70,14 @@ async def take_up(store: Store, run_id: str, workflow: Source | None = None) -> 
             await journal.commit(run.state)
         await journal.close()
         raise StoreError(_cannot(run))
+    lacking = missing(run.pinned) if workflow is None and run.script is None else []
+    if lacking:
+        await journal.close()
+        names = ", ".join(lacking)
+        raise StoreError(
+            "keys are not kept with a run: put those that stood in its file or variables into the "
+            f"environment, the longest first, as {names}"
+        )
     return TakenUp(run, journal)
 
 

@@ -24,6 +24,7 @@ from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.scripted import Script, script_from
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.sessions.secrecy import keys_of, restored, without
 from roundel.sources import Source, load
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.graph import Workflow
@@ -52,14 +53,13 @@ def pin(
     variables: Mapping[str, Any] | None = None,
     limits: Mapping[str, float] | None = None,
 ) -> Pinned:
-    """What has to be kept so that the run can go on in another process."""
-    files = dict(workflow.texts)
-    if not files:
-        files = _written(source)
+    """What has to be kept so that the run can go on in another process; no keys."""
+    keys = keys_of(workflow)
+    files = {path: without(keys, text) for path, text in (workflow.texts or _written(source)).items()}
     return Pinned(
         files,
         bool(workflow.functions) or not files,
-        dict(variables or {}),
+        {name: without(keys, value) for name, value in (variables or {}).items()},
         dict(limits or {}),
         script.text if script is not None else "",
     )
@@ -115,9 +115,11 @@ def plan_of(
             raise StoreError(
                 "the run's workflow holds Python code; give the same workflow once more (workflow=)"
             )
-        path = next(iter(pinned.files))
-        workflow, texts = (json.loads(pinned.files[path]), None) if path == PYTHON else (path, pinned.files)
-    loaded = load(workflow, pinned.variables, texts)
+        files = {path: restored(text) for path, text in pinned.files.items()}
+        path = next(iter(files))
+        workflow, texts = (json.loads(files[path]), None) if path == PYTHON else (path, files)
+    variables = {name: restored(value) for name, value in pinned.variables.items()}
+    loaded = load(workflow, variables, texts)
     return compile_workflow(limited(loaded, _numbers({**pinned.limits, **(limits or {})})))
 
 
