@@ -445,7 +445,7 @@ def test_two_processes_that_resume_the_same_run(tmp_path: Path) -> None:
 
     async def look(store: SqliteStore) -> None:
         for row in await store.rows():
-            assert (row.status, row.facts) == ("completed", 2)
+            assert (row.status, row.facts) == ("completed", 3)  # begun, reopened, answered
 
     asyncio.run(using(path, look))
 
