@@ -114,7 +114,7 @@ def check_time(run: Run, execution: Execution) -> None:
         allowed = run.plan.patience
         figures = {"seconds": round(run.worked, 1), "limit": allowed}
         trip(run, "timeout", (execution.node.id, execution.address), figures, {})
-        run.patience = run.worked + allowed
+        run.allow(run.worked + allowed)
 
 
 def trip(run: Run, trigger: str, at: Place, figures: Figures, evidence: Figures) -> None:

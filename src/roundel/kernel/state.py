@@ -398,14 +398,15 @@ class Run:
     __slots__ = (
         "agenda",
         "asked",
+        "begun",
         "budgeted",
         "calls",
         "commands",
+        "deadline",
         "error",
         "events",
         "held",
         "input",
-        "last_time",
         "lock",
         "lock_budget",
         "loops",
@@ -427,7 +428,6 @@ class Run:
         "until",
         "usage",
         "watch",
-        "worked",
     )
 
     def __init__(self, plan: Plan) -> None:
@@ -449,10 +449,10 @@ class Run:
         self.watch = Watch()
         self.lock_budget: Budget | None = None
         """The budget that the run is locked by, if it is one."""
-        self.worked = 0.0
-        """The seconds that something other than people was at work."""
-        self.last_time = 0.0
-        self.patience = plan.patience
+        self.begun = 0.0
+        """When it began, as if it had worked ever since: what was nobody's work is added."""
+        self.patience = self.deadline = plan.patience
+        """The seconds that it may work, and when they are over."""
         self.note: Message | None = None
         """A person's word to the next node that runs."""
         self.root: Instance | None = None
@@ -491,6 +491,22 @@ class Run:
             self.since = int(now * 1000) / 1000
             self.until = self.since + 0.001
             self.stamp = stamp(now)
+
+    @property
+    def worked(self) -> float:
+        """The seconds that something other than people was at work."""
+        return self.since - self.begun
+
+    def allow(self, seconds: float) -> None:
+        """So long it may work, in all."""
+        self.patience, self.deadline = seconds, self.begun + seconds
+
+    def rest(self, until: float) -> None:
+        """Since the last fact nobody was at work, or people alone."""
+        gap = until - self.since
+        if gap > 0:
+            self.begun += gap
+            self.deadline += gap
 
     def emit(self, event: str, node_id: str | None, address: str | None, data: dict[str, Any]) -> None:
         self.seq = seq = self.seq + 1

@@ -165,7 +165,8 @@ def _started(run: Run, fact: Started) -> None:
     if run.status != "new":
         raise IllegalFact("the run has already started")
     run.at(fact.time)
-    run.last_time = fact.time
+    run.begun = run.since
+    run.allow(run.patience)
     run.run_id, run.input, run.status = fact.run_id, fact.input, "running"
     graph = run.plan.graph
     data = {"workflow": graph.graph.id, "input": fact.input[-1].text if fact.input else ""}
@@ -182,7 +183,8 @@ def _finished(run: Run, fact: Finished) -> None:
         raise _illegal(fact.address)
     if fact.time >= run.until or fact.time < run.since:
         run.at(fact.time)
-    _count_time(run, fact.time, execution)
+        if fact.time > run.deadline:
+            check_time(run, execution)
     del run.calls[fact.address]
     if execution.reserved is not None:
         release(run, execution)
@@ -196,19 +198,11 @@ def _finished(run: Run, fact: Finished) -> None:
     _advance(run)
 
 
-def _count_time(run: Run, now: float, execution: Execution) -> None:
-    """Time counts while something other than people is at work."""
-    last, run.last_time = run.last_time, now
-    if now > last:
-        run.worked += now - last
-        if run.worked > run.patience:
-            check_time(run, execution)
-
-
 def _answered(run: Run, fact: Answered) -> None:
     execution = _at_work(run, fact.address, Ask)
+    if _only_people_at_work(run):
+        run.rest(fact.time)
     run.at(fact.time)
-    _skip_time(run, fact.time)
     del run.calls[fact.address]
     if run.status == "waiting":
         run.status = "running"
@@ -220,15 +214,6 @@ def _answered(run: Run, fact: Answered) -> None:
     else:
         complete(run, execution, Outcome((fact.message,)))
     _advance(run)
-
-
-def _skip_time(run: Run, now: float) -> None:
-    """A person was waited for; whatever else was at work meanwhile counts."""
-    if _only_people_at_work(run):
-        run.last_time = now
-    elif now > run.last_time:
-        run.worked += now - run.last_time
-        run.last_time = now
 
 
 def _consulted(run: Run, fact: Consulted) -> None:
@@ -286,9 +271,10 @@ def _paused(run: Run, fact: Paused) -> None:
 def _resumed(run: Run, fact: Resumed) -> None:
     if not run.paused or run.over:
         raise IllegalFact("the run is not paused")
+    if run.status == "paused":
+        run.rest(fact.time)
     run.at(fact.time)
     run.paused = ""
-    run.last_time = fact.time
     run.smooth = run.error is None and run.lock is None and not run.torn
     if run.status == "paused":
         run.status = "running"
@@ -301,8 +287,8 @@ def _resumed(run: Run, fact: Resumed) -> None:
 def _reopened(run: Run, fact: Reopened) -> None:
     if run.over or run.status == "new":
         raise IllegalFact("the run is not at work")
+    run.rest(fact.time)
     run.at(fact.time)
-    run.last_time = fact.time
 
 
 def _unlocked(run: Run, fact: Unlocked) -> None:
@@ -310,8 +296,8 @@ def _unlocked(run: Run, fact: Unlocked) -> None:
         check(run, fact)
     except Refused as error:
         raise IllegalFact(str(error)) from None
+    run.rest(fact.time)
     run.at(fact.time)
-    run.last_time = fact.time
     unlock(run, fact)
     _advance(run)
 

@@ -115,7 +115,7 @@ def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:
     if run.lock_budget is not None:
         run.lock_budget.raise_to(limits)
         return
-    run.patience = limits.get("seconds", run.patience)
+    run.allow(limits.get("seconds", run.patience))
     run.watch.surge_until = limits.get("tokens", 0.0)
     for item, index in run.held:
         if index == NEXT_ROUND and isinstance(item, Activation):

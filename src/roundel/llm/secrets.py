@@ -12,13 +12,12 @@ _SECRET_NAME = re.compile(r"(^|_)(API_?KEY|ACCESS_KEY|SECRET_KEY|SECRET|TOKEN|PA
 
 
 class Secrets:
-    """Those of the environment are known from the start: tools see it, and so do client libraries."""
+    """Those of the environment belong to them: tools see it, and so do client libraries."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
-        for name, value in os.environ.items():
-            if _SECRET_NAME.search(name) and len(value) >= 2 * SHORTEST:
-                self.add(value)
+        self._looked = False
+        """Whether the environment was looked into; most runs have nothing to scrub."""
 
     def add(self, *values: str | None) -> None:
         for value in values:
@@ -27,7 +26,15 @@ class Secrets:
                 # `Authorization: Bearer KEY`: the key alone is as much of a secret.
                 self._known.update(word for word in value.split() if len(word) >= 2 * SHORTEST)
 
+    def _look(self) -> None:
+        self._looked = True
+        for name, value in os.environ.items():
+            if _SECRET_NAME.search(name) and len(value) >= 2 * SHORTEST:
+                self.add(value)
+
     def scrub(self, text: str) -> str:
+        if not self._looked:
+            self._look()
         for secret in sorted(self._known, key=len, reverse=True):
             text = text.replace(secret, MASK)
         return text

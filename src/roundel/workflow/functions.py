@@ -161,7 +161,7 @@ class Finder:
     def _loaded(self, path: Path, name: str) -> Any:
         # A file beside the workflow is loaded under a name of its own, so that two workflows whose
         # folders both hold a `tools.py` never get each other's.
-        unique = f"roundel.beside.{abs(hash(path.resolve()))}.{name}"
+        unique = f"roundel_beside.{abs(hash(path.resolve()))}.{name}"
         if unique not in sys.modules:
             spec = importlib.util.spec_from_file_location(unique, path)
             assert spec is not None and spec.loader is not None
