@@ -307,7 +307,7 @@ class LocalHost:
     async def _commit(self) -> None:
         """What has happened is safe, and only then seen."""
         assert self._journal is not None
-        await self._journal.commit(self.state)
+        await self._journal.commit(self.state, quiet=not self._tasks)
         self._unsafe = False
         self._wishes.are_safe()
         self._show()

@@ -52,8 +52,8 @@ class RunJournal:
     def full(self) -> bool:
         return len(self._lines) >= MOST_PENDING
 
-    async def commit(self, run: Run) -> None:
-        """Everything so far is safe when this returns."""
+    async def commit(self, run: Run, quiet: bool = False) -> None:
+        """Everything so far is safe when this returns. `quiet`: the run has nothing at work."""
         if not self._lines and run.status == self._status:
             return
         lines, self._lines = self._lines, []
@@ -64,7 +64,7 @@ class RunJournal:
         first = self._first
         self._first += chunk.count
         self._status = run.status
-        await self.store.append(self.claim, first, chunk, run.status, summary)
+        await self.store.append(self.claim, first, chunk, run.status, summary, quiet)
         self._facts += chunk.count
         self._bytes += len(chunk.body)
         due = self._facts >= SNAPSHOT_FACTS and self._bytes >= SNAPSHOT_SHARE * self._size

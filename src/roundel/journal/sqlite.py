@@ -154,7 +154,13 @@ class SqliteStore:
         return claim
 
     async def append(
-        self, claim: Claim, first: int, chunk: Chunk, status: str, summary: dict[str, Any] | None
+        self,
+        claim: Claim,
+        first: int,
+        chunk: Chunk,
+        status: str,
+        summary: dict[str, Any] | None,
+        quiet: bool = False,
     ) -> None:
         def job(db: sqlite3.Connection) -> None:
             now = self._now()
@@ -165,8 +171,9 @@ class SqliteStore:
             if summary is not None:
                 db.execute("UPDATE runs SET summary = ? WHERE no = ?", (_json(summary), claim.run))
 
-        # A run that is alone has nobody to share a commit with; with a full sync it waits for the disk.
-        alone = self._sync != "full" and len(self._claims) == 1
+        # A run that is alone has nobody to share a commit with. With a full sync it waits for the disk, which
+        # is no harm while it has nothing else to do.
+        alone = len(self._claims) == 1 and (quiet or self._sync != "full")
         if not (alone and self._writer.write_at_once(job)):
             await self._writer.write(job)
 

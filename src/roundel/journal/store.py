@@ -114,9 +114,17 @@ class Store(Protocol):
         """NoRun; Busy if a process that is alive is at work on it."""
 
     async def append(
-        self, claim: Claim, first: int, chunk: Chunk, status: str, summary: dict[str, Any] | None
+        self,
+        claim: Claim,
+        first: int,
+        chunk: Chunk,
+        status: str,
+        summary: dict[str, Any] | None,
+        quiet: bool = False,
     ) -> None:
         """Facts from number `first` on; they are safe when this returns. Fenced if the claim is old.
+
+        `quiet`: the run has nothing else at work, so nobody in it minds to wait for the disk.
 
         What is appended in order is written in order, and nothing behind a gap: once one fails, all do."""
 
