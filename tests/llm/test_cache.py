@@ -121,10 +121,13 @@ def test_a_file_that_is_broken_is_written_anew(wire: Wire, tmp_path: Path) -> No
     assert (len(wire.requests), kept.read_bytes()) == (2, whole)
 
 
-def test_a_cache_that_cannot_be_written_is_no_reason_to_fail(
+def test_a_cache_that_cannot_be_written_is_told_of_and_no_reason_to_fail(
     wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("ROUNDEL_CACHE", str(tmp_path / "file" / "cache"))
     wire.replies(Reply(text="Quiet."))
-    assert told(asking(wire, cache=True)).result.output == "Quiet."
+    story = told(asking(wire, cache=True))
+    assert story.result.output == "Quiet."
+    (warning,) = story.of("warning")
+    assert warning["message"].startswith("the reply could not be put into the cache: ")

@@ -5,10 +5,8 @@ from __future__ import annotations
 import click
 
 from roundel.cli.output import say
-from roundel.cli.stored import in_store, store_option
-from roundel.journal.sqlite import SqliteStore
+from roundel.cli.stored import steered, store_option
 from roundel.sessions.control import pause
-from roundel.sessions.naming import find
 
 
 @click.command("pause")
@@ -19,11 +17,5 @@ def command(run: str, place: str | None) -> None:
 
     RUN is an id, the beginning of one, or `last`.
     """
-
-    async def work(store: SqliteStore) -> str:
-        run_id = await find(store, run)
-        await pause(store, run_id)
-        return run_id
-
-    run_id = in_store(place, work)
+    run_id = steered(place, run, pause)
     say(f"run {run_id} pauses; go on with: roundel resume {run_id}")

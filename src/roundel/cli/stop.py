@@ -5,10 +5,8 @@ from __future__ import annotations
 import click
 
 from roundel.cli.output import say
-from roundel.cli.stored import in_store, store_option
-from roundel.journal.sqlite import SqliteStore
+from roundel.cli.stored import steered, store_option
 from roundel.sessions.control import stop
-from roundel.sessions.naming import find
 
 
 @click.command("stop")
@@ -19,10 +17,4 @@ def command(run: str, place: str | None) -> None:
 
     RUN is an id, the beginning of one, or `last`.
     """
-
-    async def work(store: SqliteStore) -> str:
-        run_id = await find(store, run)
-        await stop(store, run_id)
-        return run_id
-
-    say(f"run {in_store(place, work)} is stopped")
+    say(f"run {steered(place, run, stop)} is stopped")

@@ -13,7 +13,7 @@ from roundel.cli import INVALID
 from roundel.cli.output import tell
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import NoRun, StoreError
-from roundel.sessions.naming import Ambiguous
+from roundel.sessions.naming import Ambiguous, find
 from roundel.sessions.place import store_at
 from roundel.workflow.diagnostics import WorkflowError
 
@@ -44,6 +44,17 @@ def in_store(place: str | None, do: Callable[[SqliteStore], Awaitable[Made]]) ->
     if not store.path.exists():
         raise Unknown(f"there is no store at {store.path}, so there are no runs; --store names another")
     return finished(lambda: _with(store, do))
+
+
+def steered(place: str | None, run: str, do: Callable[[SqliteStore, str], Awaitable[object]]) -> str:
+    """The id of the run that was meant, once it has been done."""
+
+    async def work(store: SqliteStore) -> str:
+        run_id = await find(store, run)
+        await do(store, run_id)
+        return run_id
+
+    return in_store(place, work)
 
 
 async def _with(store: SqliteStore, do: Callable[[SqliteStore], Awaitable[Made]]) -> Made:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from roundel.kernel.agenda import ERRANDS, OPEN, PARTS, RETURN
 from roundel.kernel.breaker import count_tokens, listen
 from roundel.kernel.budget import model_call, refused, release, reserve, spend_usage, take_step
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
@@ -15,10 +16,6 @@ from roundel.kernel.locking import lock
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.queue import admit, retained
 from roundel.kernel.state import (
-    ERRANDS,
-    OPEN,
-    PARTS,
-    RETURN,
     Activation,
     Execution,
     Expansion,

@@ -77,6 +77,17 @@ from typing import Any
 
 import msgspec
 
+from roundel.kernel.agenda import (
+    ERRANDS,
+    GRAPH_OVER,
+    LOOP_OVER,
+    NEXT_ROUND,
+    OPEN,
+    PARTS,
+    QUESTION,
+    RETURN,
+    TURNS,
+)
 from roundel.kernel.breaker import check_time
 from roundel.kernel.budget import release, spend
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
@@ -112,22 +123,7 @@ from roundel.kernel.facts import (
 )
 from roundel.kernel.loops import begin, enter, next_round, settle, settle_loop
 from roundel.kernel.result import result, unfired
-from roundel.kernel.state import (
-    ERRANDS,
-    GRAPH_OVER,
-    LOOP_OVER,
-    NEXT_ROUND,
-    OPEN,
-    PARTS,
-    QUESTION,
-    RETURN,
-    TURNS,
-    Activation,
-    Execution,
-    Instance,
-    Run,
-    Talk,
-)
+from roundel.kernel.state import Activation, Execution, Instance, Run, Talk
 from roundel.kernel.talk import answered, errand_failed, go_on, heard
 from roundel.kernel.unlock import Refused, check, unlock
 from roundel.kernel.walk import EdgeError

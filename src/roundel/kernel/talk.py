@@ -21,13 +21,14 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from roundel.kernel.agenda import ERRANDS
 from roundel.kernel.breaker import note_tool
 from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, Command
 from roundel.kernel.execute import complete, fail, fits, spend
 from roundel.kernel.facts import Outcome
 from roundel.kernel.locking import lock
-from roundel.kernel.state import ERRANDS, Execution, Run, Talk
+from roundel.kernel.state import Execution, Run, Talk
 from roundel.workflow.message import Message
 
 

@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from roundel.kernel.agenda import ERRANDS, NEXT_ROUND, OPEN, TURNS
 from roundel.kernel.breaker import history_of
 from roundel.kernel.facts import Unlocked
 from roundel.kernel.loops import cap_of, leave_between_rounds, raise_cap
-from roundel.kernel.state import ERRANDS, NEXT_ROUND, OPEN, TURNS, Activation, Lock, Performance, Run, Talk
+from roundel.kernel.state import Activation, Lock, Performance, Run, Talk
 from roundel.workflow.message import Message
 
 CHECKS = ("cause_understood", "cost_accepted", "workflow_reviewed")

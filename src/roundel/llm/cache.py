@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import threading
@@ -32,7 +31,11 @@ class CachedModel:
             return kept
         reply = await self._model.reply(request, say)
         if reply.model == self._label:  # what a model behind it said is no answer of its own
-            _write(path, msgspec.structs.replace(reply, trouble=()))
+            try:
+                _write(path, msgspec.structs.replace(reply, trouble=()))
+            except OSError as error:  # no reason to fail, but the next time costs as much again
+                told = f"the reply could not be put into the cache: {error}"
+                return msgspec.structs.replace(reply, trouble=(*reply.trouble, told))
         return reply
 
     def _digest(self, request: Request) -> str:
@@ -69,9 +72,8 @@ def _read(path: Path) -> Reply | None:
 
 
 def _write(path: Path, reply: Reply) -> None:
-    """Whole or not at all; a cache that cannot be written is no reason to fail."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
-        part.write_bytes(_encoder.encode(reply))
-        part.replace(path)
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
+    part.write_bytes(_encoder.encode(reply))
+    part.replace(path)

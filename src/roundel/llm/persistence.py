@@ -50,8 +50,7 @@ class PersistentModel:
             for left in reversed(range(self._attempts)):
                 attempt += 1
                 try:
-                    reply = await model.ask(request, say, attempt)
-                    return msgspec.structs.replace(reply, trouble=tuple(trouble)) if trouble else reply
+                    return _with(trouble, await model.ask(request, say, attempt))
                 except Exception as error:
                     trouble.append(f"{model.label}: {self._told(error)}")
                     wait = self._wait(error, self._attempts - left) if left else None
@@ -74,6 +73,12 @@ class PersistentModel:
             return asked if asked <= LONGEST_RETRY_AFTER else None
         longest = min(self._retry.max_wait_seconds, self._retry.min_wait_seconds * 2 ** (attempt - 1))
         return random.uniform(longest / 2, longest)
+
+
+def _with(trouble: list[str], reply: Reply) -> Reply:
+    if not trouble:
+        return reply
+    return msgspec.structs.replace(reply, trouble=tuple(f"asked again: {one}" for one in trouble))
 
 
 def may_pass(error: BaseException, retry: ModelRetry) -> bool:

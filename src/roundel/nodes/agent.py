@@ -145,7 +145,7 @@ def usage_of(reply: Reply) -> Usage:
 
 
 def _warnings(reply: Reply) -> tuple[tuple[str, dict[str, Any]], ...]:
-    texts = [f"asked again: {trouble}" for trouble in reply.trouble]
+    texts = list(reply.trouble)
     if reply.cut:
         texts.append("the answer was cut off at its token limit")
     return tuple(("warning", {"message": text}) for text in texts)

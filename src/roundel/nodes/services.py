@@ -120,7 +120,7 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     cut: bool = False
     """It ends because its token limit was met."""
     trouble: tuple[str, ...] = ()
-    """What went wrong before it was had."""
+    """What went wrong on the way to it, in the words of a warning."""
     raw: Any = None
     """What the provider wants to see again when the talk goes on, such as signed thoughts."""
 
