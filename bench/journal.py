@@ -57,7 +57,7 @@ async def kept(store: SqliteStore, plan: Plan, pinned: Pinned) -> str:
 
 def bodies(path: Path) -> list[bytes]:
     with sqlite3.connect(path) as database:
-        found = [body for (body,) in database.execute("SELECT body FROM chunks ORDER BY run, first")]
+        found = [body for (body,) in database.execute("SELECT body FROM chunks ORDER BY place")]
     database.close()
     return found
 
