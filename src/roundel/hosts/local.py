@@ -78,7 +78,7 @@ class LocalHost:
         self.plan = plan
         self.state = Run(plan)
         self.run_id = run_id or os.urandom(6).hex()
-        self.now = clock
+        self.now = self._clock = clock
         self._journal: RunJournal | None = None
         self._unshown: list[Event] = []
         self._unsafe = False
@@ -112,8 +112,14 @@ class LocalHost:
         self._wished = False
         """Another process wished the run to stop."""
         self._wishes = Wishes()
+        self._cancelled = 0
+        """How often the task of the run had been cancelled before the run began."""
         self._decisions = 0
-        """What pure nodes have decided since others on the event loop had their turn."""
+        """The calls of a kept run since others on the event loop had their turn."""
+        self._calling = False
+        """A kept run awaits a call in place."""
+        self._heeding = asyncio.Lock()
+        """Held while a wish is heeded beside such a call; the run goes on when it is safe."""
 
     # The run.
 
@@ -138,12 +144,13 @@ class LocalHost:
 
     def _go_on_from(self, time: float) -> None:
         """The clock may be another one than it was, or may have been put back."""
-        self.now = self._lent.now = steady(self.now, time)
+        self.now = self._lent.now = steady(self._clock, time)
 
     async def _carry(self, begin: Callable[[], list[Command]]) -> Result:
         journal = self._journal
         steering = Steering(journal, self._obey, self._lose) if journal is not None else None
         self._task = asyncio.current_task()
+        self._cancelled = self._task.cancelling() if self._task is not None else 0
         try:
             if steering is not None:
                 steering.start()
@@ -187,7 +194,7 @@ class LocalHost:
         self._journal = journal
         if self._beside_store:
             self._lent.folder = journal.store.folder / "work"
-        self.now = self._lent.now = steady(self.now)
+        self.now = self._lent.now = steady(self._clock)
 
     def result(self) -> Result:
         return result_of(self.state)
@@ -221,29 +228,63 @@ class LocalHost:
             commands = tell(fact)
 
     async def _drive_safely(self, commands: list[Command]) -> None:
-        """The same for a run that is kept. Others may steer it, and are heard while a call is awaited: only
-        what pure nodes do is done in place."""
+        """The same for a run that is kept, and that others may steer."""
+        wishes = self._wishes.open
         while True:
-            await self._begin_all(commands)
-            fact = await self._next_fact()
-            if fact is not None and not self._wishes:
-                commands = self._step(fact)
-            elif self._wishes:
+            if len(commands) == 1 and commands[0].__class__ is Call and self._is_idle():
+                fact = await self._in_place(commands[0])
+            else:
+                await self._begin_all(commands)
+                fact = await self._next_fact()
+            if wishes:
                 commands = self._heed(fact)
+            elif fact is not None:
+                commands = self._step(fact)
             else:
                 return
 
-    async def _begin_all(self, commands: list[Command]) -> None:
+    def _is_idle(self) -> bool:
+        """Nothing is at work, has happened, or is held back."""
+        return not (self._tasks or self._facts or self._asked or self.state.paused)
+
+    async def _in_place(self, call: Call) -> Fact | None:
+        """What a call gives that is alone; None if somebody wishes something before it begins. What is wished
+        later is heeded beside it, and safe before the run goes on."""
+        await self._make_ready(self._pure[call.site])
+        if self._wishes.open:
+            self._begin(call)
+            return None
+        self._calling = True
+        try:
+            outcome: Any = self._behaviours[call.site](call)
+            if outcome.__class__ is not Outcome:
+                outcome = outcome_of(await outcome)
+            fact: Fact = Finished(call.address, outcome, self.now())
+        except BaseException as error:
+            fact = self._failure(call.address, error)
+        finally:
+            self._calling = False
+        if self._heeding.locked():
+            await self._heeding.acquire()
+            self._heeding.release()
+        if self._task is not None and self._task.cancelling() > self._cancelled:
+            raise asyncio.CancelledError  # the node has kept it to itself
+        return fact
+
+    async def _make_ready(self, pure: bool, many: int = 1) -> None:
         """What pure nodes decide needs no commit of its own; before anything else begins, what has happened
         is safe."""
         assert self._journal is not None
-        pure = [command.__class__ is Call and self._pure[command.site] for command in commands]
-        self._decisions += sum(pure)
-        if self._journal.full or not all(pure):
+        self._decisions += many
+        if not pure or self._journal.full:
             await self._commit()
-        elif self._decisions >= STEPS_BETWEEN_TURNS:
+        if self._decisions >= STEPS_BETWEEN_TURNS:
             self._decisions = 0
             await asyncio.sleep(0)
+
+    async def _begin_all(self, commands: list[Command]) -> None:
+        pure = [command.__class__ is Call and self._pure[command.site] for command in commands]
+        await self._make_ready(all(pure), len(pure))
         for command, decides in zip(commands, pure, strict=True):
             if decides:
                 self._facts.append(await self._decided(command))
@@ -307,7 +348,7 @@ class LocalHost:
     async def _commit(self) -> None:
         """What has happened is safe, and only then seen."""
         assert self._journal is not None
-        await self._journal.commit(self.state, quiet=not self._tasks)
+        await self._journal.commit(self.state, quiet=not (self._tasks or self._calling))
         self._unsafe = False
         self._wishes.are_safe()
         self._show()
@@ -412,10 +453,11 @@ class LocalHost:
 
     async def _stop(self) -> None:
         await self._cancel_tasks()
-        if self._lost is None and not self.state.over and self.state.status != "new":
-            self._step(Stopped("stopped", self.now()))
-        if self._journal is not None and self._lost is None:
-            await self._commit()
+        async with self._heeding:
+            if self._lost is None and not self.state.over and self.state.status != "new":
+                self._step(Stopped("stopped", self.now()))
+            if self._journal is not None and self._lost is None:
+                await self._commit()
 
     # What other processes wish.
 
@@ -431,7 +473,17 @@ class LocalHost:
         except (KeyError, msgspec.ValidationError) as error:
             return f"nobody knows what '{control.wish}' is to mean here: {error}"
         self._arrived.set()
+        if self._calling:
+            await self._heed_beside()
         return await done
+
+    async def _heed_beside(self) -> None:
+        """The run itself awaits a call, and will not look at what is wished before that is over."""
+        async with self._heeding:
+            commands = self._heed(None)
+            await self._commit()
+            for command in commands:
+                self._begin(command)
 
     def _heed(self, fact: Fact | None) -> list[Command]:
         """What others wish comes before what happened meanwhile, so that a pause holds back what follows."""
