@@ -268,7 +268,8 @@ class LocalHost:
             await self._heeding.acquire()
             self._heeding.release()
         if self._task is not None and self._task.cancelling() > self._cancelled:
-            raise asyncio.CancelledError  # the node has kept it to itself
+            await asyncio.sleep(0)  # here it arrives, unless the node has kept it to itself
+            raise asyncio.CancelledError
         return fact
 
     async def _make_ready(self, pure: bool, many: int = 1) -> None:
