@@ -159,7 +159,7 @@ async def left_behind(path: Path) -> tuple[str, roundel.Graph]:
     """A file as a process leaves it that is killed in a long run: the run, and its workflow."""
 
     def reached(round: int) -> None:
-        if round == LONG and not path.exists():
+        if round > LONG and not path.exists():
             with closing(sqlite3.connect(whole)) as database, closing(sqlite3.connect(path)) as copy:
                 database.backup(copy)
 
