@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from roundel.agents import Agent, LoopAgent, SequentialAgent
     from roundel.api import run, run_async, stream
     from roundel.builder import Graph
+    from roundel.hosts.middleware import Middleware, Veto, Visit
     from roundel.hosts.result import Question, Result
     from roundel.journal.store import StoreError
     from roundel.kernel.events import Event
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from roundel.sessions.runs import Runs
     from roundel.sources import check, load, prepare
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
-    from roundel.workflow.functions import condition, function, processor, tool
+    from roundel.workflow.functions import condition, function, middleware, processor, tool
     from roundel.workflow.graph import Workflow
     from roundel.workflow.message import Message
     from roundel.workflow.node_type import NodeType
@@ -36,6 +37,7 @@ _HOMES = {
     "LoopMode": "roundel.modes",
     "LoopStrategy": "roundel.modes",
     "Message": "roundel.workflow.message",
+    "Middleware": "roundel.hosts.middleware",
     "NodeType": "roundel.workflow.node_type",
     "Outcome": "roundel.kernel.facts",
     "Question": "roundel.hosts.result",
@@ -43,6 +45,8 @@ _HOMES = {
     "Runs": "roundel.sessions.runs",
     "SequentialAgent": "roundel.agents",
     "StoreError": "roundel.journal.store",
+    "Veto": "roundel.hosts.middleware",
+    "Visit": "roundel.hosts.middleware",
     "Workflow": "roundel.workflow.graph",
     "WorkflowError": "roundel.workflow.diagnostics",
     "break_loop": "roundel.nodes.jump",
@@ -51,6 +55,7 @@ _HOMES = {
     "continue_loop": "roundel.nodes.jump",
     "function": "roundel.workflow.functions",
     "load": "roundel.sources",
+    "middleware": "roundel.workflow.functions",
     "prepare": "roundel.sources",
     "processor": "roundel.workflow.functions",
     "resume": "roundel.sessions.going_on",
@@ -71,6 +76,7 @@ __all__ = [
     "LoopMode",
     "LoopStrategy",
     "Message",
+    "Middleware",
     "NodeType",
     "Outcome",
     "Question",
@@ -78,6 +84,8 @@ __all__ = [
     "Runs",
     "SequentialAgent",
     "StoreError",
+    "Veto",
+    "Visit",
     "Workflow",
     "WorkflowError",
     "break_loop",
@@ -86,6 +94,7 @@ __all__ = [
     "continue_loop",
     "function",
     "load",
+    "middleware",
     "prepare",
     "processor",
     "resume",

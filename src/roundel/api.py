@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from roundel.hosts.local import LocalHost
+from roundel.hosts.middleware import Middleware
 from roundel.hosts.result import Asker, Result
 from roundel.kernel.events import Event
 from roundel.llm.recorder import Recorder
@@ -38,6 +39,8 @@ class Options(TypedDict, total=False):
     """Where the run is kept, so that it can go on after a crash: a path or a store; None: nowhere."""
     limits: Mapping[str, float] | None
     """In place of those of the workflow."""
+    middleware: Sequence[Middleware]
+    """Is asked about each node, and watches, after what the workflow names itself."""
 
 
 async def run_async(
@@ -56,7 +59,7 @@ async def run_async(
         pinned = pin(
             workflow, host.plan.workflow, host.script, options.get("variables"), options.get("limits")
         )
-        host.keep(await begin(store, host.run_id, host.plan, pinned, messages))
+        host.keep(await begin(store, host.run_id, host.plan, pinned, messages, reviews=host.reviews))
         return await host.run(messages)
 
 
@@ -99,6 +102,7 @@ def _host(workflow: Source | Plan, on_event: Callable[[Event], object] | None, o
         asker=options.get("ask"),
         on_event=on_event,
         record=_recorder(options),
+        middleware=options.get("middleware", ()),
     )
 
 

@@ -89,7 +89,7 @@ async def _run(
     async def host(**watching: Any) -> LocalHost:
         made = LocalHost(plan, script=script, record=recorder, **watching)
         if store is not None:
-            made.keep(await begin(store, made.run_id, plan, pinned, messages))
+            made.keep(await begin(store, made.run_id, plan, pinned, messages, reviews=made.reviews))
         return made
 
     work = Work(plan, host, lambda made: made.run(messages), script is not None, store is not None)

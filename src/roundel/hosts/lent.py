@@ -39,7 +39,7 @@ class Lent:
         workflow = plan.workflow
         beside = Path(workflow.file).resolve().parent if workflow.file else None
         self._workflow, self._beside = workflow, beside
-        self._finder = Finder(workflow.functions, beside)
+        self.finder = Finder(workflow.functions, beside)
         self.folder = folder
         self._record = record
         self._say = say
@@ -66,7 +66,7 @@ class Lent:
         if self._tools is None:
             from roundel.llm.toolbox import Tools
 
-            self._tools = Tools(self._workflow.tools, self._finder, self, self.secrets, self._beside)
+            self._tools = Tools(self._workflow.tools, self.finder, self, self.secrets, self._beside)
         tools: Toolbox = self._tools.of(node)
         return tools
 
@@ -77,7 +77,7 @@ class Lent:
         return f"{self.run_id}:{address}"
 
     def function(self, reference: str) -> Callable[..., Any]:
-        return self._finder.find("function", reference).call
+        return self.finder.find("function", reference).call
 
     async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         if inspect.iscoroutinefunction(function):

@@ -2,13 +2,12 @@
 
 Middleware is called in the order in which it was given, before a node as after it. To watch costs a run
 nothing. What `before` and `after` decide is a fact of the run like what a node gave: it is in the journal
-before anything follows from it, and is not decided anew when the run goes on after a crash. Only the call that
-a crash cut off is made again, with the same key.
+before anything follows from it, and is not decided anew when the run goes on after a crash. Only the call
+that a crash cut off is made again, with the same key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from roundel.kernel.events import Event
@@ -55,7 +54,7 @@ class Visit:
 class Middleware:
     """Override what is needed. `before` and `after` may be coroutines; other functions have a thread."""
 
-    def applies(self, node: Node) -> bool:  # noqa: ARG002
+    def applies(self, node: Node) -> bool:
         """Whether `before` and `after` are called for a node; asked once, when the run is made ready."""
         return True
 
@@ -72,8 +71,3 @@ class Middleware:
 
     async def close(self) -> None:
         """The run has come to rest."""
-
-
-def overrides(middleware: Sequence[Middleware], hook: str) -> list[Middleware]:
-    """Those that do something of their own there."""
-    return [one for one in middleware if getattr(type(one), hook) is not getattr(Middleware, hook)]

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from roundel.kernel.agenda import ERRANDS, OPEN, PARTS, RETURN
 from roundel.kernel.breaker import count_tokens, listen
 from roundel.kernel.budget import model_call, refused, release, reserve, spend_usage, take_step
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
 from roundel.kernel.events import Event
 from roundel.kernel.expand import ExpansionError, collected, due, expand, gather
 from roundel.kernel.facts import Outcome, Usage, Verdict
 from roundel.kernel.locking import lock
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.queue import admit, retained
+from roundel.kernel.review import ask_after, ask_before
 from roundel.kernel.state import (
     Activation,
     Execution,
@@ -70,25 +73,43 @@ def launch(
     run.times[site] += 1
     run.seq = seq = run.seq + 1  # as run.emit does: these are most of all events
     run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
+    execution = Execution(activation, unit, node, address, None, part)
+    if run.after[site]:
+        execution.review = Review(address, site, inputs, ordinal, activation.loop_round)
+    if run.before[site]:
+        ask_before(run, execution, inputs, ordinal)
+        if not node.bodies and not node.talks:
+            _reserve(run, execution)  # others must not spend it meanwhile
+    else:
+        set_out(run, execution, inputs, ordinal)
+
+
+def set_out(run: Run, execution: Execution, inputs: tuple[Message, ...], ordinal: int) -> None:
+    """The node begins with what it is there for."""
+    node, activation, address = execution.node, execution.activation, execution.address
     command: Command
     if node.bodies:
-        _begin_bodies(run, Execution(activation, unit, node, address, None, part), inputs)
+        _begin_bodies(run, execution, inputs)
         return
     if node.talks:
-        execution = Execution(activation, unit, node, address, None, part)
         run.agenda.append((Talk(execution, node.kind.talk(node.config), inputs, ordinal), ERRANDS))
         return
     if node.asks:
         _show_question(run, node, address, inputs)
-        command = Ask(address, site, inputs, ordinal)
+        command = Ask(address, node.site, inputs, ordinal)
     else:
         memory = activation.instance.memory
         state = memory.get(node.index) if memory else None
-        command = Call(address, site, inputs, state, ordinal, activation.loop_round)
-    run.calls[address] = execution = Execution(activation, unit, node, address, command, part)
+        command = Call(address, node.site, inputs, state, ordinal, activation.loop_round)
+    execution.command = command
+    run.calls[address] = execution
     run.commands.append(command)
-    if run.budgeted and node.kind.speaks:
-        reserve(run, execution, model_call(run, node))
+    _reserve(run, execution)
+
+
+def _reserve(run: Run, execution: Execution) -> None:
+    if run.budgeted and execution.node.kind.speaks:
+        reserve(run, execution, model_call(run, execution.node))
 
 
 def _show_question(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...]) -> None:
@@ -184,6 +205,18 @@ def fits(run: Run, activation: Activation, node: NodePlan, address: str, wanted:
 
 
 def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
+    """The node has done what it is there for."""
+    if not run.after[execution.node.site]:
+        accept(run, execution, outcome)
+        return
+    if outcome.usage is not None:  # whatever middleware says, it was used
+        spend(run, execution, outcome.usage)
+        outcome = replace(outcome, usage=None)
+    ask_after(run, execution, outcome)
+
+
+def accept(run: Run, execution: Execution, outcome: Outcome) -> None:
+    """What the node gave is used."""
     node = execution.node
     if outcome.state is not None:
         execution.activation.instance.memory[node.index] = outcome.state

@@ -8,9 +8,9 @@ import msgspec
 from msgspec import Struct
 
 from roundel.kernel.budget import Budget
-from roundel.kernel.commands import Command
+from roundel.kernel.commands import Command, Review
 from roundel.kernel.events import Event, stamp
-from roundel.kernel.facts import Outcome
+from roundel.kernel.facts import Outcome, Reviews
 from roundel.kernel.queue import Arrival, Key
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.scope import Scope, Unit
@@ -214,13 +214,15 @@ class Execution(Struct):
     command: Command | None = None
     part: tuple[Expansion, int] | None = None
     outcomes: list[Outcome] = []
-    """What it gave, while functions on its edges are asked."""
+    """What it gave, while functions on its edges or middleware are asked."""
     owner: Performance | Talk | None = None
     """Whose business the answer to the command is, if it is not that of the node as a whole."""
     errand: Any = None
     """Which errand of a talk it is."""
     reserved: dict[str, float] | None = None
     """What it may spend at most, as far as anybody knows."""
+    review: Review | None = None
+    """What middleware is to be asked about it, if it is."""
 
 
 class Expansion:
@@ -369,8 +371,10 @@ class Run:
     """A run between two steps."""
 
     __slots__ = (
+        "after",
         "agenda",
         "asked",
+        "before",
         "begun",
         "budgeted",
         "calls",
@@ -389,6 +393,7 @@ class Run:
         "patience",
         "paused",
         "plan",
+        "reviews",
         "root",
         "run_id",
         "seq",
@@ -449,6 +454,10 @@ class Run:
             "cost_usd": 0,
             "unpriced_calls": 0,
         }
+        self.reviews = Reviews()
+        self.before = bytearray(len(plan.sites))
+        self.after = bytearray(len(plan.sites))
+        """Whether middleware is asked about a node, by site."""
         self.smooth = True
         """There is no error, no lock, no pause, nothing torn: what comes up needs no second look."""
         self.commands: list[Command] = []

@@ -28,6 +28,9 @@ conductor sees to ends such a graph out of turn; what is still at work in it is 
 Agents whose model asks for tools (talk.py) take several calls before they are done: when one is answered, the
 node's dialogue says which come next. Each is a step of its own, with an address of its own.
 
+Middleware (review.py) may be asked about a node before it sets out, and about what it gave before that is
+used.
+
 Whatever comes up goes through the *agenda*, which a step works through to its end, so that neither long
 chains of nodes nor deeply nested loops need a deep stack. While the run is locked, what would begin
 something new is held back, and everything else is seen to.
@@ -54,16 +57,19 @@ there were: nothing is kept of a finished round but its messages in queues.
 |-------------|------------------------|---------------------------------------------------------|
 | `Started`   |                        | the run has started                                     |
 | `Finished`  | Call                   | nothing is at work at that address, or it is not a call |
-| `Failed`    | Call, Ask, Consult     | nothing is at work at that address                      |
+| `Failed`    | Call, Ask, Consult,    | nothing is at work at that address                      |
+|             | Review                 |                                                         |
 | `Answered`  | Ask                    | nobody was asked at that address                        |
 | `Consulted` | Consult                | nothing was asked at that address                       |
+| `Reviewed`  | Review                 | nothing was asked at that address                       |
 | `Streamed`  | a part of a Call       | nothing is at work at that address, or it is not a call |
 | `Waited`    |                        | something other than people is at work                  |
 | `Paused`    |                        | the run is not at work, or paused already               |
 | `Reopened`  |                        | the run has not started, or is over                     |
 | `Resumed`   |                        | the run is not paused                                   |
 | `Unlocked`  |                        | the run is not locked, or not to be unlocked like this  |
-| `Edited`    | changes a Call, an Ask | nothing of the kind is at work at that address          |
+| `Edited`    | changes a Call, an Ask,| nothing of the kind is at work at that address          |
+|             | a Review before a node |                                                         |
 | `Stopped`   |                        | the run is over                                         |
 
 An illegal fact raises IllegalFact and changes nothing. `step` changes the run that it is given, and
@@ -90,10 +96,11 @@ from roundel.kernel.agenda import (
 )
 from roundel.kernel.breaker import check_time
 from roundel.kernel.budget import release, spend
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
 from roundel.kernel.conduct import ask, come_back, end_turn, is_gone, open_performance, start_turns, told
 from roundel.kernel.events import Event
 from roundel.kernel.execute import (
+    accept,
     admitted,
     call_off,
     complete,
@@ -103,6 +110,7 @@ from roundel.kernel.execute import (
     give,
     run_node,
     run_parts,
+    set_out,
 )
 from roundel.kernel.facts import (
     Answered,
@@ -115,6 +123,7 @@ from roundel.kernel.facts import (
     Paused,
     Reopened,
     Resumed,
+    Reviewed,
     Started,
     Stopped,
     Streamed,
@@ -123,6 +132,7 @@ from roundel.kernel.facts import (
 )
 from roundel.kernel.loops import begin, enter, next_round, settle, settle_loop
 from roundel.kernel.result import result, unfired
+from roundel.kernel.review import attend
 from roundel.kernel.state import Activation, Execution, Instance, Run, Talk
 from roundel.kernel.talk import answered, errand_failed, go_on, heard
 from roundel.kernel.unlock import Refused, check, unlock
@@ -164,6 +174,7 @@ def _started(run: Run, fact: Started) -> None:
     run.begun = run.since
     run.allow(run.patience)
     run.run_id, run.input, run.status = fact.run_id, fact.input, "running"
+    attend(run, fact.reviews)
     graph = run.plan.graph
     data = {"workflow": graph.graph.id, "input": fact.input[-1].text if fact.input else ""}
     run.emit("run_started", None, None, data)
@@ -220,13 +231,35 @@ def _consulted(run: Run, fact: Consulted) -> None:
     _advance(run)
 
 
+def _reviewed(run: Run, fact: Reviewed) -> None:
+    execution = _at_work(run, fact.address, Review)
+    review = execution.command
+    assert isinstance(review, Review)
+    run.at(fact.time)
+    del run.calls[fact.address]
+    for name, data in fact.events:
+        run.emit(name, execution.node.id, fact.address, data)
+    if review.messages is None:
+        release(run, execution)
+        if run.error is None:
+            set_out(run, execution, review.inputs, review.ordinal)
+        else:
+            _skip(run, execution.node.id, fact.address, "the run has failed")
+    else:
+        (outcome,) = execution.outcomes
+        changes = {} if fact.messages is None else {"messages": fact.messages}
+        accept(run, execution, msgspec.structs.replace(outcome, **changes))
+    _advance(run)
+
+
 def _failed(run: Run, fact: Failed) -> None:
     execution = _at_work(run, fact.address, None)
     run.at(fact.time)
     del run.calls[fact.address]
     if run.budgeted:
         release(run, execution)
-        if execution.node.kind.speaks and not (execution.errand and execution.errand.label):
+        asked = execution.node.kind.speaks and isinstance(execution.command, Call)
+        if asked and not (execution.errand and execution.errand.label):
             spend(run, execution.activation, execution.node, {"model_calls": 1})
     if execution.owner.__class__ is Talk:
         errand_failed(run, execution, fact.error)
@@ -285,6 +318,8 @@ def _reopened(run: Run, fact: Reopened) -> None:
         raise IllegalFact("the run is not at work")
     run.rest(fact.time)
     run.at(fact.time)
+    if fact.reviews is not None:
+        attend(run, fact.reviews)
 
 
 def _unlocked(run: Run, fact: Unlocked) -> None:
@@ -301,12 +336,14 @@ def _unlocked(run: Run, fact: Unlocked) -> None:
 def _edited(run: Run, fact: Edited) -> None:
     execution = _at_work(run, fact.address, None)
     command = execution.command
-    if not isinstance(command, (Call, Ask)):
+    if not isinstance(command, (Call, Ask, Review)) or getattr(command, "messages", None) is not None:
         raise _illegal(fact.address)
     run.at(fact.time)
     inputs = (*command.inputs[:-1], fact.message)
     changed = msgspec.structs.replace(command, inputs=inputs)
     execution.command = changed
+    if execution.review is not None:
+        execution.review = msgspec.structs.replace(execution.review, inputs=inputs)
     if isinstance(execution.owner, Talk):
         execution.owner.inputs = inputs
     run.emit("message_edited", execution.node.id, fact.address, {"text": fact.message.text})
@@ -339,6 +376,7 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Failed: _failed,
     Answered: _answered,
     Consulted: _consulted,
+    Reviewed: _reviewed,
     Streamed: _streamed,
     Waited: _waited,
     Paused: _paused,
@@ -429,9 +467,12 @@ def _may_run(run: Run, activation: Activation, node: NodePlan) -> bool:
 
 def _pass_over(run: Run, activation: Activation, unit: Unit, reason: str) -> None:
     if unit.node is not None:
-        address = activation.prefix + unit.node.label
-        run.emit("node_state_change", unit.node.id, address, {"status": "skipped", "reason": reason})
+        _skip(run, unit.node.id, activation.prefix + unit.node.label, reason)
     settle(run, activation, unit)
+
+
+def _skip(run: Run, node_id: str, address: str, reason: str) -> None:
+    run.emit("node_state_change", node_id, address, {"status": "skipped", "reason": reason})
 
 
 def _come_to_loop(run: Run, activation: Activation, unit: Unit) -> None:

@@ -17,7 +17,7 @@ from roundel.journal.chunks import encode_fact, pack
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Fact, Started
+from roundel.kernel.facts import Fact, Reviews, Started
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import SnapshotError, thaw
 from roundel.kernel.state import Run
@@ -87,6 +87,7 @@ async def begin(
     parent: str = "",
     forked_at: str = "",
     chunk: Chunk | None = None,
+    reviews: Reviews | None = None,
     now: Callable[[], float] = time.time,
 ) -> RunJournal:
     """A new run in the store, claimed; what it begins with is there from the first moment on."""
@@ -96,7 +97,7 @@ async def begin(
     new = NewRun(run_id, name, text, pinned, now(), parent, forked_at)
     if chunk is not None:
         return RunJournal(store, await store.create(new, chunk))
-    started = Started(run_id, messages, new.created)
+    started = Started(run_id, messages, new.created, reviews or Reviews())
     written = Chunk(1, pack([encode_fact(started)]))
     return RunJournal(store, await store.create(new, written), started)
 

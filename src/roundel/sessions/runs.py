@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from roundel.hosts.middleware import Middleware
 from roundel.hosts.result import Asker, Question, Result
 from roundel.journal.store import RunRow
 from roundel.kernel.events import Event
@@ -103,6 +104,7 @@ class Runs:
         ask: Asker | None = None,
         on_event: Callable[[Event], object] | None = None,
         record: str | os.PathLike[str] | None = None,
+        middleware: Sequence[Middleware] = (),
     ) -> Result:
         """Goes on with a run here, to its end or until it waits."""
         recorder = None if record is None else Recorder(Path(record))
@@ -110,7 +112,13 @@ class Runs:
             recorder.check()
         run_id = await self._id(run_id)
         return await go_on(
-            self._store, run_id, workflow=workflow, asker=ask, on_event=on_event, record=recorder
+            self._store,
+            run_id,
+            workflow=workflow,
+            asker=ask,
+            on_event=on_event,
+            record=recorder,
+            middleware=middleware,
         )
 
     async def fork(

@@ -14,6 +14,7 @@ from roundel.workflow.document import Located
 from roundel.workflow.dynamic import Dynamic
 from roundel.workflow.fields import INVALID, Place, Reader, without_effect
 from roundel.workflow.functions import Finder, Kind
+from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.processor import Processor
 from roundel.workflow.profile import Profile
@@ -236,6 +237,7 @@ class Workflow(Struct, frozen=True):
     limits: Limits = Limits()
     breaker: Breaker | None = None
     memory: Any = None
+    middleware: tuple[MiddlewareUse, ...] = ()
     functions: dict[str, Callable[..., Any]] = {}
     """Python functions that belong to this workflow alone, by name (for graphs built in Python)."""
     file: str = ""
@@ -264,10 +266,11 @@ class GraphReader(Reader):
 
     def check_function(self, kind: Kind, name: str, at: Located) -> None:
         if not self.finder.known(kind, name):
+            form = "module:Class" if kind == "middleware" else "module:function"
             hint = did_you_mean(name, self.finder.names(kind)) or (
-                f"register it with @roundel.{kind}('{name}'), or write module:function"
+                f"register it with @roundel.{kind}('{name}'), or write {form}"
             )
-            what = "function" if kind == "function" else f"{kind} function"
+            what = f"{kind} function" if kind in ("condition", "processor") else kind
             self.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
 
     def node_type(self, at: Located, what: str) -> NodeType | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from roundel.workflow.breaker import Breaker
@@ -17,6 +17,7 @@ from roundel.workflow.dotenv import read_dotenv
 from roundel.workflow.fields import INVALID, child, located, without_effect
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import Limits, Workflow
+from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.names import NamesReader
 from roundel.workflow.node_type import NodeTypes
 from roundel.workflow.profile import Profile
@@ -38,6 +39,7 @@ class Root(Struct, frozen=True, omit_defaults=True):
     limits: Limits = Limits()
     breaker: Breaker | None = None
     memory: Any = None
+    middleware: Annotated[tuple[MiddlewareUse, ...], Meta(extra={"wrap": True})] = ()
 
     def __check__(self, at: Located, report: Report) -> bool:
         without_effect(self, ("memory",), at, report)
@@ -153,6 +155,8 @@ class WorkflowReader(NamesReader):
         if isinstance(settings, Root):
             self.vars = settings.vars
             self._take(settings, root)
+            for use in settings.middleware:
+                self.check_function("middleware", use.name, Located(use.name, use.at.line, use.at.column))
         graph = self._graph_of(root)
         if settings is INVALID or graph is INVALID:
             return None
@@ -165,6 +169,7 @@ class WorkflowReader(NamesReader):
             settings.limits,
             settings.breaker,
             settings.memory,
+            settings.middleware,
             dict(functions),
             file,
             self.texts,
@@ -176,6 +181,7 @@ class WorkflowReader(NamesReader):
         settings = self._read_root(root)
         if isinstance(settings, Root):
             self.vars = {**self.vars, **settings.vars}
+            without_effect(settings, ("middleware",), root, self.report)
             self._take(settings, root)
         graph = self._graph_of(root)
         if settings is INVALID or graph is INVALID or graph.limits.rounds:

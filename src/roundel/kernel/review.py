@@ -1,0 +1,44 @@
+"""Middleware is asked: before a node sets out, and about what it gave.
+
+Both are commands like any other, so what was said is in the journal, and any kind of node can be asked about:
+one that calls something, a person, an agent with tools, a whole loop.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from roundel.kernel.commands import Ask, Call, Review
+from roundel.kernel.facts import Outcome, Reviews
+from roundel.kernel.state import Execution, Run
+from roundel.workflow.message import Message
+
+
+def attend(run: Run, reviews: Reviews) -> None:
+    """From now on middleware is asked about these nodes."""
+    run.reviews = reviews
+    run.before = bytearray(node.id in reviews.before for node in run.plan.sites)
+    run.after = bytearray(node.id in reviews.after for node in run.plan.sites)
+
+
+def ask_before(run: Run, execution: Execution, inputs: tuple[Message, ...], ordinal: int) -> None:
+    round_ = execution.activation.loop_round
+    _ask(run, execution, Review(execution.address, execution.node.site, inputs, ordinal, round_))
+
+
+def ask_after(run: Run, execution: Execution, outcome: Outcome) -> None:
+    execution.outcomes = [outcome]
+    review = execution.review
+    if review is None:  # it set out when nobody was to be asked about it
+        command = execution.command
+        inputs = command.inputs if isinstance(command, (Call, Ask)) else ()
+        ordinal = command.ordinal if isinstance(command, (Call, Ask)) else 0
+        round_ = execution.activation.loop_round
+        review = Review(execution.address, execution.node.site, inputs, ordinal, round_)
+    _ask(run, execution, replace(review, messages=outcome.messages))
+
+
+def _ask(run: Run, execution: Execution, review: Review) -> None:
+    execution.command = review
+    run.calls[execution.address] = execution
+    run.commands.append(review)
