@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 import pytest
 
-from roundel.kernel.facts import decode_fact
+from roundel.kernel.facts import Reviews, decode_fact
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import VERSION, SnapshotError, freeze, thaw
 from roundel.kernel.step import replay
@@ -18,8 +18,12 @@ from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
 from tests.kernel.simulator import Script, Simulator, plan_of
 
+NONE = Reviews()
 
-def frozen_at_every_step(make: Callable[[], Plan], script: Script, text: str, seed: int) -> int:
+
+def frozen_at_every_step(
+    make: Callable[[], Plan], script: Script, text: str, seed: int, reviews: Reviews = NONE
+) -> int:
     """Runs once as it is, once with a new state, made from a snapshot, before each step, on a new plan."""
     chooser = random.Random(seed)
     choices: list[int] = []
@@ -28,9 +32,9 @@ def frozen_at_every_step(make: Callable[[], Plan], script: Script, text: str, se
         choices.append(chooser.randrange(count))
         return choices[-1]
 
-    plain = Simulator(make(), script, choose).start(text).finish()
+    plain = Simulator(make(), script, choose).start(text, reviews).finish()
     again = iter(choices)
-    other = Simulator(make(), script, lambda _count: next(again)).start(text)
+    other = Simulator(make(), script, lambda _count: next(again)).start(text, reviews)
     steps = 0
     while other.at_work:
         body = freeze(other.state, PlanIndex(other.state.plan))
