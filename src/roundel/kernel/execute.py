@@ -7,27 +7,20 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from roundel.kernel.activation import Activation, Instance, LoopRecord
 from roundel.kernel.agenda import ERRANDS, OPEN, PARTS, RETURN
 from roundel.kernel.breaker import count_tokens, listen
 from roundel.kernel.budget import model_call, refused, release, reserve, spend_usage, take_step
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
 from roundel.kernel.events import Event
+from roundel.kernel.execution import Execution, Expansion, Performance, Talk
 from roundel.kernel.expand import ExpansionError, collected, due, expand, gather
 from roundel.kernel.facts import Outcome, Usage, Verdict
 from roundel.kernel.locking import lock
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.queue import admit, retained
 from roundel.kernel.review import ask_after, ask_before
-from roundel.kernel.state import (
-    Activation,
-    Execution,
-    Expansion,
-    Instance,
-    LoopRecord,
-    Performance,
-    Run,
-    Talk,
-)
+from roundel.kernel.state import Run
 from roundel.kernel.walk import Verdicts, questions, walk
 from roundel.plan.graph import NodePlan
 from roundel.plan.scope import Unit

@@ -9,8 +9,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from roundel.kernel.commands import Ask, Call, Review
+from roundel.kernel.execution import Execution
 from roundel.kernel.facts import Outcome, Reviews
-from roundel.kernel.state import Execution, Run
+from roundel.kernel.state import Run
 from roundel.workflow.message import Message
 
 
