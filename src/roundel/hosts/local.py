@@ -23,7 +23,7 @@ import msgspec
 
 from roundel.hosts.attendance import Attendance, made
 from roundel.hosts.edges import consulted
-from roundel.hosts.lent import Lent, told
+from roundel.hosts.lent import Lent, remembers, told
 from roundel.hosts.log import event_logger
 from roundel.hosts.middleware import Middleware
 from roundel.hosts.people import People
@@ -105,7 +105,9 @@ class LocalHost:
         )
         self._people = People(plan, script, asker)
         self._behaviours, own = self._prepared(plan)
-        self._attendance = Attendance(plan, (*own, *middleware), self._lent)
+        # Last, so that what is remembered is what the others have made of it.
+        memory = (self._lent.remembered.middleware(),) if remembers(plan) else ()
+        self._attendance = Attendance(plan, (*own, *middleware, *memory), self._lent)
         observers = (on_event, event_logger(plan.graph.graph.log_level), *self._attendance.observers)
         self._observers = tuple(observer for observer in observers if observer is not None)
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -202,6 +204,7 @@ class LocalHost:
         self._journal = journal
         if self._beside_store:
             self._lent.folder = journal.store.folder / "work"
+        self._lent.keep(journal.store)
         self.now = self._lent.now = steady(self.now)
 
     def result(self) -> Result:

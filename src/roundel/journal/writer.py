@@ -24,7 +24,8 @@ Job = Callable[[sqlite3.Connection], Any]
 MOST_AT_ONCE = 1000
 MOST_HERE = 300
 """So many commits are made at once, then the thread makes one: now and then it moves the log to the file."""
-_Waiting = tuple[Job, bool, asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+_READS, _WRITES, _ASIDE = range(3)
+_Waiting = tuple[Job, int, asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 _Jobs = queue.SimpleQueue["list[_Waiting] | None"]
 
 
@@ -45,10 +46,15 @@ class Writer:
 
     async def write(self, job: Callable[[sqlite3.Connection], T]) -> T:
         """Done, and safe, when it returns."""
-        return await self._do(job, True)
+        return await self._do(job, _WRITES)
+
+    async def write_aside(self, job: Callable[[sqlite3.Connection], T]) -> T:
+        """The same, but behind what others want written and in another transaction: whatever becomes of it,
+        theirs is safe."""
+        return await self._do(job, _ASIDE)
 
     async def read(self, job: Callable[[sqlite3.Connection], T]) -> T:
-        return await self._do(job, False)
+        return await self._do(job, _READS)
 
     def write_at_once(self, job: Job) -> bool:
         """Does a job before it returns, if nothing stands in the way of that."""
@@ -91,7 +97,7 @@ class Writer:
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # to move the log is to wait for the disk
         return connection
 
-    async def _do(self, job: Callable[[sqlite3.Connection], T], writes: bool) -> T:
+    async def _do(self, job: Callable[[sqlite3.Connection], T], way: int) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         gathered = self._gathered.get(loop)
@@ -99,7 +105,7 @@ class Writer:
             # All that is asked for in one turn of the loop is handed over at once.
             gathered = self._gathered[loop] = []
             loop.call_soon(self._hand_over, loop)
-        gathered.append((job, writes, loop, future))
+        gathered.append((job, way, loop, future))
         # What has been asked for is not called back: whoever waited may go, the thread finishes its work.
         return await future
 
@@ -160,7 +166,11 @@ class Writer:
                 connection.close()
 
     def _carry_out(self, connection: sqlite3.Connection, batch: list[_Waiting]) -> list[_Done]:
-        if not any(writes for _, writes, _, _ in batch):
+        aside = [waiting for waiting in batch if waiting[1] == _ASIDE]
+        if aside and len(aside) < len(batch):
+            rest = [waiting for waiting in batch if waiting[1] != _ASIDE]
+            return self._carry_out(connection, rest) + self._carry_out(connection, aside)
+        if not any(way for _, way, _, _ in batch):
             return [self._one(connection, waiting) for waiting in batch]
         try:
             return self._transaction(connection, batch)

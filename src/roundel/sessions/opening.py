@@ -28,6 +28,7 @@ from roundel.sessions.secrecy import keys_of, restored, without
 from roundel.sources import Source, load
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.graph import Workflow
+from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited
 from roundel.workflow.message import Message
 
@@ -62,6 +63,7 @@ def pin(
         {name: without(keys, value) for name, value in (variables or {}).items()},
         dict(limits or {}),
         script.text if script is not None else "",
+        workflow.memory.group_id,
     )
 
 
@@ -121,7 +123,8 @@ def plan_of(
         workflow, texts = (json.loads(files[path]), None) if path == PYTHON else (path, files)
     variables = {name: restored(value) for name, value in pinned.variables.items()}
     loaded = load(workflow, variables, texts)
-    return compile_workflow(limited(loaded, _numbers({**pinned.limits, **(limits or {})})))
+    bounded = limited(loaded, _numbers({**pinned.limits, **(limits or {})}))
+    return compile_workflow(grouped(bounded, pinned.group))
 
 
 def _numbers(limits: Mapping[str, float]) -> dict[str, float]:

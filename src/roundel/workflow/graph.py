@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
+from roundel.workflow.attachment import ALWAYS_THERE, Attachment, Memory
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import Condition
 from roundel.workflow.diagnostics import Report, did_you_mean
@@ -72,12 +74,6 @@ class Loop(Struct, frozen=True, omit_defaults=True):
     @property
     def cap(self) -> int | None:
         return self.max_rounds or (self.limits.rounds if self.limits is not None else None)
-
-
-class MemoryStore(Struct, frozen=True, omit_defaults=True):
-    name: Name
-    type: str
-    config: dict[str, Any]
 
 
 class Edge(Struct, frozen=True, omit_defaults=True):
@@ -194,16 +190,12 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     organization: str = ""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "DEBUG"
     is_majority_voting: bool = False
-    memory: tuple[MemoryStore, ...] = ()
+    memory: tuple[Attachment, ...] = ()
     limits: Limits = Limits()
     loops: dict[str, Loop] = {}
     breaker: Breaker | None = None
     args: Any = None
     vars: Any = None
-
-    def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("memory",), at, report)
-        return True
 
 
 class Graph(Struct, frozen=True, omit_defaults=True):
@@ -216,7 +208,7 @@ class Graph(Struct, frozen=True, omit_defaults=True):
     initial_instruction: str = ""
     log_level: str = "DEBUG"
     is_majority_voting: bool = False
-    memory: tuple[MemoryStore, ...] = ()
+    memory: tuple[Attachment, ...] = ()
     limits: Limits = Limits()
     loops: dict[str, Loop] = {}
     breaker: Breaker | None = None
@@ -236,7 +228,7 @@ class Workflow(Struct, frozen=True):
     tools: dict[str, ToolSource] = {}
     limits: Limits = Limits()
     breaker: Breaker | None = None
-    memory: Any = None
+    memory: Memory = Memory()
     middleware: tuple[MiddlewareUse, ...] = ()
     functions: dict[str, Callable[..., Any]] = {}
     """Python functions that belong to this workflow alone, by name (for graphs built in Python)."""
@@ -249,12 +241,16 @@ class GraphReader(Reader):
     """A reader that knows the node types, and where functions are."""
 
     finder: Finder
+    folder: Path | None = None
+    """Where the file is, if there is one."""
 
     def __init__(self, report: Report, types: NodeTypes) -> None:
         super().__init__(report)
         self.types = types
         self.models: dict[str, Profile] = {}
         self.tools: dict[str, ToolSource] = {}
+        self.memories: tuple[str, ...] = ALWAYS_THERE
+        """The names of memories that an agent may use here."""
 
     def check_node(self, at: Located, kind: NodeType, envelope: Envelope, config: Any) -> None:
         if kind.asks or kind.bodies(config):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from roundel.workflow.attachment import Memory
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
@@ -38,12 +39,8 @@ class Root(Struct, frozen=True, omit_defaults=True):
     tools: dict[str, ToolSource] = {}
     limits: Limits = Limits()
     breaker: Breaker | None = None
-    memory: Any = None
+    memory: Memory = Memory()
     middleware: Annotated[tuple[MiddlewareUse, ...], Meta(extra={"wrap": True})] = ()
-
-    def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("memory",), at, report)
-        return True
 
 
 def load(
@@ -181,7 +178,8 @@ class WorkflowReader(NamesReader):
         settings = self._read_root(root)
         if isinstance(settings, Root):
             self.vars = {**self.vars, **settings.vars}
-            without_effect(settings, ("middleware",), root, self.report)
+            idle = ("middleware",) if settings.memory == Memory() else ("middleware", "memory")
+            without_effect(settings, idle, root, self.report)
             self._take(settings, root)
         graph = self._graph_of(root)
         if settings is INVALID or graph is INVALID or graph.limits.rounds:

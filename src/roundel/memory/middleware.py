@@ -1,0 +1,107 @@
+"""Writes what nodes give into memory: into that of the group, and into those that agents name.
+
+It changes nothing of what a node gives, and never fails a node: what cannot be written is told of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from roundel.hosts.middleware import Middleware, Visit
+from roundel.memory.confidence import confidence_of, is_sure
+from roundel.memory.recall import MEMORY_ERROR, told, trouble_data
+from roundel.memory.shelves import Use
+from roundel.memory.store import Item, Shelf
+from roundel.workflow.attachment import WORKING, Blackboard, Simple, Working
+from roundel.workflow.graph import Node
+from roundel.workflow.message import Message
+
+if TYPE_CHECKING:
+    from roundel.memory.run_memory import RunMemory
+
+LONGEST = 4000
+"""Characters of a text that are remembered."""
+MOST = 1000
+"""Entries of a `simple` memory."""
+HOUR = 3600
+
+
+class MemoryMiddleware(Middleware):
+    def __init__(self, memory: RunMemory) -> None:
+        self._memory = memory
+
+    def applies(self, node: Node) -> bool:
+        return self._enters_working(node) or bool(self._written(node))
+
+    def _enters_working(self, node: Node) -> bool:
+        """Nodes that only hand on, count or stand for a text have nothing of their own to say."""
+        named = [use for use in self._memory.uses(node) if isinstance(use.attachment.config, Working)]
+        allowed = not named or any(use.use.write for use in named)
+        return bool(self._memory.group) and not node.kind.pure and allowed
+
+    def _written(self, node: Node) -> list[Use]:
+        kinds = (Simple, Blackboard)
+        uses = self._memory.uses(node)
+        return [use for use in uses if use.use.write and isinstance(use.attachment.config, kinds)]
+
+    async def after(self, visit: Visit, messages: tuple[Message, ...]) -> None:
+        writes = [self._write_named(visit, use, messages) for use in self._written(visit.node)]
+        if self._enters_working(visit.node):
+            writes.append(self._write_working(visit, messages))
+        await asyncio.gather(*writes)
+
+    async def _write_working(self, visit: Visit, messages: tuple[Message, ...]) -> None:
+        memory, settings = self._memory, self._memory.settings
+        sure = [one for one in messages if is_sure(one, visit.node, settings.confidence)]
+        until = memory.now() + settings.hours * HOUR
+        items = self._items(visit, sure, until=until)
+        await self._write(visit, WORKING, Shelf(memory.group, WORKING), items, settings.newest)
+
+    async def _write_named(self, visit: Visit, use: Use, messages: tuple[Message, ...]) -> None:
+        config, shelf = use.attachment.config, self._memory.shelf(use)
+        assert shelf is not None
+        most, asked = (config.max_items, "") if isinstance(config, Blackboard) else (MOST, _asked(visit))
+        asked = self._memory.scrub(asked)[:LONGEST]
+        about = {"input": asked} if asked else {}
+        items = self._items(visit, messages, about=about, found_by=asked)
+        await self._write(visit, use.use.name, shelf, items, most)
+
+    def _items(self, visit: Visit, messages: Sequence[Message], **fields: Any) -> list[Item]:
+        now, scrub = self._memory.now(), self._memory.scrub
+        said = ((message, _cut(scrub(message.text))) for message in messages)
+        return [
+            Item(
+                text,
+                now,
+                visit.key,
+                visit.run_id,
+                visit.node.id,
+                visit.address,
+                confidence_of(message),
+                **fields,
+            )
+            for message, text in said
+            if text
+        ]
+
+    async def _write(self, visit: Visit, name: str, shelf: Shelf, items: list[Item], newest: int) -> None:
+        if not items:
+            return
+        memory = self._memory
+        try:
+            async with asyncio.timeout(memory.settings.timeout):
+                await memory.memories.remember(shelf, items, newest)
+        except Exception as error:
+            data = trouble_data(name, told(error, memory.settings.timeout), memory.scrub)
+            visit.tell(MEMORY_ERROR, **data)
+
+
+def _asked(visit: Visit) -> str:
+    return visit.inputs[-1].text if visit.inputs else ""
+
+
+def _cut(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

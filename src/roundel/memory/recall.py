@@ -1,0 +1,64 @@
+"""What an agent is reminded of before its model is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from roundel.memory.reading import Reading
+from roundel.nodes.agent_config import MemoryUse, Stage
+from roundel.nodes.services import Related
+
+if TYPE_CHECKING:
+    from roundel.memory.run_memory import RunMemory
+
+BEGIN, END = "===== Related Memories =====", "===== End of Memory ====="
+MEMORY_ERROR = "memory_error"
+
+
+class Recall:
+    """The memories that one agent reads."""
+
+    def __init__(self, memory: RunMemory, readings: Iterable[tuple[MemoryUse, Reading]]) -> None:
+        self._memory = memory
+        self._readings = list(readings)
+
+    async def related(self, stage: Stage, question: str) -> Related:
+        """Never fails: what cannot be read is told of, and the agent goes on without it."""
+        read = [self._read(use, reading, question) for use, reading in self._readings if use.is_read(stage)]
+        found = await asyncio.gather(*read)
+        texts = dict.fromkeys(text for texts, _ in found for text in texts)
+        events = tuple((MEMORY_ERROR, data) for _, troubles in found for data in troubles)
+        return Related(wrapped(texts), events)
+
+    async def _read(
+        self, use: MemoryUse, reading: Reading, question: str
+    ) -> tuple[list[str], list[dict[str, Any]]]:
+        memory = self._memory
+        texts: list[str] = []
+        try:
+            async with asyncio.timeout(memory.settings.timeout):
+                texts, troubles = await reading.texts(memory.memories, question, memory.now())
+        except Exception as error:
+            troubles = [told(error, memory.settings.timeout)]
+        return texts, [trouble_data(use.name, trouble, memory.scrub) for trouble in troubles]
+
+
+def wrapped(texts: Iterable[str]) -> str:
+    """As one text between two lines that say what it is; empty if there is none."""
+    plain = (
+        text.replace(BEGIN, "").replace(END, "") for text in texts
+    )  # nobody speaks for what stands around
+    listed = [f"[{number}] {text}" for number, text in enumerate(plain, 1)]
+    return "\n\n".join((BEGIN, *listed, END)) if listed else ""
+
+
+def told(error: Exception, timeout: float) -> str:
+    if isinstance(error, TimeoutError):
+        return f"no answer within {timeout:g} seconds"
+    return str(error) or type(error).__name__
+
+
+def trouble_data(store: str, error: str, scrub: Callable[[str], str]) -> dict[str, Any]:
+    return {"store": store, "error": scrub(error)}
