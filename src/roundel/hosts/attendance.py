@@ -33,6 +33,8 @@ class Attendance:
         return [[one for one in middleware if one.applies(node.node)] for node in self._plan.sites]
 
     def _asked(self, by_site: list[list[Middleware]]) -> tuple[str, ...]:
+        if not self._middleware:
+            return ()
         asked = (node.id for node, those in zip(self._plan.sites, by_site, strict=True) if those)
         return tuple(dict.fromkeys(asked))
 

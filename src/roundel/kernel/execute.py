@@ -19,7 +19,7 @@ from roundel.kernel.facts import Outcome, Usage, Verdict
 from roundel.kernel.locking import lock
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.queue import admit, retained
-from roundel.kernel.review import ask_after, ask_before
+from roundel.kernel.review import AFTER, BEFORE, ask, ask_after
 from roundel.kernel.state import Run
 from roundel.kernel.walk import Verdicts, questions, walk
 from roundel.plan.graph import NodePlan
@@ -59,50 +59,51 @@ def launch(
     address: str,
     inputs: tuple[Message, ...],
     part: tuple[Expansion, int] | None = None,
+    review: Review | None = None,
 ) -> None:
-    site, ordinals = node.site, activation.instance.ordinals
-    ordinal = ordinals[site]
-    ordinals[site] = ordinal + 1
-    run.times[site] += 1
-    run.seq = seq = run.seq + 1  # as run.emit does: these are most of all events
-    run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
-    execution = Execution(activation, unit, node, address, None, part)
-    if run.after[site]:
-        execution.review = Review(address, site, inputs, ordinal, activation.loop_round)
-    if run.before[site]:
-        ask_before(run, execution, inputs, ordinal)
-        if not node.bodies and not node.talks:
-            _reserve(run, execution)  # others must not spend it meanwhile
+    """A node begins; with a `review`, it goes on after middleware has been asked."""
+    site = node.site
+    if review is None:
+        ordinals = activation.instance.ordinals
+        ordinal = ordinals[site]
+        ordinals[site] = ordinal + 1
+        run.times[site] += 1
+        run.seq = seq = run.seq + 1  # as run.emit does: these are most of all events
+        run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
+        if run.reviewed[site]:
+            review = Review(address, site, inputs, ordinal, activation.loop_round)
+            if run.reviewed[site] & BEFORE:
+                _stand_by(run, Execution(activation, unit, node, address, review, part, review))
+                return
     else:
-        set_out(run, execution, inputs, ordinal)
-
-
-def set_out(run: Run, execution: Execution, inputs: tuple[Message, ...], ordinal: int) -> None:
-    """The node begins with what it is there for."""
-    node, activation, address = execution.node, execution.activation, execution.address
+        ordinal = review.ordinal
     command: Command
     if node.bodies:
-        _begin_bodies(run, execution, inputs)
+        _begin_bodies(run, Execution(activation, unit, node, address, None, part, review), inputs)
         return
     if node.talks:
+        execution = Execution(activation, unit, node, address, None, part, review)
         run.agenda.append((Talk(execution, node.kind.talk(node.config), inputs, ordinal), ERRANDS))
         return
     if node.asks:
         _show_question(run, node, address, inputs)
-        command = Ask(address, node.site, inputs, ordinal)
+        command = Ask(address, site, inputs, ordinal)
     else:
         memory = activation.instance.memory
         state = memory.get(node.index) if memory else None
-        command = Call(address, node.site, inputs, state, ordinal, activation.loop_round)
-    execution.command = command
-    run.calls[address] = execution
+        command = Call(address, site, inputs, state, ordinal, activation.loop_round)
+    run.calls[address] = execution = Execution(activation, unit, node, address, command, part, review)
     run.commands.append(command)
-    _reserve(run, execution)
+    if run.budgeted and node.kind.speaks:
+        reserve(run, execution, model_call(run, node))
 
 
-def _reserve(run: Run, execution: Execution) -> None:
-    if run.budgeted and execution.node.kind.speaks:
-        reserve(run, execution, model_call(run, execution.node))
+def _stand_by(run: Run, execution: Execution) -> None:
+    """Middleware is asked first. Meanwhile others must not spend what the node needs."""
+    node = execution.node
+    ask(run, execution)
+    if run.budgeted and node.kind.speaks and not (node.bodies or node.talks):
+        reserve(run, execution, model_call(run, node))
 
 
 def _show_question(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...]) -> None:
@@ -197,20 +198,15 @@ def fits(run: Run, activation: Activation, node: NodePlan, address: str, wanted:
     return False
 
 
-def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
-    """The node has done what it is there for."""
-    if not run.after[execution.node.site]:
-        accept(run, execution, outcome)
-        return
-    if outcome.usage is not None:  # whatever middleware says, it was used
-        spend(run, execution, outcome.usage)
-        outcome = replace(outcome, usage=None)
-    ask_after(run, execution, outcome)
-
-
-def accept(run: Run, execution: Execution, outcome: Outcome) -> None:
-    """What the node gave is used."""
+def complete(run: Run, execution: Execution, outcome: Outcome, *, looked_at: bool = False) -> None:
+    """The node has done what it is there for; middleware may have to look at it first."""
     node = execution.node
+    if run.reviewed[node.site] & AFTER and not looked_at:
+        if outcome.usage is not None:  # whatever middleware says, it was used
+            spend(run, execution, outcome.usage)
+            outcome = replace(outcome, usage=None)
+        ask_after(run, execution, outcome)
+        return
     if outcome.state is not None:
         execution.activation.instance.memory[node.index] = outcome.state
     _tell(run, execution, outcome)

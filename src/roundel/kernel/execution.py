@@ -24,6 +24,8 @@ class Execution(Struct):
     address: str
     command: Command | None = None
     part: tuple[Expansion, int] | None = None
+    review: Review | None = None
+    """What middleware is asked about it, if it is."""
     outcomes: list[Outcome] = []
     """What it gave, while functions on its edges or middleware are asked."""
     owner: Performance | Talk | None = None
@@ -32,8 +34,6 @@ class Execution(Struct):
     """Which errand of a talk it is."""
     reserved: dict[str, float] | None = None
     """What it may spend at most, as far as anybody knows."""
-    review: Review | None = None
-    """What middleware is to be asked about it, if it is."""
 
 
 class Expansion:

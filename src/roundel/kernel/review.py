@@ -12,19 +12,19 @@ from roundel.kernel.commands import Ask, Call, Review
 from roundel.kernel.execution import Execution
 from roundel.kernel.facts import Outcome, Reviews
 from roundel.kernel.state import Run
-from roundel.workflow.message import Message
+
+BEFORE, AFTER = 1, 2
+"""When middleware is asked about a node; both may hold."""
 
 
 def attend(run: Run, reviews: Reviews) -> None:
     """From now on middleware is asked about these nodes."""
+    if reviews == run.reviews:
+        return
     run.reviews = reviews
-    run.before = bytearray(node.id in reviews.before for node in run.plan.sites)
-    run.after = bytearray(node.id in reviews.after for node in run.plan.sites)
-
-
-def ask_before(run: Run, execution: Execution, inputs: tuple[Message, ...], ordinal: int) -> None:
-    round_ = execution.activation.loop_round
-    _ask(run, execution, Review(execution.address, execution.node.site, inputs, ordinal, round_))
+    run.reviewed = bytearray(
+        BEFORE * (node.id in reviews.before) + AFTER * (node.id in reviews.after) for node in run.plan.sites
+    )
 
 
 def ask_after(run: Run, execution: Execution, outcome: Outcome) -> None:
@@ -36,10 +36,11 @@ def ask_after(run: Run, execution: Execution, outcome: Outcome) -> None:
         ordinal = command.ordinal if isinstance(command, (Call, Ask)) else 0
         round_ = execution.activation.loop_round
         review = Review(execution.address, execution.node.site, inputs, ordinal, round_)
-    _ask(run, execution, replace(review, messages=outcome.messages))
+    execution.command = replace(review, messages=outcome.messages)
+    ask(run, execution)
 
 
-def _ask(run: Run, execution: Execution, review: Review) -> None:
-    execution.command = review
+def ask(run: Run, execution: Execution) -> None:
+    assert execution.command is not None
     run.calls[execution.address] = execution
-    run.commands.append(review)
+    run.commands.append(execution.command)

@@ -63,10 +63,8 @@ class Run:
     """A run between two steps."""
 
     __slots__ = (
-        "after",
         "agenda",
         "asked",
-        "before",
         "begun",
         "budgeted",
         "calls",
@@ -85,6 +83,7 @@ class Run:
         "patience",
         "paused",
         "plan",
+        "reviewed",
         "reviews",
         "root",
         "run_id",
@@ -147,9 +146,8 @@ class Run:
             "unpriced_calls": 0,
         }
         self.reviews = Reviews()
-        self.before = bytearray(len(plan.sites))
-        self.after = bytearray(len(plan.sites))
-        """Whether middleware is asked about a node, by site."""
+        self.reviewed = bytearray(len(plan.sites))
+        """When middleware is asked about a node, by site (review.py)."""
         self.smooth = True
         """There is no error, no lock, no pause, nothing torn: what comes up needs no second look."""
         self.commands: list[Command] = []

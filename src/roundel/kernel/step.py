@@ -91,13 +91,12 @@ from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
 from roundel.kernel.conduct import told
 from roundel.kernel.events import Event
 from roundel.kernel.execute import (
-    accept,
     call_off,
     complete,
     conclude,
     fail,
     give,
-    set_out,
+    launch,
 )
 from roundel.kernel.execution import Execution, Talk
 from roundel.kernel.facts import (
@@ -228,13 +227,14 @@ def _reviewed(run: Run, fact: Reviewed) -> None:
     if review.messages is None:
         release(run, execution)
         if run.error is None:
-            set_out(run, execution, review.inputs, review.ordinal)
+            unit, node, part = execution.unit, execution.node, execution.part
+            launch(run, execution.activation, unit, node, fact.address, review.inputs, part, review)
         else:
             skip(run, execution.node.id, fact.address, "the run has failed")
     else:
         (outcome,) = execution.outcomes
         changes = {} if fact.messages is None else {"messages": fact.messages}
-        accept(run, execution, msgspec.structs.replace(outcome, **changes))
+        complete(run, execution, msgspec.structs.replace(outcome, **changes), looked_at=True)
     advance(run)
 
 
