@@ -61,6 +61,8 @@ from roundel.workflow.fields import Place
 from roundel.workflow.graph import Retry
 from roundel.workflow.message import Message
 
+WORK = Path(".roundel", "work")
+"""Where code works in a run that is not kept."""
 STEPS_BETWEEN_TURNS = 200
 """How many calls are awaited in place before others on the event loop get their turn."""
 
@@ -99,7 +101,7 @@ class LocalHost:
             self.run_id,
             self.now,
             script=script,
-            folder=folder or Path(".roundel", "work"),
+            folder=folder or WORK,
             record=record,
             say=self._say,
         )

@@ -37,6 +37,9 @@ class Lock(Struct, frozen=True):
         return TRIPS.get(self.what) or f"limit of {self.limit} {self.what}"
 
 
+_BEGINNING = stamp(0)
+
+
 class Watch:
     """What is known of a run that its guards go by."""
 
@@ -112,7 +115,7 @@ class Run:
         self.torn = False
         """Some graphs were called off, and what comes up in them is passed over."""
         self.since = self.until = 0.0
-        self.stamp = stamp(0)
+        self.stamp = _BEGINNING
         self.seq = 0
         self.budgeted = plan.budgeted
         self.watch = Watch()
