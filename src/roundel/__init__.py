@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from roundel.nodes.jump import break_loop, continue_loop
     from roundel.nodes.python import to
     from roundel.sessions.going_on import resume, resume_async
+    from roundel.sessions.memory import Memory
     from roundel.sessions.runs import Runs
     from roundel.sources import check, load, prepare
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
@@ -36,6 +37,7 @@ _HOMES = {
     "LoopAgent": "roundel.agents",
     "LoopMode": "roundel.modes",
     "LoopStrategy": "roundel.modes",
+    "Memory": "roundel.sessions.memory",
     "Message": "roundel.workflow.message",
     "Middleware": "roundel.hosts.middleware",
     "NodeType": "roundel.workflow.node_type",
@@ -75,6 +77,7 @@ __all__ = [
     "LoopAgent",
     "LoopMode",
     "LoopStrategy",
+    "Memory",
     "Message",
     "Middleware",
     "NodeType",

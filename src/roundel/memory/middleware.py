@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from roundel.hosts.middleware import Middleware, Visit
 from roundel.memory.confidence import confidence_of, is_sure
-from roundel.memory.recall import MEMORY_ERROR, told, trouble_data
+from roundel.memory.recall import told, trouble_data
 from roundel.memory.shelves import Use
 from roundel.memory.store import Item, Shelf
 from roundel.workflow.attachment import WORKING, Blackboard, Simple, Working
@@ -95,7 +95,7 @@ class MemoryMiddleware(Middleware):
                 await memory.memories.remember(shelf, items, newest)
         except Exception as error:
             data = trouble_data(name, told(error, memory.settings.timeout), memory.scrub)
-            visit.tell(MEMORY_ERROR, **data)
+            visit.tell("memory_error", **data)
 
 
 def _asked(visit: Visit) -> str:

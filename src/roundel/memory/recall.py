@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from roundel.memory.run_memory import RunMemory
 
 BEGIN, END = "===== Related Memories =====", "===== End of Memory ====="
-MEMORY_ERROR = "memory_error"
 
 
 class Recall:
@@ -29,7 +28,7 @@ class Recall:
         read = [self._read(use, reading, question) for use, reading in self._readings if use.is_read(stage)]
         found = await asyncio.gather(*read)
         texts = dict.fromkeys(text for texts, _ in found for text in texts)
-        events = tuple((MEMORY_ERROR, data) for _, troubles in found for data in troubles)
+        events = tuple(("memory_error", data) for _, troubles in found for data in troubles)
         return Related(wrapped(texts), events)
 
     async def _read(
