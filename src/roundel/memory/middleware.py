@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from roundel.hosts.middleware import Middleware, Visit
 from roundel.memory.confidence import confidence_of, is_sure
-from roundel.memory.recall import told, trouble_data
+from roundel.memory.recall import late, told, trouble_data
 from roundel.memory.shelves import Use
 from roundel.memory.store import Item, Shelf
 from roundel.workflow.attachment import WORKING, Blackboard, Simple, Working
@@ -89,13 +89,14 @@ class MemoryMiddleware(Middleware):
     async def _write(self, visit: Visit, name: str, shelf: Shelf, items: list[Item], newest: int) -> None:
         if not items:
             return
-        memory = self._memory
+        memory, seconds = self._memory, self._memory.settings.timeout
+        limit = asyncio.timeout(seconds)
         try:
-            async with asyncio.timeout(memory.settings.timeout):
+            async with limit:
                 await memory.memories.remember(shelf, items, newest)
         except Exception as error:
-            data = trouble_data(name, told(error, memory.settings.timeout), memory.scrub)
-            visit.tell("memory_error", **data)
+            trouble = late(seconds) if limit.expired() else told(error)
+            visit.tell("memory_error", **trouble_data(name, trouble, memory.scrub))
 
 
 def _asked(visit: Visit) -> str:

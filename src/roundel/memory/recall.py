@@ -36,11 +36,12 @@ class Recall:
     ) -> tuple[list[str], list[dict[str, Any]]]:
         memory = self._memory
         texts: list[str] = []
+        limit = asyncio.timeout(memory.settings.timeout)
         try:
-            async with asyncio.timeout(memory.settings.timeout):
+            async with limit:
                 texts, troubles = await reading.texts(memory.memories, question, memory.now())
         except Exception as error:
-            troubles = [told(error, memory.settings.timeout)]
+            troubles = [late(memory.settings.timeout) if limit.expired() else told(error)]
         return texts, [trouble_data(use.name, trouble, memory.scrub) for trouble in troubles]
 
 
@@ -53,9 +54,11 @@ def wrapped(texts: Iterable[str]) -> str:
     return "\n\n".join((BEGIN, *listed, END)) if listed else ""
 
 
-def told(error: Exception, timeout: float) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no answer within {timeout:g} seconds"
+def late(seconds: float) -> str:
+    return f"no answer within {seconds:g} seconds"
+
+
+def told(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
