@@ -175,7 +175,7 @@ def test_who_fails_at_watching_is_told_of_and_hurts_nobody(caplog: pytest.LogCap
             self.seen += 1
             raise ValueError(event.event)
 
-        async def close(self) -> None:
+        async def close(self, run_id: str) -> None:
             raise OSError("gone")
 
     blind = Blind()

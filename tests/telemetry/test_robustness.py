@@ -70,8 +70,8 @@ def test_a_run_whose_host_is_gone_leaves_nothing_open_and_others_alone() -> None
 
     async def host() -> None:
         see(gone[:3])
-        await watch.telemetry.close()
-        await metrics.close()
+        await watch.telemetry.close(gone[0].run_id)
+        await metrics.close(gone[0].run_id)
 
     async def program() -> None:
         see(other[:3])

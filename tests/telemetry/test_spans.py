@@ -206,7 +206,7 @@ def test_a_run_that_waits_and_goes_on_elsewhere_is_one_trace(tmp_path: Path) -> 
         await runs.resume(waiting.run_id, middleware=[elsewhere.telemetry])
 
     using(store, answered_elsewhere)
-    first, later = here.one("invoke_workflow human_review"), elsewhere.one("invoke_workflow")
+    first, later = here.one("invoke_workflow human_review"), elsewhere.one("invoke_workflow human_review")
     assert {context(span).trace_id for span in (*here.spans, *elsewhere.spans)} == {context(first).trace_id}
     assert {of(span)["roundel.run_id"] for span in (*here.spans, *elsewhere.spans)} == {waiting.run_id}
     assert (first.parent, later.parent) == (None, None)

@@ -65,10 +65,19 @@ class Attendance:
             when = hook.__name__
             raise NodeError(f"the middleware {name} failed {when} the node: {told(error)}") from error
 
+    def begin(self) -> None:
+        """Whoever fails at it is told of; it must not hurt the run."""
+        nodes = [node.node for node in self._plan.sites] if self._middleware else []
+        for one in self._middleware:
+            try:
+                one.begin(self._lent.run_id, self._plan.workflow.graph.id, nodes)
+            except Exception:
+                logger.exception("the middleware %s failed when the run began", type(one).__name__)
+
     async def close(self) -> None:
         for one in self._middleware:
             try:
-                await one.close()
+                await one.close(self._lent.run_id)
             except Exception:
                 logger.exception("the middleware %s failed when it was closed", type(one).__name__)
 

@@ -158,6 +158,7 @@ class LocalHost:
         steering = Steering(journal, self._obey, self._lose) if journal is not None else None
         self._task = asyncio.current_task()
         try:
+            self._attendance.begin()
             if steering is not None:
                 steering.start()
             await (self._drive if journal is None else self._drive_safely)(begin())

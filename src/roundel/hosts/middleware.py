@@ -8,6 +8,7 @@ that a crash cut off is made again, with the same key.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from roundel.kernel.events import Event
@@ -58,6 +59,9 @@ class Middleware:
         """Whether `before` and `after` are called for a node; asked once, when the run is made ready."""
         return True
 
+    def begin(self, run_id: str, workflow: str, nodes: Sequence[Node]) -> object:
+        """A run begins here, or goes on here: its id, that of its workflow, and all of its nodes."""
+
     def before(self, visit: Visit) -> Any:
         """Raises Veto if the node is not to run."""
 
@@ -69,5 +73,5 @@ class Middleware:
     def observe(self, event: Event) -> object:
         """Sees every event of the run, once it is safe."""
 
-    async def close(self) -> None:
-        """The run has come to rest."""
+    async def close(self, run_id: str) -> None:
+        """Nobody is at work on the run here any more: it has come to rest, or its host has failed."""

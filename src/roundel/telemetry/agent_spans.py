@@ -1,6 +1,7 @@
 """What agents use: tokens, on the span of their node, and tools, each call with a span of its own.
 
-Events do not say which nodes are agents. A node is known for one by using tokens or tools.
+Events do not say which nodes are agents. If nobody said it when the run began here, a node is known for one
+by using tokens or tools.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from roundel.telemetry.conventions import (
     as_json,
     model_attributes,
 )
-from roundel.telemetry.node_spans import adopted
+from roundel.telemetry.node_spans import adopted, known_as_agent
 from roundel.telemetry.part import Open, Part
 
 CALLED = ("completed", "failed")
@@ -36,7 +37,7 @@ CALLED = ("completed", "failed")
 def spent(part: Part, event: Event, now: int) -> None:
     data = event.data
     node = part.get(event.address or "") or adopted(part, event)
-    _known_as_agent(node)
+    known_as_agent(node)
     node.touch(now)
     node.span.set_attributes(model_attributes(data.get("model", "")))
     if data.get("cached"):
@@ -54,7 +55,7 @@ def called(part: Part, event: Event, now: int) -> None:
     status, address = event.data.get("status", ""), event.address or ""
     holder, call = part.holder(address), part.get(address)
     if holder.kind == "node":
-        _known_as_agent(holder)
+        known_as_agent(holder)
     if status == "running":
         if call is None:
             _begin(part, event, now)
@@ -63,13 +64,6 @@ def called(part: Part, event: Event, now: int) -> None:
     else:  # a person is asked first, or it was not called at all
         told = {TOOL: event.data.get("name", ""), STATUS: status, ADDRESS: address}
         holder.span.add_event("roundel.tool_call", told, now)
-
-
-def _known_as_agent(node: Open) -> None:
-    if not node.agent:
-        node.agent = True
-        node.span.update_name(f"invoke_agent {node.name}")
-        node.span.set_attributes({OPERATION: "invoke_agent", AGENT: node.name})
 
 
 def _begin(part: Part, event: Event, now: int) -> Open:

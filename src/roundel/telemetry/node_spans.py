@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from roundel.kernel.events import Event
-from roundel.telemetry.conventions import ADDRESS, NODE, OUTPUT_MESSAGES, PARTIAL, REASON, ROUND, RUN_ID, said
+from roundel.telemetry.conventions import (
+    ADDRESS,
+    AGENT,
+    NODE,
+    OPERATION,
+    OUTPUT_MESSAGES,
+    PARTIAL,
+    REASON,
+    ROUND,
+    RUN_ID,
+    said,
+)
 from roundel.telemetry.part import Open, Part
 
 
@@ -34,7 +45,17 @@ def _begin(part: Part, event: Event, start: int) -> Open:
     number = round_of(address)
     if number:
         attributes[ROUND] = number
-    return part.begin("node", node, address, f"node {node}", start, attributes)
+    begun = part.begin("node", node, address, f"node {node}", start, attributes)
+    if node in part.agents:
+        known_as_agent(begun)
+    return begun
+
+
+def known_as_agent(node: Open) -> None:
+    if not node.agent:
+        node.agent = True
+        node.span.update_name(f"invoke_agent {node.name}")
+        node.span.set_attributes({OPERATION: "invoke_agent", AGENT: node.name})
 
 
 def _end(part: Part, node: Open, event: Event, now: int) -> None:

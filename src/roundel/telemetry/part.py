@@ -58,13 +58,16 @@ class Open:
 
 
 class Part:
-    def __init__(self, tracer: Tracer, root: Span, start: int, seq: int, content: bool) -> None:
+    def __init__(
+        self, tracer: Tracer, root: Span, start: int, seq: int, content: bool, agents: frozenset[str]
+    ) -> None:
         self._tracer = tracer
         self._open: dict[str, Open] = {}
         self.root = Open("run", "", "", root, start, None)
         self.since = start
         self.seq = seq
         """The number of the last event that was seen."""
+        self.agents = agents
         self.content = content
         """Whether to record what was said."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -11,17 +13,18 @@ from prometheus_client import (
     generate_latest,
 )
 
+from roundel.hosts.middleware import Middleware
 from roundel.kernel.events import Event
-from roundel.telemetry.names import Names
+from roundel.telemetry.names import Names, agents_among
 from roundel.telemetry.tally import Figures, Tally
-from roundel.telemetry.watcher import Watcher
+from roundel.workflow.graph import Node
 
 BUCKETS = (0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 SCRIPT = "script"
 """The model of what a script says."""
 
 
-class Metrics(Watcher):
+class Metrics(Middleware):
     """Middleware for any number of runs; `exposition` is what a scrape is answered with."""
 
     content_type = CONTENT_TYPE_LATEST
@@ -30,10 +33,13 @@ class Metrics(Watcher):
         self.registry = registry or CollectorRegistry()
         self._tally = Tally(_Series(self.registry))
 
-    def see(self, event: Event) -> None:
+    def begin(self, run_id: str, workflow: str, nodes: Sequence[Node]) -> None:
+        self._tally.known.note(run_id, workflow, agents_among(nodes))
+
+    def observe(self, event: Event) -> None:
         self._tally.observe(event)
 
-    def let_go(self, run_id: str) -> None:
+    async def close(self, run_id: str) -> None:
         self._tally.let_go(run_id)
 
     def exposition(self) -> bytes:

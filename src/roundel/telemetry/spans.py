@@ -28,7 +28,7 @@ from roundel.telemetry.conventions import (
     said,
 )
 from roundel.telemetry.moments import nanoseconds
-from roundel.telemetry.names import Workflows
+from roundel.telemetry.names import Known
 from roundel.telemetry.notes import note
 from roundel.telemetry.part import Part
 from roundel.telemetry.traces import as_part_of, link_to_first
@@ -43,7 +43,7 @@ class Spans:
         self._tracer = tracer
         self._content = content
         self._parts: dict[str, Part] = {}
-        self._workflows = Workflows()
+        self.known = Known()
 
     def observe(self, event: Event) -> None:
         now = nanoseconds(event.timestamp)
@@ -72,9 +72,7 @@ class Spans:
 
     def _begin(self, event: Event, now: int) -> Part:
         first = event.event == "run_started"
-        if first:
-            self._workflows.note(event.run_id, event.data.get("workflow", ""))
-        workflow = self._workflows.of(event.run_id)
+        workflow, agents = self.known.hear(event)
         attributes = {OPERATION: "invoke_workflow", RUN_ID: event.run_id}
         if workflow:
             attributes[WORKFLOW] = workflow
@@ -84,7 +82,7 @@ class Spans:
         if not first:
             root.set_attribute(PARTIAL, True)
             link_to_first(event.run_id, root)
-        return Part(self._tracer, root, now, event.seq, self._content)
+        return Part(self._tracer, root, now, event.seq, self._content, agents)
 
 
 def _started(part: Part, event: Event, _: int) -> None:

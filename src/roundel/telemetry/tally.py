@@ -8,24 +8,25 @@ from __future__ import annotations
 from roundel.kernel.events import Event
 from roundel.telemetry.addresses import around
 from roundel.telemetry.moments import SECOND, nanoseconds
-from roundel.telemetry.names import Workflows
+from roundel.telemetry.names import Known
 
 
 class _Node:
     __slots__ = ("agent", "asked", "since")
 
-    def __init__(self, since: int) -> None:
+    def __init__(self, since: int, agent: bool) -> None:
         self.since = since
         self.asked = since
         """Since when its model is at work, if it is an agent."""
-        self.agent = False
+        self.agent = agent
 
 
 class _Run:
-    __slots__ = ("last", "met", "nodes", "seq", "since", "tools", "workflow")
+    __slots__ = ("agents", "last", "met", "nodes", "seq", "since", "tools", "workflow")
 
-    def __init__(self, workflow: str, since: int) -> None:
+    def __init__(self, workflow: str, agents: frozenset[str], since: int) -> None:
         self.workflow = workflow
+        self.agents = agents
         self.since = self.last = since
         self.seq = 0
         self.met = ""
@@ -66,7 +67,7 @@ class Tally:
     def __init__(self, figures: Figures) -> None:
         self._figures = figures
         self._runs: dict[str, _Run] = {}
-        self._workflows = Workflows()
+        self.known = Known()
 
     def observe(self, event: Event) -> None:
         now = nanoseconds(event.timestamp)
@@ -98,9 +99,7 @@ class Tally:
         if run is not None and event.seq == run.seq + 1:
             return run
         self.let_go(event.run_id)
-        if event.event == "run_started":
-            self._workflows.note(event.run_id, event.data.get("workflow", ""))
-        run = self._runs[event.run_id] = _Run(self._workflows.of(event.run_id), now)
+        run = self._runs[event.run_id] = _Run(*self.known.hear(event), now)
         self._figures.run_began()
         return run
 
@@ -114,7 +113,7 @@ class Tally:
     def _node(self, run: _Run, event: Event, now: int) -> None:
         status, address = event.data.get("status", ""), event.address or ""
         if status == "running":
-            run.nodes[address] = _Node(now)
+            run.nodes[address] = _Node(now, event.node_id in run.agents)
             return
         node = run.nodes.pop(address, None)
         if node is not None or status != "skipped":
