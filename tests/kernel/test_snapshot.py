@@ -104,7 +104,10 @@ def changed(part: int, value: object) -> bytes:
         (changed(0, VERSION + 1), f"it has the version {VERSION + 1}, not {VERSION}"),
         (changed(1, 7), "it was made with another workflow"),
         (changed(2, {"Instance": ["plan"]}), "another version: 'Instance' has other fields now"),
-        (changed(2, {"roundel.kernel.execution:Turn": ["body"]}), "'roundel.kernel.execution:Turn' has other fields"),
+        (
+            changed(2, {"roundel.kernel.execution:Turn": ["body"]}),
+            "'roundel.kernel.execution:Turn' has other fields",
+        ),
     ],
 )
 def test_a_snapshot_of_another_version_is_refused(body: bytes, why: str) -> None:
