@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any
 
 from roundel.journal.store import StoreError
@@ -16,7 +15,7 @@ from roundel.memory.sqlite import SqliteMemories
 from roundel.memory.store import Entry, Item, Match, Shelf
 from roundel.memory.words import asked
 from roundel.sessions.naming import find
-from roundel.sessions.place import StorePlace, store_at
+from roundel.sessions.place import OpenStore, StorePlace
 from roundel.sessions.quarantine import Quarantined, quarantine
 from roundel.sources import Source
 from roundel.workflow.attachment import LONG_TERM
@@ -25,27 +24,17 @@ CANDIDATES = 200
 Entries = list[Entry]
 
 
-class Memory:
+class Memory(OpenStore):
     """`async with Memory() as memory:`; StoreError if something cannot be done.
 
     Whatever is read or changed is of the one group that is named. Entries that belong to none have the group
     ''."""
 
     def __init__(self, store: StorePlace = None, *, clock: Callable[[], float] = time.time) -> None:
-        self._store = store_at(store)
-        self._ours = self._store is not store
+        super().__init__(store)
         self._memories = SqliteMemories(self._store.writer)
         self._secrets = Secrets()
         self._now = clock
-
-    async def __aenter__(self) -> Memory:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._ours:
-            await self._store.close()
 
     async def list(self, group: str, kind: str = "") -> Entries:
         """Shelf by shelf, the newest first. `kind` is working, long_term, or the name or path of another."""
