@@ -173,6 +173,27 @@ def test_a_full_disk_takes_only_what_is_remembered(store: Path, monkeypatch: pyt
     assert query(store, "SELECT wish FROM controls") == [("x",)]
 
 
+def test_one_that_takes_its_whole_transaction_down_is_alone_in_it(store: Path) -> None:
+    said(agents(), "first", store)
+    refuse(store, "CREATE TRIGGER no BEFORE INSERT ON memories BEGIN SELECT RAISE(ROLLBACK, 'no room'); END")
+
+    async def story() -> None:
+        opened = SqliteStore(store, sync="off")
+        memories = SqliteMemories(opened.writer)
+        writing = memories.remember(Shelf("a", "x"), [Item("tea", 1.0)])
+        noted = [
+            opened.writer.write(lambda db: db.execute("INSERT INTO controls VALUES (NULL, 1, 'x', '', '')"))
+            for _ in range(3)
+        ]
+        lost, *done = await asyncio.gather(writing, *noted, return_exceptions=True)
+        assert "no room" in str(lost)
+        assert not [error for error in done if isinstance(error, BaseException)]
+        await opened.close()
+
+    do(story())
+    assert query(store, "SELECT count(*) FROM controls") == [(3,)]
+
+
 def _limited(database: sqlite3.Connection) -> None:
     (pages,) = database.execute("PRAGMA page_count").fetchone()
     database.execute(f"PRAGMA max_page_count = {pages + 4}")

@@ -21,7 +21,7 @@ def test_two_groups_under_load(store: Path) -> None:
         subprocess.Popen(
             [sys.executable, "-m", "tests.memory.crowd", str(store), str(number), str(ROUNDS)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

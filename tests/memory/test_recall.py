@@ -208,6 +208,22 @@ def test_a_file_has_only_its_own(tmp_path: Path, store: Path) -> None:
     assert texts(store, "team", "board") == texts(store, "team", "working") == ["tea"]
 
 
+def test_a_name_that_is_always_there_may_be_given_to_another(tmp_path: Path, store: Path) -> None:
+    """In the graph and those inside it; the file of a subgraph knows nothing of it."""
+    other = {"name": "long_term", "type": "blackboard"}
+    inner = "graph:\n  start: A\n  nodes:\n    - {id: A, type: agent, config: {memories: long_term}}\n"
+    (tmp_path / "inner.yaml").write_text(inner, encoding="utf-8")
+    said(sub({"type": "file", "config": {"path": "inner.yaml"}}, other), "from a file", store, group="team")
+    said(
+        sub({"type": "config", "config": agents("long_term")["graph"]}, other),
+        "in place",
+        store,
+        group="team",
+    )
+    assert [text for text in texts(store, "team", "long_term") if text != "in place"] == []
+    assert texts(store, "team", "working") == ["in place", "from a file"]
+
+
 def test_a_group_in_the_file_of_a_subgraph_has_no_effect(tmp_path: Path) -> None:
     inner = "memory: {group_id: x}\ngraph: {start: A, nodes: [{id: A, type: agent}]}\n"
     (tmp_path / "inner.yaml").write_text(inner, encoding="utf-8")

@@ -15,10 +15,10 @@ from roundel.memory.words import asked
 from tests.journal.stores import query
 from tests.memory.remembering import do, remember
 
-GROUPS = ("", "a", "b", "a/x", "A")
-NAMES = ("x", "working", "path:x", "x/working")
+GROUPS = ("", "a", "A")
+NAMES = ("x", "working")
 SHELVES = [Shelf(group, name) for group in GROUPS for name in NAMES]
-WORDS = ("tea", "milk", "東京", "oolong", "x")
+TEXTS = ("tea", "milk", "東京", "tea milk", "東京 tea")
 FOREVER = 1e9
 
 
@@ -45,7 +45,7 @@ class Plain:
 
 
 shelves = st.sampled_from(SHELVES)
-phrases = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
+phrases = st.sampled_from(TEXTS)
 writes = st.tuples(
     st.just("remember"), shelves, phrases, st.none() | st.integers(1, 5), st.sampled_from((None, 2, 3))
 )
@@ -53,7 +53,7 @@ reads = st.tuples(st.sampled_from(("newest", "search")), shelves, phrases)
 losses = st.tuples(st.sampled_from(("forget", "forget_all")), st.sampled_from(GROUPS), st.integers(0, 30))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(writes, reads, losses), max_size=40))
 def test_a_shelf_gives_what_was_put_there_and_nothing_else(operations: list[tuple[Any, ...]]) -> None:
     do(_compare(operations))
