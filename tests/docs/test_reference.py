@@ -32,7 +32,15 @@ from roundel.nodes.strategies import Strategy
 from roundel.plan.forecast import ASSUMPTIONS
 from roundel.plan.proof import Proof
 from roundel.workflow import functions
-from roundel.workflow.attachment import FORMS, Blackboard, Embedding, Files, FileSource, Memory, Simple
+from roundel.workflow.attachment import (
+    FORMS,
+    Blackboard,
+    Embedding,
+    Files,
+    FileSource,
+    MemorySettings,
+    Simple,
+)
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import NAMES, FunctionRef, Keyword
 from roundel.workflow.diagnostics import Diagnostic
@@ -58,7 +66,7 @@ STRUCTS: dict[str, type[Struct]] = {
     "Tools": ToolSource,
     "MCP servers": McpServer,
     "The graph": Settings,
-    "Memory": Memory,
+    "Memory": MemorySettings,
     "simple": Simple,
     "blackboard": Blackboard,
     "file": Files,

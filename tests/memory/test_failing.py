@@ -319,3 +319,13 @@ def test_the_same_visit_again_writes_nothing_twice() -> None:
         await group.memory.close()
 
     do(story())
+
+
+def test_an_agent_with_little_time_does_not_lose_it_over_its_memory(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_memory, "SqliteMemories", Hanging)
+    made = agents("board", memory=NOTES)
+    made["graph"]["nodes"][0]["timeout"] = 0.4
+    made["memory"]["timeout"] = 0.5
+    assert set(names(said(made, "tea", store), "seconds")) == {"board"}

@@ -11,7 +11,7 @@ from roundel.memory.shelves import Use
 from roundel.memory.sources import Index, Trouble, written_elsewhere
 from roundel.memory.store import Entry, Match, Memories, Shelf
 from roundel.memory.words import asked, share
-from roundel.workflow.attachment import Blackboard, Files, Memory, Simple, Working
+from roundel.workflow.attachment import Blackboard, Files, MemorySettings, Simple, Working
 
 CANDIDATES = 200
 """So many entries that share a word with the question are looked at more closely."""
@@ -23,7 +23,7 @@ HOUR = 3600
 class Reading:
     """One memory as one agent reads it."""
 
-    def __init__(self, use: Use, shelf: Shelf, settings: Memory, embedder: Embedder | None) -> None:
+    def __init__(self, use: Use, shelf: Shelf, settings: MemorySettings, embedder: Embedder | None) -> None:
         self._use, self._shelf, self._settings = use.use, shelf, settings
         self._config: Any = use.attachment.config
         self._folder = use.attachment.folder

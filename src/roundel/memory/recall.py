@@ -19,9 +19,13 @@ BEGIN, END = "===== Related Memories =====", "===== End of Memory ====="
 class Recall:
     """The memories that one agent reads."""
 
-    def __init__(self, memory: RunMemory, readings: Iterable[tuple[MemoryUse, Reading]]) -> None:
+    def __init__(
+        self, memory: RunMemory, readings: Iterable[tuple[MemoryUse, Reading]], seconds: float
+    ) -> None:
         self._memory = memory
         self._readings = list(readings)
+        self._seconds = seconds
+        """How long one of them may take."""
 
     async def related(self, stage: Stage, question: str) -> Related:
         """Never fails: what cannot be read is told of, and the agent goes on without it."""
@@ -36,12 +40,12 @@ class Recall:
     ) -> tuple[list[str], list[dict[str, Any]]]:
         memory = self._memory
         texts: list[str] = []
-        limit = asyncio.timeout(memory.settings.timeout)
+        limit = asyncio.timeout(self._seconds)
         try:
             async with limit:
                 texts, troubles = await reading.texts(memory.memories, question, memory.now())
         except Exception as error:
-            troubles = [late(memory.settings.timeout) if limit.expired() else told(error)]
+            troubles = [late(self._seconds) if limit.expired() else told(error)]
         return texts, [trouble_data(use.name, trouble, memory.scrub) for trouble in troubles]
 
 

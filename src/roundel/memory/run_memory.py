@@ -21,6 +21,9 @@ from roundel.plan.graph import Plan
 from roundel.workflow.attachment import Embedding
 from roundel.workflow.graph import Node
 
+SHARE = 0.25
+"""Of the time that a node has, for its memories."""
+
 
 class RunMemory:
     """`offline`: no model is asked, so none makes vectors, and texts are found by their words."""
@@ -69,7 +72,11 @@ class RunMemory:
             for use in self.uses(node)
             if (shelf := self.shelf(use)) is not None
         ]
-        return Recall(self, readings)
+        # An agent with a timeout of its own is not to lose it over its memories.
+        seconds = self.settings.timeout
+        if node.timeout is not None:
+            seconds = min(seconds, node.timeout * SHARE)
+        return Recall(self, readings, seconds)
 
     def middleware(self) -> MemoryMiddleware:
         return MemoryMiddleware(self)

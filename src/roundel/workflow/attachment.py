@@ -21,7 +21,7 @@ AUTO = "auto"
 """As a path it says as much as none."""
 
 
-class Memory(Struct, frozen=True, omit_defaults=True):
+class MemorySettings(Struct, frozen=True, omit_defaults=True):
     """`memory` of the file: whose memory a run has part in, and what working memory takes."""
 
     group_id: str = ""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
-from roundel.workflow.attachment import ALWAYS_THERE, Attachment, Memory
+from roundel.workflow.attachment import ALWAYS_THERE, Attachment, MemorySettings
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import Condition
 from roundel.workflow.diagnostics import Report, did_you_mean
@@ -228,7 +228,7 @@ class Workflow(Struct, frozen=True):
     tools: dict[str, ToolSource] = {}
     limits: Limits = Limits()
     breaker: Breaker | None = None
-    memory: Memory = Memory()
+    memory: MemorySettings = MemorySettings()
     middleware: tuple[MiddlewareUse, ...] = ()
     functions: dict[str, Callable[..., Any]] = {}
     """Python functions that belong to this workflow alone, by name (for graphs built in Python)."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from roundel.workflow.attachment import Memory
+from roundel.workflow.attachment import MemorySettings
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
@@ -39,7 +39,7 @@ class Root(Struct, frozen=True, omit_defaults=True):
     tools: dict[str, ToolSource] = {}
     limits: Limits = Limits()
     breaker: Breaker | None = None
-    memory: Memory = Memory()
+    memory: MemorySettings = MemorySettings()
     middleware: Annotated[tuple[MiddlewareUse, ...], Meta(extra={"wrap": True})] = ()
 
 
@@ -178,7 +178,7 @@ class WorkflowReader(NamesReader):
         settings = self._read_root(root)
         if isinstance(settings, Root):
             self.vars = {**self.vars, **settings.vars}
-            idle = ("middleware",) if settings.memory == Memory() else ("middleware", "memory")
+            idle = ("middleware",) if settings.memory == MemorySettings() else ("middleware", "memory")
             without_effect(settings, idle, root, self.report)
             self._take(settings, root)
         graph = self._graph_of(root)
