@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.memory.sqlite import SqliteMemories
 from roundel.nodes.services import Request
 from tests.memory.remembering import agents, kept, said, texts, troubles
 
@@ -252,3 +253,28 @@ def test_mem0_is_a_warning_and_does_nothing(store: Path, requests: list[Request]
     assert [found.code for found in report.diagnostics] == ["without-effect"]
     assert troubles(said(flow, "x", store)) == []
     assert kept(store, "") == []
+
+
+def test_an_index_that_is_interrupted_goes_on_from_there(
+    store: Path, requests: list[Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("docs").mkdir()
+    for name in ("a", "b", "c"):
+        write(f"docs/{name}.txt", f"tea from {name}. " * 60)
+    plain, written = SqliteMemories.remember, 0
+
+    async def remember(self: SqliteMemories, *given: Any, **named: Any) -> list[int]:
+        nonlocal written
+        written += 1
+        if written == 2:
+            raise RuntimeError("interrupted")
+        return await plain(self, *given, **named)
+
+    monkeypatch.setattr(SqliteMemories, "remember", remember)
+    (trouble,) = troubles(said(files({"path": "docs"}), "x", store, "tea"))
+    assert trouble["error"] == "interrupted"
+    first = kept(store, "")
+    assert troubles(said(files({"path": "docs"}), "x", store, "tea")) == []
+    assert written == 4
+    assert {Path(entry.about["file"]).name for entry in kept(store, "")} == {"a.txt", "b.txt", "c.txt"}
+    assert {entry.id for entry in first} <= {entry.id for entry in kept(store, "")}

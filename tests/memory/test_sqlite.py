@@ -32,9 +32,10 @@ class Plain:
     def remember(self, shelf: Shelf, text: str, time: float, until: float | None, newest: int | None) -> None:
         self.entries = [entry for entry in self.entries if entry[:2] != (shelf, text)]
         self.entries.append((shelf, text, time, until or FOREVER))
+        if newest is None:
+            return
         here = [entry for entry in self.entries if entry[0] == shelf]
-        gone = [entry for entry in here if entry[3] <= time]
-        gone += here[:-newest] if newest else []
+        gone = [entry for entry in here if entry[3] <= time] + here[:-newest]
         self.entries = [entry for entry in self.entries if entry not in gone]
 
     def newest(self, shelf: Shelf, now: float) -> list[str]:

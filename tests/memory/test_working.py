@@ -198,3 +198,11 @@ def test_the_best_comes_first_then_the_newest(store: Path, requests: list[Any]) 
     said(strict, "ok", store, "what of milk and tea?", group="team")
     lines = [line for line in requests[-1].messages[0].text.splitlines() if line.startswith("[")]
     assert lines == ["[1] milk is white", "[2] tea is green"]
+
+
+def test_an_excuse_is_nothing_to_remember(store: Path) -> None:
+    board = [{"name": "board", "type": "blackboard"}]
+    flow = agents("board", memory=board, group="team", name="m", on_error="message")
+    result = roundel.run(flow, "go", script={"A": [{"error": "no network"}]}, store=store)
+    assert result.output == "Error calling model m: no network"
+    assert texts(store, "team") == []

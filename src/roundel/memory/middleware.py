@@ -14,6 +14,7 @@ from roundel.memory.confidence import confidence_of, is_sure
 from roundel.memory.recall import late, told, trouble_data
 from roundel.memory.shelves import Use
 from roundel.memory.store import Item, Shelf
+from roundel.nodes.agent_config import Config
 from roundel.workflow.attachment import WORKING, Blackboard, Simple, Working
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
@@ -70,7 +71,12 @@ class MemoryMiddleware(Middleware):
 
     def _items(self, visit: Visit, messages: Sequence[Message], **fields: Any) -> list[Item]:
         now, scrub = self._memory.now(), self._memory.scrub
-        said = ((message, _cut(scrub(message.text))) for message in messages)
+        excuse = _excuse(visit.node)
+        said = (
+            (message, _cut(scrub(message.text)))
+            for message in messages
+            if not excuse or not message.text.startswith(excuse)
+        )
         return [
             Item(
                 text,
@@ -97,6 +103,12 @@ class MemoryMiddleware(Middleware):
         except Exception as error:
             trouble = late(seconds) if limit.expired() else told(error)
             visit.tell("memory_error", **trouble_data(name, trouble, memory.scrub))
+
+
+def _excuse(node: Node) -> str:
+    """How an agent begins that says why it has no answer; that is nothing to remember."""
+    config = node.config
+    return config.excuse("") if isinstance(config, Config) and config.on_error == "message" else ""
 
 
 def _asked(visit: Visit) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from roundel.hosts.threads import in_thread
+from roundel.memory.elsewhere import Elsewhere, Trouble
+from roundel.memory.index import Index
 from roundel.memory.ranking import Embedder, by_words, cosine, packed
 from roundel.memory.shelves import Use
-from roundel.memory.sources import Index, Trouble, written_elsewhere
 from roundel.memory.store import Entry, Match, Memories, Shelf
 from roundel.memory.words import asked, share
-from roundel.workflow.attachment import Blackboard, Files, MemorySettings, Simple, Working
+from roundel.workflow.attachment import Blackboard, Files, MemorySettings, Working
 
 CANDIDATES = 200
 """So many entries that share a word with the question are looked at more closely."""
@@ -26,9 +27,11 @@ class Reading:
     def __init__(self, use: Use, shelf: Shelf, settings: MemorySettings, embedder: Embedder | None) -> None:
         self._use, self._shelf, self._settings = use.use, shelf, settings
         self._config: Any = use.attachment.config
-        self._folder = use.attachment.folder
+        folder = use.attachment.folder
+        files, path = isinstance(self._config, Files), getattr(self._config, "memory_path", "")
+        self._index = Index(self._config, folder, shelf) if files else None
+        self._elsewhere = Elsewhere(path, folder)
         self._embedder = embedder
-        self._index = Index(self._config, self._folder, shelf) if isinstance(self._config, Files) else None
         self._made: dict[str, bytes] = {}
         """Vectors of texts that have no entry."""
 
@@ -37,19 +40,13 @@ class Reading:
         troubles: list[str] = []
         if self._index is not None:
             troubles += await self._index.refresh(memories, now)
-        elsewhere = await self._elsewhere(troubles)
-        found = await self._found(memories, question, elsewhere, now)
-        return [entry.text for entry in found[: self._use.top_k]], troubles
-
-    async def _elsewhere(self, troubles: list[str]) -> list[Match]:
-        if not isinstance(self._config, (Simple, Blackboard)):
-            return []
+        elsewhere: list[Match] = []
         try:
-            found: list[Match] = await in_thread(written_elsewhere, self._config.memory_path, self._folder)
+            elsewhere = await in_thread(self._elsewhere.matches)
         except Trouble as trouble:
             troubles.append(str(trouble))
-            return []
-        return found
+        found = await self._found(memories, question, elsewhere, now)
+        return [entry.text for entry in found[: self._use.top_k]], troubles
 
     async def _found(
         self, memories: Memories, question: str, elsewhere: list[Match], now: float

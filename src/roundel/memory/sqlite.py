@@ -34,9 +34,13 @@ class SqliteMemories:
         return cls(Writer(_connect, lambda error: StoreError(f"memory: {error}")), ours=True)
 
     async def remember(self, shelf: Shelf, items: Sequence[Item], newest: int | None = None) -> list[int]:
+        # Cut into words here, where nobody waits to write.
+        words = [" ".join(held(f"{item.text}\n{item.found_by}")) for item in items]
+
         def job(db: sqlite3.Connection) -> list[int]:
-            ids = [_remember(db, shelf, item) for item in items]
-            _drop_old(db, shelf, max((item.time for item in items), default=0), newest)
+            ids = [_remember(db, shelf, *pair) for pair in zip(items, words, strict=True)]
+            if newest is not None:
+                _drop_old(db, shelf, max((item.time for item in items), default=0), newest)
             return ids
 
         return await self._writer.write_aside(job)
@@ -114,7 +118,7 @@ def _digest(*parts: str) -> bytes:
     return hashlib.blake2b(f"{sizes}:{''.join(parts)}".encode(), digest_size=16).digest()
 
 
-def _remember(db: sqlite3.Connection, shelf: Shelf, item: Item) -> int:
+def _remember(db: sqlite3.Connection, shelf: Shelf, item: Item, words: str) -> int:
     place, digest = (shelf.group, shelf.name), _digest(item.apart, item.text)
     query = "SELECT no, key FROM memories WHERE group_id = ? AND shelf = ? AND digest = ?"
     number, key = db.execute(query, (*place, digest)).fetchone() or (None, "")
@@ -130,22 +134,18 @@ def _remember(db: sqlite3.Connection, shelf: Shelf, item: Item) -> int:
     query = f"REPLACE INTO memories VALUES ({','.join('?' * (len(row) + 1))})"
     number = db.execute(query, (number, *row)).lastrowid
     assert number is not None
-    words = " ".join(held(f"{item.text}\n{item.found_by}"))
     db.execute(
         "INSERT INTO memory_words (rowid, place, words) VALUES (?, ?, ?)", (number, _place(shelf), words)
     )
     return int(number)
 
 
-def _drop_old(db: sqlite3.Connection, shelf: Shelf, now: float, newest: int | None) -> None:
+def _drop_old(db: sqlite3.Connection, shelf: Shelf, now: float, newest: int) -> None:
     place = (shelf.group, shelf.name)
     query = "SELECT no FROM memories WHERE group_id = ? AND shelf = ? AND until <= ?"
     gone = {number for (number,) in db.execute(query, (*place, now))}
-    if newest is not None:
-        query = (
-            "SELECT no FROM memories WHERE group_id = ? AND shelf = ? ORDER BY turn DESC LIMIT -1 OFFSET ?"
-        )
-        gone |= {number for (number,) in db.execute(query, (*place, newest))}
+    query = "SELECT no FROM memories WHERE group_id = ? AND shelf = ? ORDER BY turn DESC LIMIT -1 OFFSET ?"
+    gone |= {number for (number,) in db.execute(query, (*place, newest))}
     _remove(db, gone)
 
 

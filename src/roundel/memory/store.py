@@ -58,8 +58,8 @@ class Match(Struct, frozen=True):
 
 class Memories(Protocol):
     async def remember(self, shelf: Shelf, items: Sequence[Item], newest: int | None = None) -> list[int]:
-        """The ids of the entries. A text that is there already becomes the newest; of more than `newest`
-        entries the oldest go."""
+        """The ids of the entries. A text that is there already becomes the newest. With `newest` those that
+        are over go, and of more than so many the oldest."""
 
     async def newest(self, shelf: Shelf, limit: int, now: float, since: float = 0) -> list[Match]:
         """The newest first; nothing that is over, or older than `since`."""
