@@ -26,6 +26,7 @@ _OWNER = re.compile(r"belongs to (\w+)")
 def workflow() -> dict[str, Any]:
     uses = [{"name": name, "top_k": 20} for name in NAMES]
     return {
+        "memory": {"timeout": 60},
         "graph": {
             "id": "crowd",
             "start": "A",

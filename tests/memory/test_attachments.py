@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.memory import index
 from roundel.memory.sqlite import SqliteMemories
 from roundel.nodes.services import Request
 from tests.memory.remembering import agents, kept, said, texts, troubles
@@ -261,6 +262,7 @@ def test_an_index_that_is_interrupted_goes_on_from_there(
     Path("docs").mkdir()
     for name in ("a", "b", "c"):
         write(f"docs/{name}.txt", f"tea from {name}. " * 60)
+    monkeypatch.setattr(index, "AT_ONCE", 1)
     plain, written = SqliteMemories.remember, 0
 
     async def remember(self: SqliteMemories, *given: Any, **named: Any) -> list[int]:

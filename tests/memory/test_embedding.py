@@ -113,7 +113,9 @@ def flow(url: str, kind: str = "long_term", path: str = "", **use: Any) -> dict[
             path if kind == "simple" else {"path": path}
         )
     memory = {"name": "m", "type": kind, "config": config}
-    return agents({"name": "m", "write": False, **use}, memory=[memory], group="team")
+    made = agents({"name": "m", "write": False, **use}, memory=[memory], group="team")
+    made["memory"]["timeout"] = 60
+    return made
 
 
 def run(workflow: Any, store: Path, question: str) -> list[roundel.Event]:

@@ -18,20 +18,26 @@ DIMENSIONS = "dimensions"
 
 
 class ClientEmbedder:
-    """Nothing is imported, and nobody asked, before the first text."""
+    """Made when its run is made ready, so that no text has to wait for imports; what it lacks is told when it
+    is asked."""
 
     def __init__(self, config: Embedding, secrets: Secrets) -> None:
         self._config, self._secrets = config, secrets
         self._connections = Connections()
-        self._model: Any = None
         size = config.params.get(DIMENSIONS)
         self._settings: Any = {DIMENSIONS: size} if size else None
         self.name = ":".join(map(str, filter(None, (config.provider, config.model, size))))
+        self._model: Any = None
+        self._lack = ""
+        try:
+            self._model = self._made()
+        except NodeError as error:
+            self._lack = str(error)
 
     async def embed(self, texts: Sequence[str], *, question: bool = False) -> list[list[float]]:
         """NodeError says what has to be installed or set."""
         if self._model is None:
-            self._model = self._made()
+            raise NodeError(self._lack)
         kind = "query" if question else "document"
         try:
             result = await self._model.embed(list(texts), input_type=kind, settings=self._settings)

@@ -13,6 +13,8 @@ from roundel.memory.store import Item, Memories, Shelf
 from roundel.workflow.attachment import Files, FileSource, find_path
 
 MOST_FILES = 5000
+AT_ONCE = 500
+"""Passages that are written together; those of one file always are."""
 Version = tuple[str, str]
 """A file, and what is in it."""
 
@@ -25,20 +27,25 @@ class Index:
     async def refresh(self, memories: Memories, now: float) -> list[str]:
         """What is wrong with the sources; whatever can be read is on the shelf.
 
-        File by file: who is interrupted goes on from there the next time."""
+        A few files at a time: who is interrupted goes on from there the next time."""
         files: Mapping[Path, FileSource]
         files, stamps, troubles = await in_thread(self._files)
         if stamps == self._seen:
             return list(troubles)
         known = await self._known(memories, now)
+        fresh: list[Item] = []
         for path, source in files.items():
             try:
                 version, items = await in_thread(_read, path, source, known.keys(), now)
             except (OSError, ValueError, LookupError) as error:
                 troubles.append(f"{path.name} cannot be read: {error}")
                 continue
-            if known.pop(version, None) is None and items:
-                await self._replace(memories, known, str(path), items)
+            known.pop(version, None)
+            fresh += items
+            if len(fresh) >= AT_ONCE:
+                await self._replace(memories, known, fresh)
+                fresh = []
+        await self._replace(memories, known, fresh)
         await self._forget(memories, [number for ids in known.values() for number in ids])
         self._seen = stamps
         return list(troubles)
@@ -50,12 +57,13 @@ class Index:
             known.setdefault((entry.about["file"], entry.about["hash"]), []).append(entry.id)
         return known
 
-    async def _replace(
-        self, memories: Memories, known: dict[Version, list[int]], file: str, items: list[Item]
-    ) -> None:
-        old = [version for version in known if version[0] == file]
+    async def _replace(self, memories: Memories, known: dict[Version, list[int]], items: list[Item]) -> None:
+        """What stands in files now, in place of what stood there."""
+        files = {item.about["file"] for item in items}
+        old = [version for version in known if version[0] in files]
         await self._forget(memories, [number for version in old for number in known.pop(version)])
-        await memories.remember(self._shelf, items)
+        if items:
+            await memories.remember(self._shelf, items)
 
     async def _forget(self, memories: Memories, ids: list[int]) -> None:
         if ids:
