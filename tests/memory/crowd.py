@@ -37,7 +37,7 @@ def workflow() -> dict[str, Any]:
             ],
             "nodes": [{"id": name, "type": "agent", "config": {"memories": uses}} for name in "ABC"],
             "edges": [{"from": "A", "to": "B"}, {"from": "B", "to": "C"}],
-        }
+        },
     }
 
 

@@ -7,10 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import roundel
+from roundel.journal.sqlite import SqliteStore
+from roundel.memory.sqlite import SqliteMemories
+from roundel.memory.store import Shelf
+from roundel.memory.words import asked
 from tests.journal.stores import query
 from tests.memory.crowd import GROUPS
-from tests.memory.remembering import agents, do, kept, said, texts
+from tests.memory.remembering import agents, do, kept, remember, said, texts
 
 PROCESSES, ROUNDS = 3, 12
 ROOT = Path(__file__).parents[2]
@@ -60,23 +63,30 @@ def test_groups_whose_names_look_alike_are_different(store: Path) -> None:
         assert set(texts(store, name)) == {f"of {name!r}"}
 
 
-def test_what_other_groups_hold_does_not_change_what_comes_first(store: Path) -> None:
-    """Were words counted over all groups, a word that is common elsewhere would count for less here."""
+def test_what_other_groups_hold_does_not_change_what_is_found(store: Path) -> None:
+    """Were words counted over all groups, one that is common elsewhere would count for less here."""
+    wanted, common = [f"oolong {number}" for number in range(3)], [f"rice {number}" for number in range(9)]
 
-    async def order(group: str) -> list[str]:
-        async with roundel.Memory(store) as memory:
-            for text in ("oolong and rice", "peaches and rice", "peaches alone", "oolong alone"):
-                await memory.promote(group, text=text)
-            return [entry.text for entry in await memory.search(group, "oolong peaches rice")]
+    async def found(group: str) -> list[str]:
+        shelf = Shelf(group, "long_term")
+        opened = SqliteStore(store, sync="off")
+        memories = SqliteMemories(opened.writer)
+        await remember(memories, shelf, *common, *wanted)
+        matches = await memories.search(shelf, asked("oolong rice"), 3, 2.0)
+        await opened.close()
+        return sorted(match.entry.text for match in matches)
 
-    async def story() -> None:
-        alone = await order("a")
-        async with roundel.Memory(store) as memory:
-            for number in range(300):
-                await memory.promote("crowd", text=f"oolong number {number}")
-        assert await order("b") == alone
+    async def crowd() -> None:
+        opened = SqliteStore(store, sync="off")
+        memories = SqliteMemories(opened.writer)
+        await remember(
+            memories, Shelf("crowd", "long_term"), *(f"oolong and {number}" for number in range(300))
+        )
+        await opened.close()
 
-    do(story())
+    assert do(found("a")) == wanted
+    do(crowd())
+    assert do(found("b")) == wanted
 
 
 def test_a_path_is_shared_by_memories_but_not_by_groups(store: Path) -> None:

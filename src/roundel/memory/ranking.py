@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
 from typing import Protocol
 
@@ -24,12 +24,17 @@ class Embedder(Protocol):
 def by_words(matches: Sequence[Match], question: Sequence[str]) -> list[Match]:
     """Those with the most words of the question first, a word that few of them have counting for more."""
     common = Counter(word for match in matches for word in question if word in match.words)
-    weights = {word: math.log(1 + len(matches) / count) for word, count in common.items()}
+    worth = weights(common, len(matches))
 
     def weight(match: Match) -> float:
-        return sum(weights[word] for word in question if word in match.words)
+        return sum(worth[word] for word in question if word in match.words)
 
     return sorted(matches, key=lambda match: (-weight(match), -match.entry.time, -match.entry.id))
+
+
+def weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
+    """What a word is worth that so many of all have."""
+    return {word: math.log(1 + total / count) for word, count in counts.items() if count}
 
 
 def packed(vector: Iterable[float]) -> bytes:

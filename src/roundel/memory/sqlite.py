@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 from roundel.journal.schema import migrate
 from roundel.journal.store import StoreError
 from roundel.journal.writer import Writer
+from roundel.memory.ranking import weights
 from roundel.memory.store import Entry, Item, Match, Shelf
 from roundel.memory.words import held
 
@@ -50,13 +52,12 @@ class SqliteMemories:
         return await self._matches(query, (shelf.group, shelf.name, now, since, limit))
 
     async def search(self, shelf: Shelf, words: Sequence[str], limit: int, now: float) -> list[Match]:
-        if not words:
+        best = await self._writer.read(lambda db: _best(db, shelf, words, limit))
+        if not best:
             return []
         # The words narrow it down; where an entry belongs is what its own row says.
-        wanted = " OR ".join(f'"{word}"' for word in words)
-        match = f'place : "{_place(shelf)}" AND words : ({wanted})'
-        query = f"{WITH_WORDS} WHERE memory_words MATCH ? AND {ON_SHELF} ORDER BY w.rank LIMIT ?"
-        return await self._matches(query, (match, shelf.group, shelf.name, now, limit))
+        query = f"{WITH_WORDS} WHERE {ON_SHELF} AND m.no IN ({','.join('?' * len(best))})"
+        return await self._matches(query, (shelf.group, shelf.name, now, *best))
 
     async def _matches(self, query: str, values: tuple[Any, ...]) -> list[Match]:
         rows = await self._writer.read(lambda db: db.execute(query, values).fetchall())
@@ -138,6 +139,23 @@ def _remember(db: sqlite3.Connection, shelf: Shelf, item: Item, words: str) -> i
         "INSERT INTO memory_words (rowid, place, words) VALUES (?, ?, ?)", (number, _place(shelf), words)
     )
     return int(number)
+
+
+def _best(db: sqlite3.Connection, shelf: Shelf, words: Sequence[str], limit: int) -> list[int]:
+    """Those that hold the most of the words. SQLite could say it by itself, but would count how common a word
+    is on all shelves of all groups."""
+    query, place = "SELECT rowid FROM memory_words WHERE memory_words MATCH ?", _place(shelf)
+    holders = {
+        word: [number for (number,) in db.execute(query, (f'place : "{place}" AND words : "{word}"',))]
+        for word in words
+    }
+    found = {number for numbers in holders.values() for number in numbers}
+    worth = weights({word: len(numbers) for word, numbers in holders.items()}, len(found))
+    scores = dict.fromkeys(found, 0.0)
+    for word, numbers in holders.items():
+        for number in numbers:
+            scores[number] += worth[word]
+    return heapq.nlargest(limit, found, key=lambda number: (scores[number], number))
 
 
 def _drop_old(db: sqlite3.Connection, shelf: Shelf, now: float, newest: int) -> None:
