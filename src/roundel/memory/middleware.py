@@ -6,7 +6,7 @@ It changes nothing of what a node gives, and never fails a node: what cannot be 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from roundel.hosts.middleware import Middleware, Visit
@@ -48,26 +48,42 @@ class MemoryMiddleware(Middleware):
         return [use for use in uses if use.use.write and isinstance(use.attachment.config, kinds)]
 
     async def after(self, visit: Visit, messages: tuple[Message, ...]) -> None:
-        writes = [self._write_named(visit, use, messages) for use in self._written(visit.node)]
+        writes = [
+            self._guarded(visit, use.use.name, self._write(visit, use, messages))
+            for use in self._written(visit.node)
+        ]
         if self._enters_working(visit.node):
-            writes.append(self._write_working(visit, messages))
+            writes.append(self._guarded(visit, WORKING, self._write_working(visit, messages)))
         await asyncio.gather(*writes)
+
+    async def _guarded(self, visit: Visit, name: str, write: Awaitable[None]) -> None:
+        """Whatever goes wrong is told of, and no more."""
+        memory, seconds = self._memory, self._memory.settings.timeout
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                await write
+        except Exception as error:
+            trouble = late(seconds) if limit.expired() else told(error)
+            visit.tell("memory_error", **trouble_data(name, trouble, memory.scrub))
 
     async def _write_working(self, visit: Visit, messages: tuple[Message, ...]) -> None:
         memory, settings = self._memory, self._memory.settings
         sure = [one for one in messages if is_sure(one, visit.node, settings.confidence)]
         until = memory.now() + settings.hours * HOUR
         items = self._items(visit, sure, until=until)
-        await self._write(visit, WORKING, Shelf(memory.group, WORKING), items, settings.newest)
+        if items:
+            await memory.memories.remember(Shelf(memory.group, WORKING), items, settings.newest)
 
-    async def _write_named(self, visit: Visit, use: Use, messages: tuple[Message, ...]) -> None:
+    async def _write(self, visit: Visit, use: Use, messages: tuple[Message, ...]) -> None:
         config, shelf = use.attachment.config, self._memory.shelf(use)
         assert shelf is not None
         most, asked = (config.max_items, "") if isinstance(config, Blackboard) else (MOST, _asked(visit))
         asked = self._memory.scrub(asked)[:LONGEST]
         about = {"input": asked} if asked else {}
         items = self._items(visit, messages, about=about, found_by=asked)
-        await self._write(visit, use.use.name, shelf, items, most)
+        if items:
+            await self._memory.memories.remember(shelf, items, most)
 
     def _items(self, visit: Visit, messages: Sequence[Message], **fields: Any) -> list[Item]:
         now, scrub = self._memory.now(), self._memory.scrub
@@ -91,18 +107,6 @@ class MemoryMiddleware(Middleware):
             for message, text in said
             if text
         ]
-
-    async def _write(self, visit: Visit, name: str, shelf: Shelf, items: list[Item], newest: int) -> None:
-        if not items:
-            return
-        memory, seconds = self._memory, self._memory.settings.timeout
-        limit = asyncio.timeout(seconds)
-        try:
-            async with limit:
-                await memory.memories.remember(shelf, items, newest)
-        except Exception as error:
-            trouble = late(seconds) if limit.expired() else told(error)
-            visit.tell("memory_error", **trouble_data(name, trouble, memory.scrub))
 
 
 def _excuse(node: Node) -> str:

@@ -30,7 +30,7 @@ class Reading:
         folder = use.attachment.folder
         files, path = isinstance(self._config, Files), getattr(self._config, "memory_path", "")
         self._index = Index(self._config, folder, shelf) if files else None
-        self._elsewhere = Elsewhere(path, folder)
+        self._elsewhere = Elsewhere(path, folder) if path else None
         self._embedder = embedder
         self._made: dict[str, bytes] = {}
         """Vectors of texts that have no entry."""
@@ -41,10 +41,11 @@ class Reading:
         if self._index is not None:
             troubles += await self._index.refresh(memories, now)
         elsewhere: list[Match] = []
-        try:
-            elsewhere = await in_thread(self._elsewhere.matches)
-        except Trouble as trouble:
-            troubles.append(str(trouble))
+        if self._elsewhere is not None:
+            try:
+                elsewhere = await in_thread(self._elsewhere.matches)
+            except Trouble as trouble:
+                troubles.append(str(trouble))
         found = await self._found(memories, question, elsewhere, now)
         return [entry.text for entry in found[: self._use.top_k]], troubles
 
