@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from roundel.agents import Agent, LoopAgent, SequentialAgent
     from roundel.api import run, run_async, stream
     from roundel.builder import Graph
+    from roundel.hosts.middleware import Middleware, Veto, Visit
     from roundel.hosts.result import Question, Result
     from roundel.journal.store import StoreError
     from roundel.kernel.events import Event
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from roundel.nodes.jump import break_loop, continue_loop
     from roundel.nodes.python import to
     from roundel.sessions.going_on import resume, resume_async
+    from roundel.sessions.memory import Memory
     from roundel.sessions.runs import Runs
     from roundel.sources import check, load, prepare
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
-    from roundel.workflow.functions import condition, function, processor, tool
+    from roundel.workflow.functions import condition, function, middleware, processor, tool
     from roundel.workflow.graph import Workflow
     from roundel.workflow.message import Message
     from roundel.workflow.node_type import NodeType
@@ -35,7 +37,9 @@ _HOMES = {
     "LoopAgent": "roundel.agents",
     "LoopMode": "roundel.modes",
     "LoopStrategy": "roundel.modes",
+    "Memory": "roundel.sessions.memory",
     "Message": "roundel.workflow.message",
+    "Middleware": "roundel.hosts.middleware",
     "NodeType": "roundel.workflow.node_type",
     "Outcome": "roundel.kernel.facts",
     "Question": "roundel.hosts.result",
@@ -43,6 +47,8 @@ _HOMES = {
     "Runs": "roundel.sessions.runs",
     "SequentialAgent": "roundel.agents",
     "StoreError": "roundel.journal.store",
+    "Veto": "roundel.hosts.middleware",
+    "Visit": "roundel.hosts.middleware",
     "Workflow": "roundel.workflow.graph",
     "WorkflowError": "roundel.workflow.diagnostics",
     "break_loop": "roundel.nodes.jump",
@@ -51,6 +57,7 @@ _HOMES = {
     "continue_loop": "roundel.nodes.jump",
     "function": "roundel.workflow.functions",
     "load": "roundel.sources",
+    "middleware": "roundel.workflow.functions",
     "prepare": "roundel.sources",
     "processor": "roundel.workflow.functions",
     "resume": "roundel.sessions.going_on",
@@ -70,7 +77,9 @@ __all__ = [
     "LoopAgent",
     "LoopMode",
     "LoopStrategy",
+    "Memory",
     "Message",
+    "Middleware",
     "NodeType",
     "Outcome",
     "Question",
@@ -78,6 +87,8 @@ __all__ = [
     "Runs",
     "SequentialAgent",
     "StoreError",
+    "Veto",
+    "Visit",
     "Workflow",
     "WorkflowError",
     "break_loop",
@@ -86,6 +97,7 @@ __all__ = [
     "continue_loop",
     "function",
     "load",
+    "middleware",
     "prepare",
     "processor",
     "resume",

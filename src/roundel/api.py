@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from roundel.hosts.local import LocalHost
+from roundel.hosts.middleware import Middleware
 from roundel.hosts.result import Asker, Result
 from roundel.kernel.events import Event
 from roundel.llm.recorder import Recorder
@@ -17,6 +18,7 @@ from roundel.plan.graph import Plan, compile_workflow
 from roundel.sessions.opening import begin, pin
 from roundel.sessions.place import StorePlace, opened
 from roundel.sources import Source, load
+from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited
 from roundel.workflow.message import Message
 
@@ -38,6 +40,10 @@ class Options(TypedDict, total=False):
     """Where the run is kept, so that it can go on after a crash: a path or a store; None: nowhere."""
     limits: Mapping[str, float] | None
     """In place of those of the workflow."""
+    group: str | None
+    """Whose memory the run has part in, in place of that of the workflow."""
+    middleware: Sequence[Middleware]
+    """Is asked about each node, and watches, after what the workflow names itself."""
 
 
 async def run_async(
@@ -56,7 +62,7 @@ async def run_async(
         pinned = pin(
             workflow, host.plan.workflow, host.script, options.get("variables"), options.get("limits")
         )
-        host.keep(await begin(store, host.run_id, host.plan, pinned, messages))
+        host.keep(await begin(store, host.run_id, host.plan, pinned, messages, reviews=host.reviews))
         return await host.run(messages)
 
 
@@ -99,14 +105,18 @@ def _host(workflow: Source | Plan, on_event: Callable[[Event], object] | None, o
         asker=options.get("ask"),
         on_event=on_event,
         record=_recorder(options),
+        middleware=options.get("middleware", ()),
     )
 
 
 def _plan(workflow: Source | Plan, options: Options) -> Plan:
-    limits = options.get("limits")
+    limits, group = options.get("limits"), options.get("group")
     if isinstance(workflow, Plan):
-        return compile_workflow(limited(workflow.workflow, limits)) if limits else workflow
-    return compile_workflow(limited(load(workflow, options.get("variables")), limits or {}))
+        if not limits and group is None:
+            return workflow
+        return compile_workflow(grouped(limited(workflow.workflow, limits or {}), group))
+    loaded = load(workflow, options.get("variables"))
+    return compile_workflow(grouped(limited(loaded, limits or {}), group))
 
 
 def _recorder(options: Options) -> Recorder | None:

@@ -21,7 +21,7 @@ import roundel
 from roundel.hosts.local import LocalHost
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.events import encode_event
-from roundel.kernel.facts import Finished
+from roundel.kernel.facts import Finished, Reviewed
 from roundel.llm.scripted import ScriptedModel, load_script
 from roundel.nodes.services import Reply, Request, Say
 from roundel.sessions.going_on import resume_async
@@ -62,9 +62,11 @@ async def attempt(width: int) -> tuple[str, str]:
         return result.status, result.output
     if rows[0].summary is not None and rows[0].status == "completed":
         return rows[0].status, rows[0].summary["output"]
-    kept = [fact.address for fact in await store.facts(rows[0].id) if isinstance(fact, Finished)]
-    made = {name: len(kills.lines(name)) for name in ("calls", "attempts", "stamps")}
-    kills.append("resumed", json.dumps({"kept": kept, "made": made}))
+    facts = await store.facts(rows[0].id)
+    kept = [fact.address for fact in facts if isinstance(fact, Finished)]
+    reviewed = [fact.address for fact in facts if isinstance(fact, Reviewed)]
+    made = {name: len(kills.lines(name)) for name in ("calls", "attempts", "stamps", "reviews")}
+    kills.append("resumed", json.dumps({"kept": kept, "reviewed": reviewed, "made": made}))
     result = await resume_async(rows[0].id, store=store, on_event=show)
     return result.status, result.output
 

@@ -116,10 +116,9 @@ def check_effects(story: Story, other: Story) -> None:
     """Every effect is there once; what was finished was not begun again."""
     keys = sorted(line.partition(":")[2] for line in story.lines("effects"))
     assert keys == sorted(line.partition(":")[2] for line in other.lines("effects"))
-    for name in ("calls", "attempts", "stamps"):
-        made = {line.partition(":")[2] if name == "attempts" else line for line in story.lines(name)}
-        expected = [line.partition(":")[2] if name == "attempts" else line for line in other.lines(name)]
-        assert made == set(expected)
+    for name in ("calls", "attempts", "stamps", "reviews"):
+        made, expected = ([_without_run(name, line) for line in one.lines(name)] for one in (story, other))
+        assert set(made) == set(expected)
         assert max(Counter(expected).values()) == 1
     for line in story.lines("resumed"):
         before = json.loads(line)
@@ -131,6 +130,15 @@ def check_effects(story: Story, other: Story) -> None:
             assert not finished[key.partition(":")[2]], f"{key} was called again"
         for address in story.lines("stamps")[before["made"]["stamps"] :]:
             assert not finished[address], f"{address} ran again"
+        reviewed = Counter(before["reviewed"])
+        for key in story.lines("reviews")[before["made"]["reviews"] :]:
+            address, _, moment = _without_run("reviews", key).rpartition(":")
+            assert ("before", "after").index(moment) >= reviewed[address], f"{key} was asked again"
+
+
+def _without_run(name: str, line: str) -> str:
+    """Keys begin with the id of the run, which is another one each time."""
+    return line.partition(":")[2] if name in ("attempts", "reviews") else line
 
 
 def check_rows(story: Story) -> None:

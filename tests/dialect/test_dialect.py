@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.hosts import lent
+from roundel.llm.scripted import ScriptedModel
+from roundel.nodes.services import Reply, Request, Say
 
 HERE = Path(__file__).parent
 VARIABLES = {"MODEL": "m", "BASE_URL": "http://localhost", "API_KEY": "none"}
@@ -75,3 +78,27 @@ def test_a_verdict_ends_the_loop() -> None:
     assert result.status == "completed"
     assert result.output == "draft two", "an agent without a line says its last input: the last draft"
     assert result.loops["Actor"]["rounds"] == 2
+
+
+def test_memories(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Request] = []
+
+    class Listening(ScriptedModel):
+        async def reply(self, request: Request, say: Say | None = None) -> Reply:
+            asked.append(request)
+            return await super().reply(request, say)
+
+    monkeypatch.setattr(lent, "ScriptedModel", Listening)
+    _, report = roundel.check(HERE / "recollect.yaml", VARIABLES)
+    found = [(one.code, one.severity, one.line) for one in report.diagnostics]
+    assert found == [("unknown-key", "warning", 12), ("without-effect", "warning", 26)]
+    for number in (1, 2):
+        script = {"Doer": [f"draft {number}"], "Learner": [f"lesson {number}"]}
+        result = roundel.run(
+            HERE / "recollect.yaml", "go", script=script, variables=VARIABLES, store="runs.db"
+        )
+        assert (result.status, result.output) == ("completed", f"lesson {number}")
+    reminded = [request.messages[0].text for request in asked if len(request.messages) > 1]
+    assert reminded == [
+        "===== Related Memories =====\n\n[1] lesson 1\n\n[2] draft 1\n\n===== End of Memory ====="
+    ]

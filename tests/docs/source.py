@@ -53,11 +53,11 @@ def _unreadable_files() -> Iterator[tuple[str, str]]:
 
 
 def event_names() -> set[str]:
-    """The events that the kernel emits, those of nodes, and the line that the command line adds."""
+    """The events of the kernel, of nodes and of memory, and the line that the command line adds."""
     emitted = {
         _text(argument)
         for name, call in calls()
-        if name in ("emit", "Event")
+        if name in ("emit", "Event", "tell")
         for argument in call.args
         if re.fullmatch(r"[a-z]+(_[a-z]+)+", _text(argument))
     }

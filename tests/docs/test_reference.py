@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
 
 import click
@@ -21,6 +22,7 @@ from roundel.llm.scripted import Line
 from roundel.llm.signature import LENT
 from roundel.nodes import TYPES, prompt
 from roundel.nodes.agent_config import Config as AgentConfig
+from roundel.nodes.agent_config import MemoryUse
 from roundel.nodes.debate import Judged
 from roundel.nodes.loop import Config, decide
 from roundel.nodes.model_retry import STATUS_CODES, ModelRetry
@@ -30,6 +32,15 @@ from roundel.nodes.strategies import Strategy
 from roundel.plan.forecast import ASSUMPTIONS
 from roundel.plan.proof import Proof
 from roundel.workflow import functions
+from roundel.workflow.attachment import (
+    FORMS,
+    Blackboard,
+    Embedding,
+    Files,
+    FileSource,
+    MemorySettings,
+    Simple,
+)
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import NAMES, FunctionRef, Keyword
 from roundel.workflow.diagnostics import Diagnostic
@@ -55,6 +66,12 @@ STRUCTS: dict[str, type[Struct]] = {
     "Tools": ToolSource,
     "MCP servers": McpServer,
     "The graph": Settings,
+    "Memory": MemorySettings,
+    "simple": Simple,
+    "blackboard": Blackboard,
+    "file": Files,
+    "File sources": FileSource,
+    "Embedding": Embedding,
     "Limits": Limits,
     "Loops": Loop,
     "The breaker": Breaker,
@@ -158,6 +175,11 @@ def test_what_is_said_of_agents_and_tools_is_complete() -> None:
     assert first_column(tools["Rounds and their limit"]) == list(limits)
 
 
+def test_what_is_said_of_memory_is_complete() -> None:
+    assert first_column(FILES["Memories"]) == list(FORMS)
+    assert documented(sections(DOCS / "memory.md")["What an agent names"]) == defaults(MemoryUse)
+
+
 def test_the_assumptions_of_a_forecast_are_those_of_the_manual() -> None:
     assert all(assumption in (DOCS / "proof.md").read_text(encoding="utf-8") for assumption in ASSUMPTIONS)
 
@@ -192,10 +214,18 @@ def test_the_parameters_of_a_function_are_listed() -> None:
     assert [words[0] for words in listed if words][: len(_PICKS)] == list(_PICKS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_option_of_a_command_is_listed(name: str) -> None:
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """All of them, and those inside others."""
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        yield name, command
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {inner}", one) for inner, one in command.commands.items())
+
+
+@pytest.mark.parametrize(("name", "command"), list(commands()))
+def test_every_option_of_a_command_is_listed(name: str, command: click.Command) -> None:
     options = {word for option in command.params for word in option.opts if word.startswith("-")}
     section = sections(DOCS / "command-line.md")[name]
     listed = {word.split()[0] for cells in rows(section) for word in code(cells[0])}

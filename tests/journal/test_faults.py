@@ -86,7 +86,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = Loop()
     path = tmp_path / "runs.db"
     told = r"runs.db: database or disk is full; make room; the run goes on .* `roundel resume`"
-    with limited_pages(monkeypatch, 20), pytest.raises(StoreError, match=told):
+    with limited_pages(monkeypatch, 28), pytest.raises(StoreError, match=told):
         asyncio.run(using(path, loop.run))
     rounds = len(loop.said)
     assert 3 < rounds < ROUNDS
@@ -108,7 +108,7 @@ def test_a_full_disk_and_many_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     async def crowd(store: SqliteStore) -> list[Any]:
         return await asyncio.gather(*(loop.run(store) for _ in range(30)), return_exceptions=True)
 
-    with limited_pages(monkeypatch, 40):
+    with limited_pages(monkeypatch, 56):
         done = asyncio.run(using(path, crowd))
     failed = [str(one) for one in done if isinstance(one, StoreError)]
     assert failed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Self
 
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
@@ -14,6 +14,8 @@ from roundel.kernel.facts import (
     Failed,
     Finished,
     Outcome,
+    Reviewed,
+    Reviews,
     Started,
     Verdict,
     decode_fact,
@@ -69,8 +71,8 @@ class Simulator:
         self.clock += 0.25
         return self.clock
 
-    def start(self, text: str) -> Self:
-        self.tell(Started("run", (Message(text),), self.now()))
+    def start(self, text: str, reviews: Reviews = Reviews()) -> Self:  # noqa: B008 (it is frozen)
+        self.tell(Started("run", (Message(text),), self.now(), reviews))
         return self
 
     def resume(self, journal: Iterable[bytes]) -> Self:
@@ -100,6 +102,8 @@ class Simulator:
         if isinstance(command, Consult):
             verdicts = tuple(Verdict(edge, number, True) for edge, number in command.questions)
             return Consulted(command.address, verdicts, self.now())
+        if isinstance(command, Review):
+            return Reviewed(command.address, self.now())
         assert isinstance(command, (Call, Ask))
         node = self.plan.sites[command.site]
         if isinstance(command, Ask) and command.about is not None:

@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 import pytest
 
-from roundel.kernel.facts import decode_fact
+from roundel.kernel.facts import Reviews, decode_fact
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import VERSION, SnapshotError, freeze, thaw
 from roundel.kernel.step import replay
@@ -18,8 +18,12 @@ from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
 from tests.kernel.simulator import Script, Simulator, plan_of
 
+NONE = Reviews()
 
-def frozen_at_every_step(make: Callable[[], Plan], script: Script, text: str, seed: int) -> int:
+
+def frozen_at_every_step(
+    make: Callable[[], Plan], script: Script, text: str, seed: int, reviews: Reviews = NONE
+) -> int:
     """Runs once as it is, once with a new state, made from a snapshot, before each step, on a new plan."""
     chooser = random.Random(seed)
     choices: list[int] = []
@@ -28,9 +32,9 @@ def frozen_at_every_step(make: Callable[[], Plan], script: Script, text: str, se
         choices.append(chooser.randrange(count))
         return choices[-1]
 
-    plain = Simulator(make(), script, choose).start(text).finish()
+    plain = Simulator(make(), script, choose).start(text, reviews).finish()
     again = iter(choices)
-    other = Simulator(make(), script, lambda _count: next(again)).start(text)
+    other = Simulator(make(), script, lambda _count: next(again)).start(text, reviews)
     steps = 0
     while other.at_work:
         body = freeze(other.state, PlanIndex(other.state.plan))
@@ -100,7 +104,10 @@ def changed(part: int, value: object) -> bytes:
         (changed(0, VERSION + 1), f"it has the version {VERSION + 1}, not {VERSION}"),
         (changed(1, 7), "it was made with another workflow"),
         (changed(2, {"Instance": ["plan"]}), "another version: 'Instance' has other fields now"),
-        (changed(2, {"roundel.kernel.state:Turn": ["body"]}), "'roundel.kernel.state:Turn' has other fields"),
+        (
+            changed(2, {"roundel.kernel.execution:Turn": ["body"]}),
+            "'roundel.kernel.execution:Turn' has other fields",
+        ),
     ],
 )
 def test_a_snapshot_of_another_version_is_refused(body: bytes, why: str) -> None:

@@ -60,7 +60,7 @@ REVIEW: dict[str, Any] = {
         "end": ["Final", "Editor"],
         "limits": {"rounds": 5, "steps": 60},
         "loops": {"Writer": {"max_rounds": 4, "limits": {"steps": 50}}},
-        "memory": [{"name": "notes", "type": "simple", "config": {"size": 3}}],
+        "memory": [{"name": "notes", "type": "simple", "config": {"memory_path": "auto"}}],
         "nodes": [
             {
                 "id": "Writer",

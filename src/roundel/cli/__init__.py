@@ -23,6 +23,7 @@ COMMANDS = {
     "fork": "Begin a new run from a point of an old one.",
     "replay": "Say where a run would go another way.",
     "prune": "Keep less of runs that are over.",
+    "memory": "See and change what groups remember.",
     "demo": "See two loops, with no key and no network.",
     "new": "Write a starter workflow.",
     "schema": "Print the JSON Schema of workflow files, for editors.",

@@ -23,6 +23,7 @@ from roundel.sessions.opening import begin, pin
 from roundel.sources import check
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.graph import Workflow
+from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited
 from roundel.workflow.message import Message
 
@@ -39,6 +40,7 @@ from roundel.workflow.message import Message
 @click.option("--no-store", "forgotten", is_flag=True, help="Keep nothing of the run.")
 @limit_option
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
+@click.option("--group", metavar="NAME", help="Whose memory the run has part in.")
 def command(
     file: str,
     text: str | None,
@@ -49,6 +51,7 @@ def command(
     forgotten: bool,
     limits: tuple[str, ...],
     pairs: tuple[str, ...],
+    group: str | None,
 ) -> None:
     """Run a workflow to its end.
 
@@ -61,7 +64,7 @@ def command(
         raise click.UsageError("--store keeps the run, and --no-store does not; give one of them")
     try:
         values, bounds = variables(pairs), limits_of(limits)
-        workflow = limited(_loaded(file, values), bounds)
+        workflow = grouped(limited(_loaded(file, values), bounds), group)
         plan = compile_workflow(workflow)
         recorder = _recorder(record_file, script_file)
         script = _scripted(script_file, plan)
@@ -89,7 +92,7 @@ async def _run(
     async def host(**watching: Any) -> LocalHost:
         made = LocalHost(plan, script=script, record=recorder, **watching)
         if store is not None:
-            made.keep(await begin(store, made.run_id, plan, pinned, messages))
+            made.keep(await begin(store, made.run_id, plan, pinned, messages, reviews=made.reviews))
         return made
 
     work = Work(plan, host, lambda made: made.run(messages), script is not None, store is not None)

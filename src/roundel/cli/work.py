@@ -13,6 +13,7 @@ import click
 from roundel.cli import EXIT
 from roundel.cli.output import print_json, say
 from roundel.hosts.local import LocalHost
+from roundel.hosts.middleware import Middleware
 from roundel.hosts.result import Question, Result
 from roundel.journal.store import Fenced, StoreError
 from roundel.kernel.events import stamp
@@ -36,14 +37,26 @@ class Work(NamedTuple):
 
 async def carry_out(work: Work, as_json: bool) -> int:
     """The exit code."""
+    watchers = _watchers()
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await (_as_json(work) if as_json else _live(work))
+    return await (_as_json(work, watchers) if as_json else _live(work, watchers))
 
 
-async def _as_json(work: Work) -> int:
-    host = await work.host(on_event=print_json)
+def _watchers() -> list[Middleware]:
+    """Whatever the environment asks for."""
+    from roundel.telemetry import TelemetryError, from_environment
+
+    try:
+        telemetry = from_environment()
+    except TelemetryError as error:
+        raise click.ClickException(str(error)) from None
+    return [] if telemetry is None else [telemetry]
+
+
+async def _as_json(work: Work, watchers: list[Middleware]) -> int:
+    host = await work.host(on_event=print_json, middleware=watchers)
     result = await _result(work, host)
     if result.status not in ("completed", "failed", "stopped"):
         summary = {
@@ -56,14 +69,14 @@ async def _as_json(work: Work) -> int:
     return EXIT[result.status]
 
 
-async def _live(work: Work) -> int:
+async def _live(work: Work, watchers: list[Middleware]) -> int:
     from roundel.cli.live import LiveView
     from roundel.cli.output import console
 
     terminal = console()
     view = LiveView(work.plan, terminal, terminal.is_terminal, scripted=work.scripted, goes_on=work.goes_on)
     asker = _terminal_asker(view) if person_is_there() else None
-    host = await work.host(asker=asker, on_event=view)
+    host = await work.host(asker=asker, on_event=view, middleware=watchers)
     view.run_id = host.run_id if work.kept else ""
     with view:
         result = await _result(work, host)

@@ -6,16 +6,20 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roundel.hosts.threads import in_thread
+from roundel.journal.store import Store
 from roundel.llm.recorder import RecordedModel, Recorder
 from roundel.llm.scripted import Script, ScriptedModel
 from roundel.llm.secrets import Secrets
-from roundel.nodes.services import Model, NodeError, Say, Toolbox
+from roundel.nodes.services import Model, NodeError, Recall, Say, Toolbox
 from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import Node
+
+if TYPE_CHECKING:
+    from roundel.memory.run_memory import RunMemory
 
 THREADS = 64
 
@@ -38,14 +42,15 @@ class Lent:
         self.secrets = Secrets()
         workflow = plan.workflow
         beside = Path(workflow.file).resolve().parent if workflow.file else None
-        self._workflow, self._beside = workflow, beside
-        self._finder = Finder(workflow.functions, beside)
+        self._plan, self._workflow, self._beside = plan, workflow, beside
+        self.finder = Finder(workflow.functions, beside)
         self.folder = folder
         self._record = record
         self._say = say
         self._threads = asyncio.Semaphore(THREADS)
         self._models: Any = None
         self._tools: Any = None
+        self._memory: RunMemory | None = None
 
     def workspace(self) -> Path:
         folder = self.folder / self.run_id
@@ -66,9 +71,25 @@ class Lent:
         if self._tools is None:
             from roundel.llm.toolbox import Tools
 
-            self._tools = Tools(self._workflow.tools, self._finder, self, self.secrets, self._beside)
+            self._tools = Tools(self._workflow.tools, self.finder, self, self.secrets, self._beside)
         tools: Toolbox = self._tools.of(node)
         return tools
+
+    @property
+    def remembered(self) -> RunMemory:
+        if self._memory is None:
+            from roundel.memory.run_memory import RunMemory
+
+            offline = self.script is not None
+            self._memory = RunMemory(self._plan, self.secrets, self._time, offline=offline)
+        return self._memory
+
+    def _time(self) -> float:
+        """By the clock of the moment: it may yet be changed for another."""
+        return self.now()
+
+    def memory(self, node: Node) -> Recall:
+        return self.remembered.recall(node)
 
     def speaker(self, address: str) -> Say | None:
         return lambda text, attempt: self._say(address, text, attempt)
@@ -77,7 +98,7 @@ class Lent:
         return f"{self.run_id}:{address}"
 
     def function(self, reference: str) -> Callable[..., Any]:
-        return self._finder.find("function", reference).call
+        return self.finder.find("function", reference).call
 
     async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         if inspect.iscoroutinefunction(function):
@@ -86,12 +107,23 @@ class Lent:
             answer = await in_thread(function, *arguments, **named)
         return await answer if inspect.isawaitable(answer) else answer
 
+    def keep(self, store: Store) -> None:
+        """The run is kept there, and so is what it remembers."""
+        if remembers(self._plan):
+            self.remembered.keep(store)
+
     async def close(self) -> None:
         """Ends what was opened: connections, servers of tools."""
-        opened = [one.close() for one in (self._models, self._tools) if one is not None]
+        opened = [one.close() for one in (self._models, self._tools, self._memory) if one is not None]
         await asyncio.gather(*opened)
         if self._record is not None:
             self._record.write()
+
+
+def remembers(plan: Plan) -> bool:
+    """Whether a run of it has anything to do with memory."""
+    named = any(getattr(node.config, "memories", ()) for node in plan.sites)
+    return named or bool(plan.workflow.memory.group_id)
 
 
 def told(error: BaseException) -> str:

@@ -15,15 +15,17 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from roundel.hosts.attendance import Attendance, made
 from roundel.hosts.edges import consulted
-from roundel.hosts.lent import Lent, told
+from roundel.hosts.lent import Lent, remembers, told
 from roundel.hosts.log import event_logger
+from roundel.hosts.middleware import Middleware
 from roundel.hosts.people import People
 from roundel.hosts.result import Asker, Result, result_of
 from roundel.hosts.retry import persistent
@@ -31,7 +33,7 @@ from roundel.hosts.steering import Steering
 from roundel.hosts.wishes import Wishes, fact_of
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Control, StoreError
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
@@ -41,6 +43,8 @@ from roundel.kernel.facts import (
     Finished,
     Outcome,
     Reopened,
+    Reviewed,
+    Reviews,
     Started,
     Stopped,
     Streamed,
@@ -53,9 +57,12 @@ from roundel.llm.scripted import Script
 from roundel.nodes.services import Behaviour, NodeError, outcome_of
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Report, WorkflowError
+from roundel.workflow.fields import Place
 from roundel.workflow.graph import Retry
 from roundel.workflow.message import Message
 
+WORK = Path(".roundel", "work")
+"""Where code works in a run that is not kept."""
 STEPS_BETWEEN_TURNS = 200
 """How many calls are awaited in place before others on the event loop get their turn."""
 
@@ -73,6 +80,7 @@ class LocalHost:
         folder: Path | None = None,
         run_id: str | None = None,
         record: Recorder | None = None,
+        middleware: Sequence[Middleware] = (),
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.plan = plan
@@ -87,20 +95,23 @@ class LocalHost:
             node.kind.pure and node.node.timeout is None and node.node.retry is None for node in plan.sites
         ]
         self._lost: StoreError | None = None
-        observers = (on_event, event_logger(plan.graph.graph.log_level))
-        self._observers = tuple(observer for observer in observers if observer is not None)
         self._beside_store = folder is None
         self._lent = Lent(
             plan,
             self.run_id,
             self.now,
             script=script,
-            folder=folder or Path(".roundel", "work"),
+            folder=folder or WORK,
             record=record,
             say=self._say,
         )
         self._people = People(plan, script, asker)
-        self._behaviours = self._prepared(plan)
+        self._behaviours, own = self._prepared(plan)
+        # Last, so that what is remembered is what the others have made of it.
+        memory = (self._lent.remembered.middleware(),) if remembers(plan) else ()
+        self._attendance = Attendance(plan, (*own, *middleware, *memory), self._lent)
+        observers = (on_event, event_logger(plan.graph.graph.log_level), *self._attendance.observers)
+        self._observers = tuple(observer for observer in observers if observer is not None)
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._asked: set[str] = set()
         """The questions that people have not answered yet."""
@@ -128,15 +139,17 @@ class LocalHost:
         if started is not None:
             self._go_on_from(started.time)
             return await self._carry(lambda: self._take(started))
-        return await self._carry(lambda: self._step(Started(self.run_id, messages, self.now())))
+        begun = Started(self.run_id, messages, self.now(), self.reviews)
+        return await self._carry(lambda: self._step(begun))
 
     async def resume(self, state: Run, *facts: Fact) -> Result:
         """Goes on with a run as it was left, told what has happened since."""
         self.state = state
         self._go_on_from(state.since)
+        reviews = None if self.reviews == state.reviews else self.reviews
 
         def begin() -> list[Command]:
-            for fact in (Reopened(0), *facts):
+            for fact in (Reopened(0, reviews), *facts):
                 self._step(msgspec.structs.replace(fact, time=self.now()))
             return [call.command for call in self.state.calls.values() if call.command is not None]
 
@@ -152,6 +165,7 @@ class LocalHost:
         self._task = asyncio.current_task()
         self._cancelled = self._task.cancelling() if self._task is not None else 0
         try:
+            self._attendance.begin()
             if steering is not None:
                 steering.start()
             await (self._drive if journal is None else self._drive_safely)(begin())
@@ -171,6 +185,7 @@ class LocalHost:
                 self._wishes.refuse(str(self._lost or f"the run is {self.state.status}"))
                 await steering.stop()
             await self._lent.close()
+            await self._attendance.close()
             if journal is not None:
                 await self._let_go(journal)
         return self.result()
@@ -179,6 +194,11 @@ class LocalHost:
         """Others may go on with the run; if the store cannot be told, they find that we are gone."""
         with contextlib.suppress(StoreError):
             await journal.close()
+
+    @property
+    def reviews(self) -> Reviews:
+        """Which nodes middleware is asked about."""
+        return self._attendance.reviews
 
     @property
     def script(self) -> Script | None:
@@ -194,6 +214,7 @@ class LocalHost:
         self._journal = journal
         if self._beside_store:
             self._lent.folder = journal.store.folder / "work"
+        self._lent.keep(journal.store)
         self.now = self._lent.now = steady(self._clock)
 
     def result(self) -> Result:
@@ -330,7 +351,7 @@ class LocalHost:
         try:
             fact = journal.add(fact)
         except ValueError as error:
-            if not isinstance(fact, (Finished, Answered, Consulted)):
+            if not isinstance(fact, (Finished, Answered, Consulted, Reviewed)):
                 raise
             fact = journal.add(Failed(fact.address, f"what it gave cannot be kept: {error}", fact.time))
         try:
@@ -392,7 +413,7 @@ class LocalHost:
         for fact in late:
             self._facts.remove(fact)
 
-    async def _report(self, command: Call | Ask | Consult) -> None:
+    async def _report(self, command: Call | Ask | Consult | Review) -> None:
         address = command.address
         try:
             fact = await self._carry_out(command)
@@ -408,12 +429,14 @@ class LocalHost:
         self._facts.append(fact)
         self._arrived.set()
 
-    async def _carry_out(self, command: Call | Ask | Consult) -> Fact:
+    async def _carry_out(self, command: Call | Ask | Consult | Review) -> Fact:
         if isinstance(command, Ask):
             return Answered(command.address, await self._people.answer(command), self.now())
         if isinstance(command, Consult):
             edges = self.plan.sites[command.site].edges
             return Consulted(command.address, await consulted(command, edges, self._lent), self.now())
+        if isinstance(command, Review):
+            return await self._attendance.review(command, self.now)
         return await self._perform(command)
 
     async def _perform(self, call: Call) -> Fact:
@@ -432,18 +455,16 @@ class LocalHost:
 
     # Beginnings and ends.
 
-    def _prepared(self, plan: Plan) -> list[Behaviour]:
-        """What each node does; WorkflowError with everything that the run would lack."""
-        behaviours, report = [], Report()
-        for node in plan.sites:
-            try:
-                behaviours.append(self._behaviour(node))
-            except (NodeError, LookupError) as error:
-                text = str(error.args[0] if error.args else error)
-                report.add(node.node.at.diagnostic("error", "cannot-run", text))
+    def _prepared(self, plan: Plan) -> tuple[list[Behaviour], list[Middleware]]:
+        """What each node does, and the workflow's middleware; WorkflowError with everything that the run
+        would lack."""
+        report = Report()
+        behaviours = [_tried(report, node.node.at, self._behaviour, node) for node in plan.sites]
+        uses = plan.workflow.middleware
+        middleware = [_tried(report, use.at, made, use, self._lent.finder) for use in uses]
         if not report.ok:
             raise WorkflowError(report.diagnostics)
-        return behaviours
+        return behaviours, middleware
 
     def _behaviour(self, node: NodePlan) -> Behaviour:
         behave: Behaviour = node.kind.prepare(node.node, self._lent)
@@ -524,6 +545,14 @@ class LocalHost:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _tried(report: Report, at: Place, make: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return make(*arguments)
+    except (NodeError, LookupError) as error:
+        text = str(error.args[0] if error.args else error)
+        report.add(at.diagnostic("error", "cannot-run", text))
 
 
 def steady(clock: Callable[[], float], last: float = 0.0) -> Callable[[], float]:

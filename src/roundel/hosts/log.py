@@ -21,6 +21,7 @@ _LEVELS = {
     "limit_reached": logging.WARNING,
     "end_not_reached": logging.WARNING,
     "warning": logging.WARNING,
+    "memory_error": logging.WARNING,
 }
 _NODE_LEVELS = {"completed": logging.INFO, "failed": logging.ERROR}
 

@@ -2,8 +2,8 @@
 
 Middleware is called in the order in which it was given, before a node as after it. To watch costs a run
 nothing. What `before` and `after` decide is a fact of the run like what a node gave: it is in the journal
-before anything follows from it, and is not decided anew when the run goes on after a crash. Only the call that
-a crash cut off is made again, with the same key.
+before anything follows from it, and is not decided anew when the run goes on after a crash. Only the call
+that a crash cut off is made again, with the same key.
 """
 
 from __future__ import annotations
@@ -55,9 +55,12 @@ class Visit:
 class Middleware:
     """Override what is needed. `before` and `after` may be coroutines; other functions have a thread."""
 
-    def applies(self, node: Node) -> bool:  # noqa: ARG002
+    def applies(self, node: Node) -> bool:
         """Whether `before` and `after` are called for a node; asked once, when the run is made ready."""
         return True
+
+    def begin(self, run_id: str, workflow: str, nodes: Sequence[Node]) -> object:
+        """A run begins here, or goes on here: its id, that of its workflow, and all of its nodes."""
 
     def before(self, visit: Visit) -> Any:
         """Raises Veto if the node is not to run."""
@@ -70,10 +73,5 @@ class Middleware:
     def observe(self, event: Event) -> object:
         """Sees every event of the run, once it is safe."""
 
-    async def close(self) -> None:
-        """The run has come to rest."""
-
-
-def overrides(middleware: Sequence[Middleware], hook: str) -> list[Middleware]:
-    """Those that do something of their own there."""
-    return [one for one in middleware if getattr(type(one), hook) is not getattr(Middleware, hook)]
+    async def close(self, run_id: str) -> None:
+        """Nobody is at work on the run here any more: it has come to rest, or its host has failed."""

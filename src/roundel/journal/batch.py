@@ -38,6 +38,8 @@ class Work:
     writes: bool
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
+    aside: bool = False
+    """In a transaction of its own kind, behind the other one."""
 
     def do(self, db: sqlite3.Connection, apart: bool) -> Any:
         return self.job(db)
@@ -49,7 +51,7 @@ class Work:
 class Rows:
     """Rows that one statement adds, each of which has to change just one row of the file."""
 
-    writes = True
+    writes, aside = True, False
 
     def __init__(self, statement: str, loop: asyncio.AbstractEventLoop) -> None:
         self.statement = statement
@@ -89,15 +91,20 @@ Batch = list[Work | Rows]
 Done = tuple[Work | Rows, Any, StoreError | None]
 
 
-def carry_out(db: sqlite3.Connection, batch: Batch, explain: Explain) -> tuple[list[Done], bool]:
-    """What became of each, and whether anything was committed."""
+def carry_out(db: sqlite3.Connection, batch: Batch, explain: Explain) -> tuple[list[Done], int]:
+    """What became of each, and how many commits were made."""
+    aside = [work for work in batch if work.aside]
+    if aside and len(aside) < len(batch):
+        done, commits = carry_out(db, [work for work in batch if not work.aside], explain)
+        behind, more = carry_out(db, aside, explain)
+        return done + behind, commits + more
     if not any(work.writes for work in batch):
-        return [_one(db, work, explain) for work in batch], False
+        return [_one(db, work, explain) for work in batch], 0
     try:
-        return _committed(db, batch, explain), True
+        return _committed(db, batch, explain), 1
     except (sqlite3.Error, StoreError) as error:
         told = error if isinstance(error, StoreError) else explain(error)
-        return [(work, None, told) for work in batch], False
+        return [(work, None, told) for work in batch], 0
 
 
 def _committed(db: sqlite3.Connection, batch: Batch, explain: Explain) -> list[Done]:

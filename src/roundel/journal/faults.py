@@ -25,5 +25,6 @@ _ADVICE = {
     "malformed": "the file is damaged; `sqlite3 FILE .recover` may save it, or use another --store",
     "not a database": "this is some other file; use another --store",
     "locked": "another program holds it; try again when it is done",
+    "no such module": "this Python has an SQLite without full-text search (FTS5); use one that has it",
     "disk I/O": "the disk does not answer; see to it, then `roundel resume`",
 }

@@ -45,6 +45,34 @@ MIGRATIONS = (
     );
     CREATE INDEX controls_open ON controls (run) WHERE outcome = '';
     """,
+    # Memory: entries, the words they are found by (words.py), and the vectors that models made of them.
+    """
+    CREATE TABLE memories (
+        no INTEGER PRIMARY KEY AUTOINCREMENT,
+        group_id TEXT NOT NULL,
+        shelf TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        key TEXT NOT NULL,
+        turn INTEGER NOT NULL,
+        text TEXT NOT NULL,
+        time REAL NOT NULL,
+        until REAL,
+        run_id TEXT NOT NULL,
+        node TEXT NOT NULL,
+        address TEXT NOT NULL,
+        confidence REAL,
+        about BLOB NOT NULL
+    );
+    CREATE UNIQUE INDEX memories_same ON memories (group_id, shelf, digest);
+    CREATE INDEX memories_newest ON memories (group_id, shelf, turn);
+    CREATE VIRTUAL TABLE memory_words USING fts5 (place, words, tokenize = 'ascii');
+    CREATE TABLE memory_vectors (
+        entry INTEGER NOT NULL,
+        model TEXT NOT NULL,
+        vector BLOB NOT NULL,
+        PRIMARY KEY (entry, model)
+    ) WITHOUT ROWID;
+    """,
     # To append is quicker. What a run was started with may be long, and stood before what is looked at then.
     # A chunk's place is the number of its run and, in the lower half, that of its first fact: SQLite appends
     # to a table with such a key without moving what is there. And `facts` is how many a run had when its row

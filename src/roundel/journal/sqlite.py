@@ -67,6 +67,11 @@ class SqliteStore(Controls):
         return self.path.resolve().parent
 
     @property
+    def writer(self) -> Writer:
+        """For what else belongs into the file: memory."""
+        return self._writer
+
+    @property
     def commits(self) -> int:
         return self._writer.commits
 

@@ -45,6 +45,8 @@ class Pinned(Struct, frozen=True, omit_defaults=True):
     variables: dict[str, Any] = {}
     limits: dict[str, float] = {}
     script: str = ""
+    group: str | None = None
+    """Whose memory it has part in; None in runs from before there was any."""
 
 
 class RunRow(Struct, frozen=True):

@@ -46,6 +46,11 @@ class Writer:
         """Done, and safe, when it returns."""
         return await self._do(job, True)
 
+    async def write_aside(self, job: Job[T]) -> T:
+        """The same, but behind what others want written and in another transaction: whatever becomes of it,
+        theirs is safe."""
+        return await self._do(job, True, aside=True)
+
     async def read(self, job: Job[T]) -> T:
         return await self._do(job, False)
 
@@ -63,10 +68,10 @@ class Writer:
             batch.append(rows)
         await rows.add(row, refused)
 
-    async def _do(self, job: Job[T], writes: bool) -> T:
+    async def _do(self, job: Job[T], writes: bool, aside: bool = False) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._batch().append(Work(job, writes, loop, future))
+        self._batch().append(Work(job, writes, loop, future, aside))
         # What has been asked for is not called back: whoever waited may go, the thread finishes its work.
         return await future
 
@@ -131,8 +136,8 @@ class Writer:
                 self._finished += taken
                 tell([(work, None, told) for work in batch])
                 continue
-            done, committed = carry_out(connection, batch, self._explain)
-            self.commits += committed
+            done, commits = carry_out(connection, batch, self._explain)
+            self.commits += commits
             self._finished += taken
             tell(done)
         if connection is not None:

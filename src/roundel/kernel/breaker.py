@@ -11,9 +11,11 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
+from roundel.kernel.activation import Activation, History, Instance, moment
+from roundel.kernel.execution import Execution
 from roundel.kernel.locking import lock
 from roundel.kernel.novelty import MOST_EARLIER, novelty
-from roundel.kernel.state import Activation, Execution, History, Instance, Run, moment
+from roundel.kernel.state import Run
 from roundel.plan.forecast import forecast
 from roundel.plan.graph import GraphPlan, Plan
 from roundel.plan.guards import guards

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from roundel.workflow.graph import Limits
 
 if TYPE_CHECKING:
+    from roundel.kernel.activation import Activation, Instance
+    from roundel.kernel.execution import Execution
     from roundel.kernel.facts import Usage
-    from roundel.kernel.state import Activation, Execution, Instance, Run
+    from roundel.kernel.state import Run
     from roundel.plan.graph import NodePlan
 
 Amounts = Mapping[str, float]

@@ -43,10 +43,22 @@ class Consult(Struct, frozen=True, tag="consult"):
     """Pairs of an edge and a message."""
 
 
+class Review(Struct, frozen=True, tag="review"):
+    """Ask the middleware about a node; answer with Reviewed, or with Failed if it refuses."""
+
+    address: str
+    site: int
+    inputs: tuple[Message, ...]
+    ordinal: int
+    round: int
+    messages: tuple[Message, ...] | None = None
+    """What the node gave; None before it runs."""
+
+
 class Cancel(Struct, frozen=True, tag="cancel"):
     """Nobody waits for this any more."""
 
     address: str
 
 
-Command = Call | Ask | Consult | Cancel
+Command = Call | Ask | Consult | Review | Cancel

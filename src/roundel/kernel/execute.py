@@ -5,26 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from roundel.kernel.activation import Activation, Instance, LoopRecord
 from roundel.kernel.agenda import ERRANDS, OPEN, PARTS, RETURN
 from roundel.kernel.breaker import count_tokens, listen
 from roundel.kernel.budget import model_call, refused, release, reserve, spend_usage, take_step
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
 from roundel.kernel.events import Event
+from roundel.kernel.execution import Execution, Expansion, Performance, Talk
 from roundel.kernel.expand import ExpansionError, collected, due, expand, gather
 from roundel.kernel.facts import Outcome, Usage, Verdict
 from roundel.kernel.locking import lock
 from roundel.kernel.loops import begin, settle
 from roundel.kernel.queue import admit, retained
-from roundel.kernel.state import (
-    Activation,
-    Execution,
-    Expansion,
-    Instance,
-    LoopRecord,
-    Performance,
-    Run,
-    Talk,
-)
+from roundel.kernel.review import AFTER, BEFORE, ask, ask_after
+from roundel.kernel.state import Run
 from roundel.kernel.walk import Verdicts, questions, walk
 from roundel.plan.graph import NodePlan
 from roundel.plan.scope import Unit
@@ -63,19 +59,30 @@ def launch(
     address: str,
     inputs: tuple[Message, ...],
     part: tuple[Expansion, int] | None = None,
+    review: Review | None = None,
 ) -> None:
-    site, ordinals = node.site, activation.instance.ordinals
-    ordinal = ordinals[site]
-    ordinals[site] = ordinal + 1
-    run.times[site] += 1
-    run.seq = seq = run.seq + 1  # as run.emit does: these are most of all events
-    run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
+    """A node begins; with a `review`, it goes on after middleware has been asked."""
+    site = node.site
+    if review is None:
+        ordinals = activation.instance.ordinals
+        ordinal = ordinals[site]
+        ordinals[site] = ordinal + 1
+        run.times[site] += 1
+        run.seq = seq = run.seq + 1  # as run.emit does: these are most of all events
+        run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
+        if run.reviewed[site]:
+            review = Review(address, site, inputs, ordinal, activation.loop_round)
+            if run.reviewed[site] & BEFORE:
+                _stand_by(run, Execution(activation, unit, node, address, review, part, review))
+                return
+    else:
+        ordinal = review.ordinal
     command: Command
     if node.bodies:
-        _begin_bodies(run, Execution(activation, unit, node, address, None, part), inputs)
+        _begin_bodies(run, Execution(activation, unit, node, address, None, part, review), inputs)
         return
     if node.talks:
-        execution = Execution(activation, unit, node, address, None, part)
+        execution = Execution(activation, unit, node, address, None, part, review)
         run.agenda.append((Talk(execution, node.kind.talk(node.config), inputs, ordinal), ERRANDS))
         return
     if node.asks:
@@ -85,9 +92,17 @@ def launch(
         memory = activation.instance.memory
         state = memory.get(node.index) if memory else None
         command = Call(address, site, inputs, state, ordinal, activation.loop_round)
-    run.calls[address] = execution = Execution(activation, unit, node, address, command, part)
+    run.calls[address] = execution = Execution(activation, unit, node, address, command, part, review)
     run.commands.append(command)
     if run.budgeted and node.kind.speaks:
+        reserve(run, execution, model_call(run, node))
+
+
+def _stand_by(run: Run, execution: Execution) -> None:
+    """Middleware is asked first. Meanwhile others must not spend what the node needs."""
+    node = execution.node
+    ask(run, execution)
+    if run.budgeted and node.kind.speaks and not (node.bodies or node.talks):
         reserve(run, execution, model_call(run, node))
 
 
@@ -183,8 +198,15 @@ def fits(run: Run, activation: Activation, node: NodePlan, address: str, wanted:
     return False
 
 
-def complete(run: Run, execution: Execution, outcome: Outcome) -> None:
+def complete(run: Run, execution: Execution, outcome: Outcome, *, looked_at: bool = False) -> None:
+    """The node has done what it is there for; middleware may have to look at it first."""
     node = execution.node
+    if run.reviewed[node.site] & AFTER and not looked_at:
+        if outcome.usage is not None:  # whatever middleware says, it was used
+            spend(run, execution, outcome.usage)
+            outcome = replace(outcome, usage=None)
+        ask_after(run, execution, outcome)
+        return
     if outcome.state is not None:
         execution.activation.instance.memory[node.index] = outcome.state
     _tell(run, execution, outcome)

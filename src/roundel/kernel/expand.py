@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from roundel.kernel.execution import Execution, Expansion
 from roundel.kernel.facts import Outcome
-from roundel.kernel.state import Execution, Expansion
 from roundel.workflow.dynamic import Dynamic
 from roundel.workflow.message import Message
 

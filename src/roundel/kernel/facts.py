@@ -45,10 +45,18 @@ class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
     """Further events to show, by name and data, before the one that says that the node is done."""
 
 
-class Started(Struct, frozen=True, tag="started"):
+class Reviews(Struct, frozen=True, omit_defaults=True):
+    """Which nodes middleware is asked about, by their ids."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
     run_id: str
     input: tuple[Message, ...]
     time: float
+    reviews: Reviews = Reviews()
 
 
 class Finished(Struct, frozen=True, gc=False, tag="finished"):
@@ -96,6 +104,16 @@ class Consulted(Struct, frozen=True, tag="consulted"):
     time: float
 
 
+class Reviewed(Struct, frozen=True, omit_defaults=True, tag="reviewed"):
+    """What middleware said of a node."""
+
+    address: str
+    time: float
+    messages: tuple[Message, ...] | None = None
+    """What the node is to have given instead; None leaves it as it is."""
+    events: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+
 class Waited(Struct, frozen=True, tag="waited"):
     """Nothing is at work, and nobody has answered yet."""
 
@@ -133,10 +151,12 @@ class Unlocked(Struct, frozen=True, omit_defaults=True, tag="unlocked"):
     """The node outside of the loop that the run is to go on with."""
 
 
-class Reopened(Struct, frozen=True, tag="reopened"):
+class Reopened(Struct, frozen=True, omit_defaults=True, tag="reopened"):
     """Somebody goes on with a run that nobody was at work on; the time in between was nobody's work."""
 
     time: float
+    reviews: Reviews | None = None
+    """From now on; None if they are as they were."""
 
 
 class Edited(Struct, frozen=True, tag="edited"):
@@ -158,6 +178,7 @@ Fact = (
     | Failed
     | Answered
     | Consulted
+    | Reviewed
     | Streamed
     | Waited
     | Paused

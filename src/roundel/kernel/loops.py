@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from roundel.kernel.activation import Activation, Instance, LoopRecord, moment
 from roundel.kernel.agenda import GRAPH_OVER, LOOP_OVER, NEXT_ROUND
 from roundel.kernel.breaker import breaker_of, goes_in_circles, history_of, last_messages
 from roundel.kernel.facts import Outcome
 from roundel.kernel.locking import lock
 from roundel.kernel.queue import compacted
-from roundel.kernel.state import Activation, Instance, LoopRecord, Run, moment
+from roundel.kernel.state import Run
 from roundel.plan.scope import Unit
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from roundel.kernel.state import Instance
+from roundel.kernel.activation import Instance
 from roundel.plan.components import reachable
 from roundel.workflow.message import Message
 

@@ -23,21 +23,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from roundel.kernel.activation import Activation, History, Instance, LoopRecord
 from roundel.kernel.budget import Budget
 from roundel.kernel.conduct import Stage
+from roundel.kernel.execution import Execution, Expansion, Performance, Talk
 from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.state import (
-    Activation,
-    Execution,
-    Expansion,
-    History,
-    Instance,
-    LoopRecord,
-    Performance,
-    Run,
-    Talk,
-    Watch,
-)
+from roundel.kernel.state import Run, Watch
 from roundel.workflow.expression import Expression
 
 VERSION = 1

@@ -7,320 +7,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from roundel.kernel.activation import Instance, LoopRecord
 from roundel.kernel.budget import Budget
 from roundel.kernel.commands import Command
 from roundel.kernel.events import Event, stamp
-from roundel.kernel.facts import Outcome
-from roundel.kernel.queue import Arrival, Key
-from roundel.plan.graph import GraphPlan, NodePlan, Plan
-from roundel.plan.scope import Scope, Unit
-from roundel.workflow.dynamic import Dynamic
+from roundel.kernel.execution import Execution
+from roundel.kernel.facts import Reviews
+from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
-
-
-class Instance:
-    """One execution of a graph: the run's own, or one call of a subgraph."""
-
-    __slots__ = (
-        "arrivals",
-        "budgets",
-        "caller",
-        "fired",
-        "gone",
-        "histories",
-        "marks",
-        "memory",
-        "ordinals",
-        "outputs",
-        "performance",
-        "plan",
-        "prefix",
-        "queues",
-        "stem",
-        "turn",
-    )
-
-    def __init__(self, plan: GraphPlan, prefix: str, caller: Execution | None, ordinals: list[int]) -> None:
-        count = len(plan.nodes)
-        self.plan = plan
-        self.prefix = prefix
-        self.stem = prefix
-        """What the addresses of its loops begin with."""
-        self.caller = caller
-        self.performance: Performance | None = None
-        self.turn: Turn | None = None
-        """Which turn of a performance it is."""
-        self.gone = False
-        self.ordinals = ordinals
-        self.queues: list[list[Message]] = [[] for _ in range(count)]
-        self.arrivals: list[list[Arrival]] = [[] for _ in range(count)]
-        self.marks = bytearray(count)
-        self.fired = bytearray(len(plan.edges))
-        self.memory: dict[int, Any] = {}
-        self.histories: dict[int, History] = {}
-        """What was said in its free loops, by their entries."""
-        self.budgets: dict[str, Any] = {}
-        """What its graph, its loops and its nodes may spend, once they have begun."""
-        self.outputs: dict[int, tuple[Message, ...]] = {}
-
-
-class LoopRecord:
-    """What the summary says of a loop: its rounds over all entries, and why it was last left."""
-
-    __slots__ = ("entries", "exit_reason", "last", "rounds")
-
-    def __init__(self) -> None:
-        self.rounds = 0
-        self.exit_reason = ""
-        self.entries = 0
-        self.last: Key = ()
-
-    def left(self, reason: str, moment: Key) -> None:
-        """Of several that ran at the same time, the last in order tells why, not the slowest."""
-        if moment >= self.last:
-            self.exit_reason, self.last = reason, moment
-
-
-class History:
-    """What was said in a loop, for the breaker."""
-
-    __slots__ = ("calls", "heard", "novelty", "said", "tools")
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[Any, str, str, str]] = []
-        """In the round that is at work: when in the order of the run, who, where, what."""
-        self.said: list[tuple[str, str, str]] = []
-        """In the rounds before, the last of it: who, where, what."""
-        self.novelty: list[float] = []
-        """How new each of the last of them was."""
-        self.tools: list[str] = []
-        """What tools were called for in the round that is at work, and what they gave."""
-        self.calls: list[str] = []
-        """The same for the last rounds, each as one text."""
-
-
-class Activation:
-    """A scope at work: the whole graph, or a loop in one of its rounds."""
-
-    __slots__ = (
-        "base",
-        "budgets",
-        "exit_by",
-        "exit_layer",
-        "exit_position",
-        "exit_reason",
-        "instance",
-        "left",
-        "loop_round",
-        "name",
-        "parent",
-        "prefix",
-        "record",
-        "round",
-        "run",
-        "scope",
-        "stem",
-        "unit",
-        "waits",
-    )
-
-    def __init__(
-        self,
-        run: Run,
-        instance: Instance,
-        scope: Scope,
-        parent: Activation | None = None,
-        unit: Unit | None = None,
-        record: LoopRecord | None = None,
-    ) -> None:
-        self.run = run
-        self.instance = instance
-        self.scope = scope
-        self.parent = parent
-        self.unit = unit
-        self.record = record or LoopRecord()
-        self.round = 0
-        self.loop_round = 0
-        """The round; 0 for the whole graph, which is no loop."""
-        self.waits: list[int] = []
-        self.left = 0
-        self.exit_layer: int | None = None
-        self.exit_position = 0
-        self.exit_reason = ""
-        self.exit_by = ""
-        self.budgets: dict[int, tuple[Budget, ...]] = {}
-        """Those that its nodes draw on, by node, once they have run."""
-        self.base: Key = ()
-        self.name = ""
-        self.prefix = instance.prefix
-        self.stem = ""
-        if parent is not None and unit is not None and scope.entry is not None:
-            # The loops around this one stand still while it is at work, so what they add to an
-            # address and to the order of messages is made once.
-            entry = instance.plan.nodes[scope.entry]
-            self.name = entry.id
-            self.base = (*parent.key, unit.layer, unit.position)
-            self.stem = f"{parent.outer}{entry.label}["
-
-    def next_round(self) -> None:
-        scope = self.scope
-        self.round += 1
-        self.waits = list(scope.waits)
-        self.left = len(scope.units)
-        if self.parent is not None:
-            self.loop_round = self.round
-            self.record.rounds += 1
-            self.prefix = f"{self.stem}{self.round}]/"
-
-    @property
-    def key(self) -> Key:
-        """Its place in the order of all that happens in the graph."""
-        return (*self.base, self.round)
-
-    @property
-    def address(self) -> str:
-        return self.prefix[:-1]
-
-    @property
-    def outer(self) -> str:
-        """What the address of a loop in this scope begins with."""
-        return f"{self.address}." if self.parent is not None else self.instance.stem
-
-    def values(self) -> dict[str, Any]:
-        """What an expression on an edge knows beside its message."""
-        run = self.run
-        shown = {"id": run.run_id, "input": run.input[-1].text if run.input else ""}
-        return {"round": self.loop_round, "run": shown, "vars": self.instance.plan.vars}
-
-
-def moment(activation: Activation) -> Key:
-    """When something happens in the order of the whole run, in which nothing happens at the same time."""
-    key, instance = activation.key, activation.instance
-    while (caller := instance.caller) is not None:
-        turn = instance.turn.round if instance.turn is not None else 0
-        part = caller.part[1] if caller.part is not None else 0
-        key = (*caller.activation.key, caller.unit.layer, caller.unit.position, part, turn, *key)
-        instance = caller.activation.instance
-    return key
-
-
-class Execution(Struct):
-    """A node at work."""
-
-    activation: Activation
-    unit: Unit
-    node: NodePlan
-    address: str
-    command: Command | None = None
-    part: tuple[Expansion, int] | None = None
-    outcomes: list[Outcome] = []
-    """What it gave, while functions on its edges are asked."""
-    owner: Performance | Talk | None = None
-    """Whose business the answer to the command is, if it is not that of the node as a whole."""
-    errand: Any = None
-    """Which errand of a talk it is."""
-    reserved: dict[str, float] | None = None
-    """What it may spend at most, as far as anybody knows."""
-
-
-class Expansion:
-    """A node at work on the parts of what dynamic edges brought."""
-
-    __slots__ = (
-        "base",
-        "dynamic",
-        "execution",
-        "further",
-        "groups",
-        "layer",
-        "outcomes",
-        "shared",
-        "started",
-        "width",
-    )
-
-    def __init__(
-        self, execution: Execution, dynamic: Dynamic, shared: tuple[Message, ...], width: int
-    ) -> None:
-        self.execution = execution
-        self.dynamic = dynamic
-        self.shared = shared
-        self.width = width
-        self.layer = 0
-        self.base = list(execution.activation.instance.ordinals)
-        self.groups: list[tuple[Message, ...]] = []
-        self.outcomes: list[Outcome | None] = []
-        self.started = 0
-        self.further = 0
-        """The calls that its parts made beyond one each."""
-
-
-class Turn(Struct, frozen=True):
-    """One run of one body of a node that conducts."""
-
-    body: int
-    inputs: tuple[Message, ...]
-    round: int
-    apart: int | None = None
-    """Its number among turns that run at the same time; None if it runs alone."""
-    again: int = 0
-    """How often its body has run in this round before."""
-
-
-class Performance:
-    """A node at work that conducts: its bodies run in turns, as its conductor says."""
-
-    __slots__ = (
-        "at_work",
-        "base",
-        "conductor",
-        "execution",
-        "history",
-        "inputs",
-        "pending",
-        "question",
-        "record",
-        "round",
-        "stem",
-    )
-
-    def __init__(
-        self, execution: Execution, conductor: Any, inputs: tuple[Message, ...], record: LoopRecord
-    ) -> None:
-        activation = execution.activation
-        self.execution = execution
-        self.conductor = conductor
-        self.inputs = inputs
-        self.record = record
-        self.history = History()
-        self.round = 0
-        self.pending: list[Turn] = []
-        self.question: Any = None
-        """What the node's behaviour is to be asked: the state of its call, and what it is about."""
-        self.at_work: list[Instance] = []
-        self.base = list(activation.instance.ordinals)
-        self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
-
-
-class Talk:
-    """A node at work that takes several calls: a model, the tools that it asks for, the model again."""
-
-    __slots__ = ("at_work", "calls", "dialogue", "execution", "inputs", "ordinal", "pending", "stem")
-
-    def __init__(
-        self, execution: Execution, dialogue: Any, inputs: tuple[Message, ...], ordinal: int
-    ) -> None:
-        activation = execution.activation
-        self.execution = execution
-        self.dialogue = dialogue
-        self.inputs = inputs
-        self.ordinal = ordinal
-        self.calls = 0
-        """How many calls the node itself has made."""
-        self.pending: list[Any] = []
-        self.at_work = 0
-        self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
-
 
 TRIPS = {
     "dead_loop": "the loop goes in circles",
@@ -341,6 +35,9 @@ class Lock(Struct, frozen=True):
 
     def __str__(self) -> str:
         return TRIPS.get(self.what) or f"limit of {self.limit} {self.what}"
+
+
+_BEGINNING = stamp(0)
 
 
 class Watch:
@@ -389,6 +86,8 @@ class Run:
         "patience",
         "paused",
         "plan",
+        "reviewed",
+        "reviews",
         "root",
         "run_id",
         "seq",
@@ -416,7 +115,7 @@ class Run:
         self.torn = False
         """Some graphs were called off, and what comes up in them is passed over."""
         self.since = self.until = 0.0
-        self.stamp = stamp(0)
+        self.stamp = _BEGINNING
         self.seq = 0
         self.budgeted = plan.budgeted
         self.watch = Watch()
@@ -449,6 +148,9 @@ class Run:
             "cost_usd": 0,
             "unpriced_calls": 0,
         }
+        self.reviews = Reviews()
+        self.reviewed = bytearray(len(plan.sites))
+        """When middleware is asked about a node, by site (review.py)."""
         self.smooth = True
         """There is no error, no lock, no pause, nothing torn: what comes up needs no second look."""
         self.commands: list[Command] = []

@@ -28,6 +28,9 @@ conductor sees to ends such a graph out of turn; what is still at work in it is 
 Agents whose model asks for tools (talk.py) take several calls before they are done: when one is answered, the
 node's dialogue says which come next. Each is a step of its own, with an address of its own.
 
+Middleware (review.py) may be asked about a node before it sets out, and about what it gave before that is
+used.
+
 Whatever comes up goes through the *agenda*, which a step works through to its end, so that neither long
 chains of nodes nor deeply nested loops need a deep stack. While the run is locked, what would begin
 something new is held back, and everything else is seen to.
@@ -54,16 +57,19 @@ there were: nothing is kept of a finished round but its messages in queues.
 |-------------|------------------------|---------------------------------------------------------|
 | `Started`   |                        | the run has started                                     |
 | `Finished`  | Call                   | nothing is at work at that address, or it is not a call |
-| `Failed`    | Call, Ask, Consult     | nothing is at work at that address                      |
+| `Failed`    | Call, Ask, Consult,    | nothing is at work at that address                      |
+|             | Review                 |                                                         |
 | `Answered`  | Ask                    | nobody was asked at that address                        |
 | `Consulted` | Consult                | nothing was asked at that address                       |
+| `Reviewed`  | Review                 | nothing was asked at that address                       |
 | `Streamed`  | a part of a Call       | nothing is at work at that address, or it is not a call |
 | `Waited`    |                        | something other than people is at work                  |
 | `Paused`    |                        | the run is not at work, or paused already               |
 | `Reopened`  |                        | the run has not started, or is over                     |
 | `Resumed`   |                        | the run is not paused                                   |
 | `Unlocked`  |                        | the run is not locked, or not to be unlocked like this  |
-| `Edited`    | changes a Call, an Ask | nothing of the kind is at work at that address          |
+| `Edited`    | changes a Call, an Ask,| nothing of the kind is at work at that address          |
+|             | a Review before a node |                                                         |
 | `Stopped`   |                        | the run is over                                         |
 
 An illegal fact raises IllegalFact and changes nothing. `step` changes the run that it is given, and
@@ -77,33 +83,22 @@ from typing import Any
 
 import msgspec
 
-from roundel.kernel.agenda import (
-    ERRANDS,
-    GRAPH_OVER,
-    LOOP_OVER,
-    NEXT_ROUND,
-    OPEN,
-    PARTS,
-    QUESTION,
-    RETURN,
-    TURNS,
-)
+from roundel.kernel.activation import Instance
+from roundel.kernel.advance import advance, end, only_people_at_work, skip
 from roundel.kernel.breaker import check_time
 from roundel.kernel.budget import release, spend
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult
-from roundel.kernel.conduct import ask, come_back, end_turn, is_gone, open_performance, start_turns, told
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
+from roundel.kernel.conduct import told
 from roundel.kernel.events import Event
 from roundel.kernel.execute import (
-    admitted,
     call_off,
     complete,
     conclude,
-    end_body,
     fail,
     give,
-    run_node,
-    run_parts,
+    launch,
 )
+from roundel.kernel.execution import Execution, Talk
 from roundel.kernel.facts import (
     Answered,
     Consulted,
@@ -115,20 +110,20 @@ from roundel.kernel.facts import (
     Paused,
     Reopened,
     Resumed,
+    Reviewed,
     Started,
     Stopped,
     Streamed,
     Unlocked,
     Waited,
 )
-from roundel.kernel.loops import begin, enter, next_round, settle, settle_loop
-from roundel.kernel.result import result, unfired
-from roundel.kernel.state import Activation, Execution, Instance, Run, Talk
-from roundel.kernel.talk import answered, errand_failed, go_on, heard
+from roundel.kernel.loops import begin
+from roundel.kernel.review import attend
+from roundel.kernel.state import Run
+from roundel.kernel.talk import answered, errand_failed, heard
 from roundel.kernel.unlock import Refused, check, unlock
 from roundel.kernel.walk import EdgeError
-from roundel.plan.graph import NodePlan, Plan
-from roundel.plan.scope import Unit
+from roundel.plan.graph import Plan
 
 
 class IllegalFact(Exception):
@@ -145,7 +140,7 @@ def step(run: Run, fact: Fact) -> tuple[list[Command], list[Event]]:
         _HANDLERS[fact.__class__](run, fact)
     except EdgeError as error:
         fail(run, error.execution, str(error))
-        _advance(run)
+        advance(run)
     return commands, events
 
 
@@ -164,13 +159,14 @@ def _started(run: Run, fact: Started) -> None:
     run.begun = run.since
     run.allow(run.patience)
     run.run_id, run.input, run.status = fact.run_id, fact.input, "running"
+    attend(run, fact.reviews)
     graph = run.plan.graph
     data = {"workflow": graph.graph.id, "input": fact.input[-1].text if fact.input else ""}
     run.emit("run_started", None, None, data)
     run.root = Instance(graph, "", None, run.ordinals)
     give(run.root, fact.input)
     begin(run, run.root)
-    _advance(run)
+    advance(run)
 
 
 def _finished(run: Run, fact: Finished) -> None:
@@ -191,12 +187,12 @@ def _finished(run: Run, fact: Finished) -> None:
         heard(run, execution, fact.outcome)
     else:
         told(run, execution, fact.outcome)
-    _advance(run)
+    advance(run)
 
 
 def _answered(run: Run, fact: Answered) -> None:
     execution = _at_work(run, fact.address, Ask)
-    if _only_people_at_work(run):
+    if only_people_at_work(run):
         run.rest(fact.time)
     run.at(fact.time)
     del run.calls[fact.address]
@@ -209,7 +205,7 @@ def _answered(run: Run, fact: Answered) -> None:
         answered(run, execution, fact.message)
     else:
         complete(run, execution, Outcome((fact.message,)))
-    _advance(run)
+    advance(run)
 
 
 def _consulted(run: Run, fact: Consulted) -> None:
@@ -217,7 +213,29 @@ def _consulted(run: Run, fact: Consulted) -> None:
     run.at(fact.time)
     del run.calls[fact.address]
     conclude(run, execution, execution.outcomes, fact.verdicts)
-    _advance(run)
+    advance(run)
+
+
+def _reviewed(run: Run, fact: Reviewed) -> None:
+    execution = _at_work(run, fact.address, Review)
+    review = execution.command
+    assert isinstance(review, Review)
+    run.at(fact.time)
+    del run.calls[fact.address]
+    for name, data in fact.events:
+        run.emit(name, execution.node.id, fact.address, data)
+    if review.messages is None:
+        release(run, execution)
+        if run.error is None:
+            unit, node, part = execution.unit, execution.node, execution.part
+            launch(run, execution.activation, unit, node, fact.address, review.inputs, part, review)
+        else:
+            skip(run, execution.node.id, fact.address, "the run has failed")
+    else:
+        (outcome,) = execution.outcomes
+        changes = {} if fact.messages is None else {"messages": fact.messages}
+        complete(run, execution, msgspec.structs.replace(outcome, **changes), looked_at=True)
+    advance(run)
 
 
 def _failed(run: Run, fact: Failed) -> None:
@@ -226,13 +244,14 @@ def _failed(run: Run, fact: Failed) -> None:
     del run.calls[fact.address]
     if run.budgeted:
         release(run, execution)
-        if execution.node.kind.speaks and not (execution.errand and execution.errand.label):
+        asked = execution.node.kind.speaks and isinstance(execution.command, Call)
+        if asked and not (execution.errand and execution.errand.label):
             spend(run, execution.activation, execution.node, {"model_calls": 1})
     if execution.owner.__class__ is Talk:
         errand_failed(run, execution, fact.error)
     else:
         fail(run, execution, fact.error)
-    _advance(run)
+    advance(run)
 
 
 def _streamed(run: Run, fact: Streamed) -> None:
@@ -261,7 +280,7 @@ def _paused(run: Run, fact: Paused) -> None:
         raise IllegalFact("the run is not at work")
     run.at(fact.time)
     run.paused, run.smooth = fact.reason or "paused", False
-    _advance(run)
+    advance(run)
 
 
 def _resumed(run: Run, fact: Resumed) -> None:
@@ -277,7 +296,7 @@ def _resumed(run: Run, fact: Resumed) -> None:
         run.emit("run_state_change", None, None, {"status": "running", "reason": "resumed"})
     run.agenda.extend(run.held)
     run.held.clear()
-    _advance(run)
+    advance(run)
 
 
 def _reopened(run: Run, fact: Reopened) -> None:
@@ -285,6 +304,8 @@ def _reopened(run: Run, fact: Reopened) -> None:
         raise IllegalFact("the run is not at work")
     run.rest(fact.time)
     run.at(fact.time)
+    if fact.reviews is not None:
+        attend(run, fact.reviews)
 
 
 def _unlocked(run: Run, fact: Unlocked) -> None:
@@ -295,18 +316,20 @@ def _unlocked(run: Run, fact: Unlocked) -> None:
     run.rest(fact.time)
     run.at(fact.time)
     unlock(run, fact)
-    _advance(run)
+    advance(run)
 
 
 def _edited(run: Run, fact: Edited) -> None:
     execution = _at_work(run, fact.address, None)
     command = execution.command
-    if not isinstance(command, (Call, Ask)):
+    if not isinstance(command, (Call, Ask, Review)) or getattr(command, "messages", None) is not None:
         raise _illegal(fact.address)
     run.at(fact.time)
     inputs = (*command.inputs[:-1], fact.message)
     changed = msgspec.structs.replace(command, inputs=inputs)
     execution.command = changed
+    if execution.review is not None:
+        execution.review = msgspec.structs.replace(execution.review, inputs=inputs)
     if isinstance(execution.owner, Talk):
         execution.owner.inputs = inputs
     run.emit("message_edited", execution.node.id, fact.address, {"text": fact.message.text})
@@ -319,7 +342,7 @@ def _stopped(run: Run, fact: Stopped) -> None:
     run.at(fact.time)
     call_off(run, list(run.calls.values()), fact.reason or "stopped")
     run.error = fact.reason or None
-    _end(run, "stopped")
+    end(run, "stopped")
 
 
 def _at_work(run: Run, address: str, kind: type[Any] | None) -> Execution:
@@ -339,6 +362,7 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Failed: _failed,
     Answered: _answered,
     Consulted: _consulted,
+    Reviewed: _reviewed,
     Streamed: _streamed,
     Waited: _waited,
     Paused: _paused,
@@ -348,148 +372,3 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Unlocked: _unlocked,
     Stopped: _stopped,
 }
-
-
-def _advance(run: Run) -> None:
-    """Decides whatever has come up, until everything waits for the host."""
-    agenda = run.agenda
-    for item, index in agenda:  # grows while we walk it
-        try:
-            if index >= 0 and run.smooth:
-                _decide(run, item, item.scope.units[index])
-            elif run.error is not None:
-                break
-            elif run.smooth or not _passed_by(run, item, index):
-                _CHANGES[index](run, item)
-        except EdgeError as error:  # on the way out of a graph that has ended
-            fail(run, error.execution, str(error))
-    agenda.clear()
-    if not run.smooth:
-        _rest(run)
-
-
-def _passed_by(run: Run, item: Any, index: int) -> bool:
-    """Whether what came up is left alone, since it belongs to what is no more or waits for an unlock."""
-    if index == RETURN:
-        return False
-    owner = item.execution.activation if index in _BEHIND_EXECUTIONS else item
-    if is_gone(owner.instance):
-        return True
-    if (run.lock is not None or run.paused) and index not in (LOOP_OVER, GRAPH_OVER):
-        run.held.append((item, index))
-        return True
-    if index >= 0:
-        _decide(run, item, item.scope.units[index])
-    return index >= 0
-
-
-def _rest(run: Run) -> None:
-    """Ends or locks the run, once nothing is at work that may still finish."""
-    if run.error is not None:
-        _fail_run(run)
-    elif run.lock is not None and not run.calls and run.status in ("running", "paused"):
-        reason = f"{run.lock} at {run.lock.address}"
-        _come_to_rest(run, "suspended_locked", reason)
-    elif run.paused and run.status in ("running", "waiting") and _only_people_at_work(run):
-        _come_to_rest(run, "paused", run.paused)
-
-
-def _only_people_at_work(run: Run) -> bool:
-    return all(isinstance(call.command, Ask) for call in run.calls.values())
-
-
-def _come_to_rest(run: Run, status: str, reason: str) -> None:
-    run.status = status
-    run.emit("run_state_change", None, None, {"status": status, "reason": reason})
-
-
-def _decide(run: Run, activation: Activation, unit: Unit) -> None:
-    node = unit.node
-    if activation.exit_layer is not None and unit.layer > activation.exit_layer:
-        _pass_over(run, activation, unit, "the loop was left")
-    elif node is None:
-        _come_to_loop(run, activation, unit)
-    elif not activation.instance.marks[node.index]:
-        _pass_over(run, activation, unit, "not triggered")
-    elif run.budgeted and not _may_run(run, activation, node):
-        run.held.append((activation, unit.index))
-    else:
-        run_node(run, activation, unit, node)
-
-
-def _may_run(run: Run, activation: Activation, node: NodePlan) -> bool:
-    """The parts of what dynamic edges brought are asked about one by one."""
-    instance, index = activation.instance, node.index
-    expands = node.expands and (
-        any(message.dynamic for message in instance.queues[index])
-        or any(arrival[2] is not None and arrival[2].dynamic for arrival in instance.arrivals[index])
-    )
-    return expands or admitted(run, activation, node, activation.prefix + node.label)
-
-
-def _pass_over(run: Run, activation: Activation, unit: Unit, reason: str) -> None:
-    if unit.node is not None:
-        address = activation.prefix + unit.node.label
-        run.emit("node_state_change", unit.node.id, address, {"status": "skipped", "reason": reason})
-    settle(run, activation, unit)
-
-
-def _come_to_loop(run: Run, activation: Activation, unit: Unit) -> None:
-    marks, nodes = activation.instance.marks, activation.instance.plan.nodes
-    entries = [member for member in unit.members if marks[member]]
-    if not entries:
-        settle(run, activation, unit)
-    elif len(entries) == 1:
-        enter(run, activation, unit, entries[0])
-    else:
-        names = " and ".join(f"'{nodes[entry].id}'" for entry in entries)
-        run.error = (
-            f"a loop was entered at {names} at once; let one node lead into the loop, "
-            "so that it is clear where a round begins"
-        )
-        run.smooth = False
-
-
-def _graph_over(run: Run, activation: Activation) -> None:
-    instance = activation.instance
-    messages = result(instance)
-    caller = instance.caller
-    if not messages:
-        node_id, address = (caller.node.id, caller.address) if caller else (None, None)
-        run.emit("end_not_reached", node_id, address, {"edges": unfired(instance)})
-    if instance.performance is not None:
-        end_turn(run, instance, messages)
-        return
-    if caller is not None:
-        end_body(run, instance, caller, messages)
-        return
-    run.output = messages[-1] if messages else None
-    _end(run, "completed")
-
-
-_CHANGES: dict[int, Callable[[Run, Any], None]] = {
-    LOOP_OVER: settle_loop,
-    GRAPH_OVER: _graph_over,
-    RETURN: lambda run, back: come_back(run, *back),
-    NEXT_ROUND: next_round,
-    OPEN: open_performance,
-    TURNS: start_turns,
-    PARTS: run_parts,
-    ERRANDS: go_on,
-    QUESTION: ask,
-}
-_BEHIND_EXECUTIONS = (OPEN, TURNS, PARTS, ERRANDS, QUESTION)
-
-
-def _fail_run(run: Run) -> None:
-    """What is at work may finish, since it is paid for; people are not asked any more."""
-    asked = [call for call in run.calls.values() if isinstance(call.command, Ask)]
-    call_off(run, asked, "the run has failed")
-    if not run.calls:
-        _end(run, "failed")
-
-
-def _end(run: Run, status: str) -> None:
-    run.status = status
-    run.held.clear()
-    run.emit("run_finished", None, None, run.summary())

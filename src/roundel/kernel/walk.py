@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from roundel.kernel.execution import Execution
 from roundel.kernel.facts import Outcome, Verdict
 from roundel.kernel.loops import leave
 from roundel.kernel.queue import arrive
-from roundel.kernel.state import Execution
 from roundel.plan.graph import EdgePlan
 from roundel.workflow.message import Message
 

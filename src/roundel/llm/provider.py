@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from roundel.llm.secrets import Secrets
 from roundel.nodes.services import NodeError
@@ -13,6 +14,7 @@ from roundel.workflow.profile import Profile
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ClientModel
 
+Made = TypeVar("Made")
 NAMES = {"gemini": "google", "google-gla": "google", "google-vertex": "google-cloud", "claude": "anthropic"}
 """What providers are also called."""
 KEYS = {
@@ -28,12 +30,21 @@ NO_KEY = "none"
 
 def client_model(profile: Profile, secrets: Secrets, http_client: Any) -> ClientModel:
     """The model's client; NodeError says what has to be installed or set."""
+    return _with_key(profile, secrets, http_client, _model)
+
+
+def client_provider(profile: Profile, secrets: Secrets, http_client: Any) -> tuple[str, Any]:
+    """The provider's name, and its client; for what else it offers beside models."""
+    return _with_key(profile, secrets, http_client, _provider)
+
+
+def _with_key(profile: Profile, secrets: Secrets, http_client: Any, make: Callable[..., Made]) -> Made:
     provider, name = profile.named
     provider = NAMES.get(provider, provider)
     key = profile.api_key or _key(provider) or (NO_KEY if profile.base_url else "")
     secrets.add(key, *profile.headers.values())
     try:
-        return _made(provider, name, profile, key, http_client)
+        return make(provider, name, profile, key, http_client)
     except ImportError as error:
         raise NodeError(f"{provider}:{name} cannot be used: {_missing(error)}") from None
     except Exception as error:
@@ -41,8 +52,16 @@ def client_model(profile: Profile, secrets: Secrets, http_client: Any) -> Client
         raise NodeError(f"{provider}:{name} cannot be used: {reason}") from None
 
 
-def _made(provider: str, name: str, profile: Profile, key: str, http_client: Any) -> ClientModel:
+def _model(provider: str, name: str, profile: Profile, key: str, http_client: Any) -> ClientModel:
     from pydantic_ai.models import infer_model
+
+    _, made = _provider(provider, name, profile, key, http_client)
+    if provider == "openai":
+        provider = "openai-responses" if profile.params.get(PROTOCOL) == "responses" else "openai-chat"
+    return infer_model(f"{provider}:{name}", lambda _name: made)
+
+
+def _provider(provider: str, _name: str, profile: Profile, key: str, http_client: Any) -> tuple[str, Any]:
     from pydantic_ai.providers import infer_provider_class
 
     kind = infer_provider_class(provider)
@@ -55,9 +74,7 @@ def _made(provider: str, name: str, profile: Profile, key: str, http_client: Any
     made = kind(
         **{option: value for option, value in wanted.items() if option in known and value is not None}
     )
-    if provider == "openai":
-        provider = "openai-responses" if profile.params.get(PROTOCOL) == "responses" else "openai-chat"
-    return infer_model(f"{provider}:{name}", lambda _name: made)
+    return provider, made
 
 
 def _key(provider: str) -> str:

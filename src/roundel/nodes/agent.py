@@ -10,10 +10,10 @@ import msgspec
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
-from roundel.nodes.agent_config import Config, examine
+from roundel.nodes.agent_config import Config, Stage, examine
 from roundel.nodes.dialogue import AgentDialogue, Question, ToolUse
-from roundel.nodes.prompt import Template, flattened, spoken
-from roundel.nodes.services import Behaviour, Reply, Request, Services, ToolRequest, ToolSpec
+from roundel.nodes.prompt import Template, flattened, reminded, spoken
+from roundel.nodes.services import Behaviour, Related, Reply, Request, Services, ToolRequest, ToolSpec
 from roundel.nodes.structured import fitting
 from roundel.workflow.graph import Node, Workflow
 from roundel.workflow.message import Message
@@ -38,6 +38,7 @@ class _Agent:
         self._node, self._config, self._services = node, config, services
         self._model = services.model(node)
         self._tools = services.tools(node) if config.has_tools else None
+        self._memory = services.memory(node) if config.reads_memories else None
         self._params = config.sent
         self._template = Template(config.prompt) if config.prompt else None
         self._flatten = config.input_mode == "prompt"
@@ -53,7 +54,8 @@ class _Agent:
     # One call is enough.
 
     async def _answer(self, call: Call) -> Outcome:
-        messages = spoken(call, self._template, self._flatten)
+        related = await self._related("gen", call)
+        messages = reminded(spoken(call, self._template, self._flatten), related.text, self._flatten)
         config = self._config
         request = Request(self._node.id, call.address, call.ordinal, messages, config.role, self._params)
         try:
@@ -61,9 +63,14 @@ class _Agent:
         except Exception as error:
             if config.on_error != "message":
                 raise
-            return Outcome((Message(config.excuse(str(error)), "assistant"),))
+            return Outcome((Message(config.excuse(str(error)), "assistant"),), events=related.events)
         message = Message(reply.text, "assistant", reply.data)
-        return Outcome((message,), usage=usage_of(reply), events=_warnings(reply))
+        return Outcome((message,), usage=usage_of(reply), events=(*related.events, *_warnings(reply)))
+
+    async def _related(self, stage: Stage, call: Call) -> Related:
+        if self._memory is None:
+            return Related()
+        return await self._memory.related(stage, call.inputs[-1].text if call.inputs else "")
 
     async def _ask(self, request: Request) -> Reply:
         say = self._services.speaker(request.address) if self._config.stream else None
@@ -72,8 +79,8 @@ class _Agent:
     # One of several calls.
 
     async def _reply(self, call: Call, question: Question) -> Outcome:
-        reply = await self._ask(await self._request(call, question))
-        told: dict[str, Any] = {}
+        related, told = await self._reminder(call, question)
+        reply = await self._ask(await self._request(call, question, related.text))
         schema = self._config.output_schema
         if schema is not None and not (reply.tool_calls and question.offer):
             data, problem = fitting(reply.text, reply.data, schema)
@@ -84,9 +91,18 @@ class _Agent:
             requests = [await self._tools.checked(request) for request in reply.tool_calls]
             reply = msgspec.structs.replace(reply, tool_calls=tuple(requests))
         told["reply"] = msgspec.to_builtins(reply)
-        return Outcome(state=told, usage=usage_of(reply), events=_warnings(reply))
+        return Outcome(state=told, usage=usage_of(reply), events=(*related.events, *_warnings(reply)))
 
-    async def _request(self, call: Call, question: Question) -> Request:
+    async def _reminder(self, call: Call, question: Question) -> tuple[Related, dict[str, Any]]:
+        """What memory has to say, and what the talk is to note of it: in its rounds it stays the same."""
+        if question.reflects:
+            return await self._related("post_gen_thinking", call), {}
+        if question.related is not None or self._memory is None:
+            return Related(question.related or ""), {}
+        related = await self._related("gen", call)
+        return related, {"related": related.text}
+
+    async def _request(self, call: Call, question: Question, related: str) -> Request:
         config = self._config
         specs = await self._tools.specs() if self._tools is not None and config.tool_rounds else ()
         exchanges, after = question.exchanges, question.after
@@ -97,6 +113,7 @@ class _Agent:
             exchanges = ()
         else:
             messages = spoken(call, self._template, self._flatten)
+        messages = reminded(messages, related, self._flatten and not question.reflects)
         return Request(
             self._node.id,
             call.address,

@@ -20,17 +20,33 @@ from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, Toolin
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 DEFAULT_TEMPLATE = "{toolName}: {toolDescription}"
 MAX_TOOL_CALLS = 10
+Stage = Literal["pre_gen_thinking", "gen", "post_gen_thinking", "finished"]
 LOOP_LIMITS = ("tool_loop_limit", "max_tool_calls", "maxToolCalls")
 """What `max_tool_calls` is called among the parameters, the dialect's name first; none is the provider's."""
 
 
 class MemoryUse(Struct, frozen=True, omit_defaults=True):
+    """A memory that the agent reads before the model is asked, and writes when the agent is done."""
+
     name: str
-    retrieve_stage: Any = None
-    top_k: int = 3
+    retrieve_stage: Annotated[tuple[Stage, ...], Meta(extra={"wrap": True})] = ()
+    top_k: Annotated[int, Meta(ge=1)] = 3
     similarity_threshold: float = -1.0
     read: bool = True
     write: bool = True
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        if isinstance(at.value, str):
+            return cls(at.value)
+        return reader.read_struct(at, cls, "an item of 'memories'")
+
+    @classmethod
+    def __schema__(cls, maker: Any) -> dict[str, Any]:
+        return {"anyOf": [{"type": "string"}, maker.struct(cls)]}
+
+    def is_read(self, stage: Stage) -> bool:
+        return self.read and (not self.retrieve_stage or stage in self.retrieve_stage)
 
 
 class Reflection(Struct, frozen=True, omit_defaults=True):
@@ -105,7 +121,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     max_repairs: Annotated[int, Meta(ge=0)] = 2
     thinking: Thinking | None = None
     retry: ModelRetry | None = None
-    memories: tuple[MemoryUse, ...] = ()
+    memories: Annotated[tuple[MemoryUse, ...], Meta(extra={"wrap": True})] = ()
     skills: Any = None
 
     __aliases__: ClassVar[dict[str, str]] = {
@@ -115,7 +131,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
     }
 
     def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("memories", "skills"), at, report)
+        without_effect(self, ("skills",), at, report)
+        self._warn_of_stages(at, report)
         given = at.value if isinstance(at.value, dict) else {}
         if type(self.tool_rounds) is not int or self.tool_rounds < 0:
             report.error("negative-limit", "Max tool calls must be non-negative", _limit_at(at))
@@ -137,6 +154,19 @@ class Config(Struct, frozen=True, omit_defaults=True):
             report.error("bad-expression", f"in 'prompt': {error}", child(at, "prompt"))
             return False
         return True
+
+    def _warn_of_stages(self, at: Located, report: Report) -> None:
+        """Of those at which no model is asked."""
+        asked = {"gen"} if self.thinking is None else {"gen", "post_gen_thinking"}
+        for stage in dict.fromkeys(stage for use in self.memories for stage in use.retrieve_stage):
+            if stage not in asked:
+                hint = f"the model is asked at {' and '.join(sorted(asked))}"
+                message = f"'retrieve_stage: {stage}' has no effect: no model is asked then"
+                report.warning("without-effect", message, _place(at, stage, "memories"), hint)
+
+    @property
+    def reads_memories(self) -> bool:
+        return any(use.is_read("gen") or use.is_read("post_gen_thinking") for use in self.memories)
 
     @property
     def tool_rounds(self) -> int:
@@ -188,7 +218,7 @@ def _limit_at(at: Located) -> Located:
 
 
 def examine(config: Config, at: Located, reader: GraphReader) -> None:
-    """Whether the profiles and tools that an agent names are there."""
+    """Whether the profiles, tools and memories that an agent names are there."""
     where = child(at, "config")
     for name in (config.profile_id, *config.fallback):
         if name and name not in reader.models:
@@ -201,6 +231,11 @@ def examine(config: Config, at: Located, reader: GraphReader) -> None:
             known = [*reader.tools, *reader.finder.names("tool")]
             hint = did_you_mean(name, known) or "tools stand under `tools`, beside `graph`"
             reader.report.error("unknown-tool", f"there is no tool '{name}'", place, hint)
+    for use in config.memories:
+        if use.name not in reader.memories:
+            hint = did_you_mean(use.name, reader.memories) or "memories stand under `memory` of the graph"
+            place = _place(where, use.name, "memories")
+            reader.report.error("unknown-memory", f"there is no memory '{use.name}'", place, hint)
     for tooling in config.tooling:
         if isinstance(tooling.config, FunctionTooling):
             _examine_functions(tooling.config, where, reader)

@@ -38,6 +38,8 @@ class Question(Struct, frozen=True):
     """Whether tools may be used."""
     reflects: bool = False
     call: int = 0
+    related: str | None = None
+    """What memory has to say, the same for all calls of one run of the agent; None before the first."""
 
 
 class ToolUse(Struct, frozen=True):
@@ -61,6 +63,7 @@ class AgentDialogue:
         """What is reflected upon."""
         self._reflected = False
         """What was said of it did not fit, so the talk goes on behind it."""
+        self._related: str | None = None
 
     def allow(self, rounds: int) -> None:
         """A person has raised the limit."""
@@ -73,6 +76,7 @@ class AgentDialogue:
         if errand.label:
             return self._tool_done(errand, msgspec.convert(outcome.state, ToolResult))
         reply: Reply = msgspec.convert(outcome.state["reply"], Reply)
+        self._related = outcome.state.get("related", self._related)
         if reply.tool_calls and errand.what.offer and self._config.tool_rounds:
             return self._begin_round(reply)
         return self._finish_or_go_on(reply, outcome.state.get("problem", ""))
@@ -192,7 +196,7 @@ class AgentDialogue:
             assert self._answer is not None
             after = (Message(self._answer.text, "assistant"),)
         offer = offer and self._config.has_tools and self._config.tool_rounds > 0
-        question = Question(self._exchanges, after, offer, reflects, self._calls)
+        question = Question(self._exchanges, after, offer, reflects, self._calls, self._related)
         self._calls += 1
         return Errand(question)
 

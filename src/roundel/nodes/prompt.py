@@ -53,6 +53,18 @@ def spoken(call: Call, template: Template | None, flatten: bool) -> tuple[Messag
     return (said,) if template.holds_input else (*messages, said)
 
 
+def reminded(messages: tuple[Message, ...], memories: str, flatten: bool) -> tuple[Message, ...]:
+    """With what memory has to say: before the last thing that a user said, or at its head."""
+    if not memories:
+        return messages
+    users = [place for place, message in enumerate(messages) if message.role == "user"]
+    place = users[-1] if users else len(messages)
+    if flatten and users:
+        said = Message(f"{memories}\n\n{messages[place].text}")
+        return (*messages[:place], said, *messages[place + 1 :])
+    return (*messages[:place], Message(memories), *messages[place:])
+
+
 def flattened(messages: tuple[Message, ...]) -> Message:
     """All input as one text, each part under a heading that says where it comes from."""
     parts = (

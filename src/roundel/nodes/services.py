@@ -145,6 +145,20 @@ class Toolbox(Protocol):
         """What came of it, and whether a tool was called at all. It never raises for what a tool does."""
 
 
+class Related(Struct, frozen=True):
+    """What an agent is reminded of, and what went wrong on the way to it."""
+
+    text: str = ""
+    events: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+
+class Recall(Protocol):
+    """The memories of one agent."""
+
+    async def related(self, stage: Any, question: str) -> Related:
+        """What they have to say to a question; it never raises."""
+
+
 class Services(Protocol):
     def now(self) -> float:
         """The time, in seconds since 1970."""
@@ -157,6 +171,9 @@ class Services(Protocol):
 
     def tools(self, node: Node) -> Toolbox:
         """The tools that an agent offers; NodeError if they cannot be had."""
+
+    def memory(self, node: Node) -> Recall:
+        """The memories that an agent reads."""
 
     def speaker(self, address: str) -> Say | None:
         """Where what a model is saying goes, while it is; None if nobody wants to know."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from roundel.hosts.local import LocalHost
+from roundel.hosts.middleware import Middleware
 from roundel.hosts.result import Asker, Result
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Store, StoreError
@@ -111,6 +112,7 @@ async def resume_async(
     ask: Asker | None = None,
     on_event: Callable[[Event], object] | None = None,
     record: str | os.PathLike[str] | None = None,
+    middleware: Sequence[Middleware] = (),
 ) -> Result:
     """Goes on with a run that was paused, that waits, or whose process died, in the same round.
 
@@ -120,7 +122,15 @@ async def resume_async(
         recorder.check()
     async with opened(store) as there:
         run_id = await find(there, run_id)
-        return await go_on(there, run_id, workflow=workflow, asker=ask, on_event=on_event, record=recorder)
+        return await go_on(
+            there,
+            run_id,
+            workflow=workflow,
+            asker=ask,
+            on_event=on_event,
+            record=recorder,
+            middleware=middleware,
+        )
 
 
 def resume(run_id: str, **options: Any) -> Result:

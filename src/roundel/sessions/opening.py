@@ -17,7 +17,7 @@ from roundel.journal.chunks import encode_fact, pack
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Fact, Started
+from roundel.kernel.facts import Fact, Reviews, Started
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import SnapshotError, thaw
 from roundel.kernel.state import Run
@@ -28,6 +28,7 @@ from roundel.sessions.secrecy import keys_of, restored, without
 from roundel.sources import Source, load
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.graph import Workflow
+from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited
 from roundel.workflow.message import Message
 
@@ -62,6 +63,7 @@ def pin(
         {name: without(keys, value) for name, value in (variables or {}).items()},
         dict(limits or {}),
         script.text if script is not None else "",
+        workflow.memory.group_id,
     )
 
 
@@ -87,6 +89,7 @@ async def begin(
     parent: str = "",
     forked_at: str = "",
     chunk: Chunk | None = None,
+    reviews: Reviews | None = None,
     now: Callable[[], float] = time.time,
 ) -> RunJournal:
     """A new run in the store, claimed; what it begins with is there from the first moment on."""
@@ -96,7 +99,7 @@ async def begin(
     new = NewRun(run_id, name, text, pinned, now(), parent, forked_at)
     if chunk is not None:
         return RunJournal(store, await store.create(new, chunk))
-    started = Started(run_id, messages, new.created)
+    started = Started(run_id, messages, new.created, reviews or Reviews())
     written = Chunk(1, pack([encode_fact(started)]))
     return RunJournal(store, await store.create(new, written), started)
 
@@ -120,7 +123,8 @@ def plan_of(
         workflow, texts = (json.loads(files[path]), None) if path == PYTHON else (path, files)
     variables = {name: restored(value) for name, value in pinned.variables.items()}
     loaded = load(workflow, variables, texts)
-    return compile_workflow(limited(loaded, _numbers({**pinned.limits, **(limits or {})})))
+    bounded = limited(loaded, _numbers({**pinned.limits, **(limits or {})}))
+    return compile_workflow(grouped(bounded, pinned.group))
 
 
 def _numbers(limits: Mapping[str, float]) -> dict[str, float]:

@@ -6,6 +6,8 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 from urllib.parse import parse_qs, unquote
 
 from roundel.journal.sqlite import SqliteStore
@@ -35,6 +37,23 @@ def store_at(place: StorePlace = None) -> SqliteStore:
     if unknown:
         raise StoreError(f"a store has no option '{min(unknown)}'; there is only sync")
     return SqliteStore(unquote(path), sync=options.get("sync", ["full"])[0])  # type: ignore[arg-type]
+
+
+class OpenStore:
+    """Something that works with a store, and closes it again unless the caller brought it."""
+
+    def __init__(self, store: StorePlace = None) -> None:
+        self._store = store_at(store)
+        self._ours = self._store is not store
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._ours:
+            await self._store.close()
 
 
 @asynccontextmanager

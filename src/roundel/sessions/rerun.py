@@ -10,18 +10,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from roundel.journal.store import StoreError
-from roundel.kernel.commands import Ask, Call, Cancel, Command
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Review
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Answered, Consulted, Edited, Fact, Failed, Finished, Outcome, Started
+from roundel.kernel.facts import (
+    Answered,
+    Consulted,
+    Edited,
+    Fact,
+    Failed,
+    Finished,
+    Outcome,
+    Reviewed,
+    Started,
+)
 from roundel.kernel.state import Run
 from roundel.kernel.step import step
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
-Effect = Finished | Failed | Answered | Consulted | Edited
+Effect = Finished | Failed | Answered | Consulted | Reviewed | Edited
 
 
 class Difference(Struct, frozen=True):
@@ -56,7 +67,7 @@ class Rerun:
         """Goes on until something is shown that is waited for; whether it was."""
         begun = self._begun
         assert isinstance(begun, Started)
-        fact: Fact | None = Started(self._run_id or begun.run_id, begun.input, begun.time)
+        fact: Fact | None = msgspec.structs.replace(begun, run_id=self._run_id or begun.run_id)
         while fact is not None:
             self._time = max(self._time, fact.time)
             self.facts.append(fact)
@@ -128,7 +139,7 @@ def _heard(plan: Plan, facts: list[Fact]) -> tuple[list[tuple[Command, Effect]],
     state = Run(plan)
     heard: list[tuple[Command, Effect]] = []
     for fact in facts:
-        if isinstance(fact, (Finished, Failed, Answered, Consulted, Edited)):
+        if isinstance(fact, Effect):
             command = state.calls[fact.address].command
             assert command is not None
             if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
@@ -138,5 +149,7 @@ def _heard(plan: Plan, facts: list[Fact]) -> tuple[list[tuple[Command, Effect]],
 
 
 def _text(command: Command) -> str:
-    messages: tuple[Message, ...] = command.inputs if isinstance(command, (Call, Ask)) else ()
+    messages: tuple[Message, ...] = ()
+    if isinstance(command, (Call, Ask, Review)):
+        messages = getattr(command, "messages", None) or command.inputs
     return "\n".join(f"{message.role}: {message.text}" for message in messages)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from roundel.hosts.middleware import Middleware
 from roundel.hosts.result import Asker, Question, Result
 from roundel.journal.store import RunRow
 from roundel.kernel.events import Event
-from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script, script_from
 from roundel.sessions import control, forking, retention
-from roundel.sessions.going_on import go_on
+from roundel.sessions.going_on import resume_async
 from roundel.sessions.naming import find
 from roundel.sessions.opening import events_of
-from roundel.sessions.place import StorePlace, store_at
+from roundel.sessions.place import OpenStore
 from roundel.sessions.rerun import Difference
 from roundel.sources import Source
 from roundel.workflow.message import Message
@@ -27,23 +25,10 @@ Events = list[Event]
 Questions = list[Question]
 
 
-class Runs:
+class Runs(OpenStore):
     """`async with Runs() as runs:`; StoreError if something cannot be done.
 
     A run is named by its id, by a beginning of it that fits no other, or as `last`."""
-
-    def __init__(self, store: StorePlace = None) -> None:
-        self._store = store_at(store)
-        self._ours = self._store is not store
-
-    async def __aenter__(self) -> Runs:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if self._ours:
-            await self._store.close()
 
     async def list(self, *, status: str = "", limit: int = 100) -> Rows:
         """The newest first."""
@@ -103,14 +88,17 @@ class Runs:
         ask: Asker | None = None,
         on_event: Callable[[Event], object] | None = None,
         record: str | os.PathLike[str] | None = None,
+        middleware: Sequence[Middleware] = (),
     ) -> Result:
         """Goes on with a run here, to its end or until it waits."""
-        recorder = None if record is None else Recorder(Path(record))
-        if recorder is not None:
-            recorder.check()
-        run_id = await self._id(run_id)
-        return await go_on(
-            self._store, run_id, workflow=workflow, asker=ask, on_event=on_event, record=recorder
+        return await resume_async(
+            run_id,
+            store=self._store,
+            workflow=workflow,
+            ask=ask,
+            on_event=on_event,
+            record=record,
+            middleware=middleware,
         )
 
     async def fork(

@@ -24,7 +24,7 @@ from msgspec import Struct
 from roundel.workflow.message import Message
 from roundel.workflow.modules import modules_beside, names_of
 
-Kind = Literal["condition", "processor", "function", "tool"]
+Kind = Literal["condition", "processor", "function", "tool", "middleware"]
 TOOL_FOLDER = "functions.function_calling"
 """Where files of the dialect keep their tools, beside the workflow."""
 FAILED_CODE = "==CODE EXECUTION FAILED=="
@@ -41,6 +41,7 @@ _registered: dict[Kind, dict[str, Function]] = {
     "processor": {},
     "function": {},
     "tool": {},
+    "middleware": {},
 }
 
 
@@ -64,6 +65,11 @@ def tool(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return _register("tool", name, False)
 
 
+def middleware(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Registers a class of middleware that workflows may name."""
+    return _register("middleware", name, False)
+
+
 def _register(kind: Kind, name: str, pure: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def keep(call: Callable[..., Any]) -> Callable[..., Any]:
         _registered[kind][name] = Function(name, call, pure)
@@ -81,7 +87,7 @@ class Finder:
 
     def known(self, kind: Kind, name: str) -> bool:
         """Whether the name leads somewhere, without running any code of the user's."""
-        if name in self._own or name in _registered[kind] or name in entry_points(f"roundel.{kind}s"):
+        if name in self._own or name in _registered[kind] or name in offered(kind):
             return True
         if kind == "tool" and self._tool_module(name) is not None:
             return True
@@ -89,7 +95,7 @@ class Finder:
         return ":" in name and self._module_exists(module)
 
     def names(self, kind: Kind) -> list[str]:
-        return [*self._own, *_registered[kind], *entry_points(f"roundel.{kind}s")]
+        return [*self._own, *_registered[kind], *offered(kind)]
 
     def find(self, kind: Kind, name: str) -> Function:
         """The function; LookupError says what is missing."""
@@ -97,7 +103,7 @@ class Finder:
             return Function(name, self._own[name])
         if name in _registered[kind]:
             return _registered[kind][name]
-        points = entry_points(f"roundel.{kind}s")
+        points = offered(kind)
         if name in points:
             return Function(name, points[name].load())
         module = self._tool_module(name) if kind == "tool" else None
@@ -176,6 +182,11 @@ class Finder:
 
 
 _points: dict[str, dict[str, Any]] = {}
+
+
+def offered(kind: Kind) -> dict[str, Any]:
+    """What installed packages offer of a kind."""
+    return entry_points("roundel.middleware" if kind == "middleware" else f"roundel.{kind}s")
 
 
 def entry_points(group: str) -> dict[str, Any]:

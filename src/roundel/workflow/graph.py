@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct, field
 
+from roundel.workflow.attachment import ALWAYS_THERE, Attachment, MemorySettings
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import Condition
 from roundel.workflow.diagnostics import Report, did_you_mean
@@ -14,6 +16,7 @@ from roundel.workflow.document import Located
 from roundel.workflow.dynamic import Dynamic
 from roundel.workflow.fields import INVALID, Place, Reader, without_effect
 from roundel.workflow.functions import Finder, Kind
+from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.processor import Processor
 from roundel.workflow.profile import Profile
@@ -71,12 +74,6 @@ class Loop(Struct, frozen=True, omit_defaults=True):
     @property
     def cap(self) -> int | None:
         return self.max_rounds or (self.limits.rounds if self.limits is not None else None)
-
-
-class MemoryStore(Struct, frozen=True, omit_defaults=True):
-    name: Name
-    type: str
-    config: dict[str, Any]
 
 
 class Edge(Struct, frozen=True, omit_defaults=True):
@@ -193,16 +190,12 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     organization: str = ""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "DEBUG"
     is_majority_voting: bool = False
-    memory: tuple[MemoryStore, ...] = ()
+    memory: tuple[Attachment, ...] = ()
     limits: Limits = Limits()
     loops: dict[str, Loop] = {}
     breaker: Breaker | None = None
     args: Any = None
     vars: Any = None
-
-    def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("memory",), at, report)
-        return True
 
 
 class Graph(Struct, frozen=True, omit_defaults=True):
@@ -215,7 +208,7 @@ class Graph(Struct, frozen=True, omit_defaults=True):
     initial_instruction: str = ""
     log_level: str = "DEBUG"
     is_majority_voting: bool = False
-    memory: tuple[MemoryStore, ...] = ()
+    memory: tuple[Attachment, ...] = ()
     limits: Limits = Limits()
     loops: dict[str, Loop] = {}
     breaker: Breaker | None = None
@@ -235,7 +228,8 @@ class Workflow(Struct, frozen=True):
     tools: dict[str, ToolSource] = {}
     limits: Limits = Limits()
     breaker: Breaker | None = None
-    memory: Any = None
+    memory: MemorySettings = MemorySettings()
+    middleware: tuple[MiddlewareUse, ...] = ()
     functions: dict[str, Callable[..., Any]] = {}
     """Python functions that belong to this workflow alone, by name (for graphs built in Python)."""
     file: str = ""
@@ -247,12 +241,16 @@ class GraphReader(Reader):
     """A reader that knows the node types, and where functions are."""
 
     finder: Finder
+    folder: Path | None = None
+    """Where the file is, if there is one."""
 
     def __init__(self, report: Report, types: NodeTypes) -> None:
         super().__init__(report)
         self.types = types
         self.models: dict[str, Profile] = {}
         self.tools: dict[str, ToolSource] = {}
+        self.memories: tuple[str, ...] = ALWAYS_THERE
+        """The names of memories that an agent may use here."""
 
     def check_node(self, at: Located, kind: NodeType, envelope: Envelope, config: Any) -> None:
         if kind.asks or kind.bodies(config):
@@ -264,10 +262,11 @@ class GraphReader(Reader):
 
     def check_function(self, kind: Kind, name: str, at: Located) -> None:
         if not self.finder.known(kind, name):
+            form = "module:Class" if kind == "middleware" else "module:function"
             hint = did_you_mean(name, self.finder.names(kind)) or (
-                f"register it with @roundel.{kind}('{name}'), or write module:function"
+                f"register it with @roundel.{kind}('{name}'), or write {form}"
             )
-            what = "function" if kind == "function" else f"{kind} function"
+            what = f"{kind} function" if kind in ("condition", "processor") else kind
             self.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
 
     def node_type(self, at: Located, what: str) -> NodeType | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from roundel.workflow.attachment import MemorySettings
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
@@ -17,6 +18,7 @@ from roundel.workflow.dotenv import read_dotenv
 from roundel.workflow.fields import INVALID, child, located, without_effect
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import Limits, Workflow
+from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.names import NamesReader
 from roundel.workflow.node_type import NodeTypes
 from roundel.workflow.profile import Profile
@@ -37,11 +39,8 @@ class Root(Struct, frozen=True, omit_defaults=True):
     tools: dict[str, ToolSource] = {}
     limits: Limits = Limits()
     breaker: Breaker | None = None
-    memory: Any = None
-
-    def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("memory",), at, report)
-        return True
+    memory: MemorySettings = MemorySettings()
+    middleware: Annotated[tuple[MiddlewareUse, ...], Meta(extra={"wrap": True})] = ()
 
 
 def load(
@@ -153,6 +152,8 @@ class WorkflowReader(NamesReader):
         if isinstance(settings, Root):
             self.vars = settings.vars
             self._take(settings, root)
+            for use in settings.middleware:
+                self.check_function("middleware", use.name, Located(use.name, use.at.line, use.at.column))
         graph = self._graph_of(root)
         if settings is INVALID or graph is INVALID:
             return None
@@ -165,6 +166,7 @@ class WorkflowReader(NamesReader):
             settings.limits,
             settings.breaker,
             settings.memory,
+            settings.middleware,
             dict(functions),
             file,
             self.texts,
@@ -176,6 +178,8 @@ class WorkflowReader(NamesReader):
         settings = self._read_root(root)
         if isinstance(settings, Root):
             self.vars = {**self.vars, **settings.vars}
+            idle = ("middleware",) if settings.memory == MemorySettings() else ("middleware", "memory")
+            without_effect(settings, idle, root, self.report)
             self._take(settings, root)
         graph = self._graph_of(root)
         if settings is INVALID or graph is INVALID or graph.limits.rounds:

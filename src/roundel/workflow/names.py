@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from roundel.workflow.attachment import Files, find_path
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Place, child, key_place
@@ -24,7 +25,9 @@ class NamesReader(GraphReader):
         settings = self.read_struct(at, Settings, "the graph")
         if not isinstance(at.value, dict):
             return INVALID
+        around, self.memories = self.memories, (*self.memories, *_memory_names(at))
         nodes = self._nodes(at)
+        self.memories = around
         edges = self._edges(at, nodes)
         self._check_names(at, nodes, settings)
         if settings is INVALID or not self.report.ok:
@@ -179,13 +182,29 @@ class NamesReader(GraphReader):
         seen: set[str] = set()
         for store, place in zip(settings.memory, _listed(child(at, "memory")), strict=False):
             if store.name in seen:
-                self.report.error("duplicate-id", f"there are two memory stores '{store.name}'", place)
+                self.report.error("duplicate-id", f"there are two memories '{store.name}'", place)
             seen.add(store.name)
+            if isinstance(store.config, Files):
+                self._check_sources(store.name, store.config, place)
+
+    def _check_sources(self, name: str, config: Files, at: Located) -> None:
+        places = _listed(child(at, "config", "file_sources"))
+        for source, place in zip(config.file_sources, places, strict=True):
+            if find_path(source.path, self.folder) is None:
+                message = f"the memory '{name}' reads '{source.path}', which is not there"
+                hint = "it is looked for beside this file, and in the working folder"
+                self.report.warning("missing-source", message, child(place, "path"), hint)
 
 
 def _text(at: Located, key: str) -> str | None:
     place = at.value.get(key) if isinstance(at.value, dict) else None
     return place.value if place is not None and isinstance(place.value, str) else None
+
+
+def _memory_names(at: Located) -> list[str]:
+    """Also of those that cannot be read: an agent that names one is not to blame."""
+    names = (_text(item, "name") for item in _listed(child(at, "memory")) if item is not at)
+    return [name for name in names if name is not None]
 
 
 def _edge_name(at: Located) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import roundel
+from roundel.workflow.graph import Node
 from tests.crash import kills
 
 
@@ -23,4 +25,18 @@ async def stamp(address: str, text: str) -> str:
     return f"{text} at {address}"
 
 
-__all__ = ["note", "stamp"]
+class Audit(roundel.Middleware):
+    """Looks at a model, a person, a loop agent and an agent with tools that runs in parts."""
+
+    def applies(self, node: Node) -> bool:
+        return node.id in ("Writer", "Each", "Reader", "Expert")
+
+    async def before(self, visit: roundel.Visit) -> None:
+        kills.append("reviews", visit.key)
+
+    async def after(self, visit: roundel.Visit, messages: tuple[roundel.Message, ...]) -> list[str] | None:
+        kills.append("reviews", visit.key)
+        return [f"{messages[-1].text}, audited"] if visit.node.id == "Expert" else None
+
+
+__all__ = ["Audit", "note", "stamp"]

@@ -40,6 +40,8 @@ def line_of(event: Event, bounds: Bounds | None) -> str | None:
         return f"{address}  unlocked  {excerpt(data['reason'])}"
     if kind == "warning":
         return f"{address}  warning  {excerpt(data.get('message', ''))}"
+    if kind == "memory_error":
+        return f"{address}  without memory  {data['store']}: {excerpt(data['error'])}"
     if kind == "score_regression":
         return f"{address}  score fell  from {data['previous']} to {data['score']}"
     return None

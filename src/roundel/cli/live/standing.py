@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from roundel.kernel.activation import Activation
 from roundel.kernel.commands import Ask
-from roundel.kernel.state import Activation, Execution, Run, Talk
+from roundel.kernel.execution import Execution, Talk
+from roundel.kernel.state import Run
 
 
 class Round(NamedTuple):

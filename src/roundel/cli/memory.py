@@ -1,0 +1,142 @@
+"""`roundel memory`: what groups remember."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from roundel.cli.live.lines import excerpt
+from roundel.cli.output import counted, print_json, say
+from roundel.cli.stored import in_store, store_option
+from roundel.kernel.events import stamp
+from roundel.memory.store import Entry
+from roundel.sessions.memory import Memory
+from roundel.sessions.quarantine import Quarantined
+
+Made = TypeVar("Made")
+group_option = click.option("--group", required=True, metavar="NAME", help="Whose memory.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print each as a line of JSON.")
+kind_option = click.option(
+    "--kind", default="", metavar="NAME", help="Only working, long_term, or the memory of this name or path."
+)
+
+
+@click.group("memory")
+def command() -> None:
+    """See and change what groups remember."""
+
+
+def _in_memory(place: str | None, do: Callable[[Memory], Awaitable[Made]]) -> Made:
+    return in_store(place, lambda store: do(Memory(store)))
+
+
+@command.command("list")
+@group_option
+@kind_option
+@json_option
+@store_option
+def list_entries(group: str, kind: str, as_json: bool, place: str | None) -> None:
+    """List what a group remembers, the newest first."""
+    entries = _in_memory(place, lambda memory: memory.list(group, kind))
+    _show(entries, as_json, f"group '{group}' remembers nothing{f' in {kind}' if kind else ''}")
+
+
+@command.command("search")
+@click.argument("text")
+@group_option
+@kind_option
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How many at most.",
+)
+@json_option
+@store_option
+def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: str | None) -> None:
+    """Find what shares words with a text, the best first."""
+    entries = _in_memory(place, lambda memory: memory.search(group, text, kind, limit))
+    _show(entries, as_json, f"group '{group}' remembers nothing with these words")
+
+
+@command.command("promote")
+@click.argument("entry", type=int, required=False, metavar="[ID]")
+@group_option
+@click.option("--run", default="", metavar="RUN", help="What a node of this run gave, in place of an entry.")
+@click.option("--at", default="", metavar="ADDRESS", help="Where in the run.")
+@click.option("--text", default="", metavar="TEXT", help="This text, in place of an entry.")
+@json_option
+@store_option
+def promote(
+    entry: int | None, group: str, run: str, at: str, text: str, as_json: bool, place: str | None
+) -> None:
+    """Put something into the long-term memory of a group."""
+    if sum((entry is not None, bool(run), bool(text))) != 1 or bool(run) != bool(at):
+        raise click.UsageError("give the ID of an entry, --run with --at, or --text")
+    made = _in_memory(place, lambda memory: memory.promote(group, entry, run=run, at=at, text=text))
+    _show(made, as_json, "")
+    say(f"promoted {counted(len(made), 'passage')} for group '{group}'")
+
+
+@command.command("forget")
+@click.argument("entries", type=int, nargs=-1, metavar="[ID]...")
+@group_option
+@click.option("--all", "everything", is_flag=True, help="All that the group remembers.")
+@store_option
+def forget(entries: tuple[int, ...], group: str, everything: bool, place: str | None) -> None:
+    """Forget entries of a group, or all of them."""
+    if bool(entries) == everything:
+        raise click.UsageError("name the entries by their ids, or give --all")
+
+    async def work(memory: Memory) -> int:
+        return await (memory.forget_all(group) if everything else memory.forget(group, *entries))
+
+    gone = _in_memory(place, work)
+    if entries and gone < len(set(entries)):
+        raise click.ClickException(
+            f"group '{group}' had {gone or 'none'} of these entries; `roundel memory list` shows what it has"
+        )
+    say(f"forgot {counted(gone, 'entry') if gone == 1 else f'{gone} entries'}")
+
+
+@command.command("quarantine")
+@click.argument("run")
+@json_option
+@store_option
+def quarantine(run: str, as_json: bool, place: str | None) -> None:
+    """Show all that the nodes of a run gave.
+
+    RUN is an id, the beginning of one, or `last`.
+    """
+    given = _in_memory(place, lambda memory: memory.quarantine(run))
+    for one in given:
+        if as_json:
+            print_json(_as_data(one))
+            continue
+        sure = "" if one.confidence is None else f"  {one.confidence:g}"
+        say(
+            f"{click.style(stamp(one.time)[11:23], dim=True)}  {one.address}{sure}  {excerpt(one.content)}",
+            False,
+        )
+    if not given:
+        say("no node of it has given anything")
+
+
+def _as_data(one: Entry | Quarantined) -> dict[str, Any]:
+    return {**msgspec.to_builtins(one, enc_hook=repr), "time": stamp(one.time)}
+
+
+def _show(entries: Sequence[Entry], as_json: bool, nothing: str) -> None:
+    for entry in entries:
+        if as_json:
+            print_json(_as_data(entry))
+            continue
+        number, time = click.style(str(entry.id), bold=True), click.style(stamp(entry.time)[:16], dim=True)
+        say(f"{number}  {entry.shelf}  {time}  {excerpt(entry.text)}", err=False)
+    if not entries and nothing:
+        say(nothing)

@@ -1,0 +1,116 @@
+"""The middleware of one run: which nodes it is asked about, and what it says of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from roundel.hosts.lent import Lent, told
+from roundel.hosts.middleware import Middleware, Veto, Visit
+from roundel.kernel.commands import Review
+from roundel.kernel.events import Event
+from roundel.kernel.facts import Reviewed, Reviews
+from roundel.nodes.services import NodeError, outcome_of
+from roundel.plan.graph import Plan
+from roundel.workflow.functions import Finder
+from roundel.workflow.message import Message
+from roundel.workflow.middleware import MiddlewareUse
+
+logger = logging.getLogger("roundel.middleware")
+
+
+class Attendance:
+    def __init__(self, plan: Plan, middleware: Sequence[Middleware], lent: Lent) -> None:
+        self._plan, self._lent = plan, lent
+        self._middleware = middleware
+        self._before = self._by_site(_overriding(middleware, "before"))
+        self._after = self._by_site(_overriding(middleware, "after"))
+        self.reviews = Reviews(self._asked(self._before), self._asked(self._after))
+        self.observers = [_Observer(one) for one in _overriding(middleware, "observe")]
+
+    def _by_site(self, middleware: Sequence[Middleware]) -> list[list[Middleware]]:
+        return [[one for one in middleware if one.applies(node.node)] for node in self._plan.sites]
+
+    def _asked(self, by_site: list[list[Middleware]]) -> tuple[str, ...]:
+        if not self._middleware:
+            return ()
+        asked = (node.id for node, those in zip(self._plan.sites, by_site, strict=True) if those)
+        return tuple(dict.fromkeys(asked))
+
+    async def review(self, review: Review, time: Callable[[], float]) -> Reviewed:
+        """NodeError if one of them refuses, or fails."""
+        node, lent = self._plan.sites[review.site].node, self._lent
+        moment = "before" if review.messages is None else "after"
+        key = f"{lent.key(review.address)}:{moment}"
+        visit = Visit(lent.run_id, node, review.address, review.inputs, review.ordinal, review.round, key)
+        if review.messages is None:
+            for one in self._before[review.site]:
+                await self._call(one.before, visit)
+            return Reviewed(review.address, time(), None, tuple(visit.events))
+        messages, changed = review.messages, False
+        for one in self._after[review.site]:
+            given = await self._call(one.after, visit, messages)
+            if given is not None:
+                messages, changed = outcome_of(given).messages, True
+        return Reviewed(review.address, time(), messages if changed else None, tuple(visit.events))
+
+    async def _call(self, hook: Callable[..., Any], visit: Visit, *messages: tuple[Message, ...]) -> Any:
+        name = type(hook.__self__).__name__  # type: ignore[attr-defined]
+        try:
+            return await self._lent.call(hook, visit, *messages)
+        except Veto as veto:
+            raise NodeError(f"vetoed by the middleware {name}: {veto}") from veto
+        except Exception as error:
+            when = hook.__name__
+            raise NodeError(f"the middleware {name} failed {when} the node: {told(error)}") from error
+
+    def begin(self) -> None:
+        """Whoever fails at it is told of; it must not hurt the run."""
+        nodes = [node.node for node in self._plan.sites] if self._middleware else []
+        for one in self._middleware:
+            try:
+                one.begin(self._lent.run_id, self._plan.workflow.graph.id, nodes)
+            except Exception:
+                logger.exception("the middleware %s failed when the run began", type(one).__name__)
+
+    async def close(self) -> None:
+        for one in self._middleware:
+            try:
+                await one.close(self._lent.run_id)
+            except Exception:
+                logger.exception("the middleware %s failed when it was closed", type(one).__name__)
+
+
+class _Observer:
+    """To watch must not hurt a run: who fails at it does not see the rest."""
+
+    def __init__(self, middleware: Middleware) -> None:
+        self._middleware: Middleware | None = middleware
+
+    def __call__(self, event: Event) -> None:
+        if self._middleware is None:
+            return
+        try:
+            self._middleware.observe(event)
+        except Exception:
+            name = type(self._middleware).__name__
+            logger.exception("the middleware %s failed at '%s', and sees no more", name, event.event)
+            self._middleware = None
+
+
+def _overriding(middleware: Sequence[Middleware], hook: str) -> list[Middleware]:
+    """Those that do something of their own there."""
+    return [one for one in middleware if getattr(type(one), hook) is not getattr(Middleware, hook)]
+
+
+def made(use: MiddlewareUse, finder: Finder) -> Middleware:
+    """What a workflow names; LookupError or NodeError if it cannot be made."""
+    make = finder.find("middleware", use.name).call
+    try:
+        one = make(**use.config)
+    except Exception as error:
+        raise NodeError(f"the middleware '{use.name}' cannot be made: {told(error)}") from error
+    if not isinstance(one, Middleware):
+        raise NodeError(f"'{use.name}' makes no roundel.Middleware, but an object of {type(one).__name__}")
+    return one

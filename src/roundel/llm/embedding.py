@@ -1,0 +1,74 @@
+"""Vectors of texts, by the models of a provider or of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from roundel.llm.connections import Connections
+from roundel.llm.provider import client_provider
+from roundel.llm.secrets import Secrets
+from roundel.nodes.services import NodeError
+from roundel.workflow.attachment import Embedding
+from roundel.workflow.profile import Profile
+
+LOCAL = "local"
+"""Means a model of sentence-transformers, in this process."""
+DIMENSIONS = "dimensions"
+
+
+class ClientEmbedder:
+    """Made when its run is made ready, so that no text has to wait for imports; what it lacks is told when it
+    is asked."""
+
+    def __init__(self, config: Embedding, secrets: Secrets) -> None:
+        self._config, self._secrets = config, secrets
+        self._connections = Connections()
+        size = config.params.get(DIMENSIONS)
+        self._settings: Any = {DIMENSIONS: size} if size else None
+        self.name = ":".join(map(str, filter(None, (config.provider, config.model, size))))
+        self._model: Any = None
+        self._lack = ""
+        try:
+            self._model = self._made()
+        except NodeError as error:
+            self._lack = str(error)
+
+    async def embed(self, texts: Sequence[str], *, question: bool = False) -> list[list[float]]:
+        """NodeError says what has to be installed or set."""
+        if self._model is None:
+            raise NodeError(self._lack)
+        kind = "query" if question else "document"
+        try:
+            result = await self._model.embed(list(texts), input_type=kind, settings=self._settings)
+        except Exception as error:
+            raise NodeError(f"{self.name} gave no vectors: {self._secrets.scrub(str(error))}") from error
+        return [list(vector) for vector in result.embeddings]
+
+    def _made(self) -> Any:
+        config = self._config
+        if config.provider == LOCAL:
+            return self._local()
+        profile = Profile(
+            provider=config.provider, name=config.model, base_url=config.base_url, api_key=config.api_key
+        )
+        provider, made = client_provider(profile, self._secrets, self._connections.client({}))
+        from pydantic_ai.embeddings import infer_embedding_model
+
+        try:
+            return infer_embedding_model(f"{provider}:{config.model}", provider_factory=lambda _name: made)
+        except Exception as error:
+            raise NodeError(f"{self.name} cannot be used: {error}") from None
+
+    def _local(self) -> Any:
+        try:
+            from pydantic_ai.embeddings.sentence_transformers import SentenceTransformerEmbeddingModel
+        except ImportError:
+            raise NodeError(
+                f"{self.name} cannot be used: vectors of this machine need a package, "
+                'pip install "pydantic-ai-slim[sentence-transformers]"'
+            ) from None
+        return SentenceTransformerEmbeddingModel(self._config.model)
+
+    async def close(self) -> None:
+        await self._connections.close()

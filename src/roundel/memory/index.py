@@ -1,0 +1,98 @@
+"""The passages of files, on a shelf: read when they are first asked for, and again when they have changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from roundel.hosts.threads import in_thread
+from roundel.memory.passages import passages
+from roundel.memory.sources import Stamp, content, listed, stamp
+from roundel.memory.store import Item, Memories, Shelf
+from roundel.workflow.attachment import Files, FileSource, find_path
+
+MOST_FILES = 5000
+AT_ONCE = 500
+"""Passages that are written together; those of one file always are."""
+Version = tuple[str, str]
+"""A file, and what is in it."""
+
+
+class Index:
+    def __init__(self, config: Files, folder: Path | None, shelf: Shelf) -> None:
+        self._config, self._folder, self._shelf = config, folder, shelf
+        self._seen: list[Stamp] | None = None
+
+    async def refresh(self, memories: Memories, now: float) -> list[str]:
+        """What is wrong with the sources; whatever can be read is on the shelf.
+
+        A few files at a time: who is interrupted goes on from there the next time."""
+        files: Mapping[Path, FileSource]
+        files, stamps, troubles = await in_thread(self._files)
+        if stamps == self._seen:
+            return list(troubles)
+        known = await self._known(memories, now)
+        fresh: list[Item] = []
+        for path, source in files.items():
+            try:
+                version, items = await in_thread(_read, path, source, known.keys(), now)
+            except (OSError, ValueError, LookupError) as error:
+                troubles.append(f"{path.name} cannot be read: {error}")
+                continue
+            known.pop(version, None)
+            fresh += items
+            if len(fresh) >= AT_ONCE:
+                await self._replace(memories, known, fresh)
+                fresh = []
+        await self._replace(memories, known, fresh)
+        await self._forget(memories, [number for ids in known.values() for number in ids])
+        self._seen = stamps
+        return list(troubles)
+
+    async def _known(self, memories: Memories, now: float) -> dict[Version, list[int]]:
+        """The entries of each file as it was when it was read."""
+        known: dict[Version, list[int]] = {}
+        for entry in await memories.entries(self._shelf.group, now, self._shelf.name):
+            known.setdefault((entry.about["file"], entry.about["hash"]), []).append(entry.id)
+        return known
+
+    async def _replace(self, memories: Memories, known: dict[Version, list[int]], items: list[Item]) -> None:
+        """What stands in files now, in place of what stood there."""
+        files = {item.about["file"] for item in items}
+        old = [version for version in known if version[0] in files]
+        await self._forget(memories, [number for version in old for number in known.pop(version)])
+        if items:
+            await memories.remember(self._shelf, items)
+
+    async def _forget(self, memories: Memories, ids: list[int]) -> None:
+        if ids:
+            await memories.forget(self._shelf.group, ids)
+
+    def _files(self) -> tuple[dict[Path, FileSource], list[Stamp], list[str]]:
+        found: dict[Path, FileSource] = {}
+        troubles: list[str] = []
+        for source in self._config.file_sources:
+            place = find_path(source.path, self._folder)
+            if place is None:
+                troubles.append(f"'{source.path}' is not there")
+                continue
+            for path in listed(place, source):
+                found.setdefault(path, source)
+        if len(found) > MOST_FILES:
+            troubles.append(f"there are {len(found)} files; only the first {MOST_FILES} are read")
+        files = dict(list(found.items())[:MOST_FILES])
+        return files, [stamp(path) for path in files], troubles
+
+
+def _read(
+    path: Path, source: FileSource, known: Mapping[Version, object], now: float
+) -> tuple[Version, list[Item]]:
+    """A file as it is, and its passages if it is not known."""
+    data = content(path)
+    version = (str(path), hashlib.blake2b(data, digest_size=12).hexdigest())
+    if version in known:
+        return version, []
+    about = {"file": version[0], "hash": version[1]}
+    texts = passages(data.decode(source.encoding))
+    return version, [Item(text, now, about=about, found_by=path.name, apart=version[0]) for text in texts]

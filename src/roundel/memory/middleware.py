@@ -1,0 +1,124 @@
+"""Writes what nodes give into memory: into that of the group, and into those that agents name.
+
+It changes nothing of what a node gives, and never fails a node: what cannot be written is told of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from roundel.hosts.middleware import Middleware, Visit
+from roundel.memory.confidence import confidence_of, is_sure
+from roundel.memory.recall import late, told, trouble_data
+from roundel.memory.shelves import Use
+from roundel.memory.store import Item, Shelf
+from roundel.nodes.agent_config import Config
+from roundel.workflow.attachment import WORKING, Blackboard, Simple, Working
+from roundel.workflow.graph import Node
+from roundel.workflow.message import Message
+
+if TYPE_CHECKING:
+    from roundel.memory.run_memory import RunMemory
+
+LONGEST = 4000
+"""Characters of a text that are remembered."""
+MOST = 1000
+"""Entries of a `simple` memory."""
+HOUR = 3600
+
+
+class MemoryMiddleware(Middleware):
+    def __init__(self, memory: RunMemory) -> None:
+        self._memory = memory
+
+    def applies(self, node: Node) -> bool:
+        return self._enters_working(node) or bool(self._written(node))
+
+    def _enters_working(self, node: Node) -> bool:
+        """Nodes that only hand on, count or stand for a text have nothing of their own to say."""
+        named = [use for use in self._memory.uses(node) if isinstance(use.attachment.config, Working)]
+        allowed = not named or any(use.use.write for use in named)
+        return bool(self._memory.group) and not node.kind.pure and allowed
+
+    def _written(self, node: Node) -> list[Use]:
+        kinds = (Simple, Blackboard)
+        uses = self._memory.uses(node)
+        return [use for use in uses if use.use.write and isinstance(use.attachment.config, kinds)]
+
+    async def after(self, visit: Visit, messages: tuple[Message, ...]) -> None:
+        writes = [
+            self._guarded(visit, use.use.name, self._write(visit, use, messages))
+            for use in self._written(visit.node)
+        ]
+        if self._enters_working(visit.node):
+            writes.append(self._guarded(visit, WORKING, self._write_working(visit, messages)))
+        await asyncio.gather(*writes)
+
+    async def _guarded(self, visit: Visit, name: str, write: Awaitable[None]) -> None:
+        """Whatever goes wrong is told of, and no more."""
+        memory, seconds = self._memory, self._memory.settings.timeout
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                await write
+        except Exception as error:
+            trouble = late(seconds) if limit.expired() else told(error)
+            visit.tell("memory_error", **trouble_data(name, trouble, memory.scrub))
+
+    async def _write_working(self, visit: Visit, messages: tuple[Message, ...]) -> None:
+        memory, settings = self._memory, self._memory.settings
+        sure = [one for one in messages if is_sure(one, visit.node, settings.confidence)]
+        until = memory.now() + settings.hours * HOUR
+        items = self._items(visit, sure, until=until)
+        if items:
+            await memory.memories.remember(Shelf(memory.group, WORKING), items, settings.newest)
+
+    async def _write(self, visit: Visit, use: Use, messages: tuple[Message, ...]) -> None:
+        config, shelf = use.attachment.config, self._memory.shelf(use)
+        assert shelf is not None
+        most, asked = (config.max_items, "") if isinstance(config, Blackboard) else (MOST, _asked(visit))
+        asked = self._memory.scrub(asked)[:LONGEST]
+        about = {"input": asked} if asked else {}
+        items = self._items(visit, messages, about=about, found_by=asked)
+        if items:
+            await self._memory.memories.remember(shelf, items, most)
+
+    def _items(self, visit: Visit, messages: Sequence[Message], **fields: Any) -> list[Item]:
+        now, scrub = self._memory.now(), self._memory.scrub
+        excuse = _excuse(visit.node)
+        said = (
+            (message, _cut(scrub(message.text)))
+            for message in messages
+            if not excuse or not message.text.startswith(excuse)
+        )
+        return [
+            Item(
+                text,
+                now,
+                visit.key,
+                visit.run_id,
+                visit.node.id,
+                visit.address,
+                confidence_of(message),
+                **fields,
+            )
+            for message, text in said
+            if text
+        ]
+
+
+def _excuse(node: Node) -> str:
+    """How an agent begins that says why it has no answer; that is nothing to remember."""
+    config = node.config
+    return config.excuse("") if isinstance(config, Config) and config.on_error == "message" else ""
+
+
+def _asked(visit: Visit) -> str:
+    return visit.inputs[-1].text if visit.inputs else ""
+
+
+def _cut(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -1,0 +1,99 @@
+"""What one run remembers, and where: its group, the memories of its agents, the store behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import Store
+from roundel.llm.secrets import Secrets
+from roundel.memory.middleware import MemoryMiddleware
+from roundel.memory.ranking import Embedder
+from roundel.memory.reading import Reading
+from roundel.memory.recall import Recall
+from roundel.memory.shelves import Use, shelf_of, uses_of
+from roundel.memory.sqlite import SqliteMemories
+from roundel.memory.store import Memories, Shelf
+from roundel.plan.graph import Plan
+from roundel.workflow.attachment import Embedding
+from roundel.workflow.graph import Node
+
+SHARE = 0.25
+"""Of the time that a node has, for its memories."""
+
+
+class RunMemory:
+    """`offline`: no model is asked, so none makes vectors, and texts are found by their words."""
+
+    def __init__(
+        self, plan: Plan, secrets: Secrets, clock: Callable[[], float], *, offline: bool = False
+    ) -> None:
+        self.now = clock
+        self.scrub = secrets.scrub
+        self.settings = plan.workflow.memory
+        self._workflow, self._secrets, self._offline = plan.workflow, secrets, offline
+        self._plan = plan  # its nodes are known by their identity
+        self._uses = uses_of(plan)
+        self._memories: Memories | None = None
+        self._embedders: dict[bytes, Any] = {}
+
+    @property
+    def group(self) -> str:
+        return self.settings.group_id
+
+    @property
+    def memories(self) -> Memories:
+        if self._memories is None:
+            self._memories = SqliteMemories.in_process()
+        return self._memories
+
+    @memories.setter
+    def memories(self, memories: Memories) -> None:
+        self._memories = memories
+
+    def keep(self, store: Store) -> None:
+        """From now on it is kept where the run is, if that is a place for it."""
+        if isinstance(store, SqliteStore):
+            self._memories = SqliteMemories(store.writer)
+
+    def uses(self, node: Node) -> tuple[Use, ...]:
+        return self._uses.get(id(node), ())
+
+    def shelf(self, use: Use) -> Shelf | None:
+        return shelf_of(use.attachment, self._workflow)
+
+    def recall(self, node: Node) -> Recall:
+        """What an agent reads; nothing of working and long-term memory if there is no group."""
+        readings = [
+            (use.use, Reading(use, shelf, self.settings, self._embedder(use.attachment.embedding)))
+            for use in self.uses(node)
+            if (shelf := self.shelf(use)) is not None
+        ]
+        # An agent with a timeout of its own is not to lose it over its memories.
+        seconds = self.settings.timeout
+        if node.timeout is not None:
+            seconds = min(seconds, node.timeout * SHARE)
+        return Recall(self, readings, seconds)
+
+    def middleware(self) -> MemoryMiddleware:
+        return MemoryMiddleware(self)
+
+    def _embedder(self, config: Embedding | None) -> Embedder | None:
+        if config is None or self._offline:
+            return None
+        key = msgspec.json.encode(config)
+        if key not in self._embedders:
+            from roundel.llm.embedding import ClientEmbedder
+
+            self._embedders[key] = ClientEmbedder(config, self._secrets)
+        embedder: Embedder = self._embedders[key]
+        return embedder
+
+    async def close(self) -> None:
+        for embedder in self._embedders.values():
+            await embedder.close()
+        if self._memories is not None:
+            await self._memories.close()

@@ -1,0 +1,182 @@
+"""Entries in the file of a store, or in a file of their own in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import heapq
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from roundel.journal.schema import migrate
+from roundel.journal.store import StoreError
+from roundel.journal.writer import Writer
+from roundel.memory.ranking import weights
+from roundel.memory.store import Entry, Item, Match, Shelf
+from roundel.memory.words import held
+
+COLUMNS = "no, group_id, shelf, text, time, run_id, node, address, confidence, about"
+ENTRY = ", ".join(f"m.{name}" for name in COLUMNS.split(", "))
+WITH_WORDS = f"SELECT {ENTRY}, w.words FROM memories m JOIN memory_words w ON w.rowid = m.no"
+ON_SHELF = "m.group_id = ? AND m.shelf = ? AND (m.until IS NULL OR m.until > ?)"
+
+
+class SqliteMemories:
+    """What is written goes behind what the journal writes, in a transaction of its own."""
+
+    def __init__(self, writer: Writer, *, ours: bool = False) -> None:
+        self._writer = writer
+        self._ours = ours
+
+    @classmethod
+    def in_process(cls) -> SqliteMemories:
+        """For a run that is not kept: gone when it is closed."""
+        return cls(Writer(_connect, lambda error: StoreError(f"memory: {error}")), ours=True)
+
+    async def remember(self, shelf: Shelf, items: Sequence[Item], newest: int | None = None) -> list[int]:
+        # Cut into words here, where nobody waits to write.
+        words = [" ".join(held(f"{item.text}\n{item.found_by}")) for item in items]
+
+        def job(db: sqlite3.Connection) -> list[int]:
+            ids = [_remember(db, shelf, *pair) for pair in zip(items, words, strict=True)]
+            if newest is not None:
+                _drop_old(db, shelf, max((item.time for item in items), default=0), newest)
+            return ids
+
+        return await self._writer.write_aside(job)
+
+    async def newest(self, shelf: Shelf, limit: int, now: float, since: float = 0) -> list[Match]:
+        query = f"{WITH_WORDS} WHERE {ON_SHELF} AND m.time > ? ORDER BY m.turn DESC LIMIT ?"
+        return await self._matches(query, (shelf.group, shelf.name, now, since, limit))
+
+    async def search(self, shelf: Shelf, words: Sequence[str], limit: int, now: float) -> list[Match]:
+        best = await self._writer.read(lambda db: _best(db, shelf, words, limit))
+        if not best:
+            return []
+        # The words narrow it down; where an entry belongs is what its own row says.
+        query = f"{WITH_WORDS} WHERE {ON_SHELF} AND m.no IN ({','.join('?' * len(best))})"
+        return await self._matches(query, (shelf.group, shelf.name, now, *best))
+
+    async def _matches(self, query: str, values: tuple[Any, ...]) -> list[Match]:
+        rows = await self._writer.read(lambda db: db.execute(query, values).fetchall())
+        return [Match(_entry(row[:-1]), frozenset(row[-1].split())) for row in rows]
+
+    async def entries(self, group: str, now: float, shelf: str = "") -> list[Entry]:
+        where = "AND m.shelf = ?" if shelf else ""
+        query = (
+            f"SELECT {ENTRY} FROM memories m WHERE m.group_id = ? "
+            f"AND (m.until IS NULL OR m.until > ?) {where} ORDER BY m.shelf, m.turn DESC"
+        )
+        values = (group, now, shelf) if shelf else (group, now)
+        rows = await self._writer.read(lambda db: db.execute(query, values).fetchall())
+        return [_entry(row) for row in rows]
+
+    async def forget(self, group: str, ids: Sequence[int] | None = None) -> int:
+        def job(db: sqlite3.Connection) -> int:
+            query = "SELECT no FROM memories WHERE group_id = ?"
+            found = {number for (number,) in db.execute(query, (group,))}
+            gone = found if ids is None else found & set(ids)
+            _remove(db, gone)
+            return len(gone)
+
+        return await self._writer.write_aside(job)
+
+    async def vectors(self, shelf: Shelf, model: str, now: float) -> list[tuple[Entry, bytes | None]]:
+        query = (
+            f"SELECT {ENTRY}, v.vector FROM memories m LEFT JOIN memory_vectors v "
+            f"ON v.entry = m.no AND v.model = ? WHERE {ON_SHELF} ORDER BY m.turn DESC"
+        )
+        values = (model, shelf.group, shelf.name, now)
+        rows = await self._writer.read(lambda db: db.execute(query, values).fetchall())
+        return [(_entry(row[:-1]), row[-1]) for row in rows]
+
+    async def keep_vectors(self, model: str, vectors: Mapping[int, bytes]) -> None:
+        # An entry may have been forgotten while its vector was made.
+        query = "REPLACE INTO memory_vectors SELECT no, ?, ? FROM memories WHERE no = ?"
+        rows = [(model, vector, number) for number, vector in vectors.items()]
+        await self._writer.write_aside(lambda db: db.executemany(query, rows).rowcount)
+
+    async def close(self) -> None:
+        if self._ours:
+            await self._writer.close()
+
+
+def _connect() -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    migrate(connection, "memory")
+    return connection
+
+
+def _place(shelf: Shelf) -> str:
+    return _digest(shelf.group, shelf.name).hex()
+
+
+def _digest(*parts: str) -> bytes:
+    """Short, and the same for the same texts only."""
+    sizes = ",".join(str(len(part)) for part in parts)
+    return hashlib.blake2b(f"{sizes}:{''.join(parts)}".encode(), digest_size=16).digest()
+
+
+def _remember(db: sqlite3.Connection, shelf: Shelf, item: Item, words: str) -> int:
+    place, digest = (shelf.group, shelf.name), _digest(item.apart, item.text)
+    query = "SELECT no, key FROM memories WHERE group_id = ? AND shelf = ? AND digest = ?"
+    number, key = db.execute(query, (*place, digest)).fetchone() or (None, "")
+    if number is not None and item.key and key == item.key:
+        return int(number)
+    query = "SELECT coalesce(max(turn), 0) + 1 FROM memories WHERE group_id = ? AND shelf = ?"
+    (turn,) = db.execute(query, place).fetchone()
+    when, who = (item.time, item.until), (item.run_id, item.node, item.address, item.confidence)
+    about = msgspec.json.encode(item.about, enc_hook=repr)
+    row = (*place, digest, item.key, turn, item.text, *when, *who, about)
+    if number is not None:
+        db.execute("DELETE FROM memory_words WHERE rowid = ?", (number,))
+    query = f"REPLACE INTO memories VALUES ({','.join('?' * (len(row) + 1))})"
+    number = db.execute(query, (number, *row)).lastrowid
+    assert number is not None
+    db.execute(
+        "INSERT INTO memory_words (rowid, place, words) VALUES (?, ?, ?)", (number, _place(shelf), words)
+    )
+    return int(number)
+
+
+def _best(db: sqlite3.Connection, shelf: Shelf, words: Sequence[str], limit: int) -> list[int]:
+    """Those that hold the most of the words. SQLite could say it by itself, but would count how common a word
+    is on all shelves of all groups."""
+    query, place = "SELECT rowid FROM memory_words WHERE memory_words MATCH ?", _place(shelf)
+    holders = {
+        word: [number for (number,) in db.execute(query, (f'place : "{place}" AND words : "{word}"',))]
+        for word in words
+    }
+    found = {number for numbers in holders.values() for number in numbers}
+    worth = weights({word: len(numbers) for word, numbers in holders.items()}, len(found))
+    scores = dict.fromkeys(found, 0.0)
+    for word, numbers in holders.items():
+        for number in numbers:
+            scores[number] += worth[word]
+    return heapq.nlargest(limit, found, key=lambda number: (scores[number], number))
+
+
+def _drop_old(db: sqlite3.Connection, shelf: Shelf, now: float, newest: int) -> None:
+    place = (shelf.group, shelf.name)
+    query = "SELECT no FROM memories WHERE group_id = ? AND shelf = ? AND until <= ?"
+    gone = {number for (number,) in db.execute(query, (*place, now))}
+    query = "SELECT no FROM memories WHERE group_id = ? AND shelf = ? ORDER BY turn DESC LIMIT -1 OFFSET ?"
+    gone |= {number for (number,) in db.execute(query, (*place, newest))}
+    _remove(db, gone)
+
+
+def _remove(db: sqlite3.Connection, ids: Iterable[int]) -> None:
+    rows = [(number,) for number in ids]
+    for query in (
+        "DELETE FROM memory_words WHERE rowid = ?",
+        "DELETE FROM memory_vectors WHERE entry = ?",
+        "DELETE FROM memories WHERE no = ?",
+    ):
+        db.executemany(query, rows)
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    values: list[Any] = [*row[:-1], msgspec.json.decode(row[-1])]
+    return Entry(*values)

@@ -1,0 +1,56 @@
+"""The words of a text, by which it is found.
+
+Scripts that write no spaces between words (Chinese, Japanese, Thai and others; Korean too) are cut into
+single characters and pairs of neighbours. A question is cut into pairs, so that order counts; a character
+that is alone is found as such. What comes out is letters and digits only: nothing in it means anything to
+SQLite.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator
+
+LONGEST = 64
+"""Characters of a word that count."""
+MOST = 128
+"""Words of a question that count: from its beginning and from its end."""
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_PARTS = re.compile(f"([{_UNSPACED}]+)|([^\\W_{_UNSPACED}]+)")
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+
+
+def held(text: str) -> list[str]:
+    """All words that a text is found by, each once."""
+    return list(dict.fromkeys(_cut(text, alone=True)))
+
+
+def asked(text: str) -> list[str]:
+    """The words of a question, each once."""
+    words = list(dict.fromkeys(_cut(text, alone=False)))
+    return words if len(words) <= MOST else words[: MOST // 2] + words[-MOST // 2 :]
+
+
+def share(question: Collection[str], words: Collection[str]) -> float:
+    """The share of the question's words that are among the others."""
+    return sum(1 for word in question if word in words) / len(question) if question else 0.0
+
+
+def _cut(text: str, alone: bool) -> Iterator[str]:
+    for unspaced, word in _PARTS.findall(_plain(text)):
+        if word:
+            yield word[:LONGEST]
+            continue
+        if alone or len(unspaced) == 1:
+            yield from unspaced
+        yield from (unspaced[place : place + 2] for place in range(len(unspaced) - 1))
+
+
+def _plain(text: str) -> str:
+    """Without case, accents and other ways to write the same."""
+    apart = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFKC", _ACCENTS.sub("", apart)).casefold()

@@ -1,0 +1,89 @@
+"""The figures as metrics of OpenTelemetry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opentelemetry.metrics import Histogram, Meter
+
+from roundel.telemetry.conventions import (
+    AGENT,
+    AGENT_BUCKETS,
+    CALL_BUCKETS,
+    ERROR_TYPE,
+    LOOP,
+    OPERATION,
+    STATUS,
+    TOKEN_BUCKETS,
+    TOKEN_TYPE,
+    TOOL,
+    WORKFLOW,
+    WORKFLOW_BUCKETS,
+    model_attributes,
+)
+from roundel.telemetry.names import Names
+from roundel.telemetry.tally import Figures
+
+WHAT = "roundel.what"
+
+
+class Measures(Figures):
+    def __init__(self, meter: Meter) -> None:
+        self._tokens = _histogram(meter, "gen_ai.client.token.usage", "{token}", TOKEN_BUCKETS)
+        self._calls = _histogram(meter, "gen_ai.client.operation.duration", "s", CALL_BUCKETS)
+        self._agents = _histogram(meter, "gen_ai.invoke_agent.duration", "s", AGENT_BUCKETS)
+        self._tools = _histogram(meter, "gen_ai.execute_tool.duration", "s", CALL_BUCKETS)
+        self._workflows = _histogram(meter, "gen_ai.workflow.duration", "s", WORKFLOW_BUCKETS)
+        self._runs = meter.create_counter("roundel.runs", "{run}", "Runs that came to rest, by status.")
+        self._rounds = meter.create_counter("roundel.rounds", "{round}", "Rounds of loops.")
+        self._locks = meter.create_counter("roundel.locks", "{lock}", "Runs that were locked, by what.")
+        self._tool_calls = meter.create_counter("roundel.tool_calls", "{call}", "Calls of tools, by status.")
+        self._cost = meter.create_counter("roundel.cost_usd", "{USD}", "What models cost, where it is known.")
+        self._failures = meter.create_counter("roundel.memory_errors", "{error}", "Failures of memory.")
+        self._workflow_names, self._node_names = Names(), Names()
+        self._tool_names, self._loop_names = Names(), Names()
+
+    def run_rested(self, workflow: str, status: str, seconds: float) -> None:
+        named = {WORKFLOW: self._workflow_names(workflow)} if workflow else {}
+        self._runs.add(1, {**named, STATUS: status})
+        self._workflows.record(seconds, {**named, **_error(status, "failed", "lost")})
+
+    def node_ended(self, node: str, status: str, seconds: float | None, agent: bool) -> None:
+        if agent and seconds is not None and status != "skipped":
+            self._agents.record(seconds, {AGENT: self._node_names(node), **_error(status, "failed")})
+
+    def model_called(
+        self, model: str, read: int, written: int, cost: float | None, seconds: float | None
+    ) -> None:
+        told = {OPERATION: "chat", **model_attributes(model)}
+        self._tokens.record(read, {**told, TOKEN_TYPE: "input"})
+        self._tokens.record(written, {**told, TOKEN_TYPE: "output"})
+        if seconds is not None:
+            self._calls.record(seconds, told)
+        if cost is not None:
+            self._cost.add(cost, model_attributes(model))
+
+    def tool_called(self, tool: str, agent: str, status: str, seconds: float | None) -> None:
+        name = {TOOL: self._tool_names(tool)}
+        self._tool_calls.add(1, {**name, STATUS: status})
+        if seconds is not None:
+            who = {AGENT: self._node_names(agent)}
+            self._tools.record(seconds, {**name, **who, **_error(status, "failed")})
+
+    def round_began(self, loop: str) -> None:
+        self._rounds.add(1, {LOOP: self._loop_names(loop)})
+
+    def locked(self, what: str) -> None:
+        self._locks.add(1, {WHAT: what})
+
+    def memory_failed(self) -> None:
+        self._failures.add(1)
+
+
+def _histogram(meter: Meter, name: str, unit: str, buckets: Sequence[float]) -> Histogram:
+    return meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=buckets)
+
+
+def _error(status: str, *errors: str) -> Mapping[str, Any]:
+    return {ERROR_TYPE: status} if status in errors else {}

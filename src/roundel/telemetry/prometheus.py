@@ -1,0 +1,113 @@
+"""The figures as metrics of Prometheus: one set for all the runs of a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+
+from roundel.hosts.middleware import Middleware
+from roundel.kernel.events import Event
+from roundel.telemetry.names import Names, agents_among
+from roundel.telemetry.tally import Figures, Tally
+from roundel.workflow.graph import Node
+
+BUCKETS = (0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+SCRIPT = "script"
+"""The model of what a script says."""
+
+
+class Metrics(Middleware):
+    """Middleware for any number of runs; `exposition` is what a scrape is answered with."""
+
+    content_type = CONTENT_TYPE_LATEST
+
+    def __init__(self, registry: CollectorRegistry | None = None) -> None:
+        self.registry = registry or CollectorRegistry()
+        self._tally = Tally(_Series(self.registry))
+
+    def begin(self, run_id: str, workflow: str, nodes: Sequence[Node]) -> None:
+        self._tally.known.note(run_id, workflow, agents_among(nodes))
+
+    def observe(self, event: Event) -> None:
+        self._tally.observe(event)
+
+    async def close(self, run_id: str) -> None:
+        self._tally.let_go(run_id)
+
+    def exposition(self) -> bytes:
+        return generate_latest(self.registry)
+
+
+class _Series(Figures):
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"roundel_{name}", text, labels, registry=registry)
+
+        def seconds(name: str, text: str, *labels: str) -> Histogram:
+            return Histogram(f"roundel_{name}_seconds", text, labels, registry=registry, buckets=BUCKETS)
+
+        self._at_work = Gauge("roundel_runs_at_work", "Runs that are at work now.", registry=registry)
+        self._runs = counter("runs", "Runs that came to rest.", "workflow", "status")
+        self._run_seconds = seconds("run", "From where runs began or went on to rest.", "workflow")
+        self._nodes = counter("nodes", "Times that nodes ran.", "node", "status")
+        self._node_seconds = seconds("node", "How long nodes took.", "node")
+        self._models = counter("model_calls", "Model calls whose tokens are known.", "model")
+        self._model_seconds = seconds("model_call", "How long models took.", "model")
+        self._tokens = counter("tokens", "Tokens that models read and wrote.", "model", "direction")
+        self._cost = counter("cost_usd", "What models cost, where it is known.", "model")
+        self._tools = counter("tool_calls", "Calls of tools.", "tool", "status")
+        self._tool_seconds = seconds("tool_call", "How long tools took.", "tool")
+        self._rounds = counter("rounds", "Rounds of loops.", "loop")
+        self._locks = counter("locks", "Times that runs were locked.", "what")
+        self._failures = counter("memory_errors", "Failures of memory.")
+        self._names = {label: Names() for label in ("workflow", "node", "model", "tool", "loop")}
+
+    def run_began(self) -> None:
+        self._at_work.inc()
+
+    def run_rested(self, workflow: str, status: str, seconds: float) -> None:
+        workflow = self._names["workflow"](workflow)
+        self._at_work.dec()
+        self._runs.labels(workflow, status).inc()
+        self._run_seconds.labels(workflow).observe(seconds)
+
+    def node_ended(self, node: str, status: str, seconds: float | None, agent: bool) -> None:
+        node = self._names["node"](node)
+        self._nodes.labels(node, status).inc()
+        if seconds is not None:
+            self._node_seconds.labels(node).observe(seconds)
+
+    def model_called(
+        self, model: str, read: int, written: int, cost: float | None, seconds: float | None
+    ) -> None:
+        model = self._names["model"](model or SCRIPT)
+        self._models.labels(model).inc()
+        self._tokens.labels(model, "input").inc(read)
+        self._tokens.labels(model, "output").inc(written)
+        if cost is not None:
+            self._cost.labels(model).inc(cost)
+        if seconds is not None:
+            self._model_seconds.labels(model).observe(seconds)
+
+    def tool_called(self, tool: str, agent: str, status: str, seconds: float | None) -> None:
+        tool = self._names["tool"](tool)
+        self._tools.labels(tool, status).inc()
+        if seconds is not None:
+            self._tool_seconds.labels(tool).observe(seconds)
+
+    def round_began(self, loop: str) -> None:
+        self._rounds.labels(self._names["loop"](loop)).inc()
+
+    def locked(self, what: str) -> None:
+        self._locks.labels(what).inc()
+
+    def memory_failed(self) -> None:
+        self._failures.inc()

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from roundel.hosts import lent
+from roundel.llm.scripted import ScriptedModel
+from roundel.nodes.services import Reply, Request, Say
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+    """All that models are asked."""
+    asked: list[Request] = []
+
+    class Listening(ScriptedModel):
+        async def reply(self, request: Request, say: Say | None = None) -> Reply:
+            asked.append(request)
+            return await super().reply(request, say)
+
+    monkeypatch.setattr(lent, "ScriptedModel", Listening)
+    return asked

@@ -1,0 +1,282 @@
+"""The memories of a graph: what agents said, what they said last, and files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.memory import index
+from roundel.memory.sqlite import SqliteMemories
+from roundel.nodes.services import Request
+from tests.memory.remembering import agents, kept, said, texts, troubles
+
+
+def reminded(requests: list[Request]) -> list[str]:
+    """What the last one who was asked was reminded of."""
+    lines = requests[-1].messages[0].text.splitlines() if len(requests[-1].messages) > 1 else []
+    return [line.partition("] ")[2] for line in lines if line.startswith("[")]
+
+
+def simple(path: str = "", **use: Any) -> dict[str, Any]:
+    memory = {"name": "notes", "type": "simple", "config": {"memory_path": path}}
+    return agents({"name": "notes", **use}, memory=[memory])
+
+
+def board(path: str = "", **use: Any) -> dict[str, Any]:
+    memory = {"name": "board", "type": "blackboard", "config": {"memory_path": path}}
+    return agents({"name": "board", **use}, memory=[memory])
+
+
+def files(*sources: Any, **use: Any) -> dict[str, Any]:
+    memory = {"name": "docs", "type": "file", "config": {"file_sources": list(sources)}}
+    return agents({"name": "docs", **use}, memory=[memory])
+
+
+# simple
+
+
+def test_simple_is_found_by_what_was_said_and_by_what_was_asked(store: Path, requests: list[Request]) -> None:
+    said(simple(), "peaches and honey", store, "how does oolong taste?")
+    said(simple(), "smoke", store, "how does lapsang taste?")
+    said(simple(), "?", store, "tell me of oolong")
+    assert reminded(requests) == ["peaches and honey"]
+    said(simple(), "??", store, "honey!")
+    assert reminded(requests) == ["peaches and honey"]
+    said(simple(), "???", store, "bread")
+    assert reminded(requests) == []
+    assert [entry.about for entry in kept(store, "", "notes")][-1] == {"input": "how does oolong taste?"}
+
+
+def test_top_k_and_threshold(store: Path, requests: list[Request]) -> None:
+    for text in ("green tea", "black tea", "white tea", "green black tea"):
+        said(simple(), text, store, "-")
+    said(simple(top_k=2, write=False), "", store, "green black tea")
+    assert reminded(requests) == ["green black tea", "black tea"]
+    said(simple(top_k=9, similarity_threshold=0.6, write=False), "", store, "green black tea")
+    assert reminded(requests) == ["green black tea", "black tea", "green tea"]
+    said(simple(similarity_threshold=1.0, write=False), "", store, "green black milk")
+    assert reminded(requests) == []
+
+
+def test_the_newest_thousand_are_kept(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from roundel.memory import middleware
+
+    monkeypatch.setattr(middleware, "MOST", 3)
+    for number in range(5):
+        said(simple(), f"text {number}", store)
+    said(simple(), "text 2", store)
+    assert texts(store, "") == ["text 2", "text 4", "text 3"]
+
+
+# blackboard
+
+
+def test_a_blackboard_gives_the_last_things_in_their_order(store: Path, requests: list[Request]) -> None:
+    for number in range(5):
+        said(board(), f"text {number}", store)
+    said(board(top_k=2, write=False), "", store, "nothing to do with it")
+    assert reminded(requests) == ["text 3", "text 4"]
+
+
+# What others have written
+
+
+def write(path: str, value: Any) -> None:
+    Path(path).write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+
+
+ITEMS = [
+    {"content_summary": "short", "output_snapshot": {"text": "oolong tastes of peaches"}, "id": "1"},
+    {"content_summary": "lapsang tastes of smoke", "input_snapshot": {"text": "tell me of lapsang"}},
+    {"output_snapshot": "assam is strong", "embedding": [0.1]},
+    {"other": 1},
+    "a plain text on darjeeling",
+    7,
+]
+
+
+def test_a_json_file_at_the_path_is_read_too(store: Path, requests: list[Request]) -> None:
+    write("notes.json", ITEMS)
+    before = Path("notes.json").read_bytes()
+    for question, found in (
+        ("oolong?", ["oolong tastes of peaches"]),
+        ("lapsang?", ["lapsang tastes of smoke"]),
+        ("assam?", ["assam is strong"]),
+        ("darjeeling?", ["a plain text on darjeeling"]),
+    ):
+        said(simple("notes.json"), f"said of {question}", store, question)
+        assert reminded(requests) == found
+    said(simple("notes.json"), "-", store, "oolong")
+    assert sorted(reminded(requests)) == ["oolong tastes of peaches", "said of oolong?"]
+    assert Path("notes.json").read_bytes() == before
+    assert len(texts(store, "", "notes.json")) == 5
+
+
+def test_so_it_is_of_a_blackboard(store: Path, requests: list[Request]) -> None:
+    write("board.json", {"items": ITEMS[:3]})
+    said(board("board.json"), "fresh", store)
+    assert reminded(requests) == ["oolong tastes of peaches", "lapsang tastes of smoke", "assam is strong"]
+    said(board("board.json", top_k=2), "fresher", store)
+    assert reminded(requests) == ["assam is strong", "fresh"]
+
+
+@pytest.mark.parametrize("content", ["{", "7", '{"a": 1}', "\x00", '"text"', "[" * 100_000])
+@pytest.mark.parametrize("make", [simple, board])
+def test_one_that_cannot_be_read_is_told_of(
+    store: Path, requests: list[Request], make: Any, content: str
+) -> None:
+    said(make("notes.json"), "tea is green", store)
+    write("notes.json", content)
+    (trouble,) = troubles(said(make("notes.json"), "x", store, "green tea"))
+    assert trouble["error"].startswith("notes.json cannot be read: ")
+    assert reminded(requests) == ["tea is green"]
+
+
+# Files
+
+
+def test_files_are_found_by_what_is_asked(store: Path, requests: list[Request]) -> None:
+    Path("docs/inner").mkdir(parents=True)
+    write(
+        "docs/tea.md",
+        "Oolong is half black, half green.\n\n" + "Much is said of tea. " * 40 + "\n\nKettles sing.",
+    )
+    write("docs/inner/milk.MD", "Milk is white.")
+    write("docs/code.py", "oolong = 1")
+    events = said(files({"path": "docs", "file_types": ".md"}), "x", store, "what is oolong")
+    assert troubles(events) == []
+    assert reminded(requests)[0] == "Oolong is half black, half green."
+    said(files({"path": "docs", "file_types": [".md"]}), "x", store, "white kettles")
+    assert "Milk is white." in reminded(requests)
+    assert "Kettles sing." in requests[-1].messages[0].text
+    said(files({"path": "docs", "file_types": [".md"], "recursive": False}), "x", store, "white")
+    assert reminded(requests) == []
+    said(files({"path": "docs/code.py"}), "x", store, "oolong")
+    assert reminded(requests) == ["oolong = 1"]
+
+
+def test_what_has_changed_is_read_anew_and_nothing_else(store: Path, requests: list[Request]) -> None:
+    Path("docs").mkdir()
+    write("docs/a.txt", "the tea is green")
+    write("docs/b.txt", "the tea is black")
+    flow = files({"path": "docs"})
+
+    def ask() -> list[str]:
+        said(flow, "x", store, "how is the tea")
+        return sorted(reminded(requests))
+
+    assert ask() == ["the tea is black", "the tea is green"]
+    first = {entry.about["file"]: entry.id for entry in kept(store, "")}
+    write("docs/a.txt", "the tea is white")
+    assert ask() == ["the tea is black", "the tea is white"]
+    second = {entry.about["file"]: entry.id for entry in kept(store, "")}
+    changed = [Path(file).name for file in first if first[file] != second[file]]
+    assert changed == ["a.txt"]
+    Path("docs/b.txt").unlink()
+    assert ask() == ["the tea is white"]
+    write("docs/c.txt", "the tea is white")
+    assert ask() == ["the tea is white"]
+    assert len(kept(store, "")) == 2
+
+
+def test_within_one_run_too(store: Path, requests: list[Request]) -> None:
+    Path("notes.txt").write_text("the first line", encoding="utf-8")
+    graph = roundel.Graph(
+        start="A",
+        end="A",
+        memory=[{"name": "docs", "type": "file", "config": {"file_sources": [{"path": "notes.txt"}]}}],
+    )
+    graph.node("Change", "python", function=_change).node("A", "agent", memories=["docs"])
+    graph.node("B", "agent", memories=["docs"]).edge("A", "Change").edge("Change", "B")
+    roundel.run(graph, "which line?", script={"A": ["which line?"]})
+    assert [_block(request) for request in requests] == ["the first line", "the second and last line"]
+
+
+def _block(request: Request) -> str:
+    return request.messages[0].text.splitlines()[2].partition("] ")[2]
+
+
+def _change() -> str:
+    Path("notes.txt").write_text("the second and last line", encoding="utf-8")
+    return "which line?"
+
+
+def test_files_belong_to_no_group_and_every_group_reads_them(store: Path, requests: list[Request]) -> None:
+    write("a.txt", "the tea is green")
+    for group in ("one", "two"):
+        said(files({"path": "a.txt"}), "x", store, "tea", group=group)
+        assert reminded(requests) == ["the tea is green"]
+    assert len(kept(store, "")) == 1
+    assert texts(store, "one", "docs") == []
+
+
+def test_what_cannot_be_read_is_told_of_and_the_rest_is_read(store: Path, requests: list[Request]) -> None:
+    Path("docs").mkdir()
+    write("docs/good.txt", "the tea is green")
+    Path("docs/bad.txt").write_bytes(b"\xff\xfe tea")
+    Path("docs/big.txt").write_bytes(b"tea " * 2_000_000)
+    os.mkfifo("docs/pipe.txt")
+    events = said(files({"path": "docs"}, {"path": "gone"}), "x", store, "tea")
+    told = sorted(data["error"].partition(":")[0] for data in troubles(events))
+    assert told == ["'gone' is not there", "bad.txt cannot be read", "big.txt cannot be read"]
+    assert {data["store"] for data in troubles(events)} == {"docs"}
+    assert reminded(requests) == ["the tea is green"]
+    (trouble,) = troubles(said(files({"path": "docs/good.txt", "encoding": "klingon"}), "x", store, "tea"))
+    assert "klingon" in trouble["error"]
+
+
+def test_files_are_looked_for_beside_the_workflow(
+    store: Path, tmp_path: Path, requests: list[Request]
+) -> None:
+    folder = tmp_path / "flows"
+    folder.mkdir()
+    (folder / "handbook.txt").write_text("the tea is green", encoding="utf-8")
+    (folder / "flow.yaml").write_text(
+        json.dumps(files({"path": "handbook.txt"}, {"path": "none.txt"})), encoding="utf-8"
+    )
+    workflow, report = roundel.check(folder / "flow.yaml")
+    assert workflow is not None
+    assert [(found.code, found.message) for found in report.diagnostics] == [
+        ("missing-source", "the memory 'docs' reads 'none.txt', which is not there")
+    ]
+    assert len(troubles(said(folder / "flow.yaml", "x", store, "tea"))) == 1
+    assert reminded(requests) == ["the tea is green"]
+
+
+def test_mem0_is_a_warning_and_does_nothing(store: Path, requests: list[Request]) -> None:
+    flow = agents("m", memory=[{"name": "m", "type": "mem0", "config": {"api_key": "k", "user_id": "u"}}])
+    _, report = roundel.check(flow)
+    assert [found.code for found in report.diagnostics] == ["without-effect"]
+    assert troubles(said(flow, "x", store)) == []
+    assert kept(store, "") == []
+
+
+def test_an_index_that_is_interrupted_goes_on_from_there(
+    store: Path, requests: list[Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("docs").mkdir()
+    for name in ("a", "b", "c"):
+        write(f"docs/{name}.txt", f"tea from {name}. " * 60)
+    monkeypatch.setattr(index, "AT_ONCE", 1)
+    plain, written = SqliteMemories.remember, 0
+
+    async def remember(self: SqliteMemories, *given: Any, **named: Any) -> list[int]:
+        nonlocal written
+        written += 1
+        if written == 2:
+            raise RuntimeError("interrupted")
+        return await plain(self, *given, **named)
+
+    monkeypatch.setattr(SqliteMemories, "remember", remember)
+    (trouble,) = troubles(said(files({"path": "docs"}), "x", store, "tea"))
+    assert trouble["error"] == "interrupted"
+    first = kept(store, "")
+    assert troubles(said(files({"path": "docs"}), "x", store, "tea")) == []
+    assert written == 4
+    assert {Path(entry.about["file"]).name for entry in kept(store, "")} == {"a.txt", "b.txt", "c.txt"}
+    assert {entry.id for entry in first} <= {entry.id for entry in kept(store, "")}

@@ -1,0 +1,122 @@
+"""Two groups under load: no entry ever crosses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from roundel.journal.sqlite import SqliteStore
+from roundel.memory.sqlite import SqliteMemories
+from roundel.memory.store import Shelf
+from roundel.memory.words import asked
+from tests.journal.stores import query
+from tests.memory.crowd import GROUPS
+from tests.memory.remembering import agents, do, kept, remember, said, texts
+
+PROCESSES, ROUNDS = 3, 12
+ROOT = Path(__file__).parents[2]
+
+
+def test_two_groups_under_load(store: Path) -> None:
+    crowd = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.memory.crowd", str(store), str(number), str(ROUNDS)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(PROCESSES)
+    ]
+    told = [one.communicate(timeout=110) for one in crowd]
+    assert [one.returncode for one in crowd] == [0] * PROCESSES, told
+    assert sum(int(out) for out, _ in told) > 2000  # entries that were read
+    for group in GROUPS:
+        found = kept(store, group)
+        assert {entry.shelf for entry in found} == {
+            "working",
+            "long_term",
+            "path:shared.json",
+            "name:crowd/board",
+        }
+        assert all(entry.text.endswith(f"belongs to {group}") for entry in found)
+        runs = PROCESSES * ROUNDS * 2
+        assert len(texts(store, group, "board")) == runs * 3
+        assert len(texts(store, group, "long_term")) == runs
+        assert len(texts(store, group, "working")) == 50
+    assert not query(store, "SELECT * FROM memories WHERE group_id NOT IN ('red', 'blue')")
+
+
+def test_groups_whose_names_look_alike_are_different(store: Path) -> None:
+    names = ["team", "Team", "team ", "team/working", "team%", "te_m", "", "team\x00", "tëam"]
+    for name in names:
+        said(
+            agents("notes", "working", memory=[{"name": "notes", "type": "simple"}]),
+            f"of {name!r}",
+            store,
+            group=name,
+        )
+    for name in names:
+        assert set(texts(store, name)) == {f"of {name!r}"}
+
+
+def test_what_other_groups_hold_does_not_change_what_is_found(store: Path) -> None:
+    """Were words counted over all groups, one that is common elsewhere would count for less here."""
+    wanted, common = [f"oolong {number}" for number in range(3)], [f"rice {number}" for number in range(9)]
+
+    async def found(group: str) -> list[str]:
+        shelf = Shelf(group, "long_term")
+        opened = SqliteStore(store, sync="off")
+        memories = SqliteMemories(opened.writer)
+        await remember(memories, shelf, *common, *wanted)
+        matches = await memories.search(shelf, asked("oolong rice"), 3, 2.0)
+        await opened.close()
+        return sorted(match.entry.text for match in matches)
+
+    async def crowd() -> None:
+        opened = SqliteStore(store, sync="off")
+        memories = SqliteMemories(opened.writer)
+        await remember(
+            memories, Shelf("crowd", "long_term"), *(f"oolong and {number}" for number in range(300))
+        )
+        await opened.close()
+
+    assert do(found("a")) == wanted
+    do(crowd())
+    assert do(found("b")) == wanted
+
+
+def test_a_path_is_shared_by_memories_but_not_by_groups(store: Path) -> None:
+    one = agents(
+        "one", memory=[{"name": "one", "type": "simple", "config": {"memory_path": "./x/../notes.json"}}]
+    )
+    two = agents(
+        "two", memory=[{"name": "two", "type": "blackboard", "config": {"memory_path": "notes.json"}}]
+    )
+    for group in ("a", "b"):
+        said(one, f"{group}1", store, group=group)
+        said(two, f"{group}2", store, group=group)
+    assert texts(store, "a", "notes.json") == ["a2", "a1"]
+    assert texts(store, "b", "notes.json") == ["b2", "b1"]
+
+
+def test_auto_is_no_path_and_names_are_of_their_workflow(store: Path) -> None:
+    for name in ("first", "second"):
+        flow = agents(
+            "notes", memory=[{"name": "notes", "type": "simple", "config": {"memory_path": "auto"}}]
+        )
+        flow["graph"]["id"] = name
+        said(flow, f"of {name}", store)
+    assert [(entry.shelf, entry.text) for entry in kept(store, "")] == [
+        ("name:first/notes", "of first"),
+        ("name:second/notes", "of second"),
+    ]
+
+
+def test_no_path_is_working_memory(store: Path) -> None:
+    flow = agents("x", memory=[{"name": "x", "type": "simple", "config": {"memory_path": "working"}}])
+    said({**flow, "graph": {**flow["graph"], "id": "w"}}, "tea", store, group="team")
+    assert [entry.shelf for entry in kept(store, "team")] == ["path:working", "working"]

@@ -1,0 +1,43 @@
+"""Long texts are cut where a reader would pause."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roundel.memory.passages import OVERLAP, SIZE, passages
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "overlap", "pieces"),
+    [
+        ("hello", 10, 0, ["hello"]),
+        ("hello world", 5, 0, ["hello", "world"]),
+        ("hello\nworld", 10, 0, ["hello", "world"]),
+        ("helloworld", 10, 5, ["helloworld"]),
+        ("12345678", 5, 2, ["12345", "45678"]),
+        ("One two. Three four five.", 15, 0, ["One two.", "Three four", "five."]),
+        ("  \n ", 5, 2, []),
+        ("", 5, 2, []),
+    ],
+)
+def test_pieces(text: str, size: int, overlap: int, pieces: list[str]) -> None:
+    assert passages(text, size, overlap) == pieces
+
+
+def test_a_paragraph_is_a_better_place_than_a_sentence() -> None:
+    first, second = "A line. " * 40, "Another line. " * 30
+    pieces = passages(f"{first.strip()}\n\n{second}")
+    assert pieces[0] == first.strip()
+
+
+@given(st.text(alphabet="ab \n。字", max_size=3000))
+def test_nothing_is_lost_and_no_piece_is_too_long(text: str) -> None:
+    pieces = passages(text)
+    assert all(0 < len(piece) <= SIZE for piece in pieces)
+    place, plain = 0, text
+    for piece in pieces:
+        place = plain.index(piece, max(0, place - OVERLAP - 1)) + len(piece)
+    assert "".join(pieces).replace(" ", "").replace("\n", "").count("字") >= text.count("字")
+    assert not plain[place:].strip()

@@ -1,0 +1,208 @@
+"""Working memory: the newest 50, for 24 hours, of what is sure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from tests.memory.remembering import Group, agents, do, said, texts
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize(
+    ("fields", "enters"),
+    [
+        ({}, True),
+        ({"data": {"confidence": 0.8}}, True),
+        ({"data": {"confidence": 0.79}}, False),
+        ({"data": {"confidence": 1}}, True),
+        ({"data": {"confidence": 0}}, False),
+        ({"metadata": {"confidence": 0.79}}, False),
+        ({"metadata": {"confidence": 0.8}}, True),
+        ({"metadata": {"confidence": 0.9}, "data": {"confidence": 0.1}}, True),
+        ({"data": {"confidence": "very"}}, True),
+        ({"data": {"confidence": True}}, True),
+        ({"data": {"confidence": float("nan")}}, True),
+        ({"data": {"other": 0.1}}, True),
+    ],
+)
+@pytest.mark.parametrize("node", ["A", "Person"])
+def test_what_agents_and_people_say(node: str, fields: dict[str, Any], enters: bool) -> None:
+    async def story() -> None:
+        group = Group()
+        await group.give("tea", node, **fields)
+        assert await group.working() == (["tea"] if enters else [])
+        await group.memory.close()
+
+    do(story())
+
+
+@pytest.mark.parametrize(
+    ("node", "fields", "enters"),
+    [
+        ("Code", {}, False),
+        ("Code", {"data": {"confidence": 0.8}}, True),
+        ("Code", {"metadata": {"confidence": 0.79}}, False),
+        ("Code", {"data": {"confidence": "very"}}, False),
+        ("Text", {"data": {"confidence": 1}}, False),
+    ],
+)
+def test_of_other_nodes_only_what_is_said_to_be_sure(node: str, fields: dict[str, Any], enters: bool) -> None:
+    async def story() -> None:
+        group = Group()
+        await group.give("tea", node, **fields)
+        assert await group.working() == (["tea"] if enters else [])
+        await group.memory.close()
+
+    do(story())
+
+
+def test_the_border_can_be_moved() -> None:
+    async def story() -> None:
+        group = Group(confidence=0.5)
+        await group.give("half", data={"confidence": 0.5})
+        await group.give("less", data={"confidence": 0.49})
+        assert await group.working() == ["half"]
+        await group.memory.close()
+
+    do(story())
+
+
+def test_the_newest_fifty_are_kept() -> None:
+    async def story() -> None:
+        group = Group()
+        for number in range(51):
+            await group.give(f"text {number}")
+        assert await group.working() == [f"text {number}" for number in range(50, 0, -1)]
+        await group.give("text 7")
+        assert (await group.working())[:2] == ["text 7", "text 50"]
+        assert len(await group.working()) == 50
+        await group.memory.close()
+
+    do(story())
+
+
+def test_for_twenty_four_hours() -> None:
+    async def story() -> None:
+        group = Group()
+        await group.give("old")
+        await group.give("said again")
+        group.time += 23 * HOUR
+        await group.give("said again")
+        await group.give("new")
+        assert await group.working() == ["new", "said again", "old"]
+        group.time += HOUR - 1
+        assert await group.working() == ["new", "said again", "old"]
+        group.time += 1
+        assert await group.working() == ["new", "said again"]
+        await group.give("newer")
+        entries = await group.memory.memories.entries("team", 0)
+        assert [entry.text for entry in entries] == ["newer", "new", "said again"]
+        await group.memory.close()
+
+    do(story())
+
+
+def test_nothing_is_written_for_an_empty_text_and_long_ones_are_cut() -> None:
+    async def story() -> None:
+        group = Group()
+        await group.give("  \n")
+        await group.give("x" * 5000)
+        (text,) = await group.working()
+        assert len(text) == 4001 and text.endswith("…")
+        await group.memory.close()
+
+    do(story())
+
+
+def test_keys_are_not_remembered(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-0123456789abcdef")
+    notes = {"name": "notes", "type": "simple"}
+    flow = agents("notes", memory=[notes], group="team")
+    said(flow, "the key is sk-0123456789abcdef", store, "what of sk-0123456789abcdef?")
+
+    async def look() -> list[str]:
+        async with roundel.Memory(store) as memory:
+            return [f"{entry.text} {entry.about}" for entry in await memory.list("team")]
+
+    found = do(look())
+    assert len(found) == 2
+    assert not [text for text in found if "0123" in text]
+    assert "***" in found[0]
+
+
+def test_without_a_group_nothing_is_written_and_nothing_is_read(store: Path, requests: list[Any]) -> None:
+    events = said(agents("working", "long_term"), "tea", store)
+    assert texts(store, "") == []
+    assert [message.text for message in requests[0].messages] == ["go"]
+    assert "memory_error" not in {event.event for event in events}
+
+
+def test_the_next_run_of_the_group_reads_it_and_another_does_not(store: Path, requests: list[Any]) -> None:
+    flow = agents("working")
+    said(flow, "the oolong tastes of peaches", store, group="team")
+    said(flow, "and of honey", store, "how does it taste?", group="team")
+    said(flow, "unknown", store, "how does it taste?", group="others")
+    shown = [[message.text for message in request.messages] for request in requests]
+    assert shown[0] == ["go"]
+    assert shown[1][0].splitlines()[2] == "[1] the oolong tastes of peaches"
+    assert shown[1][1] == "how does it taste?"
+    assert shown[2] == ["how does it taste?"]
+    assert texts(store, "team") == ["and of honey", "the oolong tastes of peaches"]
+    assert texts(store, "others") == ["unknown"]
+
+
+def test_the_group_may_be_a_variable_and_an_option_goes_before_it(store: Path) -> None:
+    flow = {"vars": {"TEAM": "north"}, **agents("working", group="${TEAM}-1")}
+    said(flow, "one", store)
+    said(flow, "two", store, variables={"TEAM": "south"})
+    said(flow, "three", store, group="west")
+    assert [texts(store, name) for name in ("north-1", "south-1", "west")] == [["one"], ["two"], ["three"]]
+
+
+def test_a_prepared_workflow_takes_a_group(store: Path) -> None:
+    plan = roundel.prepare(agents("working"))
+    said(plan, "one", store, group="west")
+    assert texts(store, "west") == ["one"]
+
+
+def test_an_agent_may_keep_to_itself_what_it_says(store: Path, requests: list[Any]) -> None:
+    said(agents("working", group="team"), "tea", store)
+    said(agents({"name": "working", "write": False}, group="team"), "milk", store)
+    assert texts(store, "team") == ["tea"]
+    assert "[1] tea" in requests[1].messages[0].text
+
+
+def test_what_people_say_and_what_composites_give(store: Path) -> None:
+    inner = roundel.Graph(start="B", end="B").node("B", "agent")
+    graph = roundel.Graph(start="Person", end="Sub")
+    graph.node("Person", "human", description="?").node("Sub", "subgraph", graph=inner)
+    graph.edge("Person", "Sub")
+    script = {"Person": ["yes"], "B": [{"text": "well", "data": {"confidence": 0.9}}]}
+    roundel.run(graph, "go", script=script, store=store, group="team")
+    assert texts(store, "team") == ["well", "yes"]
+
+
+def test_the_best_comes_first_then_the_newest(store: Path, requests: list[Any]) -> None:
+    flow = agents({"name": "working", "top_k": 3})
+    for text in ("tea is green", "milk is white", "coffee is black", "water is clear"):
+        said(flow, text, store, group="team")
+    said(flow, "ok", store, "what of milk and tea?", group="team")
+    lines = [line for line in requests[-1].messages[0].text.splitlines() if line.startswith("[")]
+    assert lines == ["[1] milk is white", "[2] tea is green", "[3] water is clear"]
+    strict = agents({"name": "working", "similarity_threshold": 0.2})
+    said(strict, "ok", store, "what of milk and tea?", group="team")
+    lines = [line for line in requests[-1].messages[0].text.splitlines() if line.startswith("[")]
+    assert lines == ["[1] milk is white", "[2] tea is green"]
+
+
+def test_an_excuse_is_nothing_to_remember(store: Path) -> None:
+    board = [{"name": "board", "type": "blackboard"}]
+    flow = agents("board", memory=board, group="team", name="m", on_error="message")
+    result = roundel.run(flow, "go", script={"A": [{"error": "no network"}]}, store=store)
+    assert result.output == "Error calling model m: no network"
+    assert texts(store, "team") == []

@@ -1,0 +1,201 @@
+"""Events that come without those before them, and runs whose host is gone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from opentelemetry.trace import StatusCode
+
+import roundel
+from roundel.telemetry import Metrics
+from tests.telemetry.watching import Watch, agents, notes, of, reply
+
+
+def events_of(*names: str) -> list[roundel.Event]:
+    seen: list[roundel.Event] = []
+    script = {name: reply("hello") for name in names}
+    roundel.run(agents(*names), "tea", script=script, on_event=seen.append)
+    return seen
+
+
+def test_a_run_that_is_watched_from_the_middle_on_still_has_spans() -> None:
+    """The first event that is seen may be any of them."""
+    events = events_of("Ann", "Ben")
+    for first in range(len(events)):
+        watch, metrics = Watch(), Metrics()
+        for event in events[first:]:
+            watch.telemetry.observe(event)
+            metrics.observe(event)
+        (run,) = (span for span in watch.spans if span.name.startswith("invoke_workflow"))
+        assert of(run)["roundel.status"] == "completed"
+        assert of(run).get("roundel.partial", False) is (first > 0)
+        assert all(span.end_time is not None for span in watch.spans)
+        assert metrics.registry.get_sample_value("roundel_runs_at_work") == 0
+
+
+def test_an_agent_that_is_first_heard_of_when_it_ends_has_its_tokens() -> None:
+    events = events_of("Ann")
+    spent = next(number for number, event in enumerate(events) if event.event == "token_usage")
+    watch = Watch()
+    for event in events[spent:]:
+        watch.telemetry.observe(event)
+    ann = watch.one("invoke_agent Ann")
+    assert (of(ann)["gen_ai.usage.input_tokens"], of(ann)["roundel.partial"]) == (10, True)
+    assert ann.start_time is not None
+    assert ann.end_time is not None
+    assert ann.start_time <= ann.end_time
+
+
+def test_a_gap_means_that_the_run_went_on_elsewhere() -> None:
+    events = events_of("Ann", "Ben", "Cem")
+    watch = Watch()
+    for event in (*events[:3], *events[-3:]):
+        watch.telemetry.observe(event)
+    lost, later = watch.all("invoke_workflow chain")
+    assert (of(lost)["roundel.status"], lost.status.status_code) == ("lost", StatusCode.ERROR)
+    assert of(later)["roundel.status"] == "completed"
+    assert watch.counts("roundel.runs") == {("chain", "lost"): 1, ("chain", "completed"): 1}
+
+
+def test_a_run_whose_host_is_gone_leaves_nothing_open_and_others_alone() -> None:
+    watch, metrics = Watch(), Metrics()
+    gone, other = events_of("Ann"), events_of("Ben")
+
+    def see(events: list[roundel.Event]) -> None:
+        for event in events:
+            watch.telemetry.observe(event)
+            metrics.observe(event)
+
+    async def host() -> None:
+        see(gone[:3])
+        await watch.telemetry.close(gone[0].run_id)
+        await metrics.close(gone[0].run_id)
+
+    async def program() -> None:
+        see(other[:3])
+        await asyncio.create_task(host())
+
+    asyncio.run(program())
+    assert [of(span)["roundel.run_id"] for span in watch.spans] == [gone[0].run_id] * 2
+    assert of(watch.one("invoke_workflow chain"))["roundel.status"] == "lost"
+    assert metrics.registry.get_sample_value("roundel_runs_at_work") == 1
+    see(other[3:])
+    assert metrics.registry.get_sample_value("roundel_runs_at_work") == 0
+
+
+def test_many_runs_at_once_share_one_telemetry() -> None:
+    watch, metrics = Watch(), Metrics()
+
+    async def all_of_them() -> list[roundel.Result]:
+        script = {"Ann": reply("hello"), "Ben": {**reply("good day"), "delay": 0.001}}
+        runs = (
+            roundel.run_async(
+                agents("Ann", "Ben"), "tea", script=script, middleware=[watch.telemetry, metrics]
+            )
+            for _ in range(20)
+        )
+        return await asyncio.gather(*runs)
+
+    results = asyncio.run(all_of_them())
+    for result in results:
+        spans = [span for span in watch.spans if of(span)["roundel.run_id"] == result.run_id]
+        assert sorted(span.name for span in spans) == [
+            "invoke_agent Ann",
+            "invoke_agent Ben",
+            "invoke_workflow chain",
+        ]
+        assert len({span.context.trace_id for span in spans if span.context}) == 1
+    assert metrics.registry.get_sample_value("roundel_runs_at_work") == 0
+    labels = {"workflow": "chain", "status": "completed"}
+    assert metrics.registry.get_sample_value("roundel_runs_total", labels) == 20
+
+
+def test_events_of_other_middleware_are_told_without_what_they_say() -> None:
+    class Teller(roundel.Middleware):
+        def before(self, visit: roundel.Visit) -> None:
+            visit.tell("checked", secret="the heron")
+
+    watch = Watch()
+    options: dict[str, Any] = {"middleware": [Teller(), watch.telemetry], "script": {"Ann": "hello"}}
+    roundel.run(agents("Ann"), "tea", **options)
+    assert "roundel.checked" in [event.name for span in watch.spans for event in span.events]
+    assert "heron" not in watch.text
+
+
+def test_a_telemetry_that_fails_does_not_hurt_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    watch = Watch()
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("no spans today")
+
+    watch.telemetry._spans._tracer.start_span = broken  # type: ignore[method-assign]
+    result = watch.run(agents("Ann"), script={"Ann": "hello"})
+    assert (result.status, result.output) == ("completed", "hello")
+    assert "no spans today" in caplog.text
+
+
+def test_a_run_that_is_stopped_closes_what_is_open() -> None:
+    watch = Watch()
+
+    async def story() -> None:
+        script = {"Ann": "hello", "Ben": {"text": "late", "delay": 60}}
+        flow, options = agents("Ann", "Ben"), {"script": script, "middleware": [watch.telemetry]}
+        async for event in roundel.stream(flow, "tea", **options):  # type: ignore[arg-type]
+            if event.node_id == "Ben":
+                break
+
+    asyncio.run(story())
+    assert of(watch.one("invoke_workflow chain"))["roundel.status"] == "stopped"
+    ben = watch.at("Ben")
+    assert (of(ben)["roundel.status"], of(ben)["roundel.reason"]) == ("skipped", "stopped")
+
+
+NOW = "2026-11-15T20:00:00.000Z"
+
+
+def told(watch: Watch, *events: tuple[str, str | None, dict[str, Any]]) -> None:
+    """Events of one run, between its beginning and its end."""
+    begun = ("run_started", None, {"workflow": "chain", "input": "tea"})
+    over = ("run_finished", None, {"status": "completed", "usage": {}})
+    for number, (name, address, data) in enumerate((begun, *events, over), 1):
+        watch.telemetry.observe(roundel.Event(number, name, NOW, "5b1c8e0f2a7d", "Ann", address, data))
+
+
+def test_memory_that_fails_is_told_and_counted() -> None:
+    watch = Watch()
+    running = ("node_state_change", "Ann", {"status": "running"})
+    told(watch, running, ("memory_error", "Ann", {"store": "notes", "error": "the disk is full"}))
+    assert notes(watch.at("Ann"))["roundel.memory_error"]["roundel.error"] == "the disk is full"
+    assert watch.counts("roundel.memory_errors") == {(): 1}
+
+
+def test_an_answer_from_the_cache_uses_no_tokens() -> None:
+    watch = Watch()
+    told(watch, ("token_usage", "Ann", {"model": "gpt-4o", "cost_usd": 0, "cached": True}))
+    ann = of(watch.at("Ann"))
+    assert (ann["roundel.cached"], ann["gen_ai.provider.name"], ann["gen_ai.request.model"]) == (
+        True,
+        "openai",
+        "gpt-4o",
+    )
+    assert "gen_ai.usage.input_tokens" not in ann
+
+
+def test_a_tool_that_was_not_called_has_no_span() -> None:
+    watch = Watch()
+    running = ("node_state_change", "Ann", {"status": "running"})
+    told(watch, running, ("tool_call", "Ann[1]/order", {"name": "order", "status": "rejected"}))
+    assert [span.name for span in watch.spans] == ["invoke_agent Ann", "invoke_workflow chain"]
+    assert notes(watch.at("Ann"))["roundel.tool_call"]["roundel.status"] == "rejected"
+    assert watch.counts("roundel.tool_calls") == {("order", "rejected"): 1}
+
+
+def test_what_begins_twice_at_one_address_has_two_spans() -> None:
+    watch = Watch()
+    running = ("node_state_change", "A[1]/Ann", {"status": "running"})
+    round_ = ("loop_round", "A[1]", {"loop": "A", "round": 1})
+    told(watch, round_, running, running, round_, running)
+    assert [span.name for span in watch.spans].count("node Ann") == 3
+    assert [span.name for span in watch.spans].count("round A") == 2

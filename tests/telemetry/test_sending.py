@@ -1,0 +1,51 @@
+"""What is sent at the end of a run, in bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from roundel.telemetry import sending
+from roundel.telemetry.sending import Sending
+
+
+@pytest.fixture(autouse=True)
+def untold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "TROUBLE", sending._Trouble())
+
+
+def test_everything_is_sent_before_the_run_is_closed() -> None:
+    sent: list[str] = []
+    asyncio.run(Sending(lambda: sent.append("spans"), lambda: sent.append("metrics")).finish())
+    assert sent == ["spans", "metrics"]
+
+
+def test_who_takes_too_long_is_left_alone_and_not_asked_twice(caplog: pytest.LogCaptureFixture) -> None:
+    answer, asked = threading.Event(), list[str]()
+
+    def slow() -> None:
+        asked.append("once")
+        answer.wait()
+
+    async def two_runs() -> None:
+        one = Sending(slow, seconds=0.01)
+        await one.finish()
+        await one.finish()
+
+    asyncio.run(two_runs())
+    answer.set()
+    assert asked == ["once"]
+    assert caplog.text.count("telemetry is being lost") == 1
+
+
+def test_a_failure_is_told_and_the_rest_is_sent(caplog: pytest.LogCaptureFixture) -> None:
+    sent: list[str] = []
+
+    def broken() -> None:
+        raise OSError("no route")
+
+    asyncio.run(Sending(broken, lambda: sent.append("metrics")).finish())
+    assert sent == ["metrics"]
+    assert "no route" in caplog.text
