@@ -154,6 +154,26 @@ def test_a_run_of_a_task_that_was_cancelled_before_is_not_stopped_by_that(tmp_pa
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
+def test_a_node_that_cancels_itself_for_its_own_ends_does_not_stop_the_run(tmp_path: Path) -> None:
+    """As libraries do that know no `uncancel`."""
+
+    async def a() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            return "in time"
+        return ""
+
+    async def story(store: SqliteStore) -> None:
+        graph = graph_of(a).node("B", "passthrough").edge("A", "B")
+        assert (await roundel.run_async(graph, "go", store=store)).completed
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
 def test_an_endless_loop_of_quick_nodes_hears_what_is_wished(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         graph = roundel.Graph(start="A", end="A", limits={"rounds": 10**6})

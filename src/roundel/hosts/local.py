@@ -123,8 +123,6 @@ class LocalHost:
         self._wished = False
         """Another process wished the run to stop."""
         self._wishes = Wishes()
-        self._cancelled = 0
-        """How often the task of the run had been cancelled before the run began."""
         self._decisions = 0
         """The calls of a kept run since others on the event loop had their turn."""
         self._calling = False
@@ -163,7 +161,6 @@ class LocalHost:
         journal = self._journal
         steering = Steering(journal, self._obey, self._lose) if journal is not None else None
         self._task = asyncio.current_task()
-        self._cancelled = self._task.cancelling() if self._task is not None else 0
         try:
             self._attendance.begin()
             if steering is not None:
@@ -288,8 +285,8 @@ class LocalHost:
         if self._heeding.locked():
             await self._heeding.acquire()
             self._heeding.release()
-        if self._task is not None and self._task.cancelling() > self._cancelled:
-            await asyncio.sleep(0)  # here it arrives, unless the node has kept it to itself
+        if self._wished or self._lost is not None:
+            await asyncio.sleep(0)  # here the run is cancelled, unless the node has kept that to itself
             raise asyncio.CancelledError
         return fact
 
