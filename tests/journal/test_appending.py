@@ -40,7 +40,7 @@ def test_how_many_facts_there_are_follows_from_the_chunks(tmp_path: Path) -> Non
         await append(store, claim, 6)
         assert await store.facts("run0", 5) == waits(5, 6)
 
-    asyncio.run(using(path, write))
+    asyncio.run(using(path, write, clock=lambda: 1.0))
     assert query(path, "SELECT facts FROM runs") == [(1,)]
     asyncio.run(using(path, read))
 

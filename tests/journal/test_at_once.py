@@ -33,9 +33,9 @@ def test_a_run_that_is_alone_leaves_the_event_loop_to_others_now_and_then(
         return turns
 
     monkeypatch.setattr(at_once, "MOST_SECONDS", 1000.0)
-    assert asyncio.run(using(tmp_path / "never.db", turns)) <= 1
+    assert asyncio.run(using(tmp_path / "never.db", turns, clock=lambda: 1.0)) <= 1
     monkeypatch.setattr(at_once, "MOST_SECONDS", 0.0)
-    assert asyncio.run(using(tmp_path / "always.db", turns)) >= 50
+    assert asyncio.run(using(tmp_path / "always.db", turns, clock=lambda: 1.0)) >= 50
 
 
 def test_the_log_does_not_grow_for_ever_while_others_look(tmp_path: Path) -> None:

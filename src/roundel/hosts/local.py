@@ -21,14 +21,15 @@ from typing import Any
 
 import msgspec
 
-from roundel.hosts.attendance import Attendance, made
+from roundel.hosts.attendance import Attendance
+from roundel.hosts.behaviours import prepared
+from roundel.hosts.clock import steady
 from roundel.hosts.edges import consulted
 from roundel.hosts.lent import Lent, remembers, told
 from roundel.hosts.log import event_logger
 from roundel.hosts.middleware import Middleware
 from roundel.hosts.people import People
 from roundel.hosts.result import Asker, Result, result_of
-from roundel.hosts.retry import persistent
 from roundel.hosts.steering import Steering
 from roundel.hosts.wishes import Wishes, fact_of
 from roundel.journal.run_journal import RunJournal
@@ -54,11 +55,8 @@ from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script
-from roundel.nodes.services import Behaviour, NodeError, outcome_of
-from roundel.plan.graph import NodePlan, Plan
-from roundel.workflow.diagnostics import Report, WorkflowError
-from roundel.workflow.fields import Place
-from roundel.workflow.graph import Retry
+from roundel.nodes.services import outcome_of
+from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
 WORK = Path(".roundel", "work")
@@ -106,7 +104,7 @@ class LocalHost:
             say=self._say,
         )
         self._people = People(plan, script, asker)
-        self._behaviours, own = self._prepared(plan)
+        self._behaviours, own = prepared(plan, self._lent)
         # Last, so that what is remembered is what the others have made of it.
         memory = (self._lent.remembered.middleware(),) if remembers(plan) else ()
         self._attendance = Attendance(plan, (*own, *middleware, *memory), self._lent)
@@ -452,24 +450,6 @@ class LocalHost:
 
     # Beginnings and ends.
 
-    def _prepared(self, plan: Plan) -> tuple[list[Behaviour], list[Middleware]]:
-        """What each node does, and the workflow's middleware; WorkflowError with everything that the run
-        would lack."""
-        report = Report()
-        behaviours = [_tried(report, node.node.at, self._behaviour, node) for node in plan.sites]
-        uses = plan.workflow.middleware
-        middleware = [_tried(report, use.at, made, use, self._lent.finder) for use in uses]
-        if not report.ok:
-            raise WorkflowError(report.diagnostics)
-        return behaviours, middleware
-
-    def _behaviour(self, node: NodePlan) -> Behaviour:
-        behave: Behaviour = node.kind.prepare(node.node, self._lent)
-        envelope = node.node
-        if envelope.timeout is None and envelope.retry is None:
-            return behave
-        return persistent(behave, envelope.timeout, envelope.retry or Retry(max_attempts=1))
-
     async def _stop(self) -> None:
         await self._cancel_tasks()
         async with self._heeding:
@@ -542,22 +522,3 @@ class LocalHost:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _tried(report: Report, at: Place, make: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return make(*arguments)
-    except (NodeError, LookupError) as error:
-        text = str(error.args[0] if error.args else error)
-        report.add(at.diagnostic("error", "cannot-run", text))
-
-
-def steady(clock: Callable[[], float], last: float = 0.0) -> Callable[[], float]:
-    """A clock that stands still where the given one goes back."""
-
-    def now() -> float:
-        nonlocal last
-        last = max(last, clock())
-        return last
-
-    return now
