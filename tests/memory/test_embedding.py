@@ -40,7 +40,8 @@ class Server:
             {"object": "embedding", "index": number, "embedding": list(_vector(text))}
             for number, text in enumerate(texts)
         ]
-        usage = {"prompt_tokens": 1, "total_tokens": 1}
+        tokens = sum(len(text.split()) for text in texts)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         return {"object": "list", "model": body["model"], "data": data, "usage": usage}
 
 
@@ -232,3 +233,33 @@ def test_the_cosine() -> None:
     assert cosine(packed((1, 1)), packed((-1, -1))) == pytest.approx(-1)
     assert cosine(packed((0, 0)), packed((1, 0))) == 0
     assert cosine(packed((1,)), packed((1, 0))) == 0
+
+
+def test_what_vectors_cost_counts_and_is_told(tmp_path: Path, url: str, shown: list[list[str]]) -> None:
+    """Twice three words of entries and of the question, then the question alone."""
+    store, workflow = tmp_path / "runs.db", flow(url)
+    workflow["models"] = {
+        "vectors": {"provider": "openai", "name": "small", "price": {"input": 2, "output": 0}}
+    }
+    promote(store, "a dog barks", "a car stops")
+    for tokens in (9, 3):
+        events = run(workflow, store, "where is puppy")
+        (used,) = [event.data for event in events if event.event == "token_usage"]
+        assert used["model"] == "openai:small"
+        assert (used["input_tokens"], used["output_tokens"]) == (tokens, 0)
+        assert used["cost_usd"] == pytest.approx(2e-6 * tokens)
+        total = events[-1].data["usage"]
+        assert (total["model_calls"], total["input_tokens"]) == (1, tokens)
+        assert total["cost_usd"] == pytest.approx(2e-6 * tokens)
+
+
+def test_vectors_draw_on_the_budget(tmp_path: Path, url: str, shown: list[list[str]]) -> None:
+    store, workflow = tmp_path / "runs.db", flow(url)
+    workflow["limits"] = {"tokens": 8}
+    nodes = workflow["graph"]["nodes"]
+    nodes.append({**nodes[0], "id": "Second"})
+    workflow["graph"]["edges"] = [{"from": nodes[0]["id"], "to": "Second"}]
+    promote(store, "a dog barks", "a car stops")
+    result = roundel.run(workflow, "where is puppy", store=store)
+    assert result.status == "suspended_locked"
+    assert result.usage["input_tokens"] == 9

@@ -103,7 +103,7 @@ def count_tokens(run: Run, execution: Execution, tokens: int) -> None:
         return
     if len(run.watch.first_calls) < FIRST_CALLS:
         run.watch.first_calls.append(tokens)
-    spent = run.usage["input_tokens"] + run.usage["output_tokens"]
+    spent = run.usage["input_tokens"] + run.usage["output_tokens"] - run.watch.aside
     if spent > breaker.factor * _estimate(run) and spent > run.watch.surge_until:
         figures = {"tokens": spent, "estimate": round(_estimate(run)), "factor": breaker.factor}
         trip(run, "token_surge", (execution.node.id, execution.address), figures, {})

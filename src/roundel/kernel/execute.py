@@ -203,7 +203,7 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, looked_at: boo
     node = execution.node
     if run.reviewed[node.site] & AFTER and not looked_at:
         if outcome.usage is not None:  # whatever middleware says, it was used
-            spend(run, execution, outcome.usage)
+            spend(run, execution, outcome)
             outcome = replace(outcome, usage=None)
         ask_after(run, execution, outcome)
         return
@@ -225,8 +225,15 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, looked_at: boo
         settle(run, execution.activation, execution.unit)
 
 
-def spend(run: Run, execution: Execution, usage: Usage) -> None:
+def spend(run: Run, execution: Execution, outcome: Outcome) -> None:
     """Adds to what the run has used, and tells of it."""
+    if outcome.aside is not None:
+        _spend(run, execution, outcome.aside)
+    if outcome.usage is not None:
+        _spend(run, execution, outcome.usage)
+
+
+def _spend(run: Run, execution: Execution, usage: Usage) -> None:
     node, address = execution.node, execution.address
     for name, count in run.usage.items():
         run.usage[name] = count + getattr(usage, name)
@@ -234,6 +241,8 @@ def spend(run: Run, execution: Execution, usage: Usage) -> None:
         spend_usage(run, execution, usage)
     if usage.model_calls:
         count_tokens(run, execution, usage.input_tokens + usage.output_tokens)
+    else:
+        run.watch.aside += usage.input_tokens + usage.output_tokens
     if usage.input_tokens or usage.output_tokens or usage.cached:
         run.emit("token_usage", node.id, address, _shown_usage(usage))
 
@@ -245,6 +254,8 @@ def _shown_usage(usage: Usage) -> dict[str, Any]:
         data["cost_usd"] = None if usage.unpriced_calls else usage.cost_usd
     if usage.cached:
         data["cached"] = True
+    elif not usage.model_calls:
+        data["aside"] = True
     return data
 
 
@@ -262,7 +273,7 @@ def _tell(run: Run, execution: Execution, outcome: Outcome) -> None:
     if outcome.report:
         data.update(outcome.report)
     if outcome.usage is not None:
-        spend(run, execution, outcome.usage)
+        spend(run, execution, outcome)
     for name, shown in outcome.events:
         run.emit(name, node.id, address, shown)
     run.seq = seq = run.seq + 1  # as run.emit does

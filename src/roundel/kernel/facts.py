@@ -41,6 +41,8 @@ class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
     reason: str = ""
     """Why the loop ends, if an edge from here ends one."""
     usage: Usage | None = None
+    aside: Usage | None = None
+    """What was used beside a model's call, by something that is none; with `usage` alone."""
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
     """Further events to show, by name and data, before the one that says that the node is done."""
 

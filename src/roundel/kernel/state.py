@@ -43,7 +43,7 @@ _BEGINNING = stamp(0)
 class Watch:
     """What is known of a run that its guards go by."""
 
-    __slots__ = ("caps", "expected", "first_calls", "largest", "let_go", "surge_from", "surge_until")
+    __slots__ = ("aside", "caps", "expected", "first_calls", "largest", "let_go", "surge_from", "surge_until")
 
     def __init__(self) -> None:
         self.largest: dict[int, tuple[int, float]] = {}
@@ -52,6 +52,8 @@ class Watch:
         """The tokens of the first model calls."""
         self.expected: tuple[int, float] | None = None
         """The model calls of the forecast, and the tokens of each; worked out when first needed."""
+        self.aside = 0
+        """The tokens of what is no model call: nobody expected any, and they are no surge."""
         self.surge_from = 0.0
         """What had been spent when a person last let a surge go on."""
         self.surge_until = 0.0
@@ -197,7 +199,7 @@ class Run:
     def _usage(self) -> dict[str, Any]:
         usage: dict[str, Any] = dict(self.usage)
         unpriced = usage["unpriced_calls"]
-        if unpriced and unpriced == usage["model_calls"]:
+        if unpriced and unpriced >= usage["model_calls"] and not usage["cost_usd"]:
             usage["cost_usd"] = None  # nobody knows, which is not the same as nothing
         return usage
 

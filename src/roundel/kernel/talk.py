@@ -96,8 +96,7 @@ def _fit(run: Run, talk: Talk, errands: list[Errand]) -> bool:
 
 def heard(run: Run, execution: Execution, outcome: Outcome) -> None:
     talk, errand = _back(execution)
-    if outcome.usage is not None:
-        spend(run, execution, outcome.usage)
+    spend(run, execution, outcome)
     for name, data in outcome.events:
         run.emit(name, execution.node.id, execution.address, data)
     if errand.label:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from roundel.llm.connections import Connections
+from roundel.llm.meter import Meter
+from roundel.llm.prices import Prices
 from roundel.llm.provider import client_provider
 from roundel.llm.secrets import Secrets
 from roundel.nodes.services import NodeError
@@ -21,8 +23,8 @@ class ClientEmbedder:
     """Made when its run is made ready, so that no text has to wait for imports; what it lacks is told when it
     is asked."""
 
-    def __init__(self, config: Embedding, secrets: Secrets) -> None:
-        self._config, self._secrets = config, secrets
+    def __init__(self, config: Embedding, secrets: Secrets, prices: Prices) -> None:
+        self._config, self._secrets, self._prices = config, secrets, prices
         self._connections = Connections()
         size = config.params.get(DIMENSIONS)
         self._settings: Any = {DIMENSIONS: size} if size else None
@@ -34,7 +36,7 @@ class ClientEmbedder:
         except NodeError as error:
             self._lack = str(error)
 
-    async def embed(self, texts: Sequence[str], *, question: bool = False) -> list[list[float]]:
+    async def embed(self, texts: Sequence[str], meter: Meter, *, question: bool = False) -> list[list[float]]:
         """NodeError says what has to be installed or set."""
         if self._model is None:
             raise NodeError(self._lack)
@@ -43,7 +45,13 @@ class ClientEmbedder:
             result = await self._model.embed(list(texts), input_type=kind, settings=self._settings)
         except Exception as error:
             raise NodeError(f"{self.name} gave no vectors: {self._secrets.scrub(str(error))}") from error
+        self._count(result.usage, meter)
         return [list(vector) for vector in result.embeddings]
+
+    def _count(self, usage: Any, meter: Meter) -> None:
+        config = self._config
+        cost = 0.0 if config.provider == LOCAL else self._prices.cost(config.provider, config.model, usage)
+        meter.add(self.name, usage.input_tokens, cost)
 
     def _made(self) -> Any:
         config = self._config

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
 from typing import Protocol
 
+from roundel.llm.meter import Meter
 from roundel.memory.store import Match
 
 
@@ -18,7 +19,9 @@ class Embedder(Protocol):
     name: str
     """Vectors of two names are never compared."""
 
-    async def embed(self, texts: Sequence[str], *, question: bool = False) -> list[list[float]]: ...
+    async def embed(
+        self, texts: Sequence[str], meter: Meter, *, question: bool = False
+    ) -> list[list[float]]: ...
 
 
 def by_words(matches: Sequence[Match], question: Sequence[str]) -> list[Match]:

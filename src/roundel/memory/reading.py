@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roundel.hosts.threads import in_thread
+from roundel.llm.meter import Meter
 from roundel.memory.elsewhere import Elsewhere, Trouble
 from roundel.memory.index import Index
 from roundel.memory.ranking import Embedder, by_words, cosine, packed
@@ -35,7 +36,9 @@ class Reading:
         self._made: dict[str, bytes] = {}
         """Vectors of texts that have no entry."""
 
-    async def texts(self, memories: Memories, question: str, now: float) -> tuple[list[str], list[str]]:
+    async def texts(
+        self, memories: Memories, question: str, now: float, meter: Meter
+    ) -> tuple[list[str], list[str]]:
         """What it has to say, and what is wrong with it; raises if it cannot be read at all."""
         troubles: list[str] = []
         if self._index is not None:
@@ -46,11 +49,11 @@ class Reading:
                 elsewhere = await in_thread(self._elsewhere.matches)
             except Trouble as trouble:
                 troubles.append(str(trouble))
-        found = await self._found(memories, question, elsewhere, now)
+        found = await self._found(memories, question, elsewhere, now, meter)
         return [entry.text for entry in found[: self._use.top_k]], troubles
 
     async def _found(
-        self, memories: Memories, question: str, elsewhere: list[Match], now: float
+        self, memories: Memories, question: str, elsewhere: list[Match], now: float, meter: Meter
     ) -> list[Entry]:
         if isinstance(self._config, Blackboard):
             return await self._last(memories, elsewhere, now)
@@ -59,7 +62,8 @@ class Reading:
             newest = await memories.newest(self._shelf, self._settings.newest, now, since)
             return self._fitting(newest, asked(question))
         if self._embedder is not None:
-            return await self._alike(memories, self._embedder, question, elsewhere, now)
+            metered = _Metered(self._embedder, meter)
+            return await self._alike(memories, metered, question, elsewhere, now)
         words = asked(question)
         matches = await memories.search(self._shelf, words, CANDIDATES, now)
         return self._fitting([match for match in (*matches, *elsewhere) if share(words, match.words)], words)
@@ -77,7 +81,7 @@ class Reading:
     # By vectors.
 
     async def _alike(
-        self, memories: Memories, embedder: Embedder, question: str, elsewhere: list[Match], now: float
+        self, memories: Memories, embedder: _Metered, question: str, elsewhere: list[Match], now: float
     ) -> list[Entry]:
         if not question.strip():
             return []
@@ -92,7 +96,7 @@ class Reading:
         fitting = [pair for pair in scored if pair[0] >= self._use.similarity_threshold]
         return [entry for _, entry in sorted(fitting, key=lambda pair: (-pair[0], -pair[1].time))]
 
-    async def _vectors(self, memories: Memories, embedder: Embedder, now: float) -> list[tuple[Entry, bytes]]:
+    async def _vectors(self, memories: Memories, embedder: _Metered, now: float) -> list[tuple[Entry, bytes]]:
         """Of all entries; those that have none yet get theirs, and keep it."""
         known = await memories.vectors(self._shelf, embedder.name, now)
         kept = [(entry, vector) for entry, vector in known if vector is not None]
@@ -106,10 +110,21 @@ class Reading:
             kept += zip(some, made, strict=True)
         return kept
 
-    async def _made_now(self, embedder: Embedder, entries: list[Entry]) -> list[tuple[Entry, bytes]]:
+    async def _made_now(self, embedder: _Metered, entries: list[Entry]) -> list[tuple[Entry, bytes]]:
         new = [entry.text for entry in entries if entry.text not in self._made]
         for first in range(0, len(new), AT_ONCE):
             some = new[first : first + AT_ONCE]
             vectors = await embedder.embed(some)
             self._made.update(zip(some, map(packed, vectors), strict=True))
         return [(entry, self._made[entry.text]) for entry in entries]
+
+
+class _Metered:
+    """A maker of vectors with the meter of one reading."""
+
+    def __init__(self, embedder: Embedder, meter: Meter) -> None:
+        self._embedder, self._meter = embedder, meter
+        self.name = embedder.name
+
+    async def embed(self, texts: Sequence[str], *, question: bool = False) -> list[list[float]]:
+        return await self._embedder.embed(texts, self._meter, question=question)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from roundel.llm.meter import Meter
 from roundel.memory.reading import Reading
 from roundel.nodes.agent_config import MemoryUse, Stage
 from roundel.nodes.services import Related
@@ -29,21 +30,22 @@ class Recall:
 
     async def related(self, stage: Stage, question: str) -> Related:
         """Never fails: what cannot be read is told of, and the agent goes on without it."""
-        read = [self._read(use, reading, question) for use, reading in self._readings if use.is_read(stage)]
-        found = await asyncio.gather(*read)
+        meter = Meter()
+        readings = [(use, reading) for use, reading in self._readings if use.is_read(stage)]
+        found = await asyncio.gather(*(self._read(use, one, question, meter) for use, one in readings))
         texts = dict.fromkeys(text for texts, _ in found for text in texts)
         events = tuple(("memory_error", data) for _, troubles in found for data in troubles)
-        return Related(wrapped(texts), events)
+        return Related(wrapped(texts), events, meter.usage())
 
     async def _read(
-        self, use: MemoryUse, reading: Reading, question: str
+        self, use: MemoryUse, reading: Reading, question: str, meter: Meter
     ) -> tuple[list[str], list[dict[str, Any]]]:
         memory = self._memory
         texts: list[str] = []
         limit = asyncio.timeout(self._seconds)
         try:
             async with limit:
-                texts, troubles = await reading.texts(memory.memories, question, memory.now())
+                texts, troubles = await reading.texts(memory.memories, question, memory.now(), meter)
         except Exception as error:
             troubles = [late(self._seconds) if limit.expired() else told(error)]
         return texts, [trouble_data(use.name, trouble, memory.scrub) for trouble in troubles]

@@ -87,8 +87,9 @@ class RunMemory:
         key = msgspec.json.encode(config)
         if key not in self._embedders:
             from roundel.llm.embedding import ClientEmbedder
+            from roundel.llm.prices import Prices
 
-            self._embedders[key] = ClientEmbedder(config, self._secrets)
+            self._embedders[key] = ClientEmbedder(config, self._secrets, Prices(self._workflow.models))
         embedder: Embedder = self._embedders[key]
         return embedder
 

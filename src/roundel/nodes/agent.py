@@ -63,9 +63,10 @@ class _Agent:
         except Exception as error:
             if config.on_error != "message":
                 raise
-            return Outcome((Message(config.excuse(str(error)), "assistant"),), events=related.events)
+            excuse = Message(config.excuse(str(error)), "assistant")
+            return Outcome((excuse,), usage=related.usage, events=related.events)
         message = Message(reply.text, "assistant", reply.data)
-        return Outcome((message,), usage=usage_of(reply), events=(*related.events, *_warnings(reply)))
+        return _outcome(reply, related, (message,))
 
     async def _related(self, stage: Stage, call: Call) -> Related:
         if self._memory is None:
@@ -91,7 +92,7 @@ class _Agent:
             requests = [await self._tools.checked(request) for request in reply.tool_calls]
             reply = msgspec.structs.replace(reply, tool_calls=tuple(requests))
         told["reply"] = msgspec.to_builtins(reply)
-        return Outcome(state=told, usage=usage_of(reply), events=(*related.events, *_warnings(reply)))
+        return _outcome(reply, related, state=told)
 
     async def _reminder(self, call: Call, question: Question) -> tuple[Related, dict[str, Any]]:
         """What memory has to say, and what the talk is to note of it: in its rounds it stays the same."""
@@ -144,6 +145,13 @@ class _Agent:
         assert self._tools is not None
         result, called = await self._tools.call(request, self._services.key(call.address))
         return Outcome(state=msgspec.to_builtins(result), usage=Usage(tool_calls=1) if called else None)
+
+
+def _outcome(
+    reply: Reply, related: Related, messages: tuple[Message, ...] = (), state: Any = None
+) -> Outcome:
+    events = (*related.events, *_warnings(reply))
+    return Outcome(messages, state=state, usage=usage_of(reply), aside=related.usage, events=events)
 
 
 def usage_of(reply: Reply) -> Usage:

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct, field
 
 from roundel.kernel.commands import Call
-from roundel.kernel.facts import Outcome
+from roundel.kernel.facts import Outcome, Usage
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message, as_message
 
@@ -150,6 +150,8 @@ class Related(Struct, frozen=True):
 
     text: str = ""
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
+    usage: Usage | None = None
+    """What it took to find it."""
 
 
 class Recall(Protocol):

@@ -39,7 +39,8 @@ def spent(part: Part, event: Event, now: int) -> None:
     node = part.get(event.address or "") or adopted(part, event)
     known_as_agent(node)
     node.touch(now)
-    node.span.set_attributes(model_attributes(data.get("model", "")))
+    if not data.get("aside"):
+        node.span.set_attributes(model_attributes(data.get("model", "")))
     if data.get("cached"):
         node.span.set_attribute(CACHED, True)
         return

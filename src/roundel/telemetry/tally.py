@@ -122,8 +122,9 @@ class Tally:
 
     def _tokens(self, run: _Run, event: Event, now: int) -> None:
         data, node = event.data, run.nodes.get(event.address or "")
-        seconds = (now - node.asked) / SECOND if node is not None else None
-        if node is not None:
+        seconds = None
+        if node is not None and not data.get("aside"):
+            seconds = (now - node.asked) / SECOND
             node.agent, node.asked = True, now
         if not data.get("cached"):
             read, written = data.get("input_tokens", 0), data.get("output_tokens", 0)
