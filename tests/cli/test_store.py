@@ -98,7 +98,7 @@ graph:
     )
     noise = os.urandom(40_000).hex()
     (folder / "script.yaml").write_text(json.dumps({"Writer": [noise[n:] for n in range(20)]}))
-    limited = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (3_000_000, 3_000_000)); "
+    limited = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000)); "
     command = f"{limited} import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     command += "runpy.run_module('roundel', run_name='__main__')"
     done = subprocess.run(

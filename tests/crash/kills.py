@@ -44,10 +44,11 @@ class Connection(sqlite3.Connection):
     """A connection that may be the last thing a process sees of a commit."""
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
-        if sql != "COMMIT":
+        # An insert outside of a transaction is one of its own.
+        if sql != "COMMIT" and (self.in_transaction or not sql.startswith("INSERT")):
             return super().execute(sql, *values)
         reach("before commit")
-        cursor = super().execute(sql)
+        cursor = super().execute(sql, *values)
         reach("after commit")
         return cursor
 

@@ -145,15 +145,17 @@ def check_rows(story: Story) -> None:
     """The facts in the store follow each other without a gap."""
     database = sqlite3.connect(story.folder / "runs.db")
     try:
-        rows = database.execute("SELECT first, count FROM chunks ORDER BY first").fetchall()
-        (facts,) = database.execute("SELECT facts FROM runs").fetchone()
+        query = "SELECT place % (1 << 32), count FROM chunks ORDER BY place"
+        rows = database.execute(query).fetchall()
+        (facts, status) = database.execute("SELECT facts, status FROM runs").fetchone()
     finally:
         database.close()
     reached = 0
     for first, count in rows:
         assert first == reached
         reached += count
-    assert reached == facts
+    # The run's row is told of its facts now and then, and always when its status changes.
+    assert reached == facts if status != "running" else reached >= facts
 
 
 def check(stories: list[Story], other: Story, report: Report, *, in_order: bool) -> None:

@@ -86,7 +86,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = Loop()
     path = tmp_path / "runs.db"
     told = r"runs.db: database or disk is full; make room; the run goes on .* `roundel resume`"
-    with limited_pages(monkeypatch, 36), pytest.raises(StoreError, match=told):
+    with limited_pages(monkeypatch, 28), pytest.raises(StoreError, match=told):
         asyncio.run(using(path, loop.run))
     rounds = len(loop.said)
     assert 3 < rounds < ROUNDS

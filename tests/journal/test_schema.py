@@ -12,8 +12,8 @@ import pytest
 from roundel.journal import schema
 from roundel.journal.schema import MIGRATIONS, migrate
 from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Claim, RunRow, StoreError
-from tests.journal.stores import STARTED, chunk, new, query, using
+from roundel.journal.store import Claim, Pinned, RunRow, StoreError
+from tests.journal.stores import STARTED, chunk, new, query, using, waits
 
 
 def version(path: Path) -> int:
@@ -47,6 +47,52 @@ def test_a_file_of_an_older_version_is_brought_up_to_date(
     assert asyncio.run(using(path, look)).facts == 1
     assert version(path) == len(later)
     assert query(path, "SELECT colour FROM runs") == [(None,)]
+
+
+def test_a_file_of_the_first_version_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with closing(sqlite3.connect(path)) as old:
+        old.executescript(MIGRATIONS[0])
+        for number in (1, 2, 3):
+            names = "id, name, status, created, updated, input, pinned, facts, fence, owner, summary"
+            values = (
+                f"run{number}",
+                "old",
+                "waiting",
+                1,
+                2,
+                "go",
+                b'{"files":{"f":"text"}}',
+                3,
+                5,
+                "",
+                b"{}",
+            )
+            old.execute(f"INSERT INTO runs ({names}) VALUES (?,?,?,?,?,?,?,?,?,?,?)", values)
+            for first, facts in ((0, chunk(STARTED)), (1, chunk(*waits(number, 9)))):
+                row = (number, first, facts.count, 1, facts.body)
+                old.execute("INSERT INTO chunks VALUES (?,?,?,?,?)", row)
+        for table in ("runs WHERE no", "chunks WHERE run"):
+            old.execute(f"DELETE FROM {table} = 3")
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+
+    async def story(store: SqliteStore) -> None:
+        rows = await store.rows()
+        assert [(row.id, row.status, row.facts, row.updated, row.summary) for row in rows] == [
+            ("run2", "waiting", 3, 2.0, {}),
+            ("run1", "waiting", 3, 2.0, {}),
+        ]
+        assert await store.pinned("run1") == Pinned({"f": "text"})
+        assert await store.facts("run1") == [STARTED, *waits(1, 9)]
+        claim = await store.claim("run2")
+        assert (claim.fence, claim.facts) == (6, 3)
+        await store.append(claim, 3, chunk(*waits(10)), "running", None)
+        assert await store.facts("run2", 1) == waits(2, 9, 10)
+        assert (await add(store)).run == 4  # the number of a run that was deleted is not given again
+
+    asyncio.run(using(path, story))
+    assert version(path) == len(MIGRATIONS)
 
 
 def test_a_step_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

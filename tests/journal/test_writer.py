@@ -35,6 +35,13 @@ def numbers(db: sqlite3.Connection) -> list[int]:
     return [number for (number,) in db.execute("SELECT n FROM t ORDER BY n")]
 
 
+INSERT = "INSERT OR IGNORE INTO t VALUES (?)"
+
+
+async def add(writer: Writer, number: int) -> None:
+    await writer.add(INSERT, (number,), lambda _db: StoreError(f"{number} is there"))
+
+
 def hold() -> tuple[Work, threading.Event]:
     """A job that lasts until it is let go, so that others gather behind it."""
     go = threading.Event()
@@ -81,6 +88,51 @@ def test_a_job_that_fails_takes_only_itself_back(tmp_path: Path) -> None:
         "explained: division by zero",
         "3",
     ]
+
+
+@pytest.mark.parametrize("with_job", [False, True])
+def test_a_row_that_is_refused_takes_no_other_back(with_job: bool, tmp_path: Path) -> None:
+    async def story() -> list[Any]:
+        writer = writer_of(tmp_path / "db")
+        await writer.write(put(2))
+        before = writer.commits
+        jobs = [writer.write(put(9))] if with_job else []
+        done = await asyncio.gather(
+            *(add(writer, number) for number in (1, 2, 3)), *jobs, return_exceptions=True
+        )
+        assert writer.commits == before + 1
+        assert await writer.read(numbers) == [1, 2, 3, 9][: 3 + with_job]
+        await writer.close()
+        return [str(one) for one in done[:3]]
+
+    assert asyncio.run(story()) == ["None", "2 is there", "None"]
+
+
+def test_rows_and_jobs_are_done_in_the_order_in_which_they_were_asked_for(tmp_path: Path) -> None:
+    seen: list[list[int]] = []
+
+    async def story() -> None:
+        writer = writer_of(tmp_path / "db")
+        looks = [writer.write(lambda db: seen.append(numbers(db))) for _ in range(2)]
+        await asyncio.gather(add(writer, 1), add(writer, 2), looks[0], add(writer, 3), looks[1])
+        await writer.close()
+
+    asyncio.run(story())
+    assert seen == [[1, 2], [1, 2, 3]]
+
+
+def test_who_no_longer_waits_for_a_row_does_not_disturb_the_others(tmp_path: Path) -> None:
+    async def story() -> None:
+        writer = writer_of(tmp_path / "db")
+        tasks = [asyncio.create_task(add(writer, number)) for number in range(3)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(one) for one in done] == [type(None), asyncio.CancelledError, type(None)]
+        assert await writer.read(numbers) == [0, 1, 2]
+        await writer.close()
+
+    asyncio.run(story())
 
 
 def test_a_job_alone_that_fails_leaves_nothing(tmp_path: Path) -> None:

@@ -21,14 +21,15 @@ from typing import Any
 
 import msgspec
 
-from roundel.hosts.attendance import Attendance, made
+from roundel.hosts.attendance import Attendance
+from roundel.hosts.behaviours import prepared
+from roundel.hosts.clock import steady
 from roundel.hosts.edges import consulted
 from roundel.hosts.lent import Lent, remembers, told
 from roundel.hosts.log import event_logger
 from roundel.hosts.middleware import Middleware
 from roundel.hosts.people import People
 from roundel.hosts.result import Asker, Result, result_of
-from roundel.hosts.retry import persistent
 from roundel.hosts.steering import Steering
 from roundel.hosts.wishes import Wishes, fact_of
 from roundel.journal.run_journal import RunJournal
@@ -54,11 +55,8 @@ from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script
-from roundel.nodes.services import Behaviour, NodeError, outcome_of
-from roundel.plan.graph import NodePlan, Plan
-from roundel.workflow.diagnostics import Report, WorkflowError
-from roundel.workflow.fields import Place
-from roundel.workflow.graph import Retry
+from roundel.nodes.services import outcome_of
+from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
 WORK = Path(".roundel", "work")
@@ -86,7 +84,7 @@ class LocalHost:
         self.plan = plan
         self.state = Run(plan)
         self.run_id = run_id or os.urandom(6).hex()
-        self.now = clock
+        self.now = self._clock = clock
         self._journal: RunJournal | None = None
         self._unshown: list[Event] = []
         self._unsafe = False
@@ -106,7 +104,7 @@ class LocalHost:
             say=self._say,
         )
         self._people = People(plan, script, asker)
-        self._behaviours, own = self._prepared(plan)
+        self._behaviours, own = prepared(plan, self._lent)
         # Last, so that what is remembered is what the others have made of it.
         memory = (self._lent.remembered.middleware(),) if remembers(plan) else ()
         self._attendance = Attendance(plan, (*own, *middleware, *memory), self._lent)
@@ -124,7 +122,11 @@ class LocalHost:
         """Another process wished the run to stop."""
         self._wishes = Wishes()
         self._decisions = 0
-        """What pure nodes have decided since others on the event loop had their turn."""
+        """The calls of a kept run since others on the event loop had their turn."""
+        self._calling = False
+        """A kept run awaits a call in place."""
+        self._heeding = asyncio.Lock()
+        """Held while a wish is heeded beside such a call; the run goes on when it is safe."""
 
     # The run.
 
@@ -151,7 +153,7 @@ class LocalHost:
 
     def _go_on_from(self, time: float) -> None:
         """The clock may be another one than it was, or may have been put back."""
-        self.now = self._lent.now = steady(self.now, time)
+        self.now = self._lent.now = steady(self._clock, time)
 
     async def _carry(self, begin: Callable[[], list[Command]]) -> Result:
         journal = self._journal
@@ -208,7 +210,7 @@ class LocalHost:
         if self._beside_store:
             self._lent.folder = journal.store.folder / "work"
         self._lent.keep(journal.store)
-        self.now = self._lent.now = steady(self.now)
+        self.now = self._lent.now = steady(self._clock)
 
     def result(self) -> Result:
         return result_of(self.state)
@@ -242,29 +244,64 @@ class LocalHost:
             commands = tell(fact)
 
     async def _drive_safely(self, commands: list[Command]) -> None:
-        """The same for a run that is kept. Others may steer it, and are heard while a call is awaited: only
-        what pure nodes do is done in place."""
+        """The same for a run that is kept, and that others may steer."""
+        wishes = self._wishes.open
         while True:
-            await self._begin_all(commands)
-            fact = await self._next_fact()
-            if fact is not None and not self._wishes:
-                commands = self._step(fact)
-            elif self._wishes:
+            if len(commands) == 1 and commands[0].__class__ is Call and self._is_idle():
+                fact = await self._in_place(commands[0])
+            else:
+                await self._begin_all(commands)
+                fact = await self._next_fact()
+            if wishes:
                 commands = self._heed(fact)
+            elif fact is not None:
+                commands = self._step(fact)
             else:
                 return
 
-    async def _begin_all(self, commands: list[Command]) -> None:
+    def _is_idle(self) -> bool:
+        """Nothing is at work, has happened, or is held back."""
+        return not (self._tasks or self._facts or self._asked or self.state.paused)
+
+    async def _in_place(self, call: Call) -> Fact | None:
+        """What a call gives that is alone; None if somebody wishes something before it begins. What is wished
+        later is heeded beside it, and safe before the run goes on."""
+        await self._make_ready(self._pure[call.site])
+        if self._wishes.open:
+            self._begin(call)
+            return None
+        self._calling = True
+        try:
+            outcome: Any = self._behaviours[call.site](call)
+            if outcome.__class__ is not Outcome:
+                outcome = outcome_of(await outcome)
+            fact: Fact = Finished(call.address, outcome, self.now())
+        except BaseException as error:
+            fact = self._failure(call.address, error)
+        finally:
+            self._calling = False
+        if self._heeding.locked():
+            await self._heeding.acquire()
+            self._heeding.release()
+        if self._wished or self._lost is not None:
+            await asyncio.sleep(0)  # here the run is cancelled, unless the node has kept that to itself
+            raise asyncio.CancelledError
+        return fact
+
+    async def _make_ready(self, pure: bool, many: int = 1) -> None:
         """What pure nodes decide needs no commit of its own; before anything else begins, what has happened
         is safe."""
         assert self._journal is not None
-        pure = [command.__class__ is Call and self._pure[command.site] for command in commands]
-        self._decisions += sum(pure)
-        if self._journal.full or not all(pure):
+        self._decisions += many
+        if not pure or self._journal.full:
             await self._commit()
-        elif self._decisions >= STEPS_BETWEEN_TURNS:
+        if self._decisions >= STEPS_BETWEEN_TURNS:
             self._decisions = 0
             await asyncio.sleep(0)
+
+    async def _begin_all(self, commands: list[Command]) -> None:
+        pure = [command.__class__ is Call and self._pure[command.site] for command in commands]
+        await self._make_ready(all(pure), len(pure))
         for command, decides in zip(commands, pure, strict=True):
             if decides:
                 self._facts.append(await self._decided(command))
@@ -328,7 +365,7 @@ class LocalHost:
     async def _commit(self) -> None:
         """What has happened is safe, and only then seen."""
         assert self._journal is not None
-        await self._journal.commit(self.state, quiet=not self._tasks)
+        await self._journal.commit(self.state, quiet=not (self._tasks or self._calling))
         self._unsafe = False
         self._wishes.are_safe()
         self._show()
@@ -413,30 +450,13 @@ class LocalHost:
 
     # Beginnings and ends.
 
-    def _prepared(self, plan: Plan) -> tuple[list[Behaviour], list[Middleware]]:
-        """What each node does, and the workflow's middleware; WorkflowError with everything that the run
-        would lack."""
-        report = Report()
-        behaviours = [_tried(report, node.node.at, self._behaviour, node) for node in plan.sites]
-        uses = plan.workflow.middleware
-        middleware = [_tried(report, use.at, made, use, self._lent.finder) for use in uses]
-        if not report.ok:
-            raise WorkflowError(report.diagnostics)
-        return behaviours, middleware
-
-    def _behaviour(self, node: NodePlan) -> Behaviour:
-        behave: Behaviour = node.kind.prepare(node.node, self._lent)
-        envelope = node.node
-        if envelope.timeout is None and envelope.retry is None:
-            return behave
-        return persistent(behave, envelope.timeout, envelope.retry or Retry(max_attempts=1))
-
     async def _stop(self) -> None:
         await self._cancel_tasks()
-        if self._lost is None and not self.state.over and self.state.status != "new":
-            self._step(Stopped("stopped", self.now()))
-        if self._journal is not None and self._lost is None:
-            await self._commit()
+        async with self._heeding:
+            if self._lost is None and not self.state.over and self.state.status != "new":
+                self._step(Stopped("stopped", self.now()))
+            if self._journal is not None and self._lost is None:
+                await self._commit()
 
     # What other processes wish.
 
@@ -452,7 +472,17 @@ class LocalHost:
         except (KeyError, msgspec.ValidationError) as error:
             return f"nobody knows what '{control.wish}' is to mean here: {error}"
         self._arrived.set()
+        if self._calling:
+            await self._heed_beside()
         return await done
+
+    async def _heed_beside(self) -> None:
+        """The run itself awaits a call, and will not look at what is wished before that is over."""
+        async with self._heeding:
+            commands = self._heed(None)
+            await self._commit()
+            for command in commands:
+                self._begin(command)
 
     def _heed(self, fact: Fact | None) -> list[Command]:
         """What others wish comes before what happened meanwhile, so that a pause holds back what follows."""
@@ -492,22 +522,3 @@ class LocalHost:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _tried(report: Report, at: Place, make: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return make(*arguments)
-    except (NodeError, LookupError) as error:
-        text = str(error.args[0] if error.args else error)
-        report.add(at.diagnostic("error", "cannot-run", text))
-
-
-def steady(clock: Callable[[], float], last: float = 0.0) -> Callable[[], float]:
-    """A clock that stands still where the given one goes back."""
-
-    def now() -> float:
-        nonlocal last
-        last = max(last, clock())
-        return last
-
-    return now

@@ -17,21 +17,21 @@ class Wishes:
     """Those that nobody has heeded yet, in order."""
 
     def __init__(self) -> None:
-        self._open: deque[tuple[Fact, asyncio.Future[str]]] = deque()
+        self.open: deque[tuple[Fact, asyncio.Future[str]]] = deque()
         self._heeded: list[asyncio.Future[str]] = []
         """They are done with the next commit."""
 
     def __bool__(self) -> bool:
-        return bool(self._open)
+        return bool(self.open)
 
     def add(self, fact: Fact) -> asyncio.Future[str]:
         """Gives what becomes of it: nothing if it is done, else why not."""
         done: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._open.append((fact, done))
+        self.open.append((fact, done))
         return done
 
     def next(self) -> tuple[Fact, asyncio.Future[str]]:
-        return self._open.popleft()
+        return self.open.popleft()
 
     def heed(self, done: asyncio.Future[str] | None = None) -> asyncio.Future[str]:
         """It is heeded, and has to be made safe."""
@@ -40,12 +40,13 @@ class Wishes:
         return done
 
     def are_safe(self) -> None:
-        self._settle(self._heeded, "")
+        if self._heeded:
+            self._settle(self._heeded, "")
 
     def refuse(self, why: str) -> None:
         """All that are left."""
-        self._settle([*self._heeded, *(done for _, done in self._open)], why)
-        self._open.clear()
+        self._settle([*self._heeded, *(done for _, done in self.open)], why)
+        self.open.clear()
 
     def _settle(self, wishes: list[asyncio.Future[str]], outcome: str) -> None:
         self._heeded = []

@@ -73,6 +73,46 @@ MIGRATIONS = (
         PRIMARY KEY (entry, model)
     ) WITHOUT ROWID;
     """,
+    # To append is quicker. What a run was started with may be long, and stood before what is looked at then.
+    # A chunk's place is the number of its run and, in the lower half, that of its first fact: SQLite appends
+    # to a table with such a key without moving what is there. And `facts` is how many a run had when its row
+    # was told last. (To drop a column is newer than the SQLite that some systems have.)
+    """
+    CREATE TABLE pins (run INTEGER PRIMARY KEY, body BLOB NOT NULL);
+    INSERT INTO pins SELECT no, pinned FROM runs;
+    CREATE TABLE newer_runs (
+        no INTEGER PRIMARY KEY AUTOINCREMENT,
+        fence INTEGER NOT NULL DEFAULT 0,
+        facts INTEGER NOT NULL DEFAULT 0,
+        id TEXT NOT NULL UNIQUE,
+        name TEXT NOT NULL,
+        status TEXT NOT NULL,
+        created REAL NOT NULL,
+        updated REAL NOT NULL,
+        owner TEXT NOT NULL DEFAULT '',
+        until REAL NOT NULL DEFAULT 0,
+        parent TEXT NOT NULL DEFAULT '',
+        forked_at TEXT NOT NULL DEFAULT '',
+        pruned TEXT NOT NULL DEFAULT '',
+        input TEXT NOT NULL,
+        summary BLOB
+    );
+    INSERT INTO sqlite_sequence SELECT 'newer_runs', seq FROM sqlite_sequence WHERE name = 'runs';
+    INSERT INTO newer_runs
+        SELECT no, fence, facts, id, name, status, created, updated, owner, until, parent, forked_at, pruned,
+        input, summary FROM runs;
+    DROP TABLE runs;
+    ALTER TABLE newer_runs RENAME TO runs;
+    CREATE TABLE newer_chunks (
+        place INTEGER PRIMARY KEY,
+        count INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        body BLOB NOT NULL
+    );
+    INSERT INTO newer_chunks SELECT (run << 32) + first, count, version, body FROM chunks;
+    DROP TABLE chunks;
+    ALTER TABLE newer_chunks RENAME TO chunks;
+    """,
 )
 """From each version of the file to the next; never changed, only added to."""
 

@@ -7,41 +7,41 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import msgspec
 
-from roundel.journal.chunks import VERSION, unpack
+from roundel.journal.appending import (
+    APPEND,
+    FACTS,
+    OF_RUN,
+    Told,
+    append,
+    insert,
+    out_of_step,
+    row_of,
+    taken_over,
+)
+from roundel.journal.controls import Controls
 from roundel.journal.faults import explained
 from roundel.journal.owner import LEASE, is_alive, let_go, me
+from roundel.journal.reading import Unreadable, chunks_after, facts_in, no_run
 from roundel.journal.schema import migrate
-from roundel.journal.store import (
-    Busy,
-    Chunk,
-    Claim,
-    Control,
-    Fenced,
-    NewRun,
-    NoRun,
-    Pinned,
-    RunRow,
-    StoreError,
-    Wish,
-)
+from roundel.journal.store import Busy, Chunk, Claim, NewRun, Pinned, RunRow, StoreError
 from roundel.journal.writer import Writer
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Fact
 
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
-APPEND = (
-    "UPDATE runs SET status = ?, updated = ?, facts = ?, until = ? WHERE no = ? AND fence = ? AND facts = ?"
-)
-COLUMNS = "id, name, status, created, updated, input, facts, owner, parent, forked_at, summary, pruned, until"
+_PLAIN = ("id", "name", "status", "created", "updated", "input", "owner", "parent", "forked_at", "summary")
+COLUMNS = (*_PLAIN, "pruned", "until", "facts")
+ROW = f"SELECT {', '.join(COLUMNS[:-1])}, {FACTS} FROM runs"
 
 
-class SqliteStore:
+class SqliteStore(Controls):
     """`sync`: `full` survives a power cut, `normal` a killed process, `off` neither for certain."""
 
     def __init__(
@@ -58,9 +58,9 @@ class SqliteStore:
         self._sync = sync
         self._now = clock
         self._busy_seconds = busy_seconds
-        self._claims: set[str] = set()
-        """The owners of the runs that are at work here."""
-        self._writer = Writer(self._connect, self._explained)
+        self._at_work: dict[str, Told] = {}
+        """The owners of the runs that are at work here, and what the rows of their runs were told."""
+        super().__init__(Writer(self._connect, self._explained, waits=sync == "full"))
 
     @property
     def folder(self) -> Path:
@@ -97,66 +97,52 @@ class SqliteStore:
 
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
         owner = me()
+        count = chunk.count if chunk is not None else 0
 
         def job(db: sqlite3.Connection) -> Claim:
-            values = (
-                run.id,
-                run.name,
-                "running",
-                run.created,
-                run.created,
-                run.input,
-                run.parent,
-                run.forked_at,
-                msgspec.json.encode(run.pinned),
-                owner,
-                self._now() + LEASE,
-            )
-            names = (
-                "id, name, status, created, updated, input, parent, forked_at, pinned, owner, until, fence"
-            )
-            number = db.execute(
-                f"INSERT INTO runs ({names}) VALUES (?,?,?,?,?,?,?,?,?,?,?,1)", values
-            ).lastrowid
+            times = (run.created, run.created, self._now() + LEASE)
+            values = (run.id, run.name, run.input, run.parent, run.forked_at, owner, *times, count)
+            names = "id, name, input, parent, forked_at, owner, created, updated, until, facts"
+            query = f"INSERT INTO runs ({names}, status, fence) VALUES (?,?,?,?,?,?,?,?,?,?,'running',1)"
+            number = db.execute(query, values).lastrowid
             assert number is not None
-            count = 0
+            db.execute("INSERT INTO pins VALUES (?, ?)", (number, msgspec.json.encode(run.pinned)))
             if chunk is not None:
-                _insert(db, number, 0, chunk)
-                count = chunk.count
-                db.execute("UPDATE runs SET facts = ? WHERE no = ?", (count, number))
+                insert(db, number, 0, chunk)
             return Claim(run.id, number, 1, count, owner, count)
 
-        return await self._claimed(owner, job)
+        return await self._claimed(owner, job, Told("running", self._now()))
 
     async def claim(self, run_id: str) -> Claim:
         mine = me()
 
         def job(db: sqlite3.Connection) -> Claim:
             query = (
-                "SELECT no, fence, owner, until, facts, pruned, "
-                "facts - coalesce((SELECT facts FROM snapshots WHERE run = no), 0) FROM runs WHERE id = ?"
+                f"SELECT no, fence, owner, until, {FACTS}, pruned, "
+                "coalesce((SELECT facts FROM snapshots WHERE run = no), 0) FROM runs WHERE id = ?"
             )
             found = db.execute(query, (run_id,)).fetchone()
             if found is None:
-                raise _no_run(run_id)
-            number, fence, owner, until, facts, pruned, fresh = found
+                raise no_run(run_id)
+            number, fence, owner, until, facts, pruned, frozen = found
             if pruned:
                 raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot go on")
             if is_alive(owner, until, self._now()):
                 raise Busy(f"another process is at work on run {run_id} ({_shown(owner)})")
             changed = (fence + 1, mine, self._now() + LEASE, number)
             db.execute("UPDATE runs SET fence = ?, owner = ?, until = ? WHERE no = ?", changed)
-            return Claim(run_id, number, fence + 1, facts, mine, fresh)
+            return Claim(run_id, number, fence + 1, facts, mine, facts - frozen)
 
-        return await self._claimed(mine, job)
+        return await self._claimed(mine, job, Told())
 
-    async def _claimed(self, owner: str, job: Callable[[sqlite3.Connection], Claim]) -> Claim:
+    async def _claimed(self, owner: str, job: Callable[[sqlite3.Connection], Claim], told: Told) -> Claim:
         try:
             claim = await self._writer.write(job)
         except BaseException:
             let_go(owner)
             raise
-        self._claims.add(owner)
+        self._at_work[owner] = told
+        self._writer.crowd = len(self._at_work)
         return claim
 
     async def append(
@@ -168,20 +154,15 @@ class SqliteStore:
         summary: dict[str, Any] | None,
         quiet: bool = False,
     ) -> None:
-        def job(db: sqlite3.Connection) -> None:
-            now = self._now()
-            values = (status, now, first + chunk.count, now + LEASE, claim.run, claim.fence, first)
-            if db.execute(APPEND, values).rowcount != 1:
-                raise self._out_of_step(db, claim, first)
-            _insert(db, claim.run, first, chunk)
-            if summary is not None:
-                db.execute("UPDATE runs SET summary = ? WHERE no = ?", (_json(summary), claim.run))
-
-        # A run that is alone has nobody to share a commit with. With a full sync it waits for the disk, which
-        # is no harm while it has nothing else to do.
-        alone = len(self._claims) == 1 and (quiet or self._sync != "full")
-        if not (alone and self._writer.write_at_once(job)):
-            await self._writer.write(job)
+        now, told = self._now(), self._at_work.get(claim.owner)
+        if told is not None and summary is None and chunk.count and told.is_enough(status, now):
+            row = row_of(claim, first, chunk)
+            await self._writer.add(APPEND, row, partial(out_of_step, claim, first, self.path), patient=quiet)
+            return
+        fresh = Told(status, now)
+        if told is not None:
+            self._at_work[claim.owner] = fresh
+        await self._writer.write(partial(append, claim, first, self.path, chunk, fresh, summary))
 
     async def renew(self, claim: Claim) -> None:
         def job(db: sqlite3.Connection) -> None:
@@ -192,7 +173,8 @@ class SqliteStore:
 
     async def release(self, claim: Claim) -> None:
         let_go(claim.owner)
-        self._claims.discard(claim.owner)
+        self._at_work.pop(claim.owner, None)
+        self._writer.crowd = len(self._at_work)
 
         def job(db: sqlite3.Connection) -> None:
             query = "UPDATE runs SET owner = '', until = 0 WHERE no = ? AND fence = ?"
@@ -203,18 +185,7 @@ class SqliteStore:
     @staticmethod
     def _fenced(cursor: sqlite3.Cursor, claim: Claim) -> None:
         if cursor.rowcount != 1:
-            raise Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
-
-    def _out_of_step(self, db: sqlite3.Connection, claim: Claim, first: int) -> StoreError:
-        """Why nothing can be appended."""
-        query = "SELECT fence, facts FROM runs WHERE no = ?"
-        fence, facts = db.execute(query, (claim.run,)).fetchone() or (0, 0)
-        if fence != claim.fence:
-            return Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
-        return StoreError(
-            f"{self.path}: run {claim.run_id} has {facts} facts where {first} should be, since something "
-            f"could not be written; `roundel resume {claim.run_id}` goes on from there"
-        )
+            raise taken_over(claim)
 
     # Facts.
 
@@ -230,42 +201,14 @@ class SqliteStore:
         return await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
 
     async def facts(self, run_id: str, after: int = 0) -> list[Fact]:
-        def job(db: sqlite3.Connection) -> tuple[tuple[int, int, str], list[tuple[int, int, int, bytes]]]:
-            found = db.execute("SELECT no, facts, pruned FROM runs WHERE id = ?", (run_id,)).fetchone()
-            if found is None:
-                raise _no_run(run_id)
-            # The chunk that holds the first of them may begin before it.
-            query = (
-                "SELECT first, count, version, body FROM chunks WHERE run = ?1 AND first >= "
-                "coalesce((SELECT max(first) FROM chunks WHERE run = ?1 AND first <= ?2), 0) ORDER BY first"
-            )
-            return found, db.execute(query, (found[0], after)).fetchall()
-
-        (_, count, pruned), rows = await self._writer.read(job)
-        if pruned:
-            raise StoreError(f"only the rounds '{pruned}' were kept of run {run_id}; its facts are gone")
-        facts: list[Fact] = []
-        reached = after
-        for first, many, version, body in rows:
-            if first > reached:
-                raise self._unreadable(run_id, reached, f"{first - reached} facts are missing")
-            try:
-                found = unpack(body, version)
-            except (ValueError, msgspec.MsgspecError) as error:
-                raise self._unreadable(run_id, first, str(error)) from None
-            if len(found) != many:
-                raise self._unreadable(run_id, first, f"there are {len(found)} facts in place of {many}")
-            facts += found[reached - first :]
-            reached = max(reached, first + many)
-        if reached < count:
-            raise self._unreadable(run_id, reached, f"{count - reached} facts are missing")
-        return facts
-
-    def _unreadable(self, run_id: str, number: int, why: str) -> StoreError:
-        return StoreError(
-            f"{self.path}: run {run_id} cannot be read at fact {number}: {why}; "
-            "the file is damaged, use a copy of it, or begin the run anew"
-        )
+        count, rows = await self._writer.read(lambda db: chunks_after(db, run_id, after))
+        try:
+            return facts_in(rows, after, count)
+        except Unreadable as found:
+            raise StoreError(
+                f"{self.path}: run {run_id} cannot be read at fact {found.number}: {found.why}; "
+                "the file is damaged, use a copy of it, or begin the run anew"
+            ) from None
 
     async def kept(self, run_id: str) -> list[Event] | None:
         query = "SELECT k.body FROM kept k JOIN runs r ON r.no = k.run WHERE r.id = ?"
@@ -279,17 +222,15 @@ class SqliteStore:
         def job(db: sqlite3.Connection) -> None:
             number = _number(db, run_id)
             db.execute("REPLACE INTO kept VALUES (?, ?)", (number, body))
-            db.execute("UPDATE runs SET pruned = ? WHERE no = ?", (policy, number))
-            for table in ("chunks", "snapshots", "controls"):
-                db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
+            db.execute(f"UPDATE runs SET pruned = ?, facts = {FACTS} WHERE no = ?", (policy, number))
+            _clear(db, number, "snapshots", "controls")
 
         await self._writer.write(job)
 
     async def delete(self, run_id: str) -> None:
         def job(db: sqlite3.Connection) -> None:
             number = _number(db, run_id)
-            for table in ("chunks", "snapshots", "controls", "kept"):
-                db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
+            _clear(db, number, "snapshots", "controls", "kept", "pins")
             db.execute("DELETE FROM runs WHERE no = ?", (number,))
 
         await self._writer.write(job)
@@ -306,15 +247,15 @@ class SqliteStore:
     # Looking.
 
     async def row(self, run_id: str) -> RunRow:
-        query = f"SELECT {COLUMNS} FROM runs WHERE id = ?"
+        query = f"{ROW} WHERE id = ?"
         found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
         if found is None:
-            raise _no_run(run_id)
+            raise no_run(run_id)
         return self._row(found)
 
     async def rows(self, limit: int = 100, status: str = "") -> list[RunRow]:
         where = "WHERE status = ?" if status else ""
-        query = f"SELECT {COLUMNS} FROM runs {where} ORDER BY no DESC LIMIT ?"
+        query = f"{ROW} {where} ORDER BY no DESC LIMIT ?"
         values = (status, limit) if status else (limit,)
         found = await self._writer.read(lambda db: db.execute(query, values).fetchall())
         return [self._row(values) for values in found]
@@ -328,77 +269,36 @@ class SqliteStore:
         ]
 
     def _row(self, values: Sequence[Any]) -> RunRow:
-        found = dict(zip(COLUMNS.split(", "), values, strict=True))
+        found = dict(zip(COLUMNS, values, strict=True))
         if not is_alive(found["owner"], found.pop("until"), self._now()):
             found["owner"] = ""
         found["summary"] = msgspec.json.decode(found["summary"]) if found["summary"] else None
         return RunRow(**found)
 
     async def pinned(self, run_id: str) -> Pinned:
-        query = "SELECT pinned FROM runs WHERE id = ?"
+        query = "SELECT p.body FROM pins p JOIN runs r ON r.no = p.run WHERE r.id = ?"
         found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
         if found is None:
-            raise _no_run(run_id)
+            raise no_run(run_id)
         return msgspec.json.decode(found[0], type=Pinned)
-
-    # Wishes.
-
-    async def ask(self, run_id: str, wish: Wish, body: dict[str, Any]) -> int:
-        def job(db: sqlite3.Connection) -> int:
-            query = "INSERT INTO controls (run, wish, body) SELECT no, ?, ? FROM runs WHERE id = ?"
-            cursor = db.execute(query, (wish, _json(body), run_id))
-            if cursor.rowcount != 1 or cursor.lastrowid is None:
-                raise _no_run(run_id)
-            return cursor.lastrowid
-
-        return await self._writer.write(job)
-
-    async def controls(self, claim: Claim) -> list[Control]:
-        query = "SELECT no, wish, body FROM controls WHERE run = ? AND outcome = '' ORDER BY no"
-        found = await self._writer.read(lambda db: db.execute(query, (claim.run,)).fetchall())
-        return [Control(number, wish, msgspec.json.decode(body)) for number, wish, body in found]
-
-    async def settle(self, claim: Claim, numbers: Sequence[int], outcome: str) -> None:
-        def job(db: sqlite3.Connection) -> None:
-            for number in numbers:
-                db.execute("UPDATE controls SET outcome = ? WHERE no = ?", (outcome, number))
-
-        await self._writer.write(job)
-
-    async def outcome(self, number: int) -> str:
-        query = "SELECT outcome FROM controls WHERE no = ?"
-        found = await self._writer.read(lambda db: db.execute(query, (number,)).fetchone())
-        return found[0] if found else ""
-
-    async def withdraw(self, number: int) -> bool:
-        query = "UPDATE controls SET outcome = 'withdrawn' WHERE no = ? AND outcome = ''"
-        return bool(await self._writer.write(lambda db: db.execute(query, (number,)).rowcount))
 
     async def close(self) -> None:
         await self._writer.close()
 
 
-def _insert(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
-    if chunk.count:
-        db.execute(
-            "INSERT INTO chunks VALUES (?, ?, ?, ?, ?)", (run, first, chunk.count, VERSION, chunk.body)
-        )
-
-
 def _number(db: sqlite3.Connection, run_id: str) -> int:
     found = db.execute("SELECT no FROM runs WHERE id = ?", (run_id,)).fetchone()
     if found is None:
-        raise _no_run(run_id)
+        raise no_run(run_id)
     number: int = found[0]
     return number
 
 
-def _json(value: Any) -> bytes:
-    return msgspec.json.encode(value, enc_hook=repr)
-
-
-def _no_run(run_id: str) -> NoRun:
-    return NoRun(f"there is no run '{run_id}' in this store; `roundel runs` lists them")
+def _clear(db: sqlite3.Connection, number: int, *tables: str) -> None:
+    """Takes a run's facts away, and what else there is of it in some tables."""
+    db.execute(f"DELETE FROM chunks WHERE {OF_RUN.format('?1')}", (number,))
+    for table in tables:
+        db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
 
 
 def _shown(owner: str) -> str:

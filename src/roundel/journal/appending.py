@@ -1,0 +1,94 @@
+"""Facts as they are added to a run: in order, by whoever has the newest claim.
+
+One statement adds them: it looks for the number of the claim and for the end of the facts that are there, and
+adds nothing if either is not what it should be. How many facts there are follows from the chunks. The run's
+own row is told of them only now and then, and whenever the run's status is another one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from roundel.journal.chunks import VERSION
+from roundel.journal.owner import LEASE
+from roundel.journal.store import Chunk, Claim, Fenced, StoreError
+
+OF_RUN = "place BETWEEN {0} << 32 AND ({0} << 32) + 4294967295"
+"""The chunks of a run: their place is its number, and that of their first fact."""
+_LAST = f"SELECT place + count FROM chunks WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
+REACHED = f"coalesce(({_LAST}) - (no << 32), 0)"
+"""Where the facts of a run end."""
+FACTS = f"max(facts, {REACHED})"
+"""How many facts a run should have: those that are there, or more if its row knows of more."""
+_MAY_APPEND = f"no = ?5 AND fence = ?6 AND {REACHED} = ?1"
+# Where nothing may be appended there is no count, without which no chunk is added. To select the whole of it
+# from `runs` would say the same, but has SQLite put it aside first, since it reads from where it writes to.
+APPEND = (
+    "INSERT OR IGNORE INTO chunks (place, count, version, body) "
+    f"VALUES ((?5 << 32) + ?1, (SELECT ?2 FROM runs WHERE {_MAY_APPEND}), ?3, ?4)"
+)
+TELL = f"UPDATE runs SET status = ?2, updated = ?3, facts = ?4, until = ?7 WHERE {_MAY_APPEND}"
+TELL_EVERY = 1.0
+"""Seconds after which a run's row is told how far it is, although its status is the same."""
+
+
+class Told(Struct, frozen=True):
+    """What a run's row was told last."""
+
+    status: str = ""
+    time: float = 0.0
+
+    def is_enough(self, status: str, now: float) -> bool:
+        return status == self.status and self.time <= now < self.time + TELL_EVERY
+
+
+def row_of(claim: Claim, first: int, chunk: Chunk) -> tuple[Any, ...]:
+    """The values of APPEND."""
+    return (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence)
+
+
+def append(
+    claim: Claim,
+    first: int,
+    place: Path,
+    chunk: Chunk,
+    told: Told,
+    summary: dict[str, Any] | None,
+    db: sqlite3.Connection,
+) -> None:
+    """Adds facts and tells the run's row; both or nothing, in a transaction of the caller."""
+    reached = first + chunk.count
+    values = (first, told.status, told.time, reached, claim.run, claim.fence, told.time + LEASE)
+    if db.execute(TELL, values).rowcount != 1:
+        raise out_of_step(claim, first, place, db)
+    insert(db, claim.run, first, chunk)
+    if summary is not None:
+        body = msgspec.json.encode(summary, enc_hook=repr)
+        db.execute("UPDATE runs SET summary = ? WHERE no = ?", (body, claim.run))
+
+
+def insert(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
+    if chunk.count:
+        values = ((run << 32) + first, chunk.count, VERSION, chunk.body)
+        db.execute("INSERT INTO chunks (place, count, version, body) VALUES (?, ?, ?, ?)", values)
+
+
+def out_of_step(claim: Claim, first: int, place: Path, db: sqlite3.Connection) -> StoreError:
+    """Why nothing can be appended."""
+    query = f"SELECT fence, {REACHED} FROM runs WHERE no = ?"
+    fence, reached = db.execute(query, (claim.run,)).fetchone() or (0, 0)
+    if fence != claim.fence:
+        return taken_over(claim)
+    return StoreError(
+        f"{place}: run {claim.run_id} has {reached} facts where {first} should be, since something "
+        f"could not be written; `roundel resume {claim.run_id}` goes on from there"
+    )
+
+
+def taken_over(claim: Claim) -> Fenced:
+    return Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")

@@ -1,0 +1,180 @@
+"""What is written in one transaction: jobs, and rows that many runs add with the same statement.
+
+A job that fails takes only itself back, unless the file itself is at fault: then the transaction is gone, and
+with it all that was in it. Rows of one statement go into the file in one go: to write for two hundred runs
+then costs little more than to write two hundred rows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from roundel.journal.store import StoreError
+
+T = TypeVar("T")
+Job = Callable[[sqlite3.Connection], T]
+Row = tuple[Any, ...]
+Explain = Callable[[Exception], StoreError]
+
+
+class Refused(StoreError):
+    """One row of many changed nothing, nobody knows yet which."""
+
+
+class _Again(Exception):
+    """Something failed that the others in the transaction should not suffer from."""
+
+
+@dataclass(slots=True)
+class Work:
+    """One job, and who waits for it."""
+
+    job: Job[Any]
+    writes: bool
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    aside: bool = False
+    """In a transaction of its own kind, behind the other one."""
+
+    def do(self, db: sqlite3.Connection, apart: bool) -> Any:
+        return self.job(db)
+
+    def settle(self, value: Any, failure: StoreError | None) -> None:
+        _settle(self.future, value, failure)
+
+
+class Rows:
+    """Rows that one statement adds, each of which has to change just one row of the file."""
+
+    writes, aside = True, False
+
+    def __init__(self, statement: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.statement = statement
+        self.loop = loop
+        self._rows: list[Row] = []
+        self._refused: list[Job[StoreError]] = []
+        """For each row: why it can have changed nothing."""
+        self._futures: list[asyncio.Future[None]] = []
+
+    def add(self, row: Row, refused: Job[StoreError]) -> asyncio.Future[None]:
+        # To each its own future: whoever is called off must not take that of the others along.
+        future: asyncio.Future[None] = self.loop.create_future()
+        self._rows.append(row)
+        self._refused.append(refused)
+        self._futures.append(future)
+        return future
+
+    def do(self, db: sqlite3.Connection, apart: bool) -> dict[int, StoreError]:
+        """What is wrong with which of them."""
+        if not apart:
+            if db.executemany(self.statement, self._rows).rowcount != len(self._rows):
+                raise Refused("a row was refused")
+            return {}
+        return {
+            number: self._refused[number](db)
+            for number, row in enumerate(self._rows)
+            if db.execute(self.statement, row).rowcount != 1
+        }
+
+    def settle(self, value: dict[int, StoreError] | None, failure: StoreError | None) -> None:
+        failures = value or {}
+        for number, future in enumerate(self._futures):
+            _settle(future, None, failures.get(number, failure))
+
+
+Batch = list[Work | Rows]
+Done = tuple[Work | Rows, Any, StoreError | None]
+
+
+def carry_out(db: sqlite3.Connection, batch: Batch, explain: Explain) -> tuple[list[Done], int]:
+    """What became of each, and how many commits were made."""
+    aside = [work for work in batch if work.aside]
+    if aside and len(aside) < len(batch):
+        done, commits = carry_out(db, [work for work in batch if not work.aside], explain)
+        behind, more = carry_out(db, aside, explain)
+        return done + behind, commits + more
+    if not any(work.writes for work in batch):
+        return [_one(db, work, explain) for work in batch], 0
+    try:
+        return _committed(db, batch, explain), 1
+    except (sqlite3.Error, StoreError) as error:
+        told = error if isinstance(error, StoreError) else explain(error)
+        return [(work, None, told) for work in batch], 0
+
+
+def _committed(db: sqlite3.Connection, batch: Batch, explain: Explain) -> list[Done]:
+    """What became of each, in one transaction; sqlite3.Error or StoreError if nothing was written."""
+    try:
+        try:
+            return _transaction(db, batch, explain)
+        except _Again:
+            # Seldom: once more from the beginning, so that the others do without the one that failed.
+            db.execute("ROLLBACK")
+            return _transaction(db, batch, explain, apart=True)
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            db.rollback()
+        raise
+
+
+def _transaction(
+    db: sqlite3.Connection, batch: Batch, explain: Explain, *, apart: bool = False
+) -> list[Done]:
+    db.execute("BEGIN IMMEDIATE")
+    done = []
+    for work in batch:
+        done.append(_one(db, work, explain, apart=apart))
+        failure = done[-1][2]
+        if failure is None or (apart and db.in_transaction):
+            continue
+        if db.in_transaction and (len(batch) > 1 or isinstance(failure, Refused)):
+            raise _Again
+        raise failure
+    db.execute("COMMIT")
+    return done
+
+
+def _one(db: sqlite3.Connection, work: Work | Rows, explain: Explain, *, apart: bool = False) -> Done:
+    if apart:
+        db.execute("SAVEPOINT job")
+    try:
+        value, failure = work.do(db, apart), None
+    except StoreError as error:
+        value, failure = None, error
+    except Exception as error:  # whatever it is, the others must not wait for ever
+        value, failure = None, explain(error)
+    # A disk that is full, say, has ended the whole transaction already.
+    if apart and db.in_transaction:
+        if failure is not None:
+            db.execute("ROLLBACK TO job")
+        db.execute("RELEASE job")
+    return work, value, failure
+
+
+def tell(done: list[Done]) -> None:
+    """Those who wait, each in its loop, which is woken once."""
+    loops: dict[asyncio.AbstractEventLoop, list[Done]] = {}
+    for item in done:
+        loops.setdefault(item[0].loop, []).append(item)
+    for loop, items in loops.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_settle_all, items)
+
+
+def _settle_all(done: list[Done]) -> None:
+    for work, value, failure in done:
+        work.settle(value, failure)
+
+
+def _settle(future: asyncio.Future[T], value: T, failure: StoreError | None) -> None:
+    if future.done():
+        return
+    if failure is None:
+        future.set_result(value)
+    else:
+        future.set_exception(failure)

@@ -1,0 +1,71 @@
+"""The facts of a run as they are read: all of them, in order, or why not."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import msgspec
+
+from roundel.journal.appending import FACTS
+from roundel.journal.chunks import unpack
+from roundel.journal.store import NoRun, StoreError
+from roundel.kernel.facts import Fact
+
+Row = tuple[int, int, int, bytes]
+"""The number of a chunk's first fact, how many there are, their version, and the facts."""
+
+
+class Unreadable(Exception):
+    """Which fact cannot be read, and why."""
+
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(number, why)
+        self.number = number
+        self.why = why
+
+
+def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, list[Row]]:
+    """How many facts there should be, and the chunks with those from number `after` on."""
+    query = f"SELECT no, {FACTS}, pruned FROM runs WHERE id = ?"
+    found = db.execute(query, (run_id,)).fetchone()
+    if found is None:
+        raise no_run(run_id)
+    number, count, pruned = found
+    if pruned:
+        raise StoreError(f"only the rounds '{pruned}' were kept of run {run_id}; its facts are gone")
+    # The chunk that holds the first of them may begin before it.
+    begins, ends = number << 32, number + 1 << 32
+    query = (
+        "SELECT place - ?1, count, version, body FROM chunks WHERE place < ?3 AND place >= "
+        "coalesce((SELECT max(place) FROM chunks WHERE place BETWEEN ?1 AND ?2), ?1) ORDER BY place"
+    )
+    return count, db.execute(query, (begins, begins + after, ends)).fetchall()
+
+
+def facts_in(rows: Sequence[Row], after: int, count: int) -> list[Fact]:
+    """The facts from number `after` on; Unreadable if one of them is not there."""
+    facts: list[Fact] = []
+    reached = after
+    for first, many, version, body in rows:
+        if first > reached:
+            raise Unreadable(reached, f"{first - reached} facts are missing")
+        facts += _unpacked(first, many, version, body)[reached - first :]
+        reached = max(reached, first + many)
+    if reached < count:
+        raise Unreadable(reached, f"{count - reached} facts are missing")
+    return facts
+
+
+def _unpacked(first: int, many: int, version: int, body: bytes) -> list[Fact]:
+    try:
+        found = unpack(body, version)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise Unreadable(first, str(error)) from None
+    if len(found) != many:
+        raise Unreadable(first, f"there are {len(found)} facts in place of {many}")
+    return found
+
+
+def no_run(run_id: str) -> NoRun:
+    return NoRun(f"there is no run '{run_id}' in this store; `roundel runs` lists them")

@@ -1,0 +1,77 @@
+"""Rows that are added without the thread."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from roundel.journal import at_once
+from roundel.journal.sqlite import SqliteStore
+from roundel.kernel.facts import Waited
+from tests.journal.stores import STARTED, chunk, new, using
+
+
+def test_a_run_that_is_alone_leaves_the_event_loop_to_others_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def turns(store: SqliteStore) -> int:
+        claim = await store.create(new(), chunk(STARTED))
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        beside = asyncio.create_task(other())
+        for first in range(1, 101):
+            await store.append(claim, first, chunk(Waited(first)), "running", None, True)
+        beside.cancel()
+        return turns
+
+    monkeypatch.setattr(at_once, "MOST_SECONDS", 1000.0)
+    assert asyncio.run(using(tmp_path / "never.db", turns, clock=lambda: 1.0)) <= 1
+    monkeypatch.setattr(at_once, "MOST_SECONDS", 0.0)
+    assert asyncio.run(using(tmp_path / "always.db", turns, clock=lambda: 1.0)) >= 50
+
+
+def test_the_log_does_not_grow_for_ever_while_others_look(tmp_path: Path) -> None:
+    """Who only reads does not move the log to the file."""
+    log = tmp_path / "runs.db-wal"
+
+    async def story(store: SqliteStore) -> None:
+        claim = await store.create(new(), chunk(STARTED))
+        for first in range(1, 4001):
+            await store.append(claim, first, chunk(Waited(first)), "running", None)
+            if not first % (at_once.MOST_ROWS // 2):
+                await store.controls(claim)
+        assert log.stat().st_size < 4000 * 4096 / 2
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def test_a_store_may_be_used_in_one_event_loop_after_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(at_once, "MOST_SECONDS", 0.0)
+    store = SqliteStore(tmp_path / "runs.db", sync="off")
+    claim = asyncio.run(store.create(new(), chunk(STARTED)))
+    for first in range(1, 6):
+        asyncio.run(store.append(claim, first, chunk(Waited(first)), "running", None))
+    assert len(asyncio.run(store.facts("run"))) == 6
+    asyncio.run(store.close())
+
+
+def test_nothing_is_done_at_once_before_what_was_asked_for_earlier(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        claim = await store.create(new(), chunk(STARTED))
+        ended = asyncio.ensure_future(store.append(claim, 1, chunk(Waited(1)), "waiting", None))
+        await asyncio.sleep(0)  # it is on its way to the thread
+        await store.append(claim, 2, chunk(Waited(2)), "waiting", None, True)
+        assert ended.done()
+        assert len(await store.facts("run")) == 3
+
+    asyncio.run(using(tmp_path / "runs.db", story))
