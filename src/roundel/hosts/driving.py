@@ -1,0 +1,97 @@
+"""Drives a run: has what it asks for done, and tells it what came of that."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from roundel.hosts.at_work import AtWork
+from roundel.hosts.chronicle import Chronicle
+from roundel.hosts.performer import Performer
+from roundel.kernel.commands import Call, Command
+from roundel.kernel.facts import Fact, Finished, Outcome, Stopped, Waited
+from roundel.nodes.services import outcome_of
+
+STEPS_BETWEEN_TURNS = 200
+"""How many calls are awaited in place before others on the event loop get their turn."""
+
+
+class Driving:
+    """A run that is not kept. A call that is alone is awaited in place."""
+
+    def __init__(self, chronicle: Chronicle, performer: Performer, at_work: AtWork) -> None:
+        self._chronicle, self._performer, self._at_work = chronicle, performer, at_work
+
+    def start(self) -> None:
+        """Before anything is driven."""
+
+    async def drive(self, commands: list[Command]) -> None:
+        """Until the run is over, or nothing will happen any more."""
+        tasks, facts, behaviours = self._at_work.tasks, self._at_work.facts, self._performer.behaviours
+        tell, now, alone = self._chronicle.tell, self._performer.now, 0
+        while True:
+            if len(commands) == 1 and not tasks and not facts and commands[0].__class__ is Call:
+                # The same as the performer does, without a coroutine for each call.
+                call: Call = commands[0]
+                alone += 1
+                if not alone % STEPS_BETWEEN_TURNS:
+                    await asyncio.sleep(0)
+                try:
+                    outcome: Any = behaviours[call.site](call)
+                    if outcome.__class__ is not Outcome:
+                        outcome = await outcome
+                        if outcome.__class__ is not Outcome:
+                            outcome = outcome_of(outcome)
+                    fact: Fact = Finished(call.address, outcome, now())
+                except BaseException as error:
+                    fact = self._performer.failure(call.address, error)
+            else:
+                for command in commands:
+                    self._at_work.begin(command)
+                arrived = await self._next_fact()
+                if arrived is None:
+                    return
+                fact = arrived
+            commands = tell(fact)
+
+    async def _next_fact(self) -> Fact | None:
+        """What happens next; None if nothing will."""
+        at_work, state = self._at_work, self._chronicle.state
+        while not at_work.facts:
+            at_work.check()
+            if self._is_interrupted():
+                return None
+            if await self._makes_safe():
+                continue
+            if state.over or not at_work:
+                return None
+            if at_work.only_people:
+                if state.status == "running":
+                    return Waited(self._performer.now())
+                if not at_work.tasks or state.status == "paused":
+                    return None
+            await at_work.wait()
+        return at_work.facts.popleft()
+
+    def _is_interrupted(self) -> bool:
+        """Whether somebody wishes something first."""
+        return False
+
+    async def _makes_safe(self) -> bool:
+        """Whether something had happened that must be safe before anybody waits."""
+        return False
+
+    async def stop(self) -> bool:
+        """Calls off what is at work, and tells the run; whether whoever cancelled it is to hear of that."""
+        await self._at_work.cancel()
+        self._tell_of_stop()
+        return self._chronicle.state.status == "stopped"
+
+    def _tell_of_stop(self) -> None:
+        state = self._chronicle.state
+        if not state.over and state.status != "new":
+            self._chronicle.tell(Stopped("stopped", self._performer.now()))
+
+    async def end(self) -> None:
+        """Nothing is driven any more."""
+        await self._at_work.cancel()

@@ -1,0 +1,206 @@
+"""Drives a run that is kept, and that others may steer while it is at work.
+
+What happened is safe before anything that depends on it begins, and before anybody is shown it; what pure
+nodes decide in between shares the commit of what they were told. What others wish is heeded before the run
+goes on: beside a call, if the run awaits one in place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from roundel.hosts.at_work import AtWork
+from roundel.hosts.chronicle import Chronicle
+from roundel.hosts.driving import STEPS_BETWEEN_TURNS, Driving
+from roundel.hosts.performer import Performer
+from roundel.hosts.steering import Steering
+from roundel.hosts.wishes import Wishes, fact_of
+from roundel.journal.run_journal import RunJournal
+from roundel.journal.store import Control, StoreError
+from roundel.kernel.commands import Call, Command
+from roundel.kernel.facts import Answered, Fact, Finished, Outcome
+from roundel.kernel.step import IllegalFact
+from roundel.nodes.services import outcome_of
+
+
+class KeptDriving(Driving):
+    def __init__(
+        self, chronicle: Chronicle, performer: Performer, at_work: AtWork, journal: RunJournal
+    ) -> None:
+        super().__init__(chronicle, performer, at_work)
+        self._journal = journal
+        self._steering = Steering(journal, self._obey, self._lose)
+        self._task = asyncio.current_task()
+        """That of the run; None when it has come to rest."""
+        self._wishes = Wishes()
+        self._wished = False
+        """Another process wished the run to stop."""
+        self._lost: StoreError | None = None
+        self._decisions = 0
+        """The calls since others on the event loop had their turn."""
+        self._calling = False
+        """The run awaits a call in place."""
+        self._heeding = asyncio.Lock()
+        """Held while a wish is heeded beside such a call; the run goes on when it is safe."""
+
+    def start(self) -> None:
+        self._steering.start()
+
+    async def drive(self, commands: list[Command]) -> None:
+        wishes, tell = self._wishes.open, self._chronicle.tell
+        while True:
+            if len(commands) == 1 and commands[0].__class__ is Call and self._is_idle():
+                fact = await self._in_place(commands[0])
+            else:
+                await self._begin_all(commands)
+                fact = await self._next_fact()
+            if wishes:
+                commands = self._heed(fact)
+            elif fact is not None:
+                commands = tell(fact)
+            else:
+                return
+
+    def _is_idle(self) -> bool:
+        """Nothing is at work, has happened, or is held back."""
+        at_work = self._at_work
+        return not (at_work.tasks or at_work.facts or at_work.asked or self._chronicle.state.paused)
+
+    async def _in_place(self, call: Call) -> Fact | None:
+        """What a call gives that is alone; None if somebody wishes something before it begins. What is wished
+        later is heeded beside it, and safe before the run goes on."""
+        performer = self._performer
+        await self._make_ready(performer.pure[call.site])
+        if self._wishes.open:
+            self._at_work.begin(call)
+            return None
+        self._calling = True
+        try:
+            outcome: Any = performer.behaviours[call.site](call)
+            if outcome.__class__ is not Outcome:
+                outcome = outcome_of(await outcome)
+            fact: Fact = Finished(call.address, outcome, performer.now())
+        except BaseException as error:
+            fact = performer.failure(call.address, error)
+        finally:
+            self._calling = False
+        if self._heeding.locked():
+            await self._heeding.acquire()
+            self._heeding.release()
+        if self._wished or self._lost is not None:
+            await asyncio.sleep(0)  # here the run is cancelled, unless the node has kept that to itself
+            raise asyncio.CancelledError
+        return fact
+
+    async def _make_ready(self, pure: bool, many: int = 1) -> None:
+        """What pure nodes decide needs no commit of its own; before anything else begins, what has happened
+        is safe."""
+        self._decisions += many
+        if not pure or self._journal.full:
+            await self._commit()
+        if self._decisions >= STEPS_BETWEEN_TURNS:
+            self._decisions = 0
+            await asyncio.sleep(0)
+
+    async def _begin_all(self, commands: list[Command]) -> None:
+        pure = [command.__class__ is Call and self._performer.pure[command.site] for command in commands]
+        await self._make_ready(all(pure), len(pure))
+        for command, decides in zip(commands, pure, strict=True):
+            if decides:
+                self._at_work.facts.append(await self._decided(command))
+            else:
+                self._at_work.begin(command)
+
+    async def _decided(self, call: Any) -> Fact:
+        try:
+            return await self._performer.carry_out(call)
+        except BaseException as error:
+            return self._performer.failure(call.address, error)
+
+    async def _commit(self) -> None:
+        await self._chronicle.commit(quiet=not (self._at_work.tasks or self._calling))
+        self._wishes.are_safe()
+
+    def _is_interrupted(self) -> bool:
+        return bool(self._wishes)
+
+    async def _makes_safe(self) -> bool:
+        if not self._chronicle.unsafe:
+            return False
+        await self._commit()
+        return True
+
+    # What other processes wish.
+
+    async def _obey(self, control: Control) -> str:
+        """Comes back when it is done and safe; says why not if it cannot be done."""
+        if self._task is None:
+            return f"the run is {self._chronicle.state.status}"
+        if control.wish == "stop":
+            self._wished = True
+            self._task.cancel()
+            return await self._wishes.heed()  # the next commit says that the run has stopped
+        try:
+            done = self._wishes.add(fact_of(control, self._performer.now))
+        except (KeyError, msgspec.ValidationError) as error:
+            return f"nobody knows what '{control.wish}' is to mean here: {error}"
+        self._at_work.arrived.set()
+        if self._calling:
+            await self._heed_beside()
+        return await done
+
+    async def _heed_beside(self) -> None:
+        """The run itself awaits a call, and will not look at what is wished before that is over."""
+        async with self._heeding:
+            commands = self._heed(None)
+            await self._commit()
+            for command in commands:
+                self._at_work.begin(command)
+
+    def _heed(self, fact: Fact | None) -> list[Command]:
+        """What others wish comes before what happened meanwhile, so that a pause holds back what follows."""
+        commands: list[Command] = []
+        state = self._chronicle.state
+        while self._wishes:
+            wish, done = self._wishes.next()
+            try:
+                commands += self._chronicle.tell(wish)
+            except IllegalFact as error:
+                done.set_result(f"{error}; it is {state.status}")
+                continue
+            self._wishes.heed(done)
+            if isinstance(wish, Answered):  # somebody else was quicker
+                self._at_work.call_off(wish.address)
+        address = getattr(fact, "address", None)
+        if fact is not None and (address is None or address in state.calls):
+            commands += self._chronicle.tell(fact)
+        return commands
+
+    def _lose(self, error: StoreError) -> None:
+        """The run is not ours any more, or cannot be kept."""
+        self._lost = error
+        if self._task is not None:
+            self._task.cancel()
+
+    async def stop(self) -> bool:
+        """StoreError if the run was lost."""
+        await self._at_work.cancel()
+        async with self._heeding:
+            if self._lost is not None:
+                raise self._lost from None
+            self._tell_of_stop()
+            await self._commit()
+        if self._wished and self._task is not None:
+            self._task.uncancel()
+            return False
+        return self._chronicle.state.status == "stopped"
+
+    async def end(self) -> None:
+        """Whoever still wishes something is told how the run is."""
+        self._task = None
+        await super().end()
+        self._wishes.refuse(str(self._lost or f"the run is {self._chronicle.state.status}"))
+        await self._steering.stop()

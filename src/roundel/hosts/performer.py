@@ -1,0 +1,57 @@
+"""Does what the kernel asks for, and says what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from roundel.hosts.attendance import Attendance
+from roundel.hosts.edges import consulted
+from roundel.hosts.lent import Lent, told
+from roundel.hosts.people import People
+from roundel.kernel.commands import Ask, Call, Consult, Review
+from roundel.kernel.facts import Answered, Consulted, Fact, Failed, Finished, Outcome
+from roundel.nodes.services import Behaviour, outcome_of
+from roundel.plan.graph import Plan
+
+Errand = Call | Ask | Consult | Review
+"""A command that has an answer."""
+
+
+class Performer:
+    def __init__(
+        self, plan: Plan, behaviours: list[Behaviour], lent: Lent, people: People, attendance: Attendance
+    ) -> None:
+        self._plan, self._lent, self._people, self._attendance = plan, lent, people, attendance
+        self.behaviours = behaviours
+        self.pure = [
+            node.kind.pure and node.node.timeout is None and node.node.retry is None for node in plan.sites
+        ]
+        """Whether what a node does depends on nothing but what it is given, by site."""
+
+    @property
+    def now(self) -> Callable[[], float]:
+        """The clock, which is the same as long as the run is driven."""
+        return self._lent.now
+
+    async def carry_out(self, errand: Errand) -> Fact:
+        """What came of it; whatever it raises is for `failure`."""
+        if isinstance(errand, Ask):
+            return Answered(errand.address, await self._people.answer(errand), self.now())
+        if isinstance(errand, Consult):
+            edges = self._plan.sites[errand.site].edges
+            return Consulted(errand.address, await consulted(errand, edges, self._lent), self.now())
+        if isinstance(errand, Review):
+            return await self._attendance.review(errand, self.now)
+        outcome = self.behaviours[errand.site](errand)
+        if not isinstance(outcome, Outcome):
+            outcome = outcome_of(await outcome)
+        return Finished(errand.address, outcome, self.now())
+
+    def failure(self, address: str, error: BaseException) -> Failed:
+        """A node that raised has failed; whatever is meant for the whole run goes on up."""
+        task = asyncio.current_task()
+        stopping = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
+        if stopping or isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+            raise error
+        return Failed(address, self._lent.secrets.scrub(told(error)), self.now())
