@@ -2,20 +2,23 @@
 
 A node that calls something (a coroutine that does nothing else) runs in a loop, once alone and once as two
 hundred runs at the same time. Beside it stands what SQLite alone takes for the same bytes, with the same sync
-setting, in one thread, with as many rows in one transaction as ours had. Ratios are those of measurements
-that were made right after each other, and the middle one of several is shown: other programs use the disk,
-too. Sizes and commits are counted, and a long run is opened again and goes on.
+setting: in one thread, with as many rows in one transaction as ours had; and shared, where as many tasks as
+there are runs wait for one row after the other, and a thread writes what they wait for together. Ratios are
+those of measurements that were made right after each other, and the middle one of several is shown: other
+programs use the disk, too. Sizes and commits are counted, and a long run is opened again and goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import queue
 import random
 import shutil
 import sqlite3
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import closing
@@ -40,6 +43,9 @@ LONG = 20_000
 MORE = 1_000
 """Rounds that are left for the one that opens it again."""
 HISTORY = 1_000
+
+
+Batch = list[tuple[bytes, "asyncio.Future[None]"]]
 
 
 def loop(
@@ -101,6 +107,56 @@ def bare(path: Path, rows: list[bytes], sync: Sync, together: int = 1) -> float:
     return taken
 
 
+def shared(path: Path, rows: list[bytes], sync: Sync, runs: int) -> float:
+    """Seconds for so many rows, if so many tasks each wait for theirs, one after the other."""
+    database = warm(path)
+    database.execute(f"PRAGMA synchronous = {sync}")
+    database.execute("CREATE TABLE rows (number INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+    jobs: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
+
+    def write() -> None:
+        while (batch := jobs.get()) is not None:
+            database.execute("BEGIN IMMEDIATE")
+            database.executemany("INSERT INTO rows (body) VALUES (?)", [(row,) for row, _ in batch])
+            database.execute("COMMIT")
+            loop.call_soon_threadsafe(tell, batch)
+
+    def tell(batch: Batch) -> None:
+        for _, future in batch:
+            future.set_result(None)
+
+    async def work() -> float:
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        gathered: Batch = []
+
+        def hand_over() -> None:
+            jobs.put(gathered.copy())
+            gathered.clear()
+
+        async def task(mine: list[bytes]) -> None:
+            for row in mine:
+                if not gathered:
+                    loop.call_soon(hand_over)
+                future = loop.create_future()
+                gathered.append((row, future))
+                await future
+
+        started = time.perf_counter()
+        await asyncio.gather(*(task(rows[number::runs]) for number in range(runs)))
+        return time.perf_counter() - started
+
+    loop: asyncio.AbstractEventLoop
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        return asyncio.run(work())
+    finally:
+        jobs.put(None)
+        thread.join()
+        database.close()
+
+
 async def ours(path: Path, sync: Sync, runs: int, effects: int) -> tuple[float, int]:
     """Seconds, and commits."""
     graph = loop(effects)
@@ -127,7 +183,7 @@ async def not_kept(runs: int, effects: int) -> float:
 
 def compare(sync: Sync, runs: int, effects: int) -> None:
     total = runs * effects
-    mine, alone, plain, commits = [], [], [], 0
+    mine, alone, among, plain, commits = [], [], [], [], 0
     for _ in range(SAMPLES):  # interleaved, so that a noisy moment meets all of them
         with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_FOLDER")) as folder:
             path = Path(folder, "ours.db")
@@ -135,14 +191,20 @@ def compare(sync: Sync, runs: int, effects: int) -> None:
             mine.append(taken)
             rows = bodies(path)
             alone.append(bare(Path(folder, "bare.db"), rows, sync, max(1, round(len(rows) / commits))))
+            among.append(shared(Path(folder, "shared.db"), rows, sync, runs) if runs > 1 else alone[-1])
             plain.append(asyncio.run(not_kept(runs, effects)))
-    kept_for, bare_for, memory = (statistics.median(taken) / total * 1e6 for taken in (mine, alone, plain))
-    whole = statistics.median(taken / least for taken, least in zip(mine, alone, strict=True))
-    durable = statistics.median(
-        (taken - step) / least for taken, least, step in zip(mine, alone, plain, strict=True)
+    times = "".join(
+        f"{statistics.median(taken) / total * 1e6:>10.1f}" for taken in (alone, among, mine, plain)
     )
-    times = f"{bare_for:>9.1f} {kept_for:>9.1f} {memory:>9.1f}"
-    print(f"{sync:>8} {runs:>5} {times} {whole:>8.2f}× {durable:>8.2f}× {commits / total:>8.3f}")
+    ratios = "".join(f"{middle(mine, plain, least):>9.2f}×" for least in (alone, among))
+    print(f"{sync:>8} {runs:>5}{times}{ratios} {commits / total:>8.3f}")
+
+
+def middle(kept: list[float], plain: list[float], least: list[float]) -> float:
+    """How many times the least it takes to keep a run."""
+    return statistics.median(
+        (taken - step) / floor for taken, step, floor in zip(kept, plain, least, strict=True)
+    )
 
 
 async def history_bytes(path: Path) -> int:
@@ -203,11 +265,11 @@ def measured(work: Callable[[Path], Awaitable[Any]]) -> Any:
 
 def report() -> None:
     print(
-        "runs that are kept, µs an effect (medians); whole: to a bare insert of the same bytes; durable: less"
+        "runs that are kept, µs an effect (medians); durable: kept less not kept, to a bare insert of the\n"
+        "same bytes, and to one that is shared by as many tasks as there are runs"
     )
-    print("what the same run takes that is not kept")
-    heads = f"{'bare':>9} {'roundel':>9} {'not kept':>9} {'whole':>9} {'durable':>9} {'commits':>8}"
-    print(f"{'sync':>8} {'runs':>5} {heads}")
+    heads = ("bare", "shared", "kept", "not kept", "durable", "to shared")
+    print(f"{'sync':>8} {'runs':>5}{''.join(f'{head:>10}' for head in heads)} {'commits':>8}")
     for sync in ("full", "normal"):
         compare(sync, 1, EFFECTS)  # type: ignore[arg-type]
         compare(sync, RUNS, EFFECTS_EACH)  # type: ignore[arg-type]

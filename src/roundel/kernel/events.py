@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -28,6 +29,11 @@ def encode_event(event: Event) -> bytes:
 
 def stamp(seconds: float) -> str:
     """A time as it stands in an event, `2026-11-15T20:00:00.000Z`."""
-    milliseconds = int(seconds * 1000)
-    whole, rest = divmod(milliseconds, 1000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{rest:03d}Z"
+    whole, rest = divmod(int(seconds * 1000), 1000)
+    return f"{_second(whole)}.{rest:03d}Z"
+
+
+@lru_cache(maxsize=16)
+def _second(whole: int) -> str:
+    # Many runs may be at work in one second; its text is made once.
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))
