@@ -80,4 +80,5 @@ class AtWork:
         self.tasks.clear()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:  # to wait for nothing takes a turn of the loop
+            await asyncio.gather(*tasks, return_exceptions=True)

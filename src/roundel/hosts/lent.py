@@ -115,7 +115,8 @@ class Lent:
     async def close(self) -> None:
         """Ends what was opened: connections, servers of tools."""
         opened = [one.close() for one in (self._models, self._tools, self._memory) if one is not None]
-        await asyncio.gather(*opened)
+        if opened:
+            await asyncio.gather(*opened)
         if self._record is not None:
             self._record.write()
 
