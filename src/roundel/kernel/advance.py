@@ -18,8 +18,9 @@ from roundel.kernel.agenda import (
     TURNS,
 )
 from roundel.kernel.commands import Ask
+from roundel.kernel.completion import call_off, end_body, fail
 from roundel.kernel.conduct import ask, come_back, end_turn, is_gone, open_performance, start_turns
-from roundel.kernel.execute import admitted, call_off, end_body, fail, run_node, run_parts
+from roundel.kernel.launch import admitted, run_node, run_parts
 from roundel.kernel.loops import enter, next_round, settle, settle_loop
 from roundel.kernel.result import result, unfired
 from roundel.kernel.state import Run

@@ -26,9 +26,10 @@ from roundel.kernel.activation import Activation, Instance, moment
 from roundel.kernel.agenda import QUESTION, TURNS
 from roundel.kernel.breaker import breaker_of, goes_in_circles
 from roundel.kernel.commands import Call
-from roundel.kernel.execute import add_ordinals, call_off, complete, fail, give
+from roundel.kernel.completion import add_ordinals, call_off, complete, fail
 from roundel.kernel.execution import Execution, Expansion, Performance, Turn
 from roundel.kernel.facts import Outcome
+from roundel.kernel.launch import give
 from roundel.kernel.locking import lock
 from roundel.kernel.loops import begin_round
 from roundel.kernel.state import Run

@@ -88,16 +88,9 @@ from roundel.kernel.advance import advance, end, only_people_at_work, skip
 from roundel.kernel.breaker import check_time
 from roundel.kernel.budget import release, spend
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
+from roundel.kernel.completion import call_off, complete, conclude, fail
 from roundel.kernel.conduct import told
 from roundel.kernel.events import Event
-from roundel.kernel.execute import (
-    call_off,
-    complete,
-    conclude,
-    fail,
-    give,
-    launch,
-)
 from roundel.kernel.execution import Execution, Talk
 from roundel.kernel.facts import (
     Answered,
@@ -117,6 +110,7 @@ from roundel.kernel.facts import (
     Unlocked,
     Waited,
 )
+from roundel.kernel.launch import give, launch
 from roundel.kernel.loops import begin
 from roundel.kernel.review import attend
 from roundel.kernel.state import Run

@@ -25,9 +25,10 @@ from roundel.kernel.agenda import ERRANDS
 from roundel.kernel.breaker import note_tool
 from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, Command
-from roundel.kernel.execute import complete, fail, fits, spend
+from roundel.kernel.completion import complete, fail, spend
 from roundel.kernel.execution import Execution, Talk
 from roundel.kernel.facts import Outcome
+from roundel.kernel.launch import fits
 from roundel.kernel.locking import lock
 from roundel.kernel.state import Run
 from roundel.workflow.message import Message
