@@ -226,8 +226,40 @@ def test_what_cannot_be_read_is_told_of_and_the_rest_is_read(store: Path, reques
     assert told == ["'gone' is not there", "bad.txt cannot be read", "big.txt cannot be read"]
     assert {data["store"] for data in troubles(events)} == {"docs"}
     assert reminded(requests) == ["the tea is green"]
-    (trouble,) = troubles(said(files({"path": "docs/good.txt", "encoding": "klingon"}), "x", store, "tea"))
+    klingon = files({"path": "docs/good.txt", "encoding": "klingon"}, {"path": ".", "encoding": "utf-16"})
+    (trouble, *_) = troubles(said(klingon, "x", store, "tea"))
     assert "klingon" in trouble["error"]
+    _, report = roundel.check(klingon)
+    assert [found.code for found in report.diagnostics] == ["unknown-encoding"]
+
+
+def test_half_a_surrogate_pair_in_a_file_fails_nobody(store: Path, requests: list[Request]) -> None:
+    """What cuts texts by the units of UTF-16 leaves such halves in JSON."""
+    Path("notes.json").write_text(json.dumps(["tea \ud83d"]), encoding="utf-8")
+    assert troubles(said(simple("notes.json"), "x", store, "tea")) == []
+    assert reminded(requests) == ["tea ?"]
+    Path("notes.txt").write_text("milk \\ud83d", encoding="utf-8")
+    escaped = {"path": "notes.txt", "encoding": "unicode_escape"}
+    assert troubles(said(files(escaped), "x", store, "milk")) == []
+    assert reminded(requests) == ["milk ?"]
+
+
+def test_a_path_that_means_another_folder_from_elsewhere_has_an_index_of_its_own(
+    store: Path, tmp_path: Path, requests: list[Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs at once would otherwise read what the other one has indexed."""
+    flow = tmp_path / "flows" / "flow.json"
+    flow.parent.mkdir()
+    flow.write_text(json.dumps(files({"path": "handbook"})), encoding="utf-8")
+    for name in ("here", "there"):
+        (tmp_path / name / "handbook").mkdir(parents=True)
+        (tmp_path / name / "handbook" / "a.txt").write_text(f"tea from {name}", encoding="utf-8")
+        monkeypatch.chdir(tmp_path / name)
+        said(flow, "x", store, "tea")
+        assert reminded(requests) == [f"tea from {name}"]
+    indexed = {entry.text: entry.shelf for entry in kept(store, "")}
+    assert len(set(indexed.values())) == 2
+    assert set(indexed) == {"tea from here", "tea from there"}
 
 
 def test_files_are_looked_for_beside_the_workflow(

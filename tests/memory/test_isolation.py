@@ -116,6 +116,14 @@ def test_auto_is_no_path_and_names_are_of_their_workflow(store: Path) -> None:
     ]
 
 
+def test_slashes_in_names_make_no_two_memories_one(store: Path) -> None:
+    for workflow, name in (("a", "b/c"), ("a/b", "c")):
+        flow = agents(name, memory=[{"name": name, "type": "simple"}])
+        flow["graph"]["id"] = workflow
+        said(flow, f"{name} of {workflow}", store)
+        assert texts(store, "", name) == [f"{name} of {workflow}"]
+
+
 def test_no_path_is_working_memory(store: Path) -> None:
     flow = agents("x", memory=[{"name": "x", "type": "simple", "config": {"memory_path": "working"}}])
     said({**flow, "graph": {**flow["graph"], "id": "w"}}, "tea", store, group="team")

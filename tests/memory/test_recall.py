@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 import roundel
 from roundel.nodes.services import Request
-from tests.memory.remembering import BEGIN, END, agents, said, texts, troubles
+from tests.memory.remembering import BEGIN, END, agents, kept, said, texts, troubles
 
 BOARD = {"name": "board", "type": "blackboard"}
 REFLECTION = {"type": "reflection", "config": {"reflection_prompt": "Sure?"}}
@@ -206,6 +207,22 @@ def test_a_file_has_only_its_own(tmp_path: Path, store: Path) -> None:
     (tmp_path / "inner.yaml").write_text(inner % "board" + own, encoding="utf-8")
     said(outer, "tea", store)
     assert texts(store, "team", "board") == texts(store, "team", "working") == ["tea"]
+
+
+@pytest.mark.parametrize("place", ["file", "config"])
+def test_memories_of_one_name_in_two_graphs_are_two(tmp_path: Path, store: Path, place: str) -> None:
+    inner = agents("board", memory=[{"name": "board", "type": "blackboard", "config": {"max_items": 1}}])
+    inner["graph"]["id"] = "inner"
+    (tmp_path / "inner.json").write_text(json.dumps(inner), encoding="utf-8")
+    outer = sub(
+        {"type": place, "config": {"path": "inner.json"} if place == "file" else inner["graph"]}, BOARD
+    )
+    outer["graph"]["nodes"].append({"id": "B", "type": "agent", "config": {"memories": "board"}})
+    outer["graph"] |= {"start": "B", "edges": [{"from": "B", "to": "Sub"}]}
+    said(outer, "inside", store, script={"B": ["outside"]})
+    shelf = "name:inner/board" if place == "file" else "name:outer/Sub/board"
+    entries = {entry.shelf: entry.text for entry in kept(store, "", "board")}
+    assert entries == {shelf: "inside", "name:outer/board": "outside"}
 
 
 def test_a_name_that_is_always_there_may_be_given_to_another(tmp_path: Path, store: Path) -> None:

@@ -27,6 +27,8 @@ HOUR = 3600
         ({"data": {"confidence": "very"}}, True),
         ({"data": {"confidence": True}}, True),
         ({"data": {"confidence": float("nan")}}, True),
+        ({"data": {"confidence": 10**400}}, True),
+        ({"data": {"confidence": -(10**400)}}, False),
         ({"data": {"other": 0.1}}, True),
     ],
 )

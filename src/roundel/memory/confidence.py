@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan
+from math import inf, isnan
 
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
@@ -14,9 +14,18 @@ def confidence_of(message: Message) -> float | None:
     """A number in the metadata or, if there is none, in the data of a message."""
     for fields in (message.metadata, message.data):
         found = (fields or {}).get(CONFIDENCE)
-        if isinstance(found, (int, float)) and not isinstance(found, bool) and not isnan(found):
-            return float(found)
+        if isinstance(found, (int, float)) and not isinstance(found, bool):
+            number = _number(found)
+            if not isnan(number):
+                return number
     return None
+
+
+def _number(found: float) -> float:
+    try:
+        return float(found)
+    except OverflowError:  # more digits than a float has room for
+        return inf if found > 0 else -inf
 
 
 def is_sure(message: Message, node: Node, least: float) -> bool:

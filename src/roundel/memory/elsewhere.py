@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from roundel.memory.sources import Stamp, content, stamp
+from roundel.memory.sources import Stamp, content, stamp, writable
 from roundel.memory.store import Entry, Match
 from roundel.memory.words import held
 from roundel.workflow.attachment import AUTO, find_path
@@ -44,8 +44,8 @@ class Elsewhere:
         items = found.get("items", found.get("memories")) if isinstance(found, dict) else found
         if not isinstance(items, list):
             raise Trouble(f"{self._path} cannot be read: it holds no list of memories")
-        texts = [_texts(item) for item in items]
-        return [_match(number, *text) for number, text in enumerate(texts, 1) if text[0]]
+        texts = [map(writable, _texts(item)) for item in items]
+        return [_match(number, said, asked) for number, (said, asked) in enumerate(texts, 1) if said]
 
 
 def _texts(item: Any) -> tuple[str, str]:

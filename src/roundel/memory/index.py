@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roundel.hosts.threads import in_thread
 from roundel.memory.passages import passages
-from roundel.memory.sources import Stamp, content, listed, stamp
+from roundel.memory.sources import Stamp, content, listed, stamp, writable
 from roundel.memory.store import Item, Memories, Shelf
 from roundel.workflow.attachment import Files, FileSource, find_path
 
@@ -94,5 +94,5 @@ def _read(
     if version in known:
         return version, []
     about = {"file": version[0], "hash": version[1]}
-    texts = passages(data.decode(source.encoding))
+    texts = passages(writable(data.decode(source.encoding)))
     return version, [Item(text, now, about=about, found_by=path.name, apart=version[0]) for text in texts]

@@ -63,7 +63,7 @@ class RunMemory:
         return self._uses.get(id(node), ())
 
     def shelf(self, use: Use) -> Shelf | None:
-        return shelf_of(use.attachment, self._workflow)
+        return shelf_of(use, self.group)
 
     def recall(self, node: Node) -> Recall:
         """What an agent reads; nothing of working and long-term memory if there is no group."""

@@ -25,11 +25,13 @@ from roundel.workflow.attachment import (
     Mem0,
     Working,
     built_in,
+    find_path,
 )
-from roundel.workflow.graph import Node, Workflow
+from roundel.workflow.graph import Graph, Node
 
-Scope = Mapping[str, Attachment]
-BUILT_IN: Scope = {name: built_in(name) for name in ALWAYS_THERE}
+Scope = Mapping[str, tuple[Attachment, str]]
+"""The memories that an agent may name, and whose they are."""
+BUILT_IN: Scope = {name: (built_in(name), "") for name in ALWAYS_THERE}
 BY_PATH, BY_NAME, OF_FILES = "path:", "name:", "files:"
 """How the shelves of attachments begin, so that none is ever called as working memory is."""
 
@@ -39,37 +41,55 @@ class Use(Struct, frozen=True):
 
     use: MemoryUse
     attachment: Attachment
+    owner: str
+    """The graph that it is declared in, as `_within` calls it."""
 
 
 def uses_of(plan: Plan) -> dict[int, tuple[Use, ...]]:
     """The memories of each node that has any, by the identity of the node."""
-    found = _within(plan.graph, BUILT_IN)
+    found = _within(plan.graph, BUILT_IN, _workflow_name(plan.workflow.graph, plan.workflow.file))
     return {id(node): uses for node, uses in found if uses}
 
 
-def _within(graph: GraphPlan, around: Scope) -> Iterator[tuple[Node, tuple[Use, ...]]]:
-    scope = {**around, **{one.name: one for one in graph.graph.memory}}
+def _within(graph: GraphPlan, around: Scope, owner: str) -> Iterator[tuple[Node, tuple[Use, ...]]]:
+    scope = {**around, **{one.name: (one, owner) for one in graph.graph.memory}}
     for node in graph.nodes:
         named: tuple[MemoryUse, ...] = getattr(node.config, "memories", ())
-        uses = (Use(use, scope[use.name]) for use in named)
+        uses = (Use(use, *scope[use.name]) for use in named)
         yield node.node, tuple(use for use in uses if not isinstance(use.attachment.config, Mem0))
-        # A file has only its own.
-        apart = isinstance(node.config, subgraph.Config) and node.config.path
+        # A file has only its own, and is a workflow whoever uses it.
+        path = node.config.path if isinstance(node.config, subgraph.Config) else ""
         for body in node.bodies:
-            yield from _within(body, BUILT_IN if apart else scope)
+            name = _workflow_name(body.graph, path) if path else f"{owner}/{label(node.id)}"
+            yield from _within(body, BUILT_IN if path else scope, name)
 
 
-def shelf_of(attachment: Attachment, workflow: Workflow) -> Shelf | None:
+def _workflow_name(graph: Graph, file: str) -> str:
+    return label(graph.id or (Path(file).stem if file else "workflow"))
+
+
+def label(name: str) -> str:
+    """A name as it stands between the slashes of a shelf's name."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def shelf_of(use: Use, group: str) -> Shelf | None:
     """None for working and long-term memory without a group: there is none."""
-    config, group = attachment.config, workflow.memory.group_id
+    attachment, config = use.attachment, use.attachment.config
     if isinstance(config, (Working, LongTerm)):
         return Shelf(group, WORKING if isinstance(config, Working) else LONG_TERM) if group else None
     if isinstance(config, Files):
         # What stands in files belongs to no group.
-        told = msgspec.json.encode((str(attachment.folder or Path.cwd()), config.file_sources))
-        return Shelf("", OF_FILES + hashlib.blake2b(told, digest_size=12).hexdigest())
+        return Shelf("", OF_FILES + _index_name(config, attachment.folder))
     path = config.memory_path
     if path and path != AUTO:
         return Shelf(group, BY_PATH + posixpath.normpath(path))
-    name = workflow.graph.id or (Path(workflow.file).stem if workflow.file else "workflow")
-    return Shelf(group, f"{BY_NAME}{name}/{attachment.name}")
+    return Shelf(group, f"{BY_NAME}{use.owner}/{label(attachment.name)}")
+
+
+def _index_name(config: Files, folder: Path | None) -> str:
+    """By the places that the paths mean from here: from another working folder they may mean others."""
+    beside = folder or Path.cwd()
+    places = [str(find_path(source.path, folder) or beside / source.path) for source in config.file_sources]
+    told = msgspec.json.encode((places, config.file_sources))
+    return hashlib.blake2b(told, digest_size=12).hexdigest()

@@ -41,3 +41,8 @@ def content(path: Path) -> bytes:
     if len(data) > LARGEST:
         raise ValueError(f"it is larger than {LARGEST // 1024**2} MB")
     return data
+
+
+def writable(text: str) -> str:
+    """As it can be shown and kept: what stands in a file may hold halves of surrogate pairs."""
+    return text.encode("utf-8", "replace").decode()

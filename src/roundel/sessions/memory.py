@@ -10,7 +10,7 @@ from roundel.journal.store import StoreError
 from roundel.llm.secrets import Secrets
 from roundel.memory.passages import passages
 from roundel.memory.ranking import by_words
-from roundel.memory.shelves import BY_PATH
+from roundel.memory.shelves import BY_NAME, BY_PATH, label
 from roundel.memory.sqlite import SqliteMemories
 from roundel.memory.store import Entry, Item, Match, Shelf
 from roundel.memory.words import asked
@@ -127,4 +127,6 @@ class Memory(OpenStore):
 
 
 def _is(shelf: str, kind: str) -> bool:
+    if shelf.startswith(BY_NAME):
+        return shelf.endswith(f"/{label(kind)}")
     return shelf in (kind, BY_PATH + kind) or shelf.endswith(f"/{kind}")

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
+from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Place, Reader, child
 
@@ -57,6 +58,13 @@ class FileSource(Struct, frozen=True, omit_defaults=True):
     """How the names of the files end; all files if it is empty."""
     recursive: bool = True
     encoding: str = "utf-8"
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        if not _is_encoding(self.encoding):
+            message = f"'{self.path}' cannot be read: there is no encoding {self.encoding!r:.60}"
+            hint = "one that Python knows, for example utf-8 or latin-1"
+            report.warning("unknown-encoding", message, child(at, "encoding"), hint)
+        return True
 
 
 class Files(Struct, frozen=True, omit_defaults=True):
@@ -136,6 +144,16 @@ class Attachment(Struct, frozen=True, omit_defaults=True):
     def __schema__(cls, maker: Any) -> dict[str, Any]:
         forms = maker.variants(FORMS, {"name": {"type": "string", "minLength": 1}})
         return {"anyOf": [{**form, "required": [*form["required"], "name"]} for form in forms]}
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        b"a".decode(name)
+    except UnicodeError:  # known, but not of this text
+        return True
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 def built_in(name: str) -> Attachment:
