@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from roundel.telemetry.measures import Measures
+from roundel.telemetry.names import MOST_NAMES, OTHER
 from tests.docs.offline import copy_examples
 from tests.telemetry.watching import CIRCLE, Watch, agents, reply
 
@@ -71,3 +73,13 @@ def test_tools_that_a_model_makes_up_do_not_become_any_number_of_series() -> Non
     assert sum(calls.values()) == 300
     assert calls["(other)", "failed"] >= 1
     assert len(calls) <= 202
+
+
+def test_models_beyond_the_first_ones_are_counted_together() -> None:
+    watch = Watch()
+    measures = Measures(watch.meter)
+    for number in range(MOST_NAMES + 50):
+        measures.model_called(f"openai:m{number}", 1, 1, 0.5, 1.0)
+    cost = watch.counts("roundel.cost_usd")
+    assert len(cost) == MOST_NAMES + 1
+    assert cost[OTHER, OTHER] == 25

@@ -40,6 +40,30 @@ def test_who_takes_too_long_is_left_alone_and_not_asked_twice(caplog: pytest.Log
     assert caplog.text.count("telemetry is being lost") == 1
 
 
+def test_what_ends_while_something_is_sent_is_sent_too() -> None:
+    left, sent = ["first"], list[str]()
+    at_work, go_on = threading.Event(), threading.Event()
+
+    def flush() -> None:
+        batch, left[:] = list(left), []
+        at_work.set()
+        go_on.wait()
+        sent.extend(batch)
+
+    async def two_runs() -> None:
+        one = Sending(flush, seconds=60)
+        first = asyncio.create_task(one.finish())
+        await asyncio.to_thread(at_work.wait)
+        left.append("second")
+        second = asyncio.create_task(one.finish())
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(first, second)
+
+    asyncio.run(two_runs())
+    assert (sent, left) == (["first", "second"], [])
+
+
 def test_a_failure_is_told_and_the_rest_is_sent(caplog: pytest.LogCaptureFixture) -> None:
     sent: list[str] = []
 

@@ -169,3 +169,14 @@ def test_what_cannot_be_had_is_an_error(
     monkeypatch.setenv(name, value)
     with pytest.raises(TelemetryError, match=told):
         from_environment()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("OTEL_BSP_MAX_QUEUE_SIZE", "-1"), ("OTEL_SPAN_EVENT_COUNT_LIMIT", "many")],
+)
+def test_a_number_that_is_none_is_said(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
+    monkeypatch.setenv(name, value)
+    with pytest.raises(TelemetryError, match="cannot be followed"):
+        from_environment()

@@ -24,6 +24,7 @@ class Watch:
         tracers = TracerProvider(id_generator=RunIds(), shutdown_on_exit=False)
         tracers.add_span_processor(SimpleSpanProcessor(self._exporter))
         meters = MeterProvider([self._reader], shutdown_on_exit=False)
+        self.meter = meters.get_meter("test")
         self.telemetry = Telemetry(tracer_provider=tracers, meter_provider=meters, **options)
 
     def run(self, workflow: Any, input: str = "tea", **options: Any) -> roundel.Result:

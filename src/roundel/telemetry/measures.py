@@ -14,6 +14,8 @@ from roundel.telemetry.conventions import (
     ERROR_TYPE,
     LOOP,
     OPERATION,
+    PROVIDER,
+    REQUEST_MODEL,
     STATUS,
     TOKEN_BUCKETS,
     TOKEN_TYPE,
@@ -22,7 +24,7 @@ from roundel.telemetry.conventions import (
     WORKFLOW_BUCKETS,
     model_attributes,
 )
-from roundel.telemetry.names import Names
+from roundel.telemetry.names import OTHER, Names
 from roundel.telemetry.tally import Figures
 
 WHAT = "roundel.what"
@@ -42,7 +44,7 @@ class Measures(Figures):
         self._cost = meter.create_counter("roundel.cost_usd", "{USD}", "What models cost, where it is known.")
         self._failures = meter.create_counter("roundel.memory_errors", "{error}", "Failures of memory.")
         self._workflow_names, self._node_names = Names(), Names()
-        self._tool_names, self._loop_names = Names(), Names()
+        self._tool_names, self._loop_names, self._model_names = Names(), Names(), Names()
 
     def run_rested(self, workflow: str, status: str, seconds: float) -> None:
         named = {WORKFLOW: self._workflow_names(workflow)} if workflow else {}
@@ -56,13 +58,19 @@ class Measures(Figures):
     def model_called(
         self, model: str, read: int, written: int, cost: float | None, seconds: float | None
     ) -> None:
-        told = {OPERATION: "chat", **model_attributes(model)}
+        named = self._model(model)
+        told = {OPERATION: "chat", **named}
         self._tokens.record(read, {**told, TOKEN_TYPE: "input"})
         self._tokens.record(written, {**told, TOKEN_TYPE: "output"})
         if seconds is not None:
             self._calls.record(seconds, told)
         if cost is not None:
-            self._cost.add(cost, model_attributes(model))
+            self._cost.add(cost, named)
+
+    def _model(self, model: str) -> Mapping[str, Any]:
+        if self._model_names(model) == OTHER:
+            return {PROVIDER: OTHER, REQUEST_MODEL: OTHER}
+        return model_attributes(model)
 
     def tool_called(self, tool: str, agent: str, status: str, seconds: float | None) -> None:
         name = {TOOL: self._tool_names(tool)}

@@ -31,6 +31,8 @@ def from_environment() -> Telemetry | None:
         return _made(traces, metrics)
     except ModuleNotFoundError as error:
         raise missing_extra(error) from None
+    except ValueError as error:
+        raise TelemetryError(f"the variables of OpenTelemetry cannot be followed: {error}") from None
 
 
 def _exporter(signal: str) -> str:
