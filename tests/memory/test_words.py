@@ -41,13 +41,18 @@ def found(text: str, question: str) -> bool:
         ("version 2.0 of snake_case", "snake"),
         ("Привет мир", "привет"),
         ("שלום עולם", "שלום"),
+        ("שָׁלוֹם עוֹלָם", "שלום"),
+        ("الكِتَابُ على الطاولة", "الكتاب"),
+        ("यह किताब अच्छी है", "किताब"),
     ],
 )
 def test_words_are_found(text: str, question: str) -> None:
     assert found(text, question)
 
 
-@pytest.mark.parametrize(("text", "question"), [("東京", "京東"), ("tea", "te"), ("天", "気"), ("", "x")])
+@pytest.mark.parametrize(
+    ("text", "question"), [("東京", "京東"), ("tea", "te"), ("天", "気"), ("", "x"), ("की तो बी", "किताब")]
+)
 def test_and_others_are_not(text: str, question: str) -> None:
     assert not found(text or "empty", question)
 

@@ -179,6 +179,16 @@ def test_an_agent_may_keep_to_itself_what_it_says(store: Path, requests: list[An
     assert "[1] tea" in requests[1].messages[0].text
 
 
+def test_what_is_kept_out_of_events_is_kept_out_of_it_too(store: Path) -> None:
+    flow = agents(group="team")
+    flow["graph"]["nodes"][0]["log_output"] = False
+    said(flow, "a secret", store)
+    assert texts(store, "team") == []
+    flow["graph"]["nodes"][0]["config"] = {"memories": ["working"]}
+    said(flow, "said on purpose", store)
+    assert texts(store, "team") == ["said on purpose"]
+
+
 def test_what_people_say_and_what_composites_give(store: Path) -> None:
     inner = roundel.Graph(start="B", end="B").node("B", "agent")
     graph = roundel.Graph(start="Person", end="Sub")

@@ -37,9 +37,10 @@ class MemoryMiddleware(Middleware):
         return self._enters_working(node) or bool(self._written(node))
 
     def _enters_working(self, node: Node) -> bool:
-        """Nodes that only hand on, count or stand for a text have nothing of their own to say."""
+        """Nodes that only hand on, count or stand for a text have nothing of their own to say. And what is
+        kept out of the events of a run is not to be read in others, unless its agent names working memory."""
         named = [use for use in self._memory.uses(node) if isinstance(use.attachment.config, Working)]
-        allowed = not named or any(use.use.write for use in named)
+        allowed = any(use.use.write for use in named) if named else node.log_output
         return bool(self._memory.group) and not node.kind.pure and allowed
 
     def _written(self, node: Node) -> list[Use]:

@@ -20,8 +20,16 @@ _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_PARTS = re.compile(f"([{_UNSPACED}]+)|([^\\W_{_UNSPACED}]+)")
-_ACCENTS = re.compile("[\u0300-\u036f]+")
+_MARKS = "".join(
+    mark for mark in map(chr, range(0x0900, 0x0E00)) if unicodedata.category(mark).startswith("M")
+)
+"""In the scripts of India most vowels are marks behind a letter, and belong to the word as it does."""
+_PARTS = re.compile(f"([{_UNSPACED}]+)|((?:[^\\W_{_UNSPACED}]+|[{_MARKS}]+)+)")
+_ACCENTS = re.compile(
+    "[\u0300-\u036f"
+    "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7"  # the points of Hebrew
+    "\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed]+"  # of Arabic
+)
 
 
 def held(text: str) -> list[str]:
