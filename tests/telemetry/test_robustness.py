@@ -6,10 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.trace import StatusCode
 
 import roundel
-from roundel.telemetry import Metrics
+from roundel.telemetry import Metrics, Telemetry
 from tests.telemetry.watching import Watch, agents, notes, of, reply
 
 
@@ -134,6 +135,19 @@ def test_a_telemetry_that_fails_does_not_hurt_the_run(caplog: pytest.LogCaptureF
     result = watch.run(agents("Ann"), script={"Ann": "hello"})
     assert (result.status, result.output) == ("completed", "hello")
     assert "no spans today" in caplog.text
+
+
+def test_a_processor_that_fails_leaves_no_run_behind() -> None:
+    class Broken(SpanProcessor):
+        def on_end(self, span: ReadableSpan) -> None:
+            raise RuntimeError("no spans today")
+
+    tracers = TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(Broken())
+    telemetry = Telemetry(tracer_provider=tracers)
+    for _ in range(3):
+        assert roundel.run(agents("Ann"), "tea", script={"Ann": "hello"}, middleware=[telemetry]).completed
+    assert (telemetry._spans._parts, telemetry._tally._runs) == ({}, {})
 
 
 def test_a_run_that_is_stopped_closes_what_is_open() -> None:

@@ -49,10 +49,12 @@ class Telemetry(Middleware):
         self._tally.observe(event)
 
     async def close(self, run_id: str) -> None:
-        self._spans.let_go(run_id)
-        self._tally.let_go(run_id)
-        if self._sending is not None:
-            await self._sending.finish()
+        try:
+            self._spans.let_go(run_id)
+        finally:  # a span processor of the program may be broken, and is not to leave runs behind here
+            self._tally.let_go(run_id)
+            if self._sending is not None:
+                await self._sending.finish()
 
 
 def _wanted() -> bool:
