@@ -147,7 +147,7 @@ def test_what_middleware_made_of_it_and_what_is_not_to_be_shown(store: Path) -> 
     flow["memory"]["group_id"] = "team"
     said(flow, "tea", store, script={"Secret": ["hidden"]}, middleware=[Shout()])
     assert [(one.address, one.content) for one in given_by(store)] == [("A", "TEA")]
-    assert texts(store, "team") == ["hidden", "TEA"]
+    assert texts(store, "team") == ["TEA"]
 
 
 def test_of_a_pruned_run_what_is_left(store: Path) -> None:
