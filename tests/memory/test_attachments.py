@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +261,17 @@ def test_a_path_that_means_another_folder_from_elsewhere_has_an_index_of_its_own
     indexed = {entry.text: entry.shelf for entry in kept(store, "")}
     assert len(set(indexed.values())) == 2
     assert set(indexed) == {"tea from here", "tea from there"}
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are text there")
+def test_a_name_that_is_no_text_keeps_nobody_from_reading(store: Path, requests: list[Request]) -> None:
+    Path("docs").mkdir()
+    for name, data in ((b"\xfc.txt", b"black tea"), (b"\xfd.txt", b"white tea"), (b"\xfe.txt", b"\xfe tea")):
+        Path(os.fsdecode(b"docs/" + name)).write_bytes(data)
+    (trouble,) = troubles(said(files({"path": "docs"}), "x", store, "tea"))
+    assert trouble["error"].startswith("\\xfe.txt cannot be read")
+    assert sorted(reminded(requests)) == ["black tea", "white tea"]
+    assert len({entry.about["file"] for entry in kept(store, "")}) == 2
 
 
 def test_files_are_looked_for_beside_the_workflow(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roundel.hosts.threads import in_thread
 from roundel.memory.passages import passages
-from roundel.memory.sources import Stamp, content, listed, stamp, writable
+from roundel.memory.sources import Stamp, content, listed, named, stamp, writable
 from roundel.memory.store import Item, Memories, Shelf
 from roundel.workflow.attachment import Files, FileSource, find_path
 
@@ -38,7 +38,7 @@ class Index:
             try:
                 version, items = await in_thread(_read, path, source, known.keys(), now)
             except (OSError, ValueError, LookupError) as error:
-                troubles.append(f"{path.name} cannot be read: {error}")
+                troubles.append(f"{named(Path(path.name))} cannot be read: {error}")
                 continue
             known.pop(version, None)
             fresh += items
@@ -90,9 +90,11 @@ def _read(
 ) -> tuple[Version, list[Item]]:
     """A file as it is, and its passages if it is not known."""
     data = content(path)
-    version = (str(path), hashlib.blake2b(data, digest_size=12).hexdigest())
+    version = (named(path), hashlib.blake2b(data, digest_size=12).hexdigest())
     if version in known:
         return version, []
     about = {"file": version[0], "hash": version[1]}
     texts = passages(writable(data.decode(source.encoding)))
-    return version, [Item(text, now, about=about, found_by=path.name, apart=version[0]) for text in texts]
+    return version, [
+        Item(text, now, about=about, found_by=named(Path(path.name)), apart=version[0]) for text in texts
+    ]

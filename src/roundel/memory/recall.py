@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from roundel.llm.meter import Meter
 from roundel.memory.reading import Reading
+from roundel.memory.sources import writable
 from roundel.nodes.agent_config import MemoryUse, Stage
 from roundel.nodes.services import Related
 
@@ -69,4 +70,4 @@ def told(error: Exception) -> str:
 
 
 def trouble_data(store: str, error: str, scrub: Callable[[str], str]) -> dict[str, Any]:
-    return {"store": store, "error": scrub(error)}
+    return {"store": store, "error": writable(scrub(error))}

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from roundel.memory.sources import named
 from roundel.memory.store import Shelf
 from roundel.nodes import subgraph
 from roundel.nodes.agent_config import MemoryUse
@@ -90,6 +91,6 @@ def shelf_of(use: Use, group: str) -> Shelf | None:
 def _index_name(config: Files, folder: Path | None) -> str:
     """By the places that the paths mean from here: from another working folder they may mean others."""
     beside = folder or Path.cwd()
-    places = [str(find_path(source.path, folder) or beside / source.path) for source in config.file_sources]
+    places = [named(find_path(source.path, folder) or beside / source.path) for source in config.file_sources]
     told = msgspec.json.encode((places, config.file_sources))
     return hashlib.blake2b(told, digest_size=12).hexdigest()

@@ -43,6 +43,11 @@ def content(path: Path) -> bytes:
     return data
 
 
+def named(path: Path) -> str:
+    """A path as it can be shown and kept: in a name there may be bytes that are no text."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def writable(text: str) -> str:
     """As it can be shown and kept: what stands in a file may hold halves of surrogate pairs."""
     return text.encode("utf-8", "replace").decode()
