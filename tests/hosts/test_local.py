@@ -345,3 +345,61 @@ def test_drafts_that_will_be_cleared_do_not_pile_up() -> None:
     result = run_host(host)
     assert result.output == "draft 499"
     assert max(most) <= 3
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_call_that_is_called_off_may_keep_that_to_itself(tmp_path: Path, kept: bool) -> None:
+    """Nobody waits for what it gives in the end."""
+    late = asyncio.Event()
+
+    async def work(text: str) -> str:
+        if text == "1":
+            return "stop"
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            late.set()
+        return "late"
+
+    async def wait(text: str) -> str:
+        await late.wait()
+        await asyncio.sleep(0.01)
+        return text
+
+    go_on, stop = ({"type": "keyword", "config": {key: ["stop"]}} for key in ("none", "any"))
+    body = roundel.Graph(start="Work", end="On")
+    body.node("Work", "python", function=work).node("On", "passthrough").node("Out", "break")
+    body.edge("Work", "On", condition=go_on).edge("Work", "Out", condition=stop)
+    graph = roundel.Graph(start="Each", end="Wait")
+    graph.node("Each", "loop_agent", strategy={"mode": "array", "max_parallel": 2}, body=body)
+    graph.node("Wait", "python", function=wait).edge("Each", "Wait")
+    result = roundel.run(graph, "[1, 2]", store=tmp_path / "runs.db" if kept else None)
+    assert (result.status, result.output) == ("completed", '["stop"]')
+
+
+def test_whatever_a_node_raises_that_is_no_error_ends_the_run() -> None:
+    graph = diamond()
+
+    async def leave(text: str) -> str:
+        raise GeneratorExit
+
+    for name in ("A", "B"):
+        graph.node(name, "python", function=leave).edge("In", name).edge(name, "Join")
+
+    async def story() -> None:
+        async with asyncio.timeout(30):
+            await roundel.run_async(graph, "go")
+
+    with pytest.raises(GeneratorExit):
+        asyncio.run(story())
+
+
+def test_an_error_that_is_no_text_is_kept_as_one(tmp_path: Path) -> None:
+    graph = roundel.Graph(start="A", end="A")
+
+    @graph.function("A")
+    async def fail() -> str:
+        raise ValueError("\ud800")
+
+    result = roundel.run(graph, "go", store=tmp_path / "runs.db")
+    assert (result.status, result.error) == ("failed", "A: ValueError: \\ud800")

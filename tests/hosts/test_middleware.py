@@ -314,3 +314,56 @@ def test_in_the_file_of_a_subgraph_it_has_no_effect(tmp_path: Path) -> None:
     outer.write_text(f"graph: {{nodes: [{{id: S, type: subgraph, config: {inner}}}], start: S}}")
     _, report = roundel.check(outer)
     assert [problem.code for problem in report.diagnostics] == ["without-effect"]
+
+
+# What is odd.
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_what_was_told_before_a_veto_is_shown(tmp_path: Path, kept: bool) -> None:
+    class Warn(roundel.Middleware):
+        def before(self, visit: roundel.Visit) -> None:
+            visit.tell("warning", message="a secret")
+            raise roundel.Veto("no secrets")
+
+    events: list[roundel.Event] = []
+    store = tmp_path / "runs.db" if kept else None
+    result = roundel.run(chain("A"), script=SCRIPT, middleware=[Warn()], on_event=events.append, store=store)
+    assert result.error == "A: vetoed by the middleware Warn: no secrets"
+    assert [event.event for event in events] == [
+        "run_started",
+        "node_state_change",
+        "warning",
+        "node_state_change",
+        "run_finished",
+    ]
+
+
+def test_a_veto_counts_although_what_was_told_cannot_be_kept(tmp_path: Path) -> None:
+    class Warn(roundel.Middleware):
+        def before(self, visit: roundel.Visit) -> None:
+            visit.tell("warning", about=object())
+            raise roundel.Veto("no secrets")
+
+    result = roundel.run(chain("A"), script=SCRIPT, middleware=[Warn()], store=tmp_path / "runs.db")
+    assert result.error == "A: vetoed by the middleware Warn: no secrets"
+
+
+def test_who_gives_what_is_no_message_is_named() -> None:
+    class Odd(roundel.Middleware):
+        def after(self, visit: roundel.Visit, messages: Messages) -> Any:
+            return (message.text for message in messages)
+
+    result = roundel.run(chain("A"), script=SCRIPT, middleware=[Odd()])
+    assert result.error is not None
+    assert result.error.startswith("A: the middleware Odd failed after the node: TypeError: ")
+
+
+def test_a_hook_need_not_know_its_object() -> None:
+    class Plain(roundel.Middleware):
+        @staticmethod
+        def before(visit: roundel.Visit) -> None:
+            raise roundel.Veto("no")
+
+    result = roundel.run(chain("A"), script=SCRIPT, middleware=[Plain()])
+    assert result.error == "A: vetoed by the middleware Plain: no"

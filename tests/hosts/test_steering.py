@@ -12,6 +12,8 @@ import pytest
 
 import roundel
 from roundel.hosts import steering
+from roundel.hosts.kept_driving import KeptDriving
+from roundel.hosts.lent import Lent
 from roundel.hosts.local import LocalHost
 from roundel.hosts.steering import DONE
 from roundel.journal.sqlite import SqliteStore
@@ -19,8 +21,9 @@ from roundel.journal.store import Chunk, Claim
 from roundel.kernel.facts import Answered, Paused, Stopped
 from roundel.sessions.going_on import go_on
 from roundel.sessions.opening import begin, pin
+from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
-from tests.journal.stores import using
+from tests.journal.stores import query, using
 
 
 @pytest.fixture(autouse=True)
@@ -280,3 +283,90 @@ def test_a_paused_run_with_open_questions_lets_go(tmp_path: Path) -> None:
         assert (await go_on(store, run_id, asker=somebody)).output == "yes"
 
     asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def test_two_answers_at_once_are_one_where_middleware_is_asked_about_it(tmp_path: Path) -> None:
+    """Both have arrived when the run looks; what middleware is asked then is at the same address."""
+
+    class Look(roundel.Middleware):
+        def applies(self, node: Node) -> bool:
+            return node.id == "H"
+
+        async def after(self, visit: roundel.Visit, messages: tuple[Message, ...]) -> None:
+            return None
+
+    async def story() -> None:
+        store = Slow(tmp_path / "runs.db")
+        graph = roundel.Graph(start=["H", "Other"], end="H").node("H", "human", description="Well?")
+        asked, typed, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        @graph.function("Other")
+        async def other() -> str:
+            await go.wait()
+            return "other"
+
+        @graph.function("Last")
+        async def last() -> str:
+            return "last"
+
+        graph.edge("Other", "Last")
+
+        async def person(_question: roundel.Question) -> str:
+            asked.set()
+            await typed.wait()
+            return "typed"
+
+        running = asyncio.create_task(
+            roundel.run_async(graph, "go", store=store, ask=person, middleware=[Look()])
+        )
+        await asked.wait()
+        (row,) = await store.rows()
+        await asyncio.sleep(0.05)
+        store.may_append.clear()
+        go.set()
+        await asyncio.sleep(0.05)
+        typed.set()
+        await asyncio.sleep(0.05)
+        number = await store.ask(row.id, "answer", body("H", "other process"))
+        await asyncio.sleep(0.1)
+        store.may_append.set()
+        assert (await running).output == "other process"
+        assert await outcome(store, number) == DONE
+        await store.close()
+
+    asyncio.run(story())
+
+
+def test_a_run_that_cannot_be_steered_any_more_is_let_go(tmp_path: Path) -> None:
+    """Whatever is wrong: nobody would keep the claim alive."""
+
+    async def story(store: SqliteStore, work: Work) -> None:
+        running = asyncio.create_task((await work.host(store)).run(()))
+        await work.begun.wait()
+        number = await store.ask("run", "pause", {})
+        query(store.path, "UPDATE controls SET body = '{' WHERE no = ?", number)
+        with pytest.raises(msgspec.DecodeError):
+            await running
+        assert (await store.row("run")).owner == ""
+
+    tell(story, tmp_path)
+
+
+@pytest.mark.parametrize("failing", ["driving", "lent"])
+def test_a_run_is_let_go_whatever_cannot_be_closed(
+    tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_self: object) -> None:
+        raise OSError("gone")
+
+    cls, name = (KeptDriving, "end") if failing == "driving" else (Lent, "close")
+    monkeypatch.setattr(cls, name, fail)
+
+    async def story(store: SqliteStore, work: Work) -> None:
+        host = await work.host(store)
+        work.go.set()
+        with pytest.raises(OSError, match="gone"):
+            await host.run(())
+        assert (await store.row("run")).owner == ""
+
+    tell(story, tmp_path)

@@ -203,6 +203,46 @@ def test_a_message_can_be_changed_before_the_node_sets_out_and_not_afterwards() 
         run.tell(Edited("A", Message("go"), run.now()))
 
 
+def test_a_changed_message_of_an_agent_with_tools_is_the_one_that_it_is_asked_about() -> None:
+    plan = plan_of(
+        {
+            "tools": {"look": {"python": "statistics:mean"}},
+            "graph": {"nodes": [{"id": "A", "type": "agent", "config": {"tools": ["look"]}}], "start": "A"},
+        }
+    )
+    run = Simulator(plan, {"A": ["done"]}).start("go", Reviews(("A",), ("A",)))
+    run.tell(run.answer(only(run)))
+    assert isinstance(only(run), Call)
+    run.tell(Edited("A", Message("stay"), run.now()))
+    run.tell(run.answer(only(run)))
+    review = only(run)
+    assert isinstance(review, Review)
+    assert [message.text for message in review.inputs] == ["stay"]
+
+
+def test_what_a_loop_is_asked_may_be_changed_and_is_not_what_it_was_given() -> None:
+    body = {"nodes": [{"id": "Worker", "type": "agent"}], "start": "Worker"}
+    strategy = {"mode": "condition", "until": {"function": "enough"}, "max": 3}
+    plan = plan_of(
+        {
+            "graph": {
+                "nodes": [{"id": "A", "type": "loop_agent", "config": {"strategy": strategy, "body": body}}],
+                "start": "A",
+            }
+        },
+        loop_agents.FUNCTIONS,
+    )
+    run = Simulator(plan, {"Worker": ["stop here"]}).start("go", Reviews(after=("A",)))
+    run.tell(run.answer(only(run)))
+    run.tell(run.answer(only(run)))
+    assert only(run).address == "A"
+    run.tell(Edited("A", Message("stop now"), run.now()))
+    run.tell(run.answer(only(run)))
+    review = only(run)
+    assert isinstance(review, Review)
+    assert [message.text for message in review.inputs] == ["go"]
+
+
 def test_a_review_of_a_node_that_nobody_asked_about_is_illegal() -> None:
     run = Simulator(one(), {}).start("go")
     with pytest.raises(IllegalFact):

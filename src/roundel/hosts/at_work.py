@@ -20,7 +20,7 @@ class AtWork:
         self.facts: deque[Fact] = deque()
         """What came of it, and the run has not been told yet."""
         self.arrived = asyncio.Event()
-        self._broken: Exception | None = None
+        self._broken: BaseException | None = None
         """The host itself failed, while something was at work."""
 
     def __bool__(self) -> bool:
@@ -47,11 +47,15 @@ class AtWork:
         except BaseException as error:
             try:
                 fact = self._performer.failure(address, error)
-            except Exception as problem:
+            except (asyncio.CancelledError, KeyboardInterrupt):
+                raise
+            except BaseException as problem:
                 self._broken = problem
                 self.arrived.set()
                 return
-        self.tasks.pop(address, None)
+        if self.tasks.get(address) is not asyncio.current_task():
+            return  # it was called off, and has kept that to itself
+        del self.tasks[address]
         self.asked.discard(address)
         self.facts.append(fact)
         self.arrived.set()

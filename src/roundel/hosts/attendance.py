@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from roundel.hosts.lent import Lent, told
 from roundel.hosts.middleware import Middleware, Veto, Visit
 from roundel.kernel.commands import Review
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Reviewed, Reviews
+from roundel.kernel.facts import Failed, Reviewed, Reviews
 from roundel.nodes.services import NodeError, outcome_of
 from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder
@@ -38,32 +37,46 @@ class Attendance:
         asked = (node.id for node, those in zip(self._plan.sites, by_site, strict=True) if those)
         return tuple(dict.fromkeys(asked))
 
-    async def review(self, review: Review, time: Callable[[], float]) -> Reviewed:
-        """NodeError if one of them refuses, or fails."""
+    async def review(self, review: Review, time: Callable[[], float]) -> Reviewed | Failed:
+        """What they say of a node; it has failed if one of them refuses, or fails itself."""
         node, lent = self._plan.sites[review.site].node, self._lent
         moment = "before" if review.messages is None else "after"
         key = f"{lent.key(review.address)}:{moment}"
         visit = Visit(lent.run_id, node, review.address, review.inputs, review.ordinal, review.round, key)
-        if review.messages is None:
-            for one in self._before[review.site]:
-                await self._call(one.before, visit)
-            return Reviewed(review.address, time(), None, tuple(visit.events))
-        messages, changed = review.messages, False
-        for one in self._after[review.site]:
-            given = await self._call(one.after, visit, messages)
-            if given is not None:
-                messages, changed = outcome_of(given).messages, True
-        return Reviewed(review.address, time(), messages if changed else None, tuple(visit.events))
-
-    async def _call(self, hook: Callable[..., Any], visit: Visit, *messages: tuple[Message, ...]) -> Any:
-        name = type(hook.__self__).__name__  # type: ignore[attr-defined]
+        messages = None
         try:
-            return await self._lent.call(hook, visit, *messages)
+            if review.messages is None:
+                for one in self._before[review.site]:
+                    await self._ask(one, visit)
+            else:
+                messages = await self._changed(review, visit, review.messages)
+        except NodeError as error:
+            text = lent.secrets.scrub(str(error))
+            return Failed(review.address, text, time(), tuple(visit.events))
+        return Reviewed(review.address, time(), messages, tuple(visit.events))
+
+    async def _changed(
+        self, review: Review, visit: Visit, messages: tuple[Message, ...]
+    ) -> tuple[Message, ...] | None:
+        """What the node is to have given instead; None if nobody minds."""
+        changed = None
+        for one in self._after[review.site]:
+            given = await self._ask(one, visit, messages)
+            if given is not None:
+                messages = changed = given
+        return changed
+
+    async def _ask(
+        self, one: Middleware, visit: Visit, *messages: tuple[Message, ...]
+    ) -> tuple[Message, ...] | None:
+        name, moment = type(one).__name__, "after" if messages else "before"
+        try:
+            given = await self._lent.call(getattr(one, moment), visit, *messages)
+            return outcome_of(given).messages if messages and given is not None else None
         except Veto as veto:
             raise NodeError(f"vetoed by the middleware {name}: {veto}") from veto
         except Exception as error:
-            when = hook.__name__
-            raise NodeError(f"the middleware {name} failed {when} the node: {told(error)}") from error
+            raise NodeError(f"the middleware {name} failed {moment} the node: {told(error)}") from error
 
     def begin(self) -> None:
         """Whoever fails at it is told of; it must not hurt the run."""

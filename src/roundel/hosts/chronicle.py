@@ -33,9 +33,7 @@ class Chronicle:
         try:
             fact = journal.add(fact)
         except ValueError as error:
-            if not isinstance(fact, (Finished, Answered, Consulted, Reviewed)):
-                raise
-            fact = journal.add(Failed(fact.address, f"what it gave cannot be kept: {error}", fact.time))
+            fact = journal.add(_without(fact, error))
         try:
             return self.take(fact)
         except BaseException:
@@ -72,3 +70,12 @@ class Chronicle:
         if not unsafe and self.journal is not None:
             self.unsafe = False
             self._show()
+
+
+def _without(fact: Fact, error: ValueError) -> Failed:
+    """What is told in place of a fact that cannot be kept; raises the error if it is not about a node."""
+    if isinstance(fact, Failed):  # its text is no Unicode, or what middleware had to tell is no JSON
+        return Failed(fact.address, fact.error.encode(errors="backslashreplace").decode(), fact.time)
+    if not isinstance(fact, (Finished, Answered, Consulted, Reviewed)):
+        raise error
+    return Failed(fact.address, f"what it gave cannot be kept: {error}", fact.time)

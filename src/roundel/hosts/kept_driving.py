@@ -19,7 +19,7 @@ from roundel.hosts.performer import Performer
 from roundel.hosts.steering import Steering
 from roundel.hosts.wishes import Wishes, fact_of
 from roundel.journal.run_journal import RunJournal
-from roundel.journal.store import Control, StoreError
+from roundel.journal.store import Control
 from roundel.kernel.commands import Call, Command
 from roundel.kernel.facts import Answered, Fact, Finished, Outcome
 from roundel.kernel.step import IllegalFact
@@ -38,7 +38,7 @@ class KeptDriving(Driving):
         self._wishes = Wishes()
         self._wished = False
         """Another process wished the run to stop."""
-        self._lost: StoreError | None = None
+        self._lost: Exception | None = None
         self._decisions = 0
         """The calls since others on the event loop had their turn."""
         self._calling = False
@@ -58,7 +58,9 @@ class KeptDriving(Driving):
                 await self._begin_all(commands)
                 fact = await self._next_fact()
             if wishes:
-                commands = self._heed(fact)
+                if fact is not None:  # what is wished may be that nobody waits for it any more
+                    self._at_work.facts.appendleft(fact)
+                commands = self._heed()
             elif fact is not None:
                 commands = tell(fact)
             else:
@@ -155,12 +157,12 @@ class KeptDriving(Driving):
     async def _heed_beside(self) -> None:
         """The run itself awaits a call, and will not look at what is wished before that is over."""
         async with self._heeding:
-            commands = self._heed(None)
+            commands = self._heed()
             await self._commit()
             for command in commands:
                 self._at_work.begin(command)
 
-    def _heed(self, fact: Fact | None) -> list[Command]:
+    def _heed(self) -> list[Command]:
         """What others wish comes before what happened meanwhile, so that a pause holds back what follows."""
         commands: list[Command] = []
         state = self._chronicle.state
@@ -174,19 +176,16 @@ class KeptDriving(Driving):
             self._wishes.heed(done)
             if isinstance(wish, Answered):  # somebody else was quicker
                 self._at_work.call_off(wish.address)
-        address = getattr(fact, "address", None)
-        if fact is not None and (address is None or address in state.calls):
-            commands += self._chronicle.tell(fact)
         return commands
 
-    def _lose(self, error: StoreError) -> None:
-        """The run is not ours any more, or cannot be kept."""
+    def _lose(self, error: Exception) -> None:
+        """The run is not ours any more, cannot be kept, or is not steered any more."""
         self._lost = error
         if self._task is not None:
             self._task.cancel()
 
     async def stop(self) -> bool:
-        """StoreError if the run was lost."""
+        """Raises why the run was lost, if it was."""
         await self._at_work.cancel()
         async with self._heeding:
             if self._lost is not None:

@@ -148,19 +148,19 @@ class LocalHost:
     async def _carry(self, begin: Callable[[], list[Command]]) -> Result:
         journal, parts = self._chronicle.journal, (self._chronicle, self._performer, self._at_work)
         driving = Driving(*parts) if journal is None else KeptDriving(*parts, journal)
-        try:
-            self._attendance.begin()
-            driving.start()
-            await driving.drive(begin())
-        except asyncio.CancelledError:
-            if await driving.stop():
-                raise
-        finally:
-            await driving.end()
-            await self._lent.close()
-            await self._attendance.close()
+        async with contextlib.AsyncExitStack() as leaving:  # the last first, whatever becomes of the others
             if journal is not None:
-                await self._let_go(journal)
+                leaving.push_async_callback(self._let_go, journal)
+            leaving.push_async_callback(self._attendance.close)
+            leaving.push_async_callback(self._lent.close)
+            leaving.push_async_callback(driving.end)
+            try:
+                self._attendance.begin()
+                driving.start()
+                await driving.drive(begin())
+            except asyncio.CancelledError:
+                if await driving.stop():
+                    raise
         return self.result()
 
     async def _let_go(self, journal: RunJournal) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from roundel.journal.owner import LEASE
 from roundel.journal.run_journal import RunJournal
-from roundel.journal.store import Control, StoreError
+from roundel.journal.store import Control
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at what others wish."""
@@ -20,7 +20,7 @@ Obey = Callable[[Control], Awaitable[str]]
 
 
 class Steering:
-    def __init__(self, journal: RunJournal, obey: Obey, lost: Callable[[StoreError], None]) -> None:
+    def __init__(self, journal: RunJournal, obey: Obey, lost: Callable[[Exception], None]) -> None:
         self._journal = journal
         self._obey = obey
         self._lost = lost
@@ -50,7 +50,7 @@ class Steering:
                 if time.monotonic() - renewed > LEASE / 3:
                     await store.renew(claim)
                     renewed = time.monotonic()
-        except StoreError as error:
+        except Exception as error:  # whatever it is: nobody would hear of wishes, nor keep the claim alive
             self._lost(error)
 
     async def _is_over(self) -> bool:

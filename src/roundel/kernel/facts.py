@@ -67,10 +67,12 @@ class Finished(Struct, frozen=True, gc=False, tag="finished"):
     time: float
 
 
-class Failed(Struct, frozen=True, tag="failed"):
+class Failed(Struct, frozen=True, omit_defaults=True, tag="failed"):
     address: str
     error: str
     time: float
+    events: tuple[tuple[str, dict[str, Any]], ...] = ()
+    """What middleware had to tell before it refused."""
 
 
 class Answered(Struct, frozen=True, tag="answered"):

@@ -118,6 +118,7 @@ from roundel.kernel.talk import answered, errand_failed, heard
 from roundel.kernel.unlock import Refused, check, unlock
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import Plan
+from roundel.workflow.message import Message
 
 
 class IllegalFact(Exception):
@@ -236,6 +237,8 @@ def _failed(run: Run, fact: Failed) -> None:
     execution = _at_work(run, fact.address, None)
     run.at(fact.time)
     del run.calls[fact.address]
+    for name, data in fact.events:
+        run.emit(name, execution.node.id, fact.address, data)
     if run.budgeted:
         release(run, execution)
         asked = execution.node.kind.speaks and isinstance(execution.command, Call)
@@ -322,12 +325,21 @@ def _edited(run: Run, fact: Edited) -> None:
     inputs = (*command.inputs[:-1], fact.message)
     changed = msgspec.structs.replace(command, inputs=inputs)
     execution.command = changed
-    if execution.review is not None:
-        execution.review = msgspec.structs.replace(execution.review, inputs=inputs)
-    if isinstance(execution.owner, Talk):
-        execution.owner.inputs = inputs
+    _edit_owner(execution, inputs)
     run.emit("message_edited", execution.node.id, fact.address, {"text": fact.message.text})
     run.commands += (Cancel(fact.address), changed)
+
+
+def _edit_owner(execution: Execution, inputs: tuple[Message, ...]) -> None:
+    """What else holds the inputs. A question of one that conducts is about others than its node has."""
+    whole = execution
+    if isinstance(execution.owner, Talk):
+        execution.owner.inputs = inputs
+        whole = execution.owner.execution
+    elif execution.owner is not None:
+        return
+    if whole.review is not None:
+        whole.review = msgspec.structs.replace(whole.review, inputs=inputs)
 
 
 def _stopped(run: Run, fact: Stopped) -> None:
