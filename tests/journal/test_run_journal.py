@@ -14,7 +14,10 @@ from roundel.hosts.local import LocalHost
 from roundel.journal import run_journal
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import StoreError
 from roundel.kernel.facts import Finished, Outcome, Waited
+from roundel.kernel.state import Run
+from roundel.kernel.step import step
 from roundel.sessions.opening import events_of, open_run
 from roundel.workflow.message import Message
 from tests.journal.stores import STARTED, chunk, new, query, using
@@ -208,3 +211,37 @@ def test_events_can_be_made_again_from_the_facts(tmp_path: Path) -> None:
         assert [event.seq for event in shown] == list(range(1, len(shown) + 1))
 
     asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def test_what_nobody_waited_for_is_not_taken_for_safe(tmp_path: Path) -> None:
+    """Whoever waits for the end of a run may be called off, and wants to know again whether it is written."""
+
+    class Full(SqliteStore):
+        began: asyncio.Event
+
+        async def append(self, *told: Any) -> None:
+            if told[3] == "completed":
+                self.began.set()
+                await asyncio.sleep(0)
+                raise StoreError("the disk is full")
+            await super().append(*told)
+
+    async def story() -> None:
+        store = Full(tmp_path / "runs.db", sync="off")
+        store.began = asyncio.Event()
+        plan = roundel.prepare({"graph": {"nodes": [{"id": "A", "type": "agent"}], "start": "A"}})
+        journal = RunJournal(store, await store.create(new(), chunk(STARTED)))
+        run = Run(plan)
+        step(run, STARTED)
+        await journal.commit(run)
+        step(run, journal.add(Finished("A", Outcome((Message("a"),)), 2.0)))
+        end = asyncio.create_task(journal.commit(run))
+        await store.began.wait()
+        end.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await end
+        with pytest.raises(StoreError):
+            await journal.commit(run)
+        await store.close()
+
+    asyncio.run(story())

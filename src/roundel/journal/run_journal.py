@@ -61,10 +61,10 @@ class RunJournal:
         summary = None if run.status == "running" else run.summary()
         # Counted before it is written: whoever waits for it may be called off, and has yet to add that the
         # run was stopped. If it cannot be written, the store takes nothing that follows either.
-        first = self._first
+        first, status = self._first, run.status
         self._first += chunk.count
-        self._status = run.status
-        await self.store.append(self.claim, first, chunk, run.status, summary, quiet)
+        await self.store.append(self.claim, first, chunk, status, summary, quiet)
+        self._status = status
         self._facts += chunk.count
         self._bytes += len(chunk.body)
         due = self._facts >= SNAPSHOT_FACTS and self._bytes >= SNAPSHOT_SHARE * self._size
