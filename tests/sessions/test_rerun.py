@@ -69,3 +69,53 @@ def test_another_question_is_a_difference(place: Path) -> None:
         assert "then: " in str(differs) and "now: " in str(differs)
 
     using(place, story)
+
+
+class Sign(roundel.Middleware):
+    def before(self, visit: roundel.Visit) -> None:
+        return None
+
+    def after(self, visit: roundel.Visit, messages: tuple[roundel.Message, ...]) -> list[str]:
+        return [message.text + "!" for message in messages]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_run_that_went_on_with_other_middleware_goes_the_same_way_again(place: Path, first: bool) -> None:
+    """What was asked about is asked about again, and what was not is not."""
+    nodes = [
+        {"id": "A", "type": "agent"},
+        {"id": "Person", "type": "human"},
+        {"id": "B", "type": "agent"},
+        {"id": "End", "type": "passthrough"},
+    ]
+    edges = [{"from": "A", "to": "Person"}, {"from": "Person", "to": "B"}, {"from": "B", "to": "End"}]
+    workflow = {"graph": {"nodes": nodes, "edges": edges, "start": "A"}}
+    then, later = ([Sign()], []) if first else ([], [Sign()])
+    roundel.run(workflow, "go", script={"A": "a", "B": "b"}, store=place, middleware=then)
+
+    async def story(runs: roundel.Runs) -> None:
+        await runs.answer("last", "yes")
+        result = await runs.resume("last", middleware=later)
+        assert result.output == ("b" if first else "b!!")
+        assert await runs.replay(result.run_id) is None
+        assert await runs.replay(result.run_id, limits={"model_calls": 9}) is None
+        other = await runs.fork(result.run_id, "End", limits={"model_calls": 9})
+        assert (await runs.resume(other)).output == ("b" if first else "b!")
+
+    using(place, story)
+
+
+def test_a_fork_says_that_no_message_can_be_changed_where_a_node_is_done(place: Path) -> None:
+    class Late(Sign):
+        async def after(self, visit: roundel.Visit, messages: object) -> list[str]:  # type: ignore[override]
+            raise KeyboardInterrupt
+
+    workflow = {"graph": {"nodes": [{"id": "A", "type": "agent"}], "start": "A"}}
+    with pytest.raises(KeyboardInterrupt):
+        roundel.run(workflow, "go", script={"A": "a"}, store=place, middleware=[Late()])
+
+    async def story(runs: roundel.Runs) -> None:
+        with pytest.raises(roundel.StoreError, match="'A' has done its work"):
+            await runs.fork("last", message="other")
+
+    using(place, story)

@@ -13,7 +13,7 @@ from roundel.journal.store import Chunk, Pinned, Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Edited, Fact, Started, Stopped
 from roundel.kernel.state import Run
-from roundel.kernel.step import step
+from roundel.kernel.step import IllegalFact, step
 from roundel.llm.scripted import Script
 from roundel.plan.graph import Plan
 from roundel.sessions.opening import begin, new_id, pin, plan_of
@@ -45,7 +45,13 @@ async def fork(
     state, told = _played(before, facts, plan, made, at, changed)
     if message is not None:
         edited = Edited(_call_at(state, at), Message(message), max(time.time(), told[-1].time))
-        step(state, edited)
+        try:
+            step(state, edited)
+        except IllegalFact:
+            raise StoreError(
+                f"'{edited.address}' has done its work, and no message of it can be changed; "
+                "say where the new run is to begin (--at ADDRESS)"
+            ) from None
         told.append(edited)
     if state.over:
         raise StoreError(f"run {run_id} is over; say where the new one is to begin (--at ADDRESS)")

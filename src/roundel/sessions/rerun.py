@@ -24,7 +24,9 @@ from roundel.kernel.facts import (
     Failed,
     Finished,
     Outcome,
+    Reopened,
     Reviewed,
+    Reviews,
     Started,
 )
 from roundel.kernel.state import Run
@@ -33,6 +35,10 @@ from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
 Effect = Finished | Failed | Answered | Consulted | Reviewed | Edited
+Moment = tuple[str, str]
+"""An address, and whether the node there is yet to run or has."""
+_SEEN = {"running": "before", "completed": "after"}
+"""What its events say of that."""
 
 
 class Difference(Struct, frozen=True):
@@ -56,8 +62,9 @@ class Rerun:
         """What the rerun was told."""
         self.difference: Difference | None = None
         self._plan = plan
-        self._heard, self._ended = _heard(before, facts)
-        self._begun = facts[0]
+        past = _Past(before, facts)
+        self._heard, self._ended, self._unasked = past.heard, past.ended, past.unasked
+        self._begun = msgspec.structs.replace(past.begun, reviews=_reviews(facts))
         self._run_id = run_id
         self._time = 0.0
         self._behaviours: dict[int, Any] = {}
@@ -66,7 +73,6 @@ class Rerun:
     def play(self, until: Callable[[list[Event]], bool] = lambda _events: False) -> bool:
         """Goes on until something is shown that is waited for; whether it was."""
         begun = self._begun
-        assert isinstance(begun, Started)
         fact: Fact | None = msgspec.structs.replace(begun, run_id=self._run_id or begun.run_id)
         while fact is not None:
             self._time = max(self._time, fact.time)
@@ -87,11 +93,15 @@ class Rerun:
             self._waiting[command.address] = command
 
     def _next(self) -> Fact | None:
-        """Pure nodes decide first; then what was said first is said again."""
+        """Pure nodes decide first, and where no middleware was asked then, none is now; then what
+        was said first is said again."""
         for address, command in self._waiting.items():
             if isinstance(command, Call) and self._plan.sites[command.site].kind.pure:
                 del self._waiting[address]
                 return Finished(address, self._decided(command), self._time)
+            if isinstance(command, Review) and _moment(command) in self._unasked:
+                del self._waiting[address]
+                return Reviewed(address, self._time)
         for number, (asked, fact) in enumerate(self._heard):
             waits = self._waiting.get(fact.address)
             if waits is not None and waits.__class__ is asked.__class__:
@@ -133,19 +143,50 @@ class Rerun:
         raise StoreError("a pure node asks for a folder")
 
 
-def _heard(plan: Plan, facts: list[Fact]) -> tuple[list[tuple[Command, Effect]], bool]:
-    """What was asked and what was said to it, in order, pure nodes left out; and whether the run came to an
-    end of its own. One that was stopped, or is not over, might have gone on."""
-    state = Run(plan)
-    heard: list[tuple[Command, Effect]] = []
-    for fact in facts:
-        if isinstance(fact, Effect):
-            command = state.calls[fact.address].command
-            assert command is not None
-            if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
-                heard.append((command, fact))
-        step(state, fact)
-    return heard, state.status in ("completed", "failed", "suspended_locked")
+class _Past:
+    """What the run that happened can tell."""
+
+    def __init__(self, plan: Plan, facts: list[Fact]) -> None:
+        begun, state = facts[0], Run(plan)
+        assert isinstance(begun, Started)
+        self.begun = begun
+        self.heard: list[tuple[Command, Effect]] = []
+        """What was asked and what was said to it, in order, pure nodes left out."""
+        asked: set[Moment] = set()
+        came: set[Moment] = set()
+        for fact in facts:
+            if isinstance(fact, Effect):
+                self._hear(plan, state, fact)
+            commands, events = step(state, fact)
+            asked |= {_moment(command) for command in commands if isinstance(command, Review)}
+            came |= {
+                (event.address or "", _SEEN[event.data["status"]])
+                for event in events
+                if event.event == "node_state_change" and event.data.get("status") in _SEEN
+            }
+        self.unasked = came - asked
+        """The moments at which no middleware was asked: it may have been another one, before and after the
+        run was left for a while."""
+        self.ended = state.status in ("completed", "failed", "suspended_locked")
+        """It came to an end of its own. One that was stopped, or is not over, might have gone on."""
+
+    def _hear(self, plan: Plan, state: Run, fact: Effect) -> None:
+        command = state.calls[fact.address].command
+        assert command is not None
+        if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
+            self.heard.append((command, fact))
+
+
+def _moment(review: Review) -> Moment:
+    return review.address, "before" if review.messages is None else "after"
+
+
+def _reviews(facts: list[Fact]) -> Reviews:
+    """Whatever middleware was asked about at some time."""
+    told = [fact.reviews for fact in facts if isinstance(fact, (Started, Reopened)) and fact.reviews]
+    before = dict.fromkeys(node for reviews in told for node in reviews.before)
+    after = dict.fromkeys(node for reviews in told for node in reviews.after)
+    return Reviews(tuple(before), tuple(after))
 
 
 def _text(command: Command) -> str:
