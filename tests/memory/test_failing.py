@@ -321,6 +321,20 @@ def test_the_same_visit_again_writes_nothing_twice() -> None:
     do(story())
 
 
+def test_a_visit_that_is_made_again_and_says_something_else_takes_back_what_it_said() -> None:
+    """What a crash cut off before it was in the journal was never said."""
+
+    async def story() -> None:
+        group = Group()
+        await group.give("tea", key="run:A[1]")
+        await group.give("oolong", key="run:A[2]")
+        await group.give("milk", key="run:A[2]")
+        assert await group.working() == ["milk", "tea"]
+        await group.memory.close()
+
+    do(story())
+
+
 def test_an_agent_with_little_time_does_not_lose_it_over_its_memory(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ class SqliteMemories:
         words = [" ".join(held(f"{item.text}\n{item.found_by}")) for item in items]
 
         def job(db: sqlite3.Connection) -> list[int]:
+            _take_back(db, shelf, items)
             ids = [_remember(db, shelf, *pair) for pair in zip(items, words, strict=True)]
             if newest is not None:
                 _drop_old(db, shelf, max((item.time for item in items), default=0), newest)
@@ -117,6 +118,18 @@ def _digest(*parts: str) -> bytes:
     """Short, and the same for the same texts only."""
     sizes = ",".join(str(len(part)) for part in parts)
     return hashlib.blake2b(f"{sizes}:{''.join(parts)}".encode(), digest_size=16).digest()
+
+
+def _take_back(db: sqlite3.Connection, shelf: Shelf, items: Sequence[Item]) -> None:
+    """A visit that a crash cut off is made again, and may say something else: the first was never said."""
+    said: dict[str, set[bytes]] = {}
+    for item in items:
+        if item.key:
+            said.setdefault(item.key, set()).add(_digest(item.apart, item.text))
+    query = "SELECT no, digest FROM memories WHERE group_id = ? AND shelf = ? AND key = ?"
+    for key, digests in said.items():
+        known = db.execute(query, (shelf.group, shelf.name, key)).fetchall()
+        _remove(db, [number for number, digest in known if digest not in digests])
 
 
 def _remember(db: sqlite3.Connection, shelf: Shelf, item: Item, words: str) -> int:

@@ -22,7 +22,8 @@ class Item(Struct, frozen=True):
     text: str
     time: float
     key: str = ""
-    """Of the visit that it comes from: the same visit again changes nothing."""
+    """Of the visit that it comes from: the same visit again takes back what else it said, and changes nothing
+    if it says the same."""
     run_id: str = ""
     node: str = ""
     address: str = ""
