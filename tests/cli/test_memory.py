@@ -130,3 +130,9 @@ def test_what_cannot_be_done(folder: Path, arguments: list[str], code: int, mess
     assert done.exit_code == code, done.stderr
     assert message in done.stderr
     assert done.stdout == ""
+
+
+def test_a_group_may_be_told_something_before_its_first_run(tmp_path: Path) -> None:
+    done = roundel(tmp_path, "memory", "promote", "--group", "team", "--text", "tea is hot")
+    assert done.exit_code == 0, done.stderr
+    assert [entry["text"] for entry in entries(tmp_path, "list", "--group", "team")] == ["tea is hot"]

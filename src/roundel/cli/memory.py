@@ -29,8 +29,8 @@ def command() -> None:
     """See and change what groups remember."""
 
 
-def _in_memory(place: str | None, do: Callable[[Memory], Awaitable[Made]]) -> Made:
-    return in_store(place, lambda store: do(Memory(store)))
+def _in_memory(place: str | None, do: Callable[[Memory], Awaitable[Made]], *, makes_it: bool = False) -> Made:
+    return in_store(place, lambda store: do(Memory(store)), makes_it=makes_it)
 
 
 @command.command("list")
@@ -78,7 +78,10 @@ def promote(
     """Put something into the long-term memory of a group."""
     if sum((entry is not None, bool(run), bool(text))) != 1 or bool(run) != bool(at):
         raise click.UsageError("give the ID of an entry, --run with --at, or --text")
-    made = _in_memory(place, lambda memory: memory.promote(group, entry, run=run, at=at, text=text))
+    # A group may be told what to know before its first run.
+    made = _in_memory(
+        place, lambda memory: memory.promote(group, entry, run=run, at=at, text=text), makes_it=bool(text)
+    )
     _show(made, as_json, "")
     say(f"promoted {counted(len(made), 'passage')} for group '{group}'")
 

@@ -38,10 +38,12 @@ def store_of(place: str | None) -> SqliteStore:
         raise click.UsageError(str(error)) from None
 
 
-def in_store(place: str | None, do: Callable[[SqliteStore], Awaitable[Made]]) -> Made:
-    """Does something with a store that is there already."""
+def in_store(
+    place: str | None, do: Callable[[SqliteStore], Awaitable[Made]], *, makes_it: bool = False
+) -> Made:
+    """Does something with a store that is there already, unless this is what makes it."""
     store = store_of(place)
-    if not store.path.exists():
+    if not makes_it and not store.path.exists():
         raise Unknown(f"there is no store at {store.path}, so there are no runs; --store names another")
     return finished(lambda: _with(store, do))
 
