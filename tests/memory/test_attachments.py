@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.memory import index
+from roundel.memory import index, sources
 from roundel.memory.sqlite import SqliteMemories
 from roundel.nodes.services import Request
 from tests.memory.remembering import agents, kept, said, texts, troubles
@@ -205,6 +205,25 @@ def _block(request: Request) -> str:
 def _change() -> str:
     Path("notes.txt").write_text("the second and last line", encoding="utf-8")
     return "which line?"
+
+
+def test_agents_that_read_at_once_read_each_file_once(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many there are, none of them loses its time over what another one is reading."""
+    Path("docs").mkdir()
+    for name in ("a", "b", "c"):
+        write(f"docs/{name}.txt", f"tea from {name}")
+    plain, read = sources.content, list[str]()
+
+    def content(path: Path) -> bytes:
+        read.append(path.name)
+        return plain(path)
+
+    monkeypatch.setattr(index, "content", content)
+    flow = files({"path": "docs"})
+    flow["graph"]["nodes"] = [{**flow["graph"]["nodes"][0], "id": name} for name in ("A", "B", "C")]
+    flow["graph"] |= {"start": ["A", "B", "C"], "end": ["A", "B", "C"]}
+    assert troubles(said(flow, "x", store, "tea", script={"B": ["y"], "C": ["z"]})) == []
+    assert sorted(read) == ["a.txt", "b.txt", "c.txt"]
 
 
 def test_files_belong_to_no_group_and_every_group_reads_them(store: Path, requests: list[Request]) -> None:

@@ -160,6 +160,19 @@ def test_only_new_entries_are_asked_about(
     assert size == 3 * 4
 
 
+def test_agents_at_once_ask_once_for_each_entry(
+    store: Path, server: Server, url: str, shown: list[list[str]]
+) -> None:
+    promote(store, "a dog", "a car")
+    workflow = flow(url, top_k=1)
+    workflow["graph"]["nodes"] = [{**workflow["graph"]["nodes"][0], "id": name} for name in ("A", "B", "C")]
+    workflow["graph"] |= {"start": ["A", "B", "C"], "end": ["A", "B", "C"]}
+    run(workflow, store, "puppy")
+    assert shown == [["a dog"]] * 3
+    asked = [text for texts in server.asked for text in texts]
+    assert sorted(asked) == ["a car", "a dog", "puppy", "puppy", "puppy"]
+
+
 def test_files_and_what_others_have_written(store: Path, url: str, shown: list[list[str]]) -> None:
     Path("animals.txt").write_text("a dog barks", encoding="utf-8")
     run(flow(url, "file", "animals.txt"), store, "puppy")

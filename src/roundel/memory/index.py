@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,14 +21,21 @@ Version = tuple[str, str]
 
 
 class Index:
+    """One for all agents of a run that read the same files: those at work at once wait for the first of them,
+    and find the files read."""
+
     def __init__(self, config: Files, folder: Path | None, shelf: Shelf) -> None:
         self._config, self._folder, self._shelf = config, folder, shelf
         self._seen: list[Stamp] | None = None
+        self._at_work = asyncio.Lock()
 
     async def refresh(self, memories: Memories, now: float) -> list[str]:
-        """What is wrong with the sources; whatever can be read is on the shelf.
+        """What is wrong with the sources; whatever can be read is on the shelf."""
+        async with self._at_work:
+            return await self._refresh(memories, now)
 
-        A few files at a time: who is interrupted goes on from there the next time."""
+    async def _refresh(self, memories: Memories, now: float) -> list[str]:
+        """A few files at a time: who is interrupted goes on from there the next time."""
         files: Mapping[Path, FileSource]
         files, stamps, troubles = await in_thread(self._files)
         if stamps == self._seen:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from roundel.memory.ranking import Embedder, by_words, cosine, packed
 from roundel.memory.shelves import Use
 from roundel.memory.store import Entry, Match, Memories, Shelf
 from roundel.memory.words import asked, share
-from roundel.workflow.attachment import Blackboard, Files, MemorySettings, Working
+from roundel.workflow.attachment import Blackboard, MemorySettings, Working
 
 CANDIDATES = 200
 """So many entries that share a word with the question are looked at more closely."""
@@ -22,16 +23,31 @@ AT_ONCE = 64
 HOUR = 3600
 
 
+class Together:
+    """What the agents of a run that read one shelf have in common: what one of them makes ready, the others
+    wait for."""
+
+    def __init__(self, index: Index | None) -> None:
+        self.index = index
+        self.making_vectors = asyncio.Lock()
+
+
 class Reading:
     """One memory as one agent reads it."""
 
-    def __init__(self, use: Use, shelf: Shelf, settings: MemorySettings, embedder: Embedder | None) -> None:
+    def __init__(
+        self,
+        use: Use,
+        shelf: Shelf,
+        settings: MemorySettings,
+        embedder: Embedder | None,
+        together: Together,
+    ) -> None:
         self._use, self._shelf, self._settings = use.use, shelf, settings
         self._config: Any = use.attachment.config
-        folder = use.attachment.folder
-        files, path = isinstance(self._config, Files), getattr(self._config, "memory_path", "")
-        self._index = Index(self._config, folder, shelf) if files else None
-        self._elsewhere = Elsewhere(path, folder) if path else None
+        path = getattr(self._config, "memory_path", "")
+        self._index, self._making_vectors = together.index, together.making_vectors
+        self._elsewhere = Elsewhere(path, use.attachment.folder) if path else None
         self._embedder = embedder
         self._made: dict[str, bytes] = {}
         """Vectors of texts that have no entry."""
@@ -85,7 +101,8 @@ class Reading:
     ) -> list[Entry]:
         if not question.strip():
             return []
-        kept = await self._vectors(memories, embedder, now)
+        async with self._making_vectors:
+            kept = await self._vectors(memories, embedder, now)
         kept += await self._made_now(embedder, [match.entry for match in elsewhere])
         (asked_for,) = await embedder.embed([question], question=True)
         ranked: list[Entry] = await in_thread(self._ranked, kept, packed(asked_for))

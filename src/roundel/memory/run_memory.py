@@ -10,15 +10,16 @@ import msgspec
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Store
 from roundel.llm.secrets import Secrets
+from roundel.memory.index import Index
 from roundel.memory.middleware import MemoryMiddleware
 from roundel.memory.ranking import Embedder
-from roundel.memory.reading import Reading
+from roundel.memory.reading import Reading, Together
 from roundel.memory.recall import Recall
 from roundel.memory.shelves import Use, shelf_of, uses_of
 from roundel.memory.sqlite import SqliteMemories
 from roundel.memory.store import Memories, Shelf
 from roundel.plan.graph import Plan
-from roundel.workflow.attachment import Embedding
+from roundel.workflow.attachment import Embedding, Files
 from roundel.workflow.graph import Node
 
 SHARE = 0.25
@@ -39,6 +40,7 @@ class RunMemory:
         self._uses = uses_of(plan)
         self._memories: Memories | None = None
         self._embedders: dict[bytes, Any] = {}
+        self._together: dict[Shelf, Together] = {}
 
     @property
     def group(self) -> str:
@@ -68,7 +70,7 @@ class RunMemory:
     def recall(self, node: Node) -> Recall:
         """What an agent reads; nothing of working and long-term memory if there is no group."""
         readings = [
-            (use.use, Reading(use, shelf, self.settings, self._embedder(use.attachment.embedding)))
+            (use.use, self._reading(use, shelf))
             for use in self.uses(node)
             if (shelf := self.shelf(use)) is not None
         ]
@@ -77,6 +79,14 @@ class RunMemory:
         if node.timeout is not None:
             seconds = min(seconds, node.timeout * SHARE)
         return Recall(self, readings, seconds)
+
+    def _reading(self, use: Use, shelf: Shelf) -> Reading:
+        if shelf not in self._together:
+            config, folder = use.attachment.config, use.attachment.folder
+            files = isinstance(config, Files)
+            self._together[shelf] = Together(Index(config, folder, shelf) if files else None)
+        embedder = self._embedder(use.attachment.embedding)
+        return Reading(use, shelf, self.settings, embedder, self._together[shelf])
 
     def middleware(self) -> MemoryMiddleware:
         return MemoryMiddleware(self)
