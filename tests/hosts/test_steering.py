@@ -370,3 +370,52 @@ def test_a_run_is_let_go_whatever_cannot_be_closed(
         assert (await store.row("run")).owner == ""
 
     tell(story, tmp_path)
+
+
+def test_a_stop_of_a_live_run_says_why(tmp_path: Path) -> None:
+    async def story(store: SqliteStore, work: Work) -> None:
+        running = asyncio.create_task((await work.host(store)).run(()))
+        await work.begun.wait()
+        await store.ask("run", "stop", {"reason": "too dear"})
+        result = await running
+        assert (result.status, result.error) == ("stopped", "too dear")
+
+    tell(story, tmp_path)
+
+
+def test_a_run_that_is_being_left_may_be_wished_to_stop(tmp_path: Path) -> None:
+    """The node takes its time to end; nobody is called off twice."""
+
+    async def story(store: SqliteStore) -> None:
+        graph = roundel.Graph(start=["A", "B"], end="A")
+        begun, ended, tidied = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        @graph.function("A")
+        async def slow_to_end() -> str:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+                await tidied.wait()
+            return ""
+
+        @graph.function("B")
+        async def never() -> str:
+            await asyncio.Event().wait()
+            return ""
+
+        running = asyncio.create_task(roundel.run_async(graph, "go", store=store))
+        await begun.wait()
+        running.cancel()
+        await ended.wait()
+        (row,) = await store.rows()
+        number = await store.ask(row.id, "stop", {})
+        await asyncio.sleep(0.1)
+        tidied.set()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert await store.outcome(number) == DONE
+        assert (await store.row(row.id)).status == "stopped"
+
+    asyncio.run(using(tmp_path / "runs.db", story))

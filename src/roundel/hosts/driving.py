@@ -84,13 +84,13 @@ class Driving:
     async def stop(self) -> bool:
         """Calls off what is at work, and tells the run; whether whoever cancelled it is to hear of that."""
         await self._at_work.cancel()
-        self._tell_of_stop()
+        self._tell_of_stop("stopped")
         return self._chronicle.state.status == "stopped"
 
-    def _tell_of_stop(self) -> None:
+    def _tell_of_stop(self, why: str) -> None:
         state = self._chronicle.state
         if not state.over and state.status != "new":
-            self._chronicle.tell(Stopped("stopped", self._performer.now()))
+            self._chronicle.tell(Stopped(why, self._performer.now()))
 
     async def end(self) -> None:
         """Nothing is driven any more."""

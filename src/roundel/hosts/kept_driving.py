@@ -38,6 +38,8 @@ class KeptDriving(Driving):
         self._wishes = Wishes()
         self._wished = False
         """Another process wished the run to stop."""
+        self._stopping = False
+        self._why = "stopped"
         self._lost: Exception | None = None
         self._decisions = 0
         """The calls since others on the event loop had their turn."""
@@ -142,8 +144,10 @@ class KeptDriving(Driving):
         if self._task is None:
             return f"the run is {self._chronicle.state.status}"
         if control.wish == "stop":
-            self._wished = True
-            self._task.cancel()
+            self._why = str(control.body.get("reason") or self._why)
+            if not self._stopping:  # else it would be called off while it is told so
+                self._wished = True
+                self._task.cancel()
             return await self._wishes.heed()  # the next commit says that the run has stopped
         try:
             done = self._wishes.add(fact_of(control, self._performer.now))
@@ -186,11 +190,12 @@ class KeptDriving(Driving):
 
     async def stop(self) -> bool:
         """Raises why the run was lost, if it was."""
+        self._stopping = True
         await self._at_work.cancel()
         async with self._heeding:
             if self._lost is not None:
                 raise self._lost from None
-            self._tell_of_stop()
+            self._tell_of_stop(self._why)
             await self._commit()
         if self._wished and self._task is not None:
             self._task.uncancel()
