@@ -10,8 +10,9 @@ import pytest
 
 from roundel.kernel.commands import Call, Command, Review
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Edited, Failed, Reopened, Reviewed, Reviews, decode_fact
+from roundel.kernel.facts import Edited, Failed, Reopened, Reviewed, Reviews, Unlocked, decode_fact
 from roundel.kernel.step import IllegalFact
+from roundel.kernel.unlock import CHECKS
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 from tests.kernel import graphs, loop_agents
@@ -214,6 +215,25 @@ def test_a_changed_message_of_an_agent_with_tools_is_the_one_that_it_is_asked_ab
     run.tell(run.answer(only(run)))
     assert isinstance(only(run), Call)
     run.tell(Edited("A", Message("stay"), run.now()))
+    run.tell(run.answer(only(run)))
+    review = only(run)
+    assert isinstance(review, Review)
+    assert [message.text for message in review.inputs] == ["stay"]
+
+
+def test_a_message_that_was_changed_at_an_unlock_is_the_one_that_middleware_is_asked_about() -> None:
+    node = {"id": "A", "type": "agent", "config": {"tools": ["look"]}}
+    plan = plan_of(
+        {
+            "tools": {"look": {"python": "statistics:mean"}},
+            "limits": {"model_calls": 0},
+            "graph": {"nodes": [node], "start": "A"},
+        }
+    )
+    run = Simulator(plan, {"A": ["done"]}).start("go", Reviews(("A",), ("A",)))
+    run.tell(run.answer(only(run)))
+    assert run.state.status == "suspended_locked"
+    run.tell(Unlocked("fine", "me", CHECKS, run.now(), {"model_calls": 5}, "stay"))
     run.tell(run.answer(only(run)))
     review = only(run)
     assert isinstance(review, Review)

@@ -12,6 +12,7 @@ from roundel.kernel.commands import Ask, Call, Review
 from roundel.kernel.execution import Execution
 from roundel.kernel.facts import Outcome, Reviews
 from roundel.kernel.state import Run
+from roundel.workflow.message import Message
 
 BEFORE, AFTER = 1, 2
 """When middleware is asked about a node; both may hold."""
@@ -38,6 +39,12 @@ def ask_after(run: Run, execution: Execution, outcome: Outcome) -> None:
         review = Review(execution.address, execution.node.site, inputs, ordinal, round_)
     execution.command = replace(review, messages=outcome.messages)
     ask(run, execution)
+
+
+def review_inputs(execution: Execution, inputs: tuple[Message, ...]) -> None:
+    """A node has other inputs than it set out with."""
+    if execution.review is not None:
+        execution.review = replace(execution.review, inputs=inputs)
 
 
 def ask(run: Run, execution: Execution) -> None:

@@ -112,7 +112,7 @@ from roundel.kernel.facts import (
 )
 from roundel.kernel.launch import give, launch
 from roundel.kernel.loops import begin
-from roundel.kernel.review import attend
+from roundel.kernel.review import attend, review_inputs
 from roundel.kernel.state import Run
 from roundel.kernel.talk import answered, errand_failed, heard
 from roundel.kernel.unlock import Refused, check, unlock
@@ -332,14 +332,11 @@ def _edited(run: Run, fact: Edited) -> None:
 
 def _edit_owner(execution: Execution, inputs: tuple[Message, ...]) -> None:
     """What else holds the inputs. A question of one that conducts is about others than its node has."""
-    whole = execution
-    if isinstance(execution.owner, Talk):
+    if execution.owner is None:
+        review_inputs(execution, inputs)
+    elif isinstance(execution.owner, Talk):
         execution.owner.inputs = inputs
-        whole = execution.owner.execution
-    elif execution.owner is not None:
-        return
-    if whole.review is not None:
-        whole.review = msgspec.structs.replace(whole.review, inputs=inputs)
+        review_inputs(execution.owner.execution, inputs)
 
 
 def _stopped(run: Run, fact: Stopped) -> None:

@@ -18,6 +18,7 @@ from roundel.kernel.breaker import history_of
 from roundel.kernel.execution import Performance, Talk
 from roundel.kernel.facts import Unlocked
 from roundel.kernel.loops import cap_of, leave_between_rounds, raise_cap
+from roundel.kernel.review import review_inputs
 from roundel.kernel.state import Lock, Run
 from roundel.workflow.message import Message
 
@@ -164,6 +165,7 @@ def _edit(run: Run, text: str) -> None:
         return
     if isinstance(messages, (Performance, Talk)):
         messages.inputs = _changed(messages.inputs, text)
+        review_inputs(messages.execution, messages.inputs)
         return
     last = messages[place]
     if isinstance(last, Message):
