@@ -218,3 +218,8 @@ def test_an_excuse_is_nothing_to_remember(store: Path) -> None:
     result = roundel.run(flow, "go", script={"A": [{"error": "no network"}]}, store=store)
     assert result.output == "Error calling model m: no network"
     assert texts(store, "team") == []
+
+
+def test_a_group_is_a_text() -> None:
+    with pytest.raises(TypeError, match="a group is a text, not 5"):
+        roundel.run(agents("working"), group=5)  # type: ignore[arg-type]
