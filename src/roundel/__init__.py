@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from roundel.agents import Agent, LoopAgent, SequentialAgent
     from roundel.api import run, run_async, stream
     from roundel.builder import Graph
-    from roundel.hosts.middleware import Middleware, Veto, Visit
     from roundel.hosts.result import Question, Result
     from roundel.journal.store import StoreError
     from roundel.kernel.events import Event
     from roundel.kernel.facts import Outcome
     from roundel.modes import LoopMode, LoopStrategy
     from roundel.nodes.jump import break_loop, continue_loop
+    from roundel.nodes.middleware import Middleware, Veto, Visit
     from roundel.nodes.python import to
     from roundel.sessions.going_on import resume, resume_async
     from roundel.sessions.memory import Memory
@@ -39,7 +39,7 @@ _HOMES = {
     "LoopStrategy": "roundel.modes",
     "Memory": "roundel.sessions.memory",
     "Message": "roundel.workflow.message",
-    "Middleware": "roundel.hosts.middleware",
+    "Middleware": "roundel.nodes.middleware",
     "NodeType": "roundel.workflow.node_type",
     "Outcome": "roundel.kernel.facts",
     "Question": "roundel.hosts.result",
@@ -47,8 +47,8 @@ _HOMES = {
     "Runs": "roundel.sessions.runs",
     "SequentialAgent": "roundel.agents",
     "StoreError": "roundel.journal.store",
-    "Veto": "roundel.hosts.middleware",
-    "Visit": "roundel.hosts.middleware",
+    "Veto": "roundel.nodes.middleware",
+    "Visit": "roundel.nodes.middleware",
     "Workflow": "roundel.workflow.graph",
     "WorkflowError": "roundel.workflow.diagnostics",
     "break_loop": "roundel.nodes.jump",

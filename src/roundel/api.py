@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from roundel.hosts.local import LocalHost
-from roundel.hosts.middleware import Middleware
 from roundel.hosts.result import Asker, Result
 from roundel.kernel.events import Event
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script, script_from
+from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.sessions.opening import begin, pin
 from roundel.sessions.place import StorePlace, opened

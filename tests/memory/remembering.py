@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import roundel
-from roundel.hosts.middleware import Visit
 from roundel.llm.secrets import Secrets
 from roundel.memory.run_memory import RunMemory
 from roundel.memory.sqlite import SqliteMemories
 from roundel.memory.store import Entry, Item, Shelf
+from roundel.nodes.middleware import Visit
 from roundel.plan.graph import compile_workflow
 from roundel.sources import load
 from roundel.workflow.graph import Node

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import roundel
 
 
@@ -41,6 +43,41 @@ def test_settings_that_do_nothing_are_said() -> None:
     found = roundel.check(graph)[1].diagnostics
     assert [item.code for item in found] == ["without-effect"] * 2
     assert sorted(item.message.split("'")[1] for item in found) == ["retry", "timeout"]
+
+
+VECTORS = {"model": "small", "params": {"dimensions": 256, "use_chunking": True}}
+FILES = {"file_sources": {"path": "."}, "index_path": "index.json"}
+SETTINGS = {
+    "'index_path' has no effect": {"name": "m", "type": "file", "config": FILES},
+    "'use_chunking' has no effect": {"name": "m", "type": "simple", "config": {"embedding": VECTORS}},
+}
+
+
+@pytest.mark.parametrize("said", SETTINGS)
+def test_settings_of_a_memory_that_do_nothing_are_said(said: str) -> None:
+    graph = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "memory": [SETTINGS[said]]}
+    _, report = roundel.check({"graph": graph})
+    (found,) = report.diagnostics
+    assert (found.code, found.severity, said in found.message) == ("without-effect", "warning", True)
+
+
+@pytest.mark.parametrize("size", [0, "a", 1.5, True])
+def test_vectors_have_a_length(size: Any) -> None:
+    embedding = {"model": "small", "params": {"dimensions": size}}
+    memory = {"name": "m", "type": "simple", "config": {"embedding": embedding}}
+    graph = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "memory": [memory]}
+    assert codes({"graph": graph}) == ["wrong-type"]
+
+
+@pytest.mark.parametrize("where", ["auto_load", "auto_fill"])
+def test_tools_are_always_found_out(where: str) -> None:
+    tool = {"name": "mean", "auto_fill": where != "auto_fill"}
+    config = {"tools": [tool], "auto_load": where != "auto_load"}
+    agent = {"id": "A", "type": "agent", "config": {"tooling": {"type": "function", "config": config}}}
+    _, report = roundel.check({"graph": {"nodes": [agent], "start": "A"}})
+    assert [item.message for item in report.diagnostics if item.code == "without-effect"] == [
+        f"'{where}: false' has no effect in this version"
+    ]
 
 
 def test_what_stands_beside_the_graph_of_a_subgraph_file_counts_for_it(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from roundel.cli.live.lines import excerpt
 from roundel.cli.output import counted, print_json, say
-from roundel.cli.stored import in_store, store_option
+from roundel.cli.stored import in_store, most_option, store_option
 from roundel.kernel.events import stamp
 from roundel.memory.store import Entry
 from roundel.sessions.memory import Memory
@@ -48,14 +48,7 @@ def list_entries(group: str, kind: str, as_json: bool, place: str | None) -> Non
 @click.argument("text")
 @group_option
 @kind_option
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="How many at most.",
-)
+@most_option(10)
 @json_option
 @store_option
 def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: str | None) -> None:

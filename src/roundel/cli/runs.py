@@ -9,7 +9,7 @@ import click
 
 from roundel.cli.drawing.caption import one_line
 from roundel.cli.output import console, print_json, say
-from roundel.cli.stored import finished, store_of, store_option
+from roundel.cli.stored import finished, most_option, store_of, store_option
 from roundel.journal.owner import machine
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import RunRow
@@ -31,14 +31,7 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 @click.command("runs")
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="How many at most.",
-)
+@most_option(20)
 @click.option("--json", "as_json", is_flag=True, help="Print each run as a line of JSON.")
 @store_option
 def command(status: str | None, limit: int, as_json: bool, place: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -23,6 +23,14 @@ STOPPED = 130
 store_option = click.option(
     "--store", "place", metavar="PATH|URL", help="Where runs are kept, instead of .roundel/runs.db."
 )
+
+
+def most_option(default: int) -> Callable[[Any], Any]:
+    """How many of them are listed."""
+    kind = click.IntRange(min=1)
+    return click.option(
+        "--limit", type=kind, default=default, show_default=True, metavar="N", help="How many at most."
+    )
 
 
 class Unknown(click.ClickException):

@@ -13,11 +13,11 @@ import click
 from roundel.cli import EXIT
 from roundel.cli.output import print_json, say
 from roundel.hosts.local import LocalHost
-from roundel.hosts.middleware import Middleware
 from roundel.hosts.result import Question, Result
 from roundel.journal.store import Fenced, StoreError
 from roundel.kernel.events import stamp
 from roundel.kernel.state import Run
+from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from roundel.hosts.lent import Lent, told
-from roundel.hosts.middleware import Middleware, Veto, Visit
 from roundel.kernel.commands import Review
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Failed, Reviewed, Reviews
+from roundel.nodes.middleware import Middleware, Veto, Visit
 from roundel.nodes.services import NodeError, outcome_of
 from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder

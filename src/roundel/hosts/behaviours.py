@@ -7,8 +7,8 @@ from typing import Any
 
 from roundel.hosts.attendance import made
 from roundel.hosts.lent import Lent
-from roundel.hosts.middleware import Middleware
 from roundel.hosts.retry import persistent
+from roundel.nodes.middleware import Middleware
 from roundel.nodes.services import Behaviour, NodeError
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Report, WorkflowError

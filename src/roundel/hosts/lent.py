@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundel.hosts.threads import in_thread
 from roundel.journal.store import Store
 from roundel.llm.recorder import RecordedModel, Recorder
 from roundel.llm.scripted import Script, ScriptedModel
 from roundel.llm.secrets import Secrets
 from roundel.nodes.services import Model, NodeError, Recall, Say, Toolbox
+from roundel.nodes.threads import in_thread
 from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import Node

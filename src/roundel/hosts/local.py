@@ -31,7 +31,6 @@ from roundel.hosts.driving import Driving
 from roundel.hosts.kept_driving import KeptDriving
 from roundel.hosts.lent import Lent, remembers
 from roundel.hosts.log import event_logger
-from roundel.hosts.middleware import Middleware
 from roundel.hosts.people import People
 from roundel.hosts.performer import Performer
 from roundel.hosts.result import Asker, Result, result_of
@@ -43,6 +42,7 @@ from roundel.kernel.facts import Fact, Reopened, Reviews, Started
 from roundel.kernel.state import Run
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script
+from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 

@@ -7,10 +7,10 @@ import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from roundel.hosts.threads import in_thread
 from roundel.memory.passages import passages
 from roundel.memory.sources import Stamp, content, listed, named, stamp, writable
 from roundel.memory.store import Item, Memories, Shelf
+from roundel.nodes.threads import in_thread
 from roundel.workflow.attachment import Files, FileSource, find_path
 
 MOST_FILES = 5000

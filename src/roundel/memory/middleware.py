@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from roundel.hosts.middleware import Middleware, Visit
 from roundel.memory.confidence import confidence_of, is_sure
 from roundel.memory.recall import late, told, trouble_data
 from roundel.memory.shelves import Use
 from roundel.memory.store import Item, Shelf
 from roundel.nodes.agent_config import Config
+from roundel.nodes.middleware import Middleware, Visit
 from roundel.workflow.attachment import WORKING, Blackboard, Simple, Working
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from roundel.hosts.threads import in_thread
 from roundel.llm.meter import Meter
 from roundel.memory.elsewhere import Elsewhere, Trouble
 from roundel.memory.index import Index
@@ -14,6 +13,7 @@ from roundel.memory.ranking import Embedder, by_words, cosine, packed
 from roundel.memory.shelves import Use
 from roundel.memory.store import Entry, Match, Memories, Shelf
 from roundel.memory.words import asked, share
+from roundel.nodes.threads import in_thread
 from roundel.workflow.attachment import Blackboard, MemorySettings, Working
 
 CANDIDATES = 200

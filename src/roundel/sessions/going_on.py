@@ -11,13 +11,13 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.hosts.local import LocalHost
-from roundel.hosts.middleware import Middleware
 from roundel.hosts.result import Asker, Result
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Answered, Fact, Resumed
 from roundel.llm.recorder import Recorder
+from roundel.nodes.middleware import Middleware
 from roundel.sessions.naming import find
 from roundel.sessions.opening import Opened, open_run
 from roundel.sessions.place import StorePlace, opened

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from roundel.hosts.middleware import Middleware
 from roundel.hosts.result import Asker, Question, Result
 from roundel.journal.store import RunRow
 from roundel.kernel.events import Event
 from roundel.llm.scripted import Script, load_script, script_from
+from roundel.nodes.middleware import Middleware
 from roundel.sessions import control, forking, retention
 from roundel.sessions.going_on import resume_async
 from roundel.sessions.naming import find

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from opentelemetry.metrics import MeterProvider, get_meter
 from opentelemetry.trace import TracerProvider, get_tracer
 
-from roundel.hosts.middleware import Middleware
 from roundel.kernel.events import Event
+from roundel.nodes.middleware import Middleware
 from roundel.telemetry.conventions import CAPTURE_CONTENT, CAPTURES
 from roundel.telemetry.measures import Measures
 from roundel.telemetry.names import agents_among

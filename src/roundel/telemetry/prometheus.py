@@ -13,8 +13,8 @@ from prometheus_client import (
     generate_latest,
 )
 
-from roundel.hosts.middleware import Middleware
 from roundel.kernel.events import Event
+from roundel.nodes.middleware import Middleware
 from roundel.telemetry.names import Names, agents_among
 from roundel.telemetry.tally import Figures, Tally
 from roundel.workflow.graph import Node

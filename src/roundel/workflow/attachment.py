@@ -18,6 +18,8 @@ Seconds = Annotated[float, Meta(gt=0)]
 WORKING, LONG_TERM = "working", "long_term"
 ALWAYS_THERE = (WORKING, LONG_TERM)
 """The names of memories that need not be declared."""
+DIMENSIONS = "dimensions"
+"""The parameter of an embedding that says how long its vectors are."""
 AUTO = "auto"
 """As a path it says as much as none."""
 
@@ -40,6 +42,18 @@ class Embedding(Struct, frozen=True, omit_defaults=True):
     base_url: str = ""
     api_key: str = ""
     params: dict[str, Any] = {}
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        for name in self.params:
+            if name != DIMENSIONS:
+                message, hint = f"'{name}' has no effect on vectors", f"only '{DIMENSIONS}' has"
+                report.warning("without-effect", message, child(at, "params", name), hint)
+        size = self.params.get(DIMENSIONS, 1)
+        if type(size) is not int or size < 1:
+            place = child(at, "params", DIMENSIONS)
+            report.error("wrong-type", f"'{DIMENSIONS}' must be a whole number of at least 1", place)
+            return False
+        return True
 
 
 class Simple(Struct, frozen=True, omit_defaults=True):
@@ -70,10 +84,15 @@ class FileSource(Struct, frozen=True, omit_defaults=True):
 class Files(Struct, frozen=True, omit_defaults=True):
     file_sources: Annotated[tuple[FileSource, ...], Meta(extra={"wrap": True})]
     index_path: str = ""
-    """Read, no effect: the index is in the store."""
     embedding: Embedding | None = None
 
     __aliases__: ClassVar[dict[str, str]] = {"memory_path": "index_path"}
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        if self.index_path not in ("", AUTO):
+            place = child(at, "index_path" if "index_path" in at.value else "memory_path")  # type: ignore[operator]
+            report.warning("without-effect", "'index_path' has no effect: the index is in the store", place)
+        return True
 
 
 class Working(Struct, frozen=True):

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Place, Reader
+from roundel.workflow.fields import INVALID, Place, Reader, child
 
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 Seconds = Annotated[float, Meta(gt=0)]
@@ -61,17 +61,30 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
         return True
 
 
+def _always(made: Struct, name: str, at: Located, report: Report) -> bool:
+    """What tools are and how they are described is always found out, where the file does not say."""
+    if not getattr(made, name):
+        report.warning("without-effect", f"'{name}: false' has no effect in this version", child(at, name))
+    return True
+
+
 class FunctionTool(Struct, frozen=True, omit_defaults=True):
     name: str
     description: str = ""
     parameters: dict[str, Any] | None = None
     auto_fill: bool = True
 
+    def __check__(self, at: Located, report: Report) -> bool:
+        return _always(self, "auto_fill", at, report)
+
 
 class FunctionTooling(Struct, frozen=True, omit_defaults=True):
     tools: tuple[FunctionTool, ...]
     auto_load: bool = True
     timeout: Seconds | None = None
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        return _always(self, "auto_load", at, report)
 
 
 class RemoteTooling(Struct, frozen=True, omit_defaults=True):
