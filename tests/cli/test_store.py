@@ -207,6 +207,15 @@ def test_a_locked_run_goes_on_as_a_fork_with_a_higher_limit(folder: Path) -> Non
     assert (done.exit_code, done.stdout) == (0, "draft\n"), done.stderr
 
 
+def test_the_reason_of_a_pause_and_of_a_stop_is_kept(folder: Path) -> None:
+    assert run(folder).exit_code == 4
+    assert roundel(folder, "pause", "last", "--reason", "lunch").exit_code == 0
+    assert roundel(folder, "stop", "last", "--reason", "no tea today").exit_code == 0
+    log = roundel(folder, "log", "last").stdout
+    assert "paused  lunch" in log
+    assert "no tea today" in log
+
+
 CHECKED = ("--cause-understood", "--cost-accepted", "--workflow-reviewed")
 
 

@@ -140,7 +140,7 @@ def test_model_and_cost_are_told() -> None:
     with Wire() as wire:
         wire.replies(Reply(text="Quiet.", input_tokens=1000, output_tokens=200))
         watch.run(workflow({"default": profile(wire, "google", price={"input": 3, "output": 10})}))
-    agent, run = watch.at("A"), watch.one("invoke_workflow")
+    agent, run = watch.at("A"), watch.one("invoke_workflow workflow")
     assert of(agent)["gen_ai.provider.name"] == "gcp.gemini"
     assert of(agent)["gen_ai.request.model"] == "gemini-2.5-flash"
     assert of(agent)["roundel.cost_usd"] == of(run)["roundel.cost_usd"] == pytest.approx(0.005)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import click
 
 from roundel.cli.output import say
-from roundel.cli.stored import steered, store_option
+from roundel.cli.stored import reason_option, steered, store_option
 from roundel.sessions.control import pause
 
 
 @click.command("pause")
 @click.argument("run")
+@reason_option
 @store_option
-def command(run: str, place: str | None) -> None:
+def command(run: str, reason: str, place: str | None) -> None:
     """Let a run come to rest: what is at work finishes and is kept, nothing new is begun.
 
     RUN is an id, the beginning of one, or `last`.
     """
-    run_id = steered(place, run, pause)
+    run_id = steered(place, run, lambda store, run_id: pause(store, run_id, reason))
     say(f"run {run_id} pauses; go on with: roundel resume {run_id}")

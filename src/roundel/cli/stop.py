@@ -5,16 +5,17 @@ from __future__ import annotations
 import click
 
 from roundel.cli.output import say
-from roundel.cli.stored import steered, store_option
+from roundel.cli.stored import reason_option, steered, store_option
 from roundel.sessions.control import stop
 
 
 @click.command("stop")
 @click.argument("run")
+@reason_option
 @store_option
-def command(run: str, place: str | None) -> None:
+def command(run: str, reason: str, place: str | None) -> None:
     """End a run: what is at work is called off. It cannot go on, but it can be forked.
 
     RUN is an id, the beginning of one, or `last`.
     """
-    say(f"run {steered(place, run, stop)} is stopped")
+    say(f"run {steered(place, run, lambda store, run_id: stop(store, run_id, reason))} is stopped")

@@ -25,6 +25,9 @@ store_option = click.option(
 )
 
 
+reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; it is kept with the run.")
+
+
 def most_option(default: int) -> Callable[[Any], Any]:
     """How many of them are listed."""
     kind = click.IntRange(min=1)

@@ -83,7 +83,7 @@ class Attendance:
         nodes = [node.node for node in self._plan.sites] if self._middleware else []
         for one in self._middleware:
             try:
-                one.begin(self._lent.run_id, self._plan.workflow.graph.id, nodes)
+                one.begin(self._lent.run_id, self._plan.workflow.name, nodes)
             except Exception:
                 logger.exception("the middleware %s failed when the run began", type(one).__name__)
 

@@ -28,7 +28,7 @@ from roundel.workflow.attachment import (
     built_in,
     find_path,
 )
-from roundel.workflow.graph import Graph, Node
+from roundel.workflow.graph import Node, name_of
 
 Scope = Mapping[str, tuple[Attachment, str]]
 """The memories that an agent may name, and whose they are."""
@@ -48,7 +48,7 @@ class Use(Struct, frozen=True):
 
 def uses_of(plan: Plan) -> dict[int, tuple[Use, ...]]:
     """The memories of each node that has any, by the identity of the node."""
-    found = _within(plan.graph, BUILT_IN, _workflow_name(plan.workflow.graph, plan.workflow.file))
+    found = _within(plan.graph, BUILT_IN, label(plan.workflow.name))
     return {id(node): uses for node, uses in found if uses}
 
 
@@ -61,12 +61,8 @@ def _within(graph: GraphPlan, around: Scope, owner: str) -> Iterator[tuple[Node,
         # A file has only its own, and is a workflow whoever uses it.
         path = node.config.path if isinstance(node.config, subgraph.Config) else ""
         for body in node.bodies:
-            name = _workflow_name(body.graph, path) if path else f"{owner}/{label(node.id)}"
+            name = label(name_of(body.graph, path)) if path else f"{owner}/{label(node.id)}"
             yield from _within(body, BUILT_IN if path else scope, name)
-
-
-def _workflow_name(graph: Graph, file: str) -> str:
-    return label(graph.id or (Path(file).stem if file else "workflow"))
 
 
 def label(name: str) -> str:

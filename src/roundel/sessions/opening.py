@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -93,10 +92,8 @@ async def begin(
     now: Callable[[], float] = time.time,
 ) -> RunJournal:
     """A new run in the store, claimed; what it begins with is there from the first moment on."""
-    workflow = plan.workflow
-    name = workflow.graph.id or (Path(workflow.file).stem if workflow.file else "workflow")
     text = messages[-1].text[:SHOWN_INPUT] if messages else ""
-    new = NewRun(run_id, name, text, pinned, now(), parent, forked_at)
+    new = NewRun(run_id, plan.workflow.name, text, pinned, now(), parent, forked_at)
     if chunk is not None:
         return RunJournal(store, await store.create(new, chunk))
     started = Started(run_id, messages, new.created, reviews or Reviews())

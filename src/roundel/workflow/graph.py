@@ -236,6 +236,15 @@ class Workflow(Struct, frozen=True):
     texts: dict[str, str] = {}
     """What its files hold, by path."""
 
+    @property
+    def name(self) -> str:
+        return name_of(self.graph, self.file)
+
+
+def name_of(graph: Graph, file: str) -> str:
+    """What a workflow is called: by its id, else by its file."""
+    return graph.id or (Path(file).stem if file else "workflow")
+
 
 class GraphReader(Reader):
     """A reader that knows the node types, and where functions are."""
