@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -217,19 +218,15 @@ def test_with_a_script_nobody_is_asked_and_words_count(store: Path, server: Serv
     assert server.asked == []
 
 
-def test_vectors_of_this_machine_need_a_package(store: Path, shown: list[list[str]]) -> None:
-    pytest.importorskip("pydantic_ai")
-    try:
-        import sentence_transformers  # type: ignore[import-not-found] # noqa: F401
-    except ImportError:
-        promote(store, "a dog barks")
-        memory = {
-            "name": "m",
-            "type": "long_term",
-            "config": {"embedding": {"provider": "local", "model": "x"}},
-        }
-        (trouble,) = troubles(run(agents("m", memory=[memory], group="team"), store, "dog"))
-        assert "local:x cannot be used" in trouble["error"] and "sentence-transformers" in trouble["error"]
+def test_vectors_of_this_machine_need_a_package(
+    store: Path, shown: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pydantic_ai.embeddings.sentence_transformers", None)
+    promote(store, "a dog barks")
+    config = {"embedding": {"provider": "local", "model": "x"}}
+    memory = {"name": "m", "type": "long_term", "config": config}
+    (trouble,) = troubles(run(agents("m", memory=[memory], group="team"), store, "dog"))
+    assert "local:x cannot be used" in trouble["error"] and "sentence-transformers" in trouble["error"]
 
 
 def test_no_key_is_told_of(store: Path, shown: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
