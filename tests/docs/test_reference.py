@@ -14,6 +14,7 @@ import pytest
 from msgspec import Struct
 
 import roundel
+from roundel.api import Options
 from roundel.cli import COMMANDS, EXIT, INVALID, cli
 from roundel.hosts.result import Result
 from roundel.kernel.commands import Call
@@ -253,6 +254,10 @@ def test_every_event_is_listed() -> None:
     pages = sections(DOCS / "events.md")
     assert set(pages) - {"Events", "The envelope"} == event_names()
     assert first_column(pages["The envelope"]) == list(Event.__struct_fields__)
+
+
+def test_every_option_of_a_run_is_in_the_manual() -> None:
+    assert {"on_event", *Options.__annotations__} <= set(first_column(PYTHON["Running a workflow"]))
 
 
 def test_the_public_names_of_python_are_in_the_manual() -> None:
