@@ -343,7 +343,21 @@ def _close(sketch: _Sketch, ring: _Ring, behind: list[str]) -> _Ring:
         sketch.edge(_pick(dice, *ring.members), _pick(dice, *behind), _keyword(any=[_pick(dice, *WORDS)]))
     if _chance(dice, 15):
         sketch.edge(_pick(dice, *ring.members), ring.entry, trigger=False)
+    while sketch.spare and _chance(dice, 40):
+        _add_side_node(sketch, ring.members)
     return _Ring(ring.entry, ring.members, ways)
+
+
+def _add_side_node(sketch: _Sketch, members: list[str]) -> None:
+    """A node that some of the members trigger, and that gives them data; now and then also another one."""
+    dice, others = sketch.dice, sketch.ids
+    side = sketch.node(_any_node)
+    for _ in range(_pick(dice, 1, 1, 2)):
+        sketch.edge(_pick(dice, *members), side, _some_condition(dice, 60))
+    for _ in range(_pick(dice, 1, 1, 2)):
+        sketch.edge(side, _pick(dice, *members), _some_condition(dice, 20), trigger=False)
+    if _chance(dice, 15):
+        sketch.edge(side, _pick(dice, *others, side), trigger=False)
 
 
 def _unless(condition: Any, word: str) -> Any:
@@ -415,9 +429,13 @@ def _web(sketch: _Sketch) -> str:
 
 
 def _attach_spare_nodes(sketch: _Sketch) -> None:
-    """Most of them stand beside an edge, as a second way to its target; the rest are loose ends."""
+    """Many of them stand beside an edge, as a second way to its target; others are side nodes or loose ends."""
     dice = sketch.dice
     while sketch.spare:
+        looping = _looping(sketch)
+        if looping and _chance(dice, 50):
+            _add_side_node(sketch, looping)
+            continue
         beside, others = _pick(dice, *sketch.edges), sketch.ids
         node = sketch.node(_any_node)
         if _chance(dice, 20):
@@ -494,7 +512,7 @@ def _starts(sketch: _Sketch, root: str) -> str | list[str]:
 
 
 def _ends(sketch: _Sketch) -> str | list[str]:
-    sources = {edge["from"] for edge in sketch.edges if edge.get("trigger", True)}
+    sources = {edge["from"] for edge in sketch.edges}
     sinks = [node for node in sketch.ids if node not in sources]
     if not sinks or _chance(sketch.dice, 25):
         sinks = _sample(sketch.dice, sketch.ids, 1 + sketch.dice(3))

@@ -182,9 +182,13 @@ def _reach(links: Links, start: str) -> set[str]:
     return found
 
 
-def _make_plan(order: list[str], all_edges: list[_Edge], nodes: frozenset[str], entry: str | None) -> _Plan:
+def _make_plan(
+    order: list[str], all_edges: list[_Edge], nodes: frozenset[str], entry: str | None, fixed: set[str]
+) -> _Plan:
+    """`fixed` are the nodes of `start` and `end`, which are never side nodes."""
     edges = [e for e in all_edges if e.source in nodes and e.target in nodes and e.target != entry]
-    units = _make_units([node for node in order if node in nodes], edges)
+    ordered = [node for node in order if node in nodes]
+    units = _join_side_nodes(_make_units(ordered, edges), ordered, all_edges, fixed)
     layer = _make_layers(units, edges)
     rows = (tuple(unit for unit in units if layer[unit.first] == row) for row in range(len(units)))
     return _Plan(nodes, tuple(rows))
@@ -200,6 +204,41 @@ def _make_units(nodes: list[str], edges: list[_Edge]) -> list[_Unit]:
         members = circle | {node}
         units.setdefault(members, _Unit(node, members, loop=node in circle))
     return list(units.values())
+
+
+def _join_side_nodes(
+    units: list[_Unit], order: list[str], edges: list[_Edge], fixed: set[str]
+) -> list[_Unit]:
+    """The same with the side nodes of each loop in it, in file order of what is first now."""
+    joined: dict[str, frozenset[str]] = {}
+    for unit in (unit for unit in units if unit.loop):
+        others = {other.first for other in units if not other.loop} - fixed
+        joined[unit.first] = unit.members | _side_nodes(unit.members, others, edges)
+    inside = {node for members in joined.values() for node in members}
+    found = [unit for unit in units if not unit.loop and unit.first not in inside]
+    found += [_Unit(min(members, key=order.index), members, loop=True) for members in joined.values()]
+    return sorted(found, key=lambda unit: order.index(unit.first))
+
+
+def _side_nodes(loop: frozenset[str], others: set[str], edges: list[_Edge]) -> set[str]:
+    """All that may be side nodes, less one that is none, until none is left that is none."""
+    sides = set(others)
+    while wrong := next((node for node in sorted(sides) if not _is_side(node, sides, loop, edges)), None):
+        sides.discard(wrong)
+    exits = [e for e in edges if e.trigger and e.source in loop and e.target not in loop | sides]
+    return sides if exits else set()
+
+
+def _is_side(node: str, sides: set[str], loop: frozenset[str], edges: list[_Edge]) -> bool:
+    into = [edge for edge in edges if edge.target == node and edge.trigger]
+    out = [edge for edge in edges if edge.source == node and (edge.trigger or edge.target != node)]
+    data = _links((edge.source, edge.target) for edge in edges if edge.source in sides)
+    return (
+        bool(into and out)
+        and all(edge.source in loop for edge in into)
+        and all(not edge.trigger and edge.target in loop | sides for edge in out)
+        and bool(_reach(data, node) & loop)
+    )
 
 
 def _make_layers(units: list[_Unit], edges: list[_Edge]) -> dict[str, int]:
@@ -284,6 +323,7 @@ class _Run:
         self.script = script
         self.nodes: dict[str, dict[str, Any]] = {node["id"]: node for node in graph["nodes"]}
         self.order = list(self.nodes)
+        self.fixed = {*_as_list(graph.get("start")), *_as_list(graph.get("end"))}
         self.edges = _read_edges(graph)
         self.queues: dict[str, list[_Message]] = {node: [] for node in self.nodes}
         self.waiting: dict[str, list[_Delivery]] = {node: [] for node in self.nodes}
@@ -308,7 +348,7 @@ class _Run:
         for node in dict.fromkeys(_as_list(self.graph.get("start"))):
             self.queues[node].append(_Message("user", text))
             self.marks.add(node)
-        plan = _make_plan(self.order, self.edges, frozenset(self.nodes), None)
+        plan = _make_plan(self.order, self.edges, frozenset(self.nodes), None, self.fixed)
         self.run_scope(plan, (), "", 1)
 
     def result(self) -> str:
@@ -344,7 +384,7 @@ class _Run:
         return self.run_loop(unit, entry, place, path) if unit.loop else self.run_node(entry, place, path)
 
     def run_loop(self, unit: _Unit, entry: str, place: Place, path: str) -> set[str]:
-        plan = _make_plan(self.order, self.edges, unit.members, entry)
+        plan = _make_plan(self.order, self.edges, unit.members, entry, self.fixed)
         self.reset_counters(plan)
         number = 0
         while entry in self.marks:

@@ -331,6 +331,69 @@ def test_the_cap_locks_the_run(graph: Dict, rounds: int) -> None:
     assert (trace.runs, trace.loops) == ({"A": rounds}, {"A": rounds})
 
 
+# --- side nodes ---
+
+
+def noted(*more: Dict, out: bool = True) -> Dict:
+    """A coder and a tester, and notes that the tester asks for and the coder reads."""
+    nodes = [agent("Coder"), agent("Tester"), agent("Notes"), agent("Aside"), passthrough("End")]
+    edges = [edge("Coder", "Tester"), edge("Tester", "Coder", **lacks("PASS")), *more]
+    edges += [edge("Tester", "Notes", **lacks("PASS"))]
+    return workflow(
+        "Coder", "End", nodes, [*edges, *([edge("Tester", "End", **says("PASS"))] if out else [])]
+    )
+
+
+NOTED = {"Tester": ["two fail", "one fails", "PASS"], "Notes": ["note one", "note two"]}
+
+
+def test_a_side_node_belongs_to_its_loop() -> None:
+    trace = interpret(noted(data("Notes", "Coder")), "in", NOTED)
+    assert (trace.output, trace.loops) == ("PASS", {"Coder": 3})
+    assert trace.runs == {"Coder": 3, "Tester": 3, "Notes": 2, "End": 1}
+    assert heard(trace, "Coder[2]/Coder") == ["two fail", "note one"]
+
+
+@pytest.mark.parametrize(
+    ("more", "out"),
+    [
+        ([], True),  # nothing leads from it back
+        ([data("Notes", "Notes")], True),
+        ([data("Notes", "Coder"), data("Notes", "End")], True),
+        ([data("Notes", "Coder"), edge("Notes", "Aside")], True),
+        ([edge("Notes", "Aside"), data("Aside", "Coder")], True),
+        ([data("Notes", "Aside"), data("Aside", "Coder")], True),  # nothing triggers Aside
+        ([data("Notes", "Coder")], False),  # nothing else leaves the loop
+    ],
+)
+def test_a_node_beside_a_loop_that_is_no_side_node(more: list[Dict], out: bool) -> None:
+    trace = interpret(noted(*more, out=out), "in", NOTED)
+    assert (trace.loops, trace.runs["Notes"]) == ({"Coder": 1}, 1)
+
+
+def test_side_nodes_may_give_data_to_each_other() -> None:
+    more = [edge("Coder", "Aside"), data("Notes", "Aside"), data("Aside", "Notes"), data("Aside", "Coder")]
+    assert interpret(noted(*more), "in", NOTED).loops == {"Coder": 3}
+    apart = [edge("Coder", "Aside"), data("Notes", "Aside"), data("Aside", "Notes")]
+    assert interpret(noted(*apart), "in", NOTED).loops == {"Coder": 1}
+
+
+def test_a_side_node_of_an_inner_loop() -> None:
+    flow = noted(data("Notes", "Coder"), edge("Boss", "Coder"))
+    flow["graph"]["nodes"].append(agent("Boss"))
+    flow["graph"]["edges"] += [edge("Tester", "Boss", **says("PASS")), edge("Boss", "End", **says("ship"))]
+    flow["graph"]["edges"] = [
+        edge for edge in flow["graph"]["edges"] if edge["from"] != "Tester" or edge["to"] != "End"
+    ]
+    flow["graph"]["start"] = "Boss"
+    trace = interpret(flow, "in", {**NOTED, "Boss": ["go", "ship"]})
+    assert trace.loops == {"Boss": 2, "Coder": 3}
+    assert [at for at in addresses(trace) if "Notes" in at] == [
+        "Boss[1].Coder[1]/Notes",
+        "Boss[1].Coder[2]/Notes",
+    ]
+
+
 # --- conditions, starts, ends ---
 
 
@@ -557,6 +620,12 @@ def test_generated_runs_end_and_hang_together(choices: st.DataObject) -> None:
     assert interpret(flow, "again", script) == interpret(flow, "again", script)
 
 
+def side_nodes_at_work(flow: Dict, trace: Trace) -> set[str]:
+    """The nodes that ran in a loop, though no triggering edge leads from them anywhere."""
+    leading = {edge["from"] for edge in flow["graph"]["edges"] if edge.get("trigger", True)}
+    return {run.node for run in trace.executions if "[" in run.address} - leading
+
+
 def test_generated_runs_are_worth_looking_at() -> None:
     seen: Counter[str] = Counter()
     for seed in range(500):
@@ -565,7 +634,9 @@ def test_generated_runs_are_worth_looking_at() -> None:
         seen[trace.status] += 1
         seen["several rounds"] += any(rounds > 1 for rounds in trace.loops.values())
         seen["a loop in a loop"] += any(address.count("[") > 1 for address in addresses(trace))
+        seen["a side node"] += bool(side_nodes_at_work(flow, trace))
         seen["a counter spoke"] += any("Loop limit" in "".join(run.outputs) for run in trace.executions)
     assert seen["completed"] > seen["suspended_locked"] > seen["failed"] > 10
     assert min(seen["several rounds"], seen["a loop in a loop"]) > 100
     assert seen["a counter spoke"] > 20
+    assert seen["a side node"] > 50

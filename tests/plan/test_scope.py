@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roundel
+from roundel.cli.drawing.nesting import nest
 from roundel.plan.components import components, layers, reachable
-from roundel.plan.graph import GraphPlan
+from roundel.plan.graph import GraphPlan, compile_workflow
 from roundel.plan.loops import loops
 from roundel.plan.scope import Scope
 
 
-def plan(edges: str, start: str, *data: str) -> GraphPlan:
+def plan(edges: str, start: str, *data: str, end: tuple[str, ...] = ()) -> GraphPlan:
     """`A>B B>A`: triggering edges; further arguments: edges that only carry data."""
     pairs = [pair.split(">") for pair in edges.split()]
     loose = [pair.split(">") for pair in data]
     names = dict.fromkeys(name for pair in [*pairs, *loose] for name in pair)
-    graph = roundel.Graph(start=start.split(","))
+    graph = roundel.Graph(start=start.split(","), end=list(end))
     for name in names:
         graph.node(name, "passthrough")
     for source, target in pairs:
         graph.edge(source, target)
     for source, target in loose:
         graph.edge(source, target, trigger=False)
-    from roundel.plan.graph import compile_workflow
-
     return compile_workflow(graph.workflow()).graph
 
 
@@ -107,6 +107,95 @@ def test_edges_know_how_many_loops_they_leave() -> None:
     unit = next(unit for unit in inner.scope.units if unit.node is not None and unit.node.id == "C")
     left = {graph.nodes[edge.target].id: count for edge, count in unit.out}
     assert left == {"B": 0, "A": 1, "O": 2}
+
+
+# Side nodes.
+
+
+def groups(graph: GraphPlan) -> list[str]:
+    """The loops, outer ones first, each as it may be entered: `A: AB`."""
+    return [f"{loop.id}: {''.join(node.id for node in loop.nodes)}" for loop in loops(graph)]
+
+
+def test_a_side_node_is_folded_into_its_loop() -> None:
+    graph = plan("A>B B>A B>N B>O", "A", "N>A")
+    assert groups(graph) == ["A: ABN"]
+    assert shape(graph.root) == [(0, "ABN"), (1, "O")]
+    (loop,) = loops(graph)
+    assert shape(loop.scope) == [(0, "A"), (1, "B"), (2, "N")]
+    assert [str(edge.edge) for edge in loop.leaving()] == ["B → O"]
+    assert graph.root.units[0].core == (graph.index["A"], graph.index["B"])
+
+
+def test_a_loop_of_one_node_has_side_nodes_too() -> None:
+    assert groups(plan("A>A A>N A>O", "A", "N>A")) == ["A: AN"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        (),  # a node with no edge out of it is an end, and the edge to it leaves the loop
+        ("N>N",),
+        ("N>A", "N>O"),
+        ("O>N", "N>O"),
+    ],
+)
+def test_a_side_node_gives_data_to_the_loop_alone(data: tuple[str, ...]) -> None:
+    assert groups(plan("A>B B>A B>N B>O", "A", *data)) == ["A: AB"]
+
+
+def test_a_side_node_may_give_data_to_itself() -> None:
+    assert groups(plan("A>B B>A B>N B>O", "A", "N>A", "N>N")) == ["A: ABN"]
+
+
+def test_a_side_node_triggers_nothing() -> None:
+    assert groups(plan("A>B B>A B>N N>M B>O", "A", "N>A", "M>A")) == ["A: AB"]
+
+
+def test_a_side_node_is_triggered_by_its_loop_alone() -> None:
+    assert groups(plan("I>A I>N A>B B>A B>N B>O", "I", "N>A")) == ["A: AB"]
+    assert groups(plan("I>A A>B B>A B>O", "I", "I>N", "N>A")) == ["A: AB"]
+
+
+def test_a_side_node_is_in_neither_start_nor_end() -> None:
+    assert groups(plan("A>B B>A B>N B>O", "A,N", "N>A")) == ["A: AB"]
+    assert groups(plan("A>B B>A B>N B>O", "A", "N>A", end=("N",))) == ["A: AB"]
+    assert groups(plan("A>B B>A B>N B>O", "A", "N>A", end=("O",))) == ["A: ABN"]
+
+
+def test_another_edge_still_leaves_the_loop_or_none_joins() -> None:
+    assert groups(plan("A>B B>A B>N", "A", "N>A")) == ["A: AB"]
+    assert groups(plan("A>B B>A B>N A>M", "A", "N>A", "M>A")) == ["A: AB"]
+    assert groups(plan("A>B B>A B>N A>M A>O", "A", "N>A", "M>A")) == ["A: ABNM"]
+
+
+def test_side_nodes_give_data_to_each_other() -> None:
+    assert groups(plan("A>B B>A B>N A>M A>O", "A", "N>M", "M>A")) == ["A: ABNM"]
+    assert groups(plan("A>B B>A B>N A>M A>O", "A", "N>M", "M>N", "M>A")) == ["A: ABNM"]
+    assert groups(plan("A>B B>A B>N A>M A>O", "A", "N>M", "M>N")) == ["A: AB"]
+
+
+def test_side_nodes_of_loops_in_loops() -> None:
+    ring = "A>B B>C C>B C>A A>O B>N"
+    assert groups(plan(ring, "A", "N>C")) == ["A: ABCN", "B: BCN"]
+    assert groups(plan(ring, "A", "N>A")) == ["A: ABCN", "B: BC"], "what it gives goes to the outer loop"
+    assert groups(plan(f"{ring} A>N", "A", "N>C")) == ["A: ABCN", "B: BC"], "the outer loop triggers it too"
+
+
+def test_what_would_leave_the_outer_loop_without_a_way_out_joins_neither() -> None:
+    assert groups(plan("A>B B>C C>B C>A B>N", "A", "N>C")) == ["A: ABC", "B: BC"]
+
+
+def test_a_loop_is_not_entered_at_a_side_node() -> None:
+    """Nothing leads to the loop, and the side node stands first in the file."""
+    made = roundel.Graph(start="O")
+    for name in "NABO":
+        made.node(name, "passthrough")
+    made.edge("A", "B").edge("B", "A").edge("B", "N").edge("B", "O").edge("N", "A", trigger=False)
+    graph = compile_workflow(made.workflow()).graph
+    assert groups(graph) == ["A: NAB"]
+    drawn = nest(graph)
+    assert [loop.entry.id for loop in drawn.loops() if loop.entry] == ["A"]
 
 
 @settings(max_examples=200, deadline=None)

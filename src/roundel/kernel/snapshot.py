@@ -31,7 +31,7 @@ from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.state import Run, Watch
 from roundel.workflow.expression import Expression
 
-VERSION = 1
+VERSION = 2
 _MUTABLE: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (

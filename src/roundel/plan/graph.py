@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from roundel.plan.scope import Scope, compile_scope
+from roundel.plan.sides import Candidate, candidates
 from roundel.workflow.breaker import NEVER, Breaker
 from roundel.workflow.condition import Test, compile_condition
 from roundel.workflow.diagnostics import WorkflowError
@@ -115,6 +116,14 @@ class GraphPlan(Struct, eq=False):
     index: dict[str, int] = {}
     breaker: Breaker = Breaker()
     _root: Scope | None = None
+    _candidates: tuple[Candidate, ...] | None = None
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The nodes that are side nodes if they stand beside a loop."""
+        if self._candidates is None:
+            self._candidates = candidates(self)
+        return self._candidates
 
     @property
     def root(self) -> Scope:

@@ -58,4 +58,4 @@ def entries(scope: Scope, unit: Unit) -> list[int]:
         found.update(
             edge.target for edge in graph.nodes[node].edges if edge.trigger and edge.target in members
         )
-    return sorted(found) or [unit.members[0]]
+    return sorted(found) or [unit.core[0]]

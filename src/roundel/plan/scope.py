@@ -3,7 +3,7 @@
 A scope's units are its nodes, with each loop inside it folded into one unit. The units are ordered
 by the edges between them, less the edges into the scope's own entry. A loop may be entered at any of
 its nodes, and how it nests depends on where: a scope is compiled once for each (loop, entry) that is
-met and kept for all later rounds.
+met and kept for all later rounds. Side nodes (plan/sides.py) belong to the loop that they stand beside.
 
 Which edges order units:
   - triggering edges inside the scope: after folding they form no cycle;
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from roundel.plan.components import components, layers
+from roundel.plan.sides import side_nodes
 
 if TYPE_CHECKING:
     from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
@@ -31,6 +32,8 @@ class Unit(Struct, eq=False):
     layer: int
     position: int
     members: tuple[int, ...]
+    core: tuple[int, ...]
+    """The members without side nodes: where a folded loop may be entered."""
     node: NodePlan | None
     """None for a folded loop."""
     out: tuple[tuple[EdgePlan, int], ...]
@@ -89,12 +92,12 @@ def compile_scope(graph: GraphPlan, members: Sequence[int], entry: int | None, p
         for edge in graph.nodes[node].edges
         if edge.target in scope.members and edge.target != entry
     ]
-    groups = _groups(members, inside)
+    cores, groups = _folded(scope, _connected(members, inside))
     unit_of = {node: number for number, group in enumerate(groups) for node in group}
     before, layer = _ordered(len(groups), inside, unit_of)
     ranked = sorted(range(len(groups)), key=lambda number: (layer[number], groups[number][0]))
     place = {number: index for index, number in enumerate(ranked)}
-    units = [_unit(scope, place[number], layer[number], groups[number]) for number in ranked]
+    units = [_unit(scope, place[number], layer[number], cores[number], groups[number]) for number in ranked]
     follows: list[set[int]] = [{place[later] for later in before[number]} for number in ranked]
     if entry is not None:
         _wait_for_exits(units, follows)
@@ -112,12 +115,30 @@ def compile_scope(graph: GraphPlan, members: Sequence[int], entry: int | None, p
     return scope
 
 
-def _groups(members: Sequence[int], inside: list[EdgePlan]) -> list[list[int]]:
+def _connected(members: Sequence[int], inside: list[EdgePlan]) -> list[list[int]]:
     successors: dict[int, list[int]] = {}
     for edge in inside:
         if edge.trigger:
             successors.setdefault(edge.source, []).append(edge.target)
     return components(members, successors)
+
+
+def _folded(scope: Scope, cores: list[list[int]]) -> tuple[list[list[int]], list[list[int]]]:
+    """What becomes one unit each: the strongly connected nodes, and these with their side nodes."""
+    if not scope.graph.candidates:
+        return cores, cores
+    joined: dict[int, list[int]] = {}
+    for core in cores:
+        if _is_loop(scope, core):
+            joined[core[0]] = side_nodes(scope.graph, core, scope.members)
+    sides = {side for found in joined.values() for side in found}
+    left = [core for core in cores if core[0] not in sides]
+    return left, [sorted([*core, *joined.get(core[0], ())]) for core in left]
+
+
+def _is_loop(scope: Scope, core: Sequence[int]) -> bool:
+    # The edges of a loop's own entry into itself are its back edges, not a loop of their own.
+    return len(core) > 1 or (core[0] != scope.entry and scope.graph.nodes[core[0]].triggers_itself)
 
 
 def _ordered(
@@ -147,15 +168,13 @@ def _ordered(
     return [firm[number] for number in range(count)], layer
 
 
-def _unit(scope: Scope, index: int, layer: int, group: list[int]) -> Unit:
-    first = scope.graph.nodes[group[0]]
-    # The edges of a loop's own entry into itself are its back edges, not a loop of their own.
-    loops = len(group) > 1 or (group[0] != scope.entry and first.triggers_itself)
+def _unit(scope: Scope, index: int, layer: int, core: list[int], group: list[int]) -> Unit:
     members = tuple(group)
-    if loops:
-        return Unit(index, layer, group[0], members, None, _leaving(scope, members))
-    out = tuple((edge, scope.loops_left(edge.target)) for edge in first.edges)
-    return Unit(index, layer, group[0], members, first, out)
+    if _is_loop(scope, core):
+        return Unit(index, layer, group[0], members, tuple(core), None, _leaving(scope, members))
+    node = scope.graph.nodes[group[0]]
+    out = tuple((edge, scope.loops_left(edge.target)) for edge in node.edges)
+    return Unit(index, layer, group[0], members, members, node, out)
 
 
 def _leaving(scope: Scope, members: tuple[int, ...]) -> tuple[tuple[EdgePlan, int], ...]:

@@ -130,7 +130,7 @@ def _entry(graph: GraphPlan, loop: Unit) -> int:
         for edge in graph.edges
         if edge.trigger and edge.target in inside and edge.source not in inside
     )
-    return next(chain(starts, entered, loop.members))
+    return next(chain(starts, entered, loop.core))
 
 
 def _wire(edge: EdgePlan, home: Scope) -> Wire:

@@ -59,7 +59,7 @@ def _in_graph(root: Scope, rest: str) -> Bound | None:
 def _in_loops(scope: Scope, rest: str) -> Bound | None:
     """The loop at `rest`, or inside it: one that stands in the scope, or a node that is a loop of its own."""
     for unit in scope.units:
-        for member in unit.members if unit.node is None else ():
+        for member in unit.core if unit.node is None else ():
             after = _after_round(scope.graph.nodes[member], rest)
             if after is None:
                 continue
