@@ -429,7 +429,7 @@ def _web(sketch: _Sketch) -> str:
 
 
 def _attach_spare_nodes(sketch: _Sketch) -> None:
-    """Many of them stand beside an edge, as a second way to its target; others are side nodes or loose ends."""
+    """Many stand beside an edge, as a second way to its target; others are side nodes or loose ends."""
     dice = sketch.dice
     while sketch.spare:
         looping = _looping(sketch)

@@ -82,6 +82,46 @@ def test_a_guard_that_cannot_act(edges: list[tuple[str, str]]) -> None:
     assert "'Gate' → the node after the loop" in found.hint
 
 
+def found(graph: roundel.Graph, code: str) -> Any:
+    _, report = roundel.check(graph)
+    (diagnostic,) = [each for each in report.diagnostics if each.code == code]
+    return diagnostic
+
+
+def test_a_guard_with_no_edge_at_all_lacks_both() -> None:
+    message = found(guarded(), "guard-wiring").message
+    assert "no edge leads from it back into the loop, and none leads out of the loop" in message
+
+
+def test_a_guard_without_an_exit_in_a_loop_that_is_left_elsewhere() -> None:
+    graph = guarded(("Gate", "A")).edge("A", "Out", condition=WORD)
+    assert codes(graph) == ["warning idle-guard"]
+    message = found(graph, "idle-guard").message
+    assert "loop_counter 'Gate' does not end the loop 'A'" in message
+    assert "which is left by A → Out" in message
+    # An exit that never opens is none.
+    assert "error guard-wiring" in codes(guarded(("Gate", "A")).edge("A", "Out", condition=False))
+
+
+def test_a_guard_that_drives_another() -> None:
+    graph = guarded(("Gate", "Clock")).node("Clock", "loop_timer").edge("Clock", "A").edge("Clock", "Out")
+    assert codes(graph) == ["warning idle-guard"]
+    assert "it only triggers 'Clock'" in found(graph, "idle-guard").message
+
+
+def test_a_guard_that_gives_its_loop_nothing_but_data() -> None:
+    graph = guarded(("Gate", "A"), trigger=False).edge("A", "Out", condition=WORD)
+    assert codes(graph) == ["warning idle-guard"]
+
+
+def test_a_loop_node_outside_of_loops_decides_once() -> None:
+    graph = roundel.Graph(start="A", end="Good").node("A", "agent").node("Gate", "loop", exit_on_score=90)
+    graph.node("Good", "passthrough").node("Bad", "passthrough").edge("A", "Gate")
+    graph.edge("Gate", "Good", port="exit").edge("Gate", "Bad", port="continue")
+    assert codes(graph) == ["warning nothing-repeats"]
+    assert "'Gate' is in no loop: it decides once" in found(graph, "nothing-repeats").message
+
+
 def test_a_guard_of_an_inner_loop_may_lead_to_the_outer_one() -> None:
     graph = ring("Outer", "Body", "Check").node("Gate", "loop_counter")
     graph.edge("Body", "Body").edge("Body", "Gate").edge("Gate", "Body").edge("Gate", "Check")
@@ -139,5 +179,10 @@ def test_a_guard_that_is_the_only_way_back() -> None:
     assert "'Gate' is the only way back to 'A'" in found.message
     at_once = ring("A", "B").node("Gate", "loop_counter", max_iterations=1).edge("B", "Gate")
     assert "error guard-wiring" not in codes(at_once.edge("Gate", "A").edge("Gate", "Out"))
+    # In a loop inside another one it goes on counting, unless it starts again at each entry.
+    for scope, expected in (("run", []), ("loop", ["error guard-wiring"])):
+        graph = ring("Outer", "A", "B", "C").node("Gate", "loop_counter", scope=scope).edge("B", "Gate")
+        graph.edge("Gate", "A").edge("Gate", "C").edge("C", "Outer").edge("C", "Out", condition=WORD)
+        assert codes(graph) == expected
     passing = ring("A", "B").node("Gate", "loop_timer", passthrough=True).edge("B", "Gate")
     assert "error guard-wiring" not in codes(passing.edge("Gate", "A").edge("Gate", "Out"))

@@ -123,29 +123,72 @@ def _check_guards(graph: GraphPlan, found: list[Loop], report: Report) -> None:
             continue
         around = [loop for loop in found if any(unit.node is node for unit in loop.scope.units)]
         if not around:
-            _wired_wrong(node, "no edge leads from it back into the loop, so it belongs to none", report)
+            _outside_of_loops(node, report)
         elif not any(_leaves(loop, node) for loop in around) and not _misled(node, around[0]):
-            _wired_wrong(node, "no edge leads from it out of its loop, so it cannot end it", report)
+            _without_exit(node, around, report)
         elif (
             not _decides(node, around, report)
             and _silent_at_first(node)
-            and all(_nothing_else_leads_back(loop) for loop in around)
+            and all(_ends_after_one_round(node, loop) for loop in around)
         ):
             _goes_nowhere(node, around[0], report)
 
 
+def _outside_of_loops(node: NodePlan, report: Report) -> None:
+    if _exit_port(node) is not None:
+        message = f"{node.kind.name} '{node.id}' is in no loop: it decides once, and nothing repeats"
+        hint = f"to repeat something, lead from '{node.id}' back to an earlier node"
+        _say(report, "warning", "nothing-repeats", message, node.node.at, hint)
+        return
+    why = "no edge leads from it back into the loop, so it belongs to none"
+    if not any(edge.trigger for edge in node.edges):
+        why = "no edge leads from it back into the loop, and none leads out of the loop"
+    _wired_wrong(node, why, report)
+
+
+def _without_exit(node: NodePlan, around: list[Loop], report: Report) -> None:
+    """An error if nothing else can end the loop; else the node may have another purpose."""
+    ways = [edge for loop in around for edge in loop.leaving() if not never(edge)]
+    if not ways:
+        _wired_wrong(node, "no edge leads from it out of its loop, so it cannot end it", report)
+        return
+    loop = around[0]
+    message = (
+        f"{node.kind.name} '{node.id}' does not end the loop '{loop.id}': "
+        f"no edge leads from it out of the loop, which is left by {ways[0].edge}"
+    )
+    driven = [target.id for target in _driven(node, loop)]
+    if driven:
+        message += f"; it only triggers {' and '.join(repr(name) for name in driven)}"
+    hint = f"add an edge from '{node.id}' to the node after the loop, or remove the node if it has no use"
+    _say(report, "warning", "idle-guard", message, node.node.at, hint)
+
+
+def _driven(node: NodePlan, loop: Loop) -> list[NodePlan]:
+    """The guards that a guard triggers."""
+    nodes = loop.scope.graph.nodes
+    targets = dict.fromkeys(edge.target for edge in node.edges if edge.trigger and edge.target != node.index)
+    return [nodes[target] for target in targets if nodes[target].kind.guard]
+
+
+def _exit_port(node: NodePlan) -> str | None:
+    """The port by which a node that decides leaves its loop; None for any other node."""
+    bound = node.kind.bound(node.config)
+    return None if bound is None else bound.port
+
+
 def _decides(node: NodePlan, around: list[Loop], report: Report) -> bool:
     """Whether it leaves its loop by a port of its own; then its edges have to take the right ones."""
-    bound = node.kind.bound(node.config)
-    if bound is None or bound.port is None:
+    exit_port = _exit_port(node)
+    if exit_port is None:
         return False
     members = around[0].scope.members
     for edge in _misled(node, around[0]):
         when = "whatever it decides" if edge.port is None else "when it decides not to"
         message = f"the edge {edge.edge} leaves the loop of '{node.id}' {when}"
-        _say(report, "error", "guard-wiring", message, edge.edge.at, f"put port: {bound.port} on it")
-    if not any(edge.trigger and edge.target in members and edge.port != bound.port for edge in node.edges):
-        others = ", ".join(port for port in node.kind.ports(node.config) if port != bound.port)
+        _say(report, "error", "guard-wiring", message, edge.edge.at, f"put port: {exit_port} on it")
+    if not any(edge.trigger and edge.target in members and edge.port != exit_port for edge in node.edges):
+        others = ", ".join(port for port in node.kind.ports(node.config) if port != exit_port)
         message = f"no edge leads from '{node.id}' back into its loop, so it never goes on"
         _say(report, "error", "guard-wiring", message, node.node.at, f"add an edge with port: {others}")
     return True
@@ -153,11 +196,11 @@ def _decides(node: NodePlan, around: list[Loop], report: Report) -> bool:
 
 def _misled(node: NodePlan, loop: Loop) -> list[EdgePlan]:
     """The edges of a node that decides which leave its loop, but not by the port for that."""
-    bound = node.kind.bound(node.config)
-    if bound is None or bound.port is None:
+    exit_port = _exit_port(node)
+    if exit_port is None:
         return []
     ways = (edge for edge in node.edges if edge.trigger and edge.target not in loop.scope.members)
-    return [edge for edge in ways if edge.port != bound.port and not never(edge)]
+    return [edge for edge in ways if edge.port != exit_port and not never(edge)]
 
 
 def _silent_at_first(node: NodePlan) -> bool:
@@ -166,6 +209,12 @@ def _silent_at_first(node: NodePlan) -> bool:
     bound = node.kind.bound(node.config)
     speaks_at_once = bound is not None and bound.rounds == 1
     return not speaks_at_once and not getattr(node.config, "passthrough", False)
+
+
+def _ends_after_one_round(node: NodePlan, loop: Loop) -> bool:
+    """Whether a silent guard never meets its limit: it goes on counting if the loop is entered again."""
+    counts_anew = loop.depth == 0 or node.kind.forgets(node.config)
+    return counts_anew and _nothing_else_leads_back(loop)
 
 
 def _nothing_else_leads_back(loop: Loop) -> bool:
@@ -191,8 +240,7 @@ def _goes_nowhere(node: NodePlan, loop: Loop, report: Report) -> None:
 
 
 def _leaves(loop: Loop, node: NodePlan) -> bool:
-    bound, members = node.kind.bound(node.config), loop.scope.members
-    port = bound.port if bound is not None else None
+    port, members = _exit_port(node), loop.scope.members
     return any(
         edge.trigger
         and edge.target not in members
