@@ -43,7 +43,9 @@ class Moods:
 
     def types(self) -> NodeTypes:
         kinds = {id(kind): kind for kind in (TYPES[name] for name in TYPES)}
-        fork = NodeType("fork", Config, "", self._prepare(False, 0), ports=lambda _: PORTS)
+        fork = NodeType(
+            "fork", Config, "", self._prepare(False, 0), ports=lambda _: PORTS, single=lambda _: True
+        )
         mute = NodeType(
             "mute", Config, "", self._prepare(False, self.gloom), ports=lambda _: PORTS, silent=True
         )

@@ -220,6 +220,7 @@ NODE = NodeType(
     prepare,
     aliases=("llm",),
     speaks=True,
+    single=lambda _config: True,
     calls=calls,
     talk=talk,
     reserve=reserve,

@@ -23,4 +23,11 @@ def prepare(_node: Node, _services: Services) -> Behaviour:
     return behave
 
 
-NODE = NodeType("human", Config, "Asks a person and waits for the answer.", prepare, asks=True)
+NODE = NodeType(
+    "human",
+    Config,
+    "Asks a person and waits for the answer.",
+    prepare,
+    asks=True,
+    single=lambda _config: True,
+)

@@ -32,4 +32,11 @@ def prepare(node: Node, _services: Services) -> Behaviour:
     return lambda _call: outcome
 
 
-NODE = NodeType("literal", Config, "Says the same each time it runs.", prepare, pure=True)
+NODE = NodeType(
+    "literal",
+    Config,
+    "Says the same each time it runs.",
+    prepare,
+    pure=True,
+    single=lambda _config: True,
+)

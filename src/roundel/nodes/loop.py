@@ -135,6 +135,7 @@ NODE = NodeType(
     ports=_ports,
     pure=True,
     guard=True,
+    single=lambda _config: True,
     bound=lambda config: Bound(rounds=config.max_rounds, port="exit"),
     forgets=lambda _config: True,
 )

@@ -55,5 +55,6 @@ NODE = NodeType(
     guard=True,
     bound=lambda config: Bound(rounds=config.max_iterations),
     silent=True,
+    single=lambda _config: True,
     forgets=lambda config: bool(config.scope == "loop"),
 )

@@ -29,4 +29,11 @@ def prepare(node: Node, _services: Services) -> Behaviour:
     return behave
 
 
-NODE = NodeType("passthrough", Config, "Hands on what it got.", prepare, pure=True)
+NODE = NodeType(
+    "passthrough",
+    Config,
+    "Hands on what it got.",
+    prepare,
+    pure=True,
+    single=lambda config: bool(config.only_last_message),
+)

@@ -97,5 +97,6 @@ NODE = NodeType(
     ports=lambda _config: PORTS,
     bodies=lambda config: tuple(participant.graph for participant in config.participants),
     conduct=VoteConductor,
+    single=lambda _config: True,
     turns=lambda config: (1,) * len(config.participants),
 )

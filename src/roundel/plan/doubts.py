@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from roundel.plan.firing import never, sure
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.guards import Watch, acts
 from roundel.plan.loops import Loop
 from roundel.plan.proof import Case, cases, counted
 from roundel.workflow.diagnostics import Report
+from roundel.workflow.fields import Place
 
 
 def check_loops(plan: Plan, report: Report) -> None:
@@ -69,5 +72,11 @@ def _above_cap(case: Case, guard: str, limit: int, report: Report) -> None:
     loop, cap = case.loop, case.proof.cap
     message = f"'{guard}' comes too late: after {cap} rounds, not {limit}, the loop's cap locks the run"
     hint = f"set max_rounds of the loop '{loop.id}' to {limit} or more, or let '{guard}' count to less"
-    at = next(node.node.at for node in loop.nodes if node.id == guard)
-    report.add(at.diagnostic("warning", "guard-above-cap", message, hint))
+    report.add(_place(loop, guard).diagnostic("warning", "guard-above-cap", message, hint))
+
+
+def _place(loop: Loop, guard: str) -> Place:
+    """Where in the file the guard is: a node, or the first of the edges that bound the loop."""
+    nodes = (node.node.at for node in loop.nodes if node.id == guard)
+    edges = (edge.edge.at for edge in loop.edges() if guard.startswith(str(edge.edge)))
+    return next(chain(nodes, edges))

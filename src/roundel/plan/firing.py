@@ -29,3 +29,8 @@ def always_speaks(node: NodePlan) -> bool:
 def may_jump(node: NodePlan) -> bool:
     """Whether it may end the round of a loop agent around it: `break`, `continue`, or code that says so."""
     return node.kind.silent and not node.kind.guard
+
+
+def one_message(node: NodePlan) -> bool:
+    """Whether no run of the node gives more than one message."""
+    return bool(node.kind.single(node.config)) and not node.expands

@@ -16,14 +16,23 @@ guard runs in the same round, or the loop is left in it. The guard is watched; t
 
 No round goes on without the guard if the entry, which runs in each, is watched, or each edge back to it is.
 The rules speak of one round and nothing before it, so they hold for all rounds, whatever the nodes say.
+
+Edges may bound a loop as well, by conditions such as `round < 5` (plan/rounds.py): from some round on they
+cannot fire. If without them no round is followed by another, that round is the last.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from roundel.plan.firing import always_speaks, never, sure
 from roundel.plan.graph import EdgePlan, NodePlan
+from roundel.plan.rounds import last_round
 from roundel.plan.scope import Scope, Unit
 from roundel.workflow.node_type import Bound
+
+MOST_TRIED = 16
+"""Of so many edges at most it is found out which of them are needed; of more, all are named."""
 
 
 def guards(scope: Scope) -> list[tuple[NodePlan, Bound]]:
@@ -36,6 +45,35 @@ def guards(scope: Scope) -> list[tuple[NodePlan, Bound]]:
 def ends_at_once(scope: Scope) -> bool:
     """Whether no round is followed by another, guard or not."""
     return Watch(scope, None).gap() is None
+
+
+def counting_edges(scope: Scope) -> tuple[list[EdgePlan], int] | None:
+    """The edges whose conditions bound a loop together, and how many rounds they allow."""
+    lasts = {edge: last for edge in _inner_edges(scope) if (last := last_round(edge)) is not None}
+    for most in sorted(set(lasts.values())):
+        shut = [edge for edge, last in lasts.items() if last <= most]
+        if _ends_without(scope, shut):
+            return _needed(scope, shut), max(1, most + 1)
+    return None
+
+
+def _inner_edges(scope: Scope) -> list[EdgePlan]:
+    """The triggering edges between nodes of a loop whose `round` is that of this loop, not of one inside."""
+    nodes = (unit.node for unit in scope.units if unit.node is not None)
+    edges = (edge for node in nodes for edge in node.edges if edge.trigger)
+    return [edge for edge in edges if edge.target in scope.members]
+
+
+def _ends_without(scope: Scope, shut: list[EdgePlan]) -> bool:
+    return Watch(scope, None, shut).gap() is None
+
+
+def _needed(scope: Scope, shut: list[EdgePlan]) -> list[EdgePlan]:
+    needed = shut
+    for edge in shut if len(shut) <= MOST_TRIED else ():
+        fewer = [other for other in needed if other is not edge]
+        needed = fewer if _ends_without(scope, fewer) else needed
+    return needed
 
 
 def acts(node: NodePlan, scope: Scope) -> Bound | None:
@@ -62,8 +100,10 @@ def _fires(edge: EdgePlan, condition: object, port: str | None) -> bool:
 class Watch:
     """The nodes of a loop that do not run without a guard; with no guard, not unless the loop is left."""
 
-    def __init__(self, scope: Scope, guard: NodePlan | None) -> None:
+    def __init__(self, scope: Scope, guard: NodePlan | None, shut: Sequence[EdgePlan] = ()) -> None:
+        """`shut` are edges that are taken not to fire."""
         self.scope = scope
+        self.shut = {edge.index for edge in shut}
         self.nodes = scope.graph.nodes
         self.home = {node: unit.index for unit in scope.units for node in unit.members}
         self.watched = {guard.index} if guard is not None else set()
@@ -81,7 +121,9 @@ class Watch:
     def _sort_edges(self) -> None:
         for node in sorted(self.scope.members):
             for edge in self.nodes[node].edges:
-                if not edge.trigger or edge.target not in self.scope.members or never(edge):
+                if not edge.trigger or edge.target not in self.scope.members:
+                    continue
+                if never(edge) or edge.index in self.shut:
                     continue
                 if edge.target == self.scope.entry:
                     self.back.append(edge)

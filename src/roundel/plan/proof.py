@@ -8,10 +8,13 @@ from itertools import zip_longest
 from msgspec import Struct
 
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
-from roundel.plan.guards import ends_at_once, guards
+from roundel.plan.guards import counting_edges, ends_at_once, guards
 from roundel.plan.loops import MOST, Loop, loops
 from roundel.plan.scope import Scope
 from roundel.workflow.node_type import Bound
+
+MOST_NAMED = 3
+"""How many of the edges that bound a loop are named."""
 
 FOREVER = 10**15
 """Who would wait for more rounds than these is told of no number."""
@@ -19,6 +22,7 @@ FOREVER = 10**15
 
 class Limit(Struct, frozen=True):
     guard: str
+    """A node; or edges, such as `Reviewer → Writer`, whose conditions let no further round begin."""
     limit: int | str
     """A number of rounds; or a time, such as `20 seconds`: the guard's first run after it ends the loop."""
 
@@ -143,9 +147,19 @@ def bounds(scope: Scope) -> tuple[tuple[Limit, ...], int | None]:
     """The guards that bound a loop, and the rounds that there can be each time that it is entered."""
     if ends_at_once(scope):
         return (), 1
-    limits = tuple(Limit(node.id, _limit(bound)) for node, bound in guards(scope))
+    limits = tuple(Limit(node.id, _limit(bound)) for node, bound in guards(scope)) + _edge_limits(scope)
     counts = counted(limits)
     return limits, min(*counts.values(), scope.cap) if counts else None
+
+
+def _edge_limits(scope: Scope) -> tuple[Limit, ...]:
+    found = counting_edges(scope)
+    if found is None:
+        return ()
+    edges, rounds = found
+    named = [str(edge.edge) for edge in edges[:MOST_NAMED]]
+    more = [f"{len(edges) - MOST_NAMED} more"] if len(edges) > MOST_NAMED else []
+    return (Limit(" and ".join([*named, *more]), rounds),)
 
 
 def counted(limits: tuple[Limit, ...]) -> dict[str, int]:

@@ -5,11 +5,12 @@ Errors are what cannot work whatever the nodes say; warnings are what is probabl
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from roundel.plan.components import reachable
 from roundel.plan.endless import check_ways_out, cut_short
-from roundel.plan.firing import never, sure
+from roundel.plan.entries import Clash, clashes
+from roundel.plan.firing import never, one_message, sure
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan, Plan
 from roundel.plan.loops import Loop, entries, loops
 from roundel.plan.scope import Scope, Unit
@@ -20,10 +21,16 @@ from roundel.workflow.fields import Place
 def check_structure(plan: Plan, report: Report) -> None:
     graphs = [plan.graph, *(body for node in plan.sites for body in node.bodies)]
     cut = cut_short(plan)
+    # Middleware may put several messages in the place of one.
+    single = _never_single if plan.workflow.middleware else one_message
     for graph in graphs:
         if not graph.graph.is_majority_voting:
-            _check_graph(graph, graph in cut, report)
+            _check_graph(graph, graph in cut, single, report)
     _check_jumps(plan.graph, report)
+
+
+def _never_single(_node: NodePlan) -> bool:
+    return False
 
 
 def _check_jumps(graph: GraphPlan, report: Report) -> None:
@@ -39,10 +46,13 @@ def _check_jumps(graph: GraphPlan, report: Report) -> None:
             _check_jumps(body, report)
 
 
-def _check_graph(graph: GraphPlan, cut: bool, report: Report) -> None:
+def _check_graph(graph: GraphPlan, cut: bool, single: Callable[[NodePlan], bool], report: Report) -> None:
     found = loops(graph)
     _check_reach(graph, report)
-    _check_entries(graph, report)
+    certain = _check_entries(graph, report)
+    for clash in clashes(graph, found, single):
+        if clash.unit.members not in certain:
+            _may_be_entered_twice(graph, clash, report)
     if not cut:
         check_ways_out(found, report)
     _check_guards(graph, found, report)
@@ -80,11 +90,14 @@ def _check_reach(graph: GraphPlan, report: Report) -> None:
         _say(report, "warning", "no-end", message, graph.graph.at, "name the nodes in 'end', best one first")
 
 
-def _check_entries(graph: GraphPlan, report: Report) -> None:
+def _check_entries(graph: GraphPlan, report: Report) -> set[tuple[int, ...]]:
+    """The loops, by their nodes, that are certain to be entered at two nodes at once."""
+    certain = set()
     for scope, unit in _folded(graph):
         members = set(unit.members)
         starts = [graph.nodes[node] for node in graph.start if node in members]
         if len(starts) > 1 and scope.entry is None:
+            certain.add(unit.members)
             _entered_twice(starts, "'start' names both", starts[1].node.at, report)
         for node in graph.nodes:
             if node.index in scope.members and node.index not in members:
@@ -92,7 +105,27 @@ def _check_entries(graph: GraphPlan, report: Report) -> None:
                     graph.nodes[edge.target] for edge in node.edges if edge.target in members and sure(edge)
                 ]
                 if len(targets) > 1:
+                    certain.add(unit.members)
                     _entered_twice(targets, f"'{node.id}' leads to both", node.node.at, report)
+    return certain
+
+
+def _may_be_entered_twice(graph: GraphPlan, clash: Clash, report: Report) -> None:
+    first, second = clash.ways
+    names = " and ".join(f"'{graph.nodes[way.target].id}'" for way in clash.ways)
+    edges = [str(way.edge.edge) for way in clash.ways if way.edge is not None]
+    why = (
+        f"{edges[0]} and {edges[1]} may both fire"
+        if first.edge
+        else f"'start' names the first, and {edges[0]} may fire"
+    )
+    message = f"a loop may be entered at {names} at once, and then the run fails: {why}"
+    hint = (
+        "let one node lead into the loop, or let the edges exclude each other: different ports of a node, "
+        "or `any` and `none` with the same words"
+    )
+    at = second.edge.edge.at if second.edge is not None else graph.nodes[second.target].node.at
+    _say(report, "warning", "maybe-two-entries", message, at, hint)
 
 
 def _folded(graph: GraphPlan) -> Iterator[tuple[Scope, Unit]]:

@@ -104,6 +104,9 @@ class NodeType(Struct, frozen=True, eq=False):
     silent: bool = False
     """It may give no message at all."""
 
+    single: Callable[[Any], bool] = _nothing
+    """Whether it gives at most one message each time that it runs, from the config."""
+
     asks: bool = False
     """A person answers."""
 
