@@ -169,6 +169,20 @@ def test_loops_in_loops_and_in_subgraphs() -> None:
     assert len(warnings(graph)) == 1
 
 
+def test_a_tangle_is_not_warned_of_without_end() -> None:
+    names = [f"N{number}" for number in range(8)]
+    graph = roundel.Graph(start="N0", end="Out").node("Out", "passthrough")
+    for name in names:
+        graph.node(name, "agent")
+    for source in names:
+        for target in names:
+            graph.edge(source, target, condition=HIT)
+    found = warnings(graph.edge("N3", "Out", condition=MISS))
+    assert len(found) == 6
+    assert found[0].endswith("N0 → N1 and N0 → N2 may both fire")
+    assert found[-1] == "warning: there are more loops that may be entered at two nodes at once"
+
+
 def test_a_long_way_back_needs_no_deep_stack() -> None:
     graph = ring()
     for side, condition, target in (("L", HIT, "A"), ("R", MISS, "B")):

@@ -386,7 +386,8 @@ def test_each_entry_is_warned_of_once_however_it_nests() -> None:
         for target in names:
             graph.edge(source, target, condition=MORE)
     found = [found.split(";")[0] for found in doubts(graph.edge("N3", "Out", condition=DONE))]
-    assert len(found) == len(set(found)) <= 6
+    found = [doubt for doubt in found if doubt.startswith("only-capped")]
+    assert 0 < len(found) == len(set(found)) <= 6
 
 
 def test_a_way_out_that_nothing_leads_to() -> None:

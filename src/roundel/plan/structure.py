@@ -6,6 +6,7 @@ Errors are what cannot work whatever the nodes say; warnings are what is probabl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from roundel.plan.components import reachable
 from roundel.plan.endless import check_ways_out, cut_short
@@ -16,6 +17,9 @@ from roundel.plan.loops import Loop, entries, loops
 from roundel.plan.scope import Scope, Unit
 from roundel.workflow.diagnostics import Report, Severity
 from roundel.workflow.fields import Place
+
+MOST_CLASHES = 5
+"""Of so many loops of a graph it is said that they may be entered at two nodes at once."""
 
 
 def check_structure(plan: Plan, report: Report) -> None:
@@ -50,9 +54,7 @@ def _check_graph(graph: GraphPlan, cut: bool, single: Callable[[NodePlan], bool]
     found = loops(graph)
     _check_reach(graph, report)
     certain = _check_entries(graph, report)
-    for clash in clashes(graph, found, single):
-        if clash.unit.members not in certain:
-            _may_be_entered_twice(graph, clash, report)
+    _check_clashes(graph, clashes(graph, found, single), certain, report)
     if not cut:
         check_ways_out(found, report)
     _check_guards(graph, found, report)
@@ -108,6 +110,20 @@ def _check_entries(graph: GraphPlan, report: Report) -> set[tuple[int, ...]]:
                     certain.add(unit.members)
                     _entered_twice(targets, f"'{node.id}' leads to both", node.node.at, report)
     return certain
+
+
+def _check_clashes(
+    graph: GraphPlan, found: Iterator[Clash], certain: set[tuple[int, ...]], report: Report
+) -> None:
+    """Says so of the outermost loops; a tangle holds too many to name them all."""
+    uncertain = (clash for clash in found if clash.unit.members not in certain)
+    for clash in islice(uncertain, MOST_CLASHES):
+        _may_be_entered_twice(graph, clash, report)
+    if next(uncertain, None) is not None:
+        message = "there are more loops that may be entered at two nodes at once"
+        _say(
+            report, "warning", "maybe-two-entries", message, graph.graph.at, "check again without those above"
+        )
 
 
 def _may_be_entered_twice(graph: GraphPlan, clash: Clash, report: Report) -> None:
