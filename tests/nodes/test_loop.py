@@ -779,14 +779,51 @@ def test_ports() -> None:
     assert [found.code for found in report.errors] == ["unknown-port"]
 
 
-@pytest.mark.parametrize("port", ["continue", "exit"])
-def test_it_needs_an_edge_back_and_one_out(port: str) -> None:
-    graph = (
-        roundel.Graph(start="Writer", end="Done", breaker=False)
-        .node("Writer", "agent")
-        .node("Done", "passthrough")
-    )
-    graph.node("Gate", "loop").edge("Writer", "Gate")
-    graph.edge("Gate", "Writer" if port == "continue" else "Done", port=port)
+def test_in_a_loop_it_needs_an_edge_out() -> None:
+    graph = roundel.Graph(start="Writer", end="Gate").node("Writer", "agent").node("Gate", "loop")
+    graph.edge("Writer", "Gate").edge("Gate", "Writer", port="continue")
     _, report = roundel.check(graph)
     assert "guard-wiring" in [found.code for found in report.errors]
+
+
+# Outside of a cycle
+
+
+def deciding(**config: Any) -> roundel.Graph:
+    graph = roundel.Graph(start="Writer", end=["Good", "Bad"]).node("Writer", "agent")
+    graph.node("Gate", "loop", **config).node("Good", "passthrough").node("Bad", "passthrough")
+    graph.edge("Writer", "Gate").edge("Gate", "Good", port="exit")
+    return graph.edge("Gate", "Bad", port="continue")
+
+
+@pytest.mark.parametrize(
+    ("line", "taken"),
+    [
+        ({"text": "x", "data": {"score": 91}}, "Good"),
+        ({"text": "x", "data": {"score": 89}}, "Bad"),
+        ({"text": "x", "data": {"score": 1, "iteration": 3}}, "Good"),
+        ("x", "Bad"),
+    ],
+)
+def test_outside_of_a_cycle_it_decides_once_and_takes_its_port(line: Line, taken: str) -> None:
+    events: list[roundel.Event] = []
+    script = {"Writer": line}
+    result = roundel.run(deciding(exit_on_score=90), script=script, on_event=events.append)
+    assert (result.status, result.nodes) == ("completed", {"Writer": 1, "Gate": 1, taken: 1})
+    [data] = of_gate(events)
+    assert data["should_exit"] is (taken == "Good")
+    assert not [event for event in events if event.event in ("loop_round", "loop_exit")]
+
+
+def test_outside_of_a_cycle_one_round_is_the_last_of_one() -> None:
+    result = roundel.run(deciding(max_rounds=1), script={"Writer": "x"})
+    assert result.data is not None
+    assert (result.data["current_round"], result.data["exit_reason"]) == (1, "max_rounds_reached")
+
+
+def test_outside_of_a_cycle_check_warns() -> None:
+    workflow, report = roundel.check(deciding())
+    [found] = report.diagnostics
+    assert workflow is not None
+    assert (found.severity, found.code) == ("warning", "guard-wiring")
+    assert "'Gate'" in found.message

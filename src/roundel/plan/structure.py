@@ -122,7 +122,9 @@ def _check_guards(graph: GraphPlan, found: list[Loop], report: Report) -> None:
         if not node.kind.guard:
             continue
         around = [loop for loop in found if any(unit.node is node for unit in loop.scope.units)]
-        if not around:
+        if not around and _has_port(node):
+            _decides_once(node, report)
+        elif not around:
             _wired_wrong(node, "no edge leads from it back into the loop, so it belongs to none", report)
         elif not any(_leaves(loop, node) for loop in around) and not _misled(node, around[0]):
             _wired_wrong(node, "no edge leads from it out of its loop, so it cannot end it", report)
@@ -132,6 +134,18 @@ def _check_guards(graph: GraphPlan, found: list[Loop], report: Report) -> None:
             and all(_nothing_else_leads_back(loop) for loop in around)
         ):
             _goes_nowhere(node, around[0], report)
+
+
+def _has_port(node: NodePlan) -> bool:
+    """Whether it says by a port what it decides, so that it makes sense outside of a loop too."""
+    bound = node.kind.bound(node.config)
+    return bound is not None and bound.port is not None
+
+
+def _decides_once(node: NodePlan, report: Report) -> None:
+    message = f"{node.kind.name} '{node.id}' is in no cycle: it decides once, and nothing repeats"
+    hint = f"lead an edge from '{node.id}' with port: continue back to the first node of the loop"
+    _say(report, "warning", "guard-wiring", message, node.node.at, hint)
 
 
 def _decides(node: NodePlan, around: list[Loop], report: Report) -> bool:
