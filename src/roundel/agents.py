@@ -6,12 +6,13 @@ roundel.run(polish, "a text about tea", script={"Critic": "More about leaves."})
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from itertools import pairwise
 from typing import Any, Literal
 
-from roundel.builder import Graph
-from roundel.modes import LoopMode, LoopStrategy, mode_of, width_of
+from roundel.builder import Graph, Pooled
+from roundel.modes import LoopMode, LoopStrategy, executor_of, mode_of, workers_of
 from roundel.nodes.dispatch import described
 from roundel.workflow.diagnostics import Diagnostic, WorkflowError
 from roundel.workflow.graph import Workflow
@@ -108,8 +109,10 @@ class SequentialAgent(Step):
 class LoopAgent(Step):
     """Repeats one agent, graph or function under a strategy.
 
-    `max_parallel` says how many elements of an array have their rounds at the same time; `executor`, a number
-    or a pool with so many workers, is another way to say it. Nothing runs in that pool.
+    `executor` is a `concurrent.futures.Executor`, or a number for a pool of so many threads: the functions of
+    the body's `python` nodes run on it. It stays open; whoever made it closes it. `max_parallel` says how many
+    elements of an array have their rounds at the same time; without it that is as many as the executor has
+    workers, or one.
     """
 
     def __init__(
@@ -124,12 +127,15 @@ class LoopAgent(Step):
     ) -> None:
         super().__init__(name)
         self.body = _only(name, body)
-        self.strategy = _mode(name, strategy, max_parallel, executor).strategy
+        mode = _mode(name, strategy)
+        self.executor, self.strategy = _width(name, mode, max_parallel, executor)
         self.context = context
 
     def add_to(self, graph: Graph) -> None:
-        body, strategy = self.body.graph(), self.strategy
-        graph.node(self.name, "loop_agent", strategy=strategy, body=body, context=self.context)
+        body: Any = self.body.graph()
+        if self.executor is not None:
+            body = Pooled(body, self.executor)
+        graph.node(self.name, "loop_agent", strategy=self.strategy, body=body, context=self.context)
 
 
 def _only(name: str, body: Any) -> Step:
@@ -142,16 +148,29 @@ def _only(name: str, body: Any) -> Step:
     raise _error("one-body", message, "put several into a SequentialAgent or a Graph")
 
 
-def _mode(name: str, strategy: Any, max_parallel: int | None, executor: Any) -> LoopMode:
+def _mode(name: str, strategy: Any) -> LoopMode:
     hint = "LoopMode.count(3), .condition(…), .array(), or an object with init and dispatch"
     if strategy is None:
         raise _error("no-strategy", f"'{name}' has no strategy", hint)
     try:
-        mode = mode_of(strategy)
+        return mode_of(strategy)
     except LookupError as error:
         raise _error("no-strategy", f"'{name}': {error.args[0]}", hint) from None
+
+
+def _width(
+    name: str, mode: LoopMode, max_parallel: int | None, given: Any
+) -> tuple[Executor | None, Mapping[str, Any]]:
+    """What the body's functions run on, and the strategy with as many rounds at once as were asked for."""
     try:
-        return mode.at_once(width_of(max_parallel, executor))
+        executor = executor_of(given, name)
+    except ValueError as error:
+        raise _error("bad-executor", f"'{name}': {error}", "for example ThreadPoolExecutor(4)") from None
+    try:
+        said = mode.strategy.get("max_parallel", 1) != 1
+        if max_parallel is None and executor is not None and mode.has_parallel_rounds and not said:
+            max_parallel = workers_of(executor)
+        return executor, mode.at_once(max_parallel).strategy
     except ValueError as error:
         hint = "only LoopMode.array has rounds that need not follow each other"
         raise _error("not-parallel", f"'{name}': {error}", hint) from None

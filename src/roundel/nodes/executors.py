@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from roundel.nodes.services import NodeError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 
 def on_executor(function: Callable[..., Any], executor: Executor) -> Callable[..., Awaitable[Any]]:
     """The same function as a coroutine function: each call of it is work for the executor."""
 
     async def submit(*arguments: Any, **named: Any) -> Any:
+        import asyncio  # slow, and a workflow can be built without it
+
         work = functools.partial(_call, function, arguments, named)
         return await asyncio.get_running_loop().run_in_executor(executor, work)
 
