@@ -53,9 +53,100 @@ def test_a_sequence_needs_somebody() -> None:
         SequentialAgent("Team", [])
 
 
-def test_two_of_the_same_name_are_refused() -> None:
-    with pytest.raises(roundel.WorkflowError, match="there is already a node 'A'"):
-        roundel.run(SequentialAgent("Team", [Agent("A"), Agent("A")]))
+# Names
+
+
+def refused(make: Any) -> roundel.Diagnostic:
+    with pytest.raises(roundel.WorkflowError) as caught:
+        make()
+    [found] = caught.value.diagnostics
+    assert (found.severity, found.file) == ("error", "<python>")
+    return found
+
+
+TWICE = Agent("A")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [Agent("A"), Agent("B"), Agent("A")],
+        [TWICE, TWICE],
+        [Agent("A"), LoopAgent("A", shout, LoopMode.count(1))],
+        [Agent("A"), SequentialAgent("A", [shout])],
+        [Agent("A"), roundel.Graph("A", start="x", end="x").node("x", "passthrough")],
+    ],
+)
+def test_two_of_the_same_name_are_refused_where_they_are_put_together(steps: Any) -> None:
+    found = refused(lambda: SequentialAgent("Team", steps))
+    assert found.code == "duplicate-id"
+    assert found.message == "'Team' has more than one step that is named 'A'"
+
+
+def test_an_agent_that_is_named_like_another_node_is_refused() -> None:
+    graph = roundel.Graph("text", start="A", end="A").node("A", "passthrough").add(Agent("A"))
+    found = refused(graph.workflow)
+    assert (found.code, found.message) == ("duplicate-id", "there is already a node 'A'")
+
+
+def test_the_same_name_at_two_places_is_two_nodes() -> None:
+    part = SequentialAgent("Part", [Agent("A")])
+    team = SequentialAgent("Team", [part, SequentialAgent("Other", [part, Agent("A")]), Agent("A")])
+    events: list[roundel.Event] = []
+    result = roundel.run(team, "x", script={"A": ["a", "b", "c", "d"]}, on_event=events.append)
+    ran = [event.address for event in events if event.data.get("status") == "running"]
+    assert ran == ["Part", "Part/A", "Other", "Other/Part", "Other/Part/A", "Other/A", "A"]
+    assert result.completed
+    loop = LoopAgent("A", Agent("A"), LoopMode.count(2))
+    assert roundel.run(loop, "x", script={"A": ["a", "b"]}).output == "b"
+
+
+def test_functions_that_share_a_name_are_numbered() -> None:
+    steps = [shout, lambda text: text + "1", Agent("shout_2"), shout, lambda text: text + "2"]
+    result = roundel.run(SequentialAgent("Team", steps), "a", script={"shout_2": "b"})
+    assert result.output == "B2"
+    assert list(result.nodes) == ["shout", "<lambda>", "shout_2", "shout_3", "<lambda>_2"]
+
+
+@pytest.mark.parametrize("name", ["", " ", None, 3])
+@pytest.mark.parametrize(
+    "make",
+    [
+        Agent,
+        lambda name: Agent(name=name),
+        lambda name: SequentialAgent(name, [shout]),
+        lambda name: LoopAgent(name, shout, LoopMode.count(1)),
+    ],
+)
+def test_a_name_is_text(make: Any, name: Any) -> None:
+    found = refused(lambda: make(name))
+    assert found.message.endswith(f"must be text that is not empty, not {name!r}")
+
+
+def test_a_graph_without_an_id_has_no_name_in_a_sequence() -> None:
+    graph = roundel.Graph(start="x", end="x").node("x", "passthrough")
+    assert "a Graph in 'Team' has no id" in refused(lambda: SequentialAgent("Team", [graph])).message
+
+
+def test_the_name_of_the_model_is_not_that_of_the_node() -> None:
+    def config(agent: Agent) -> Any:
+        return agent.workflow().graph.nodes[0]
+
+    node = config(Agent("Writer", provider="openai", name="gpt-4o"))
+    assert (node.id, node.config.provider, node.config.name) == ("Writer", "openai", "gpt-4o")
+    node = config(Agent(name="Writer", model="openai:gpt-4o"))
+    assert (node.id, node.config.model, node.config.name) == ("Writer", "openai:gpt-4o", "")
+    node = config(Agent(name="Writer", provider="openai", model="gpt-4o"))
+    assert (node.id, node.config.provider, node.config.model) == ("Writer", "openai", "gpt-4o")
+    graph = roundel.Graph(start="Writer").node("Writer", "agent", provider="openai", name="gpt-4o")
+    assert graph.workflow().graph.nodes[0].config.name == "gpt-4o"
+
+
+def test_a_model_that_was_taken_for_the_name_of_the_node_is_said() -> None:
+    found = refused(lambda: Agent(name="gpt-4o", provider="openai"))
+    assert found.message == "'gpt-4o' names the node, so the provider 'openai' has no model"
+    assert found.hint == """name the node first: Agent("Writer", provider='openai', name='gpt-4o')"""
+    assert refused(Agent).message.startswith("the name of this Agent must be text")
 
 
 # Loop agents

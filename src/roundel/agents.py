@@ -24,6 +24,10 @@ class Step:
     """What can stand in a graph as a node, and run alone."""
 
     def __init__(self, name: str) -> None:
+        if not isinstance(name, str) or not name.strip():
+            kind = type(self).__name__
+            message = f"the name of this {kind} must be text that is not empty, not {name!r:.60}"
+            raise _error("wrong-type", message, f'{kind}("Writer", …)')
         self.name = name
 
     def add_to(self, graph: Graph) -> None:
@@ -38,9 +42,19 @@ class Step:
 
 
 class Agent(Step):
-    """A node of the type `agent`; `config` is what such a node may have."""
+    """A node of the type `agent`; `config` is what such a node may have.
 
-    def __init__(self, name: str, **config: Any) -> None:
+    The first argument names the node, so that `name` is left for the model: `Agent("Writer", provider="openai",
+    name="gpt-4o")`. Without a first argument `name` names the node.
+    """
+
+    def __init__(self, name: str = "", /, **config: Any) -> None:
+        if not name and "name" in config:
+            name = config.pop("name")
+            if "provider" in config and "model" not in config:
+                message = f"{name!r} names the node, so the provider {config['provider']!r} has no model"
+                hint = f'name the node first: Agent("Writer", provider={config["provider"]!r}, name={name!r})'
+                raise _error("no-model-name", message, hint)
         super().__init__(name)
         self.config = config
 
@@ -59,7 +73,7 @@ class _Function(Step):
 
 class _Subgraph(Step):
     def __init__(self, graph: Graph) -> None:
-        super().__init__(graph.id)
+        self.name = graph.id  # the body of a loop needs none
         self._graph = graph
 
     def add_to(self, graph: Graph) -> None:
@@ -92,6 +106,7 @@ class SequentialAgent(Step):
         self.agents = [_step(agent, name) for agent in agents]
         if not self.agents:
             raise _error("no-nodes", f"'{name}' has no agents", "give it at least one")
+        _tell_apart(self.agents, name)
 
     def add_to(self, graph: Graph) -> None:
         graph.node(self.name, "subgraph", graph=self.graph())
@@ -104,6 +119,28 @@ class SequentialAgent(Step):
         for one, other in pairwise(names):
             graph.edge(one, other)
         return graph
+
+
+def _tell_apart(steps: list[Step], whole: str) -> None:
+    """Each step has a name of its own. Functions, which nobody named for this, are numbered where they share one."""
+    names: set[str] = set()
+    for step in steps:
+        if isinstance(step, _Function):
+            continue
+        if not step.name:
+            message = f"a Graph in '{whole}' has no id, so its node has no name"
+            raise _error("wrong-type", message, 'give it one: Graph("name", …)')
+        if step.name in names:
+            message = f"'{whole}' has more than one step that is named '{step.name}'"
+            raise _error("duplicate-id", message, "give each agent, loop and graph in it a name of its own")
+        names.add(step.name)
+    for step in steps:
+        if isinstance(step, _Function):
+            own, number = step.name, 1
+            while step.name in names:
+                number += 1
+                step.name = f"{own}_{number}"
+            names.add(step.name)
 
 
 class LoopAgent(Step):
