@@ -177,7 +177,7 @@ class Maker:
                     ("tool", used) for used in use(place, inputs, tools, f"{place.stem}{name}[{number}]/")
                 ]
                 text = place.say(name, inputs, seen)
-            return said([text])
+            return said([text if text.strip() else ""])  # no answer is an empty message
 
         def use(place: Place, inputs: list[Said], tools: list[str], at: str) -> list[str]:
             told = []
