@@ -102,7 +102,7 @@ def test_the_same_name_at_two_places_is_two_nodes() -> None:
 
 
 def test_functions_that_share_a_name_are_numbered() -> None:
-    steps = [shout, lambda text: text + "1", Agent("shout_2"), shout, lambda text: text + "2"]
+    steps: list[Any] = [shout, lambda text: text + "1", Agent("shout_2"), shout, lambda text: text + "2"]
     result = roundel.run(SequentialAgent("Team", steps), "a", script={"shout_2": "b"})
     assert result.output == "B2"
     assert list(result.nodes) == ["shout", "<lambda>", "shout_2", "shout_3", "<lambda>_2"]

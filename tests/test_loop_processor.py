@@ -11,7 +11,16 @@ import pytest
 import roundel
 from roundel import LoopProcessor, Message
 
-FIELDS = ["should_exit", "exit_reason", "current_round", "timestamp", "score", "best_round", "best_score", "held"]
+FIELDS = [
+    "should_exit",
+    "exit_reason",
+    "current_round",
+    "timestamp",
+    "score",
+    "best_round",
+    "best_score",
+    "held",
+]
 
 
 def test_one_decision() -> None:
@@ -83,6 +92,7 @@ def test_it_decides_as_the_node_does(settings: dict[str, Any]) -> None:
     processor = LoopProcessor(**settings)
     fields = [*FIELDS, "score_error"]
     fields.remove("timestamp")
+    decided: dict[str, Any] = {}
     for event, given in zip(gate, ROUNDS, strict=False):
         decided = processor.process(given)
         assert {name: decided.get(name) for name in fields} == {name: event.data.get(name) for name in fields}

@@ -24,9 +24,10 @@ class Step:
     """What can stand in a graph as a node, and run alone."""
 
     def __init__(self, name: str) -> None:
-        if not isinstance(name, str) or not name.strip():
+        given: object = name
+        if not (isinstance(given, str) and given.strip()):
             kind = type(self).__name__
-            message = f"the name of this {kind} must be text that is not empty, not {name!r:.60}"
+            message = f"the name of this {kind} must be text that is not empty, not {given!r:.60}"
             raise _error("wrong-type", message, f'{kind}("Writer", …)')
         self.name = name
 
@@ -44,8 +45,8 @@ class Step:
 class Agent(Step):
     """A node of the type `agent`; `config` is what such a node may have.
 
-    The first argument names the node, so that `name` is left for the model: `Agent("Writer", provider="openai",
-    name="gpt-4o")`. Without a first argument `name` names the node.
+    The first argument names the node, so that `name` is left for the model:
+    `Agent("Writer", provider="openai", name="gpt-4o")`. Without a first argument `name` names the node.
     """
 
     def __init__(self, name: str = "", /, **config: Any) -> None:
@@ -122,7 +123,7 @@ class SequentialAgent(Step):
 
 
 def _tell_apart(steps: list[Step], whole: str) -> None:
-    """Each step has a name of its own. Functions, which nobody named for this, are numbered where they share one."""
+    """Each step has a name of its own. Functions were not named for this: those that share one are numbered."""
     names: set[str] = set()
     for step in steps:
         if isinstance(step, _Function):
@@ -147,9 +148,8 @@ class LoopAgent(Step):
     """Repeats one agent, graph or function under a strategy.
 
     `executor` is a `concurrent.futures.Executor`, or a number for a pool of so many threads: the functions of
-    the body's `python` nodes run on it. It stays open; whoever made it closes it. `max_parallel` says how many
-    elements of an array have their rounds at the same time; without it that is as many as the executor has
-    workers, or one.
+    the body's `python` nodes run on it. It is not closed. `max_parallel` says how many elements of an array
+    have their rounds at the same time; without it that is as many as the executor has workers, or one.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class Part(Protocol):
 
 
 class Pooled(NamedTuple):
-    """A graph whose functions run on an executor; those of a graph inside it that has another one, on that."""
+    """A graph whose functions run on an executor; a graph inside it may have another one."""
 
     graph: Graph
     executor: Executor

@@ -56,8 +56,8 @@ class LoopProcessor:
         """What a `loop` node adds to the `data` of its message in this round.
 
         `input` may hold `iteration`, `score`, `weighted_score` and whatever else the expression for the score
-        reads from `data`; `text`; and for a consensus either `consensus` (true or false) or `messages`, what each
-        participant said last, by name. `score_error` is added if the expression for the score failed.
+        reads from `data`; `text`; and for a consensus either `consensus` (true or false) or `messages`: what
+        each participant said last, by name. `score_error` is added if the expression for the score failed.
         """
         fields = _mapping(input)
         own = self._own + 1

@@ -339,7 +339,7 @@ def test_a_continued_count_survives_a_restart(tmp_path: Path) -> None:
         async with roundel.Runs(store) as runs:
             await runs.answer(result.run_id, "go on")
 
-    rounds = []
+    rounds: list[int] = []
     while result.status == "waiting":
         assert len(rounds) < 9
         asyncio.run(answer())

@@ -809,7 +809,11 @@ def test_a_list_of_lists() -> None:
 def test_lists_stay_lists_however_deep() -> None:
     body: Any = ECHO
     for number in range(3):
-        body = {"id": f"L{number}", "type": "loop_agent", "config": {"strategy": {"mode": "array"}, "body": body}}
+        body = {
+            "id": f"L{number}",
+            "type": "loop_agent",
+            "config": {"strategy": {"mode": "array"}, "body": body},
+        }
     graph = roundel.Graph(start="In", end="Loop").node("In", "passthrough").edge("In", "Loop")
     graph.node("Loop", "loop_agent", strategy={"mode": "array"}, body=body)
     watched = Watched(graph, '[[[["a", "b"], []], [["c"]]], []]')
@@ -865,7 +869,9 @@ def test_the_notes_of_the_engine_do_not_make_a_text_structured() -> None:
     asks = {"tool_calls": [{"name": "look", "arguments": {}}]}
     helper = roundel.Graph(start="A", end="A").node("A", "agent", tools=[look])
     decider = roundel.Graph(start="A", end="Gate").node("A", "agent").node("Gate", "loop").edge("A", "Gate")
-    counter = roundel.Graph(start="A", end="End").node("A", "agent").node("C", "loop_counter", max_iterations=1)
+    counter = (
+        roundel.Graph(start="A", end="End").node("A", "agent").node("C", "loop_counter", max_iterations=1)
+    )
     counter.node("End", "passthrough").edge("A", "C").edge("C", "A").edge("C", "End")
     program = roundel.Graph(start="A", end="P").node("A", "agent").node("P", "python").edge("A", "P")
     pairs = {"participants": [STEP, {**STEP, "id": "Other"}], "max_rounds": 1}

@@ -130,9 +130,7 @@ class ArrayRounds(Rounds):
         rounds = [number for number in sorted(self.given) if number not in dropped]
         self.done = len(self.given)
         values = [value_of(given[-1]) if (given := self.given[number]) else None for number in rounds]
-        self.results = [
-            self._as_it_was(number, value) for number, value in zip(rounds, values, strict=True)
-        ]
+        self.results = [self._as_it_was(number, value) for number, value in zip(rounds, values, strict=True)]
         if self.strategy.gather:
             self.said = (Message(json_text(values)),)
         else:

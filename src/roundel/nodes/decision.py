@@ -7,8 +7,8 @@ so that a score that is reached in the last round is not lost behind the end of 
 - A gain is a score above the one of the last gain, by at least `min_delta`. Patience counts from the
   first score on; a round without one is a round without gain.
 - A fall is measured from the last score that there was.
-- The round is the loop's own. A given `iteration` beyond it wins, and the loop counts on from there, so that one
-  workflow continues the count of another; one that is not beyond it changes nothing. The round thus never
+- The round is the loop's own. A given `iteration` beyond it wins, and the loop counts on from there, so that
+  one workflow continues the count of another; one that is not beyond it changes nothing. So the round never
   falls behind the loop's own, which is what the bound of the proof rests on.
 """
 
@@ -89,8 +89,8 @@ class Decision(Struct, frozen=True):
 def decide(
     config: Config, input: Mapping[str, Any], history: History | None = None, own: int = 1
 ) -> Decision:
-    """`input` may hold `iteration`, `score` and `consensus` (whether there is one in this round); `own` is the
-    loop's own round."""
+    """`own` is the loop's own round. `input` may hold `iteration`, `score` and `consensus` (whether there is
+    one in this round)."""
     before = history or History()
     round = count_round(own, (input.get("iteration"),), before)
     score = score_in(input)

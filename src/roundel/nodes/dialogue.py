@@ -2,9 +2,9 @@
 
 Pure: it decides from the config and from what it is told. A round is one reply that asks for tools, however
 many, and their results. After `max_tool_calls` rounds the model is asked once more, so there are at most
-`max_tool_calls` + 1 calls: with `on_limit: answer` it is offered no tools; otherwise it is, and only if it asks
-for them the node fails, or the run is locked until a person allows more rounds. A reply that does not fit
-`output_schema` adds at most `max_repairs` calls, and a reflection one.
+`max_tool_calls` + 1 calls: with `on_limit: answer` it is offered no tools; otherwise it is, and only if it
+asks for them the node fails, or the run is locked until a person allows more rounds. A reply that does not
+fit `output_schema` adds at most `max_repairs` calls, and a reflection one.
 
 What an agent says is what its model said. If that is nothing, the message is empty, and its data say so.
 """

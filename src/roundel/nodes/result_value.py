@@ -1,6 +1,6 @@
 """What a round gave, as a value in a list: its structured data if it has any, else its text.
 
-A list of results is JSON, so what is JSON already stands in it as what it says, never as text that holds JSON.
+A list of results is JSON, so what is JSON already stands in it as a value, never as text that holds JSON.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _without_notes(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(data: dict[str, Any]) -> Any:
-    """Data of a function as a journal keeps it, so that a run that is resumed says the same; None if it cannot."""
+    """Data as a journal keeps it, so that a run that is resumed says the same; None if it cannot be kept."""
     try:
         return msgspec.json.decode(msgspec.json.encode(data, enc_hook=repr))
     except (TypeError, ValueError, RecursionError):
