@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+import multiprocessing
+import os
+import threading
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +53,100 @@ def test_a_sequence_needs_somebody() -> None:
         SequentialAgent("Team", [])
 
 
-def test_two_of_the_same_name_are_refused() -> None:
-    with pytest.raises(roundel.WorkflowError, match="there is already a node 'A'"):
-        roundel.run(SequentialAgent("Team", [Agent("A"), Agent("A")]))
+# Names
+
+
+def refused(make: Any) -> roundel.Diagnostic:
+    with pytest.raises(roundel.WorkflowError) as caught:
+        make()
+    [found] = caught.value.diagnostics
+    assert (found.severity, found.file) == ("error", "<python>")
+    return found
+
+
+TWICE = Agent("A")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [Agent("A"), Agent("B"), Agent("A")],
+        [TWICE, TWICE],
+        [Agent("A"), LoopAgent("A", shout, LoopMode.count(1))],
+        [Agent("A"), SequentialAgent("A", [shout])],
+        [Agent("A"), roundel.Graph("A", start="x", end="x").node("x", "passthrough")],
+    ],
+)
+def test_two_of_the_same_name_are_refused_where_they_are_put_together(steps: Any) -> None:
+    found = refused(lambda: SequentialAgent("Team", steps))
+    assert found.code == "duplicate-id"
+    assert found.message == "'Team' has more than one step that is named 'A'"
+
+
+def test_an_agent_that_is_named_like_another_node_is_refused() -> None:
+    graph = roundel.Graph("text", start="A", end="A").node("A", "passthrough").add(Agent("A"))
+    found = refused(graph.workflow)
+    assert (found.code, found.message) == ("duplicate-id", "there is already a node 'A'")
+
+
+def test_the_same_name_at_two_places_is_two_nodes() -> None:
+    part = SequentialAgent("Part", [Agent("A")])
+    team = SequentialAgent("Team", [part, SequentialAgent("Other", [part, Agent("A")]), Agent("A")])
+    events: list[roundel.Event] = []
+    result = roundel.run(team, "x", script={"A": ["a", "b", "c", "d"]}, on_event=events.append)
+    ran = [event.address for event in events if event.data.get("status") == "running"]
+    assert ran == ["Part", "Part/A", "Other", "Other/Part", "Other/Part/A", "Other/A", "A"]
+    assert result.completed
+    loop = LoopAgent("A", Agent("A"), LoopMode.count(2))
+    assert roundel.run(loop, "x", script={"A": ["a", "b"]}).output == "b"
+
+
+def test_functions_that_share_a_name_are_numbered() -> None:
+    steps: list[Any] = [shout, lambda text: text + "1", Agent("shout_2"), shout, lambda text: text + "2"]
+    result = roundel.run(SequentialAgent("Team", steps), "a", script={"shout_2": "b"})
+    assert result.output == "B2"
+    assert list(result.nodes) == ["shout", "<lambda>", "shout_2", "shout_3", "<lambda>_2"]
+
+
+@pytest.mark.parametrize("name", ["", " ", None, 3])
+@pytest.mark.parametrize(
+    "make",
+    [
+        Agent,
+        lambda name: Agent(name=name),
+        lambda name: SequentialAgent(name, [shout]),
+        lambda name: LoopAgent(name, shout, LoopMode.count(1)),
+    ],
+)
+def test_a_name_is_text(make: Any, name: Any) -> None:
+    found = refused(lambda: make(name))
+    assert found.message.endswith(f"must be text that is not empty, not {name!r}")
+
+
+def test_a_graph_without_an_id_has_no_name_in_a_sequence() -> None:
+    graph = roundel.Graph(start="x", end="x").node("x", "passthrough")
+    assert "a Graph in 'Team' has no id" in refused(lambda: SequentialAgent("Team", [graph])).message
+
+
+def test_the_name_of_the_model_is_not_that_of_the_node() -> None:
+    def config(agent: Agent) -> Any:
+        return agent.workflow().graph.nodes[0]
+
+    node = config(Agent("Writer", provider="openai", name="gpt-4o"))
+    assert (node.id, node.config.provider, node.config.name) == ("Writer", "openai", "gpt-4o")
+    node = config(Agent(name="Writer", model="openai:gpt-4o"))
+    assert (node.id, node.config.model, node.config.name) == ("Writer", "openai:gpt-4o", "")
+    node = config(Agent(name="Writer", provider="openai", model="gpt-4o"))
+    assert (node.id, node.config.provider, node.config.model) == ("Writer", "openai", "gpt-4o")
+    graph = roundel.Graph(start="Writer").node("Writer", "agent", provider="openai", name="gpt-4o")
+    assert graph.workflow().graph.nodes[0].config.name == "gpt-4o"
+
+
+def test_a_model_that_was_taken_for_the_name_of_the_node_is_said() -> None:
+    found = refused(lambda: Agent(name="gpt-4o", provider="openai"))
+    assert found.message == "'gpt-4o' names the node, so the provider 'openai' has no model"
+    assert found.hint == """name the node first: Agent("Writer", provider='openai', name='gpt-4o')"""
+    assert refused(Agent).message.startswith("the name of this Agent must be text")
 
 
 # Loop agents
@@ -229,39 +323,184 @@ def test_so_many_elements_at_once(arguments: Any) -> None:
     assert states[:4] == ["running"] * 3 + ["completed"]
 
 
-class Pool:
-    pass
+class Inline(Executor):
+    """Runs what it is given at once, and does not say how many workers it has."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
 
 
 @pytest.mark.parametrize(
-    ("mode", "arguments", "message"),
+    ("mode", "arguments", "code", "message"),
     [
-        (LoopMode.count(3), {"max_parallel": 2}, "there cannot be 2 rounds at the same time"),
-        (LoopMode.condition("true"), {"executor": 4}, "there cannot be 4 rounds at the same time"),
         (
-            LoopMode.array(),
-            {"executor": Pool()},
-            "the executor does not say how many workers it has: an object of",
+            LoopMode.count(3),
+            {"max_parallel": 2},
+            "not-parallel",
+            "there cannot be 2 rounds at the same time",
         ),
-        (LoopMode.array(), {"executor": True}, "the executor does not say how many workers it has: True"),
+        (
+            LoopMode.count(3),
+            {"max_parallel": 2, "executor": 4},
+            "not-parallel",
+            "there cannot be 2 rounds at the same time",
+        ),
         (
             LoopMode.array(),
-            {"executor": 2, "max_parallel": 3},
-            "max_parallel says 3, and the executor has 2 workers",
+            {"executor": object()},
+            "bad-executor",
+            "the executor is an object of the class 'object', not a concurrent.futures.Executor or a number",
+        ),
+        (LoopMode.array(), {"executor": True}, "bad-executor", "the executor is True, not a"),
+        (LoopMode.count(1), {"executor": "4"}, "bad-executor", "the executor is '4', not a"),
+        (LoopMode.array(), {"executor": 0}, "bad-executor", "the executor has to have at least one thread"),
+        (
+            LoopMode.array(),
+            {"executor": Inline()},
+            "not-parallel",
+            "the executor does not say how many workers it has, so max_parallel has to be given",
         ),
         (
             LoopMode.array(max_parallel=4),
             {"max_parallel": 3},
+            "not-parallel",
             "it is told to run 4 rounds at the same time, and 3",
         ),
     ],
 )
-def test_what_cannot_be_is_refused(mode: LoopMode, arguments: Any, message: str) -> None:
+def test_what_cannot_be_is_refused(mode: LoopMode, arguments: Any, code: str, message: str) -> None:
     with pytest.raises(roundel.WorkflowError) as caught:
         LoopAgent("Each", slow, mode, **arguments)
     [found] = caught.value.diagnostics
-    assert found.code == "not-parallel"
+    assert found.code == code
     assert found.message.startswith(f"'Each': {message}")
+
+
+@pytest.mark.parametrize(
+    ("mode", "arguments", "width"),
+    [
+        (LoopMode.array(), {"executor": 2, "max_parallel": 3}, 3),
+        (LoopMode.array(max_parallel=4), {"executor": 2}, 4),
+        (LoopMode.array(), {"executor": Inline(), "max_parallel": 5}, 5),
+        (LoopMode.count(3), {"executor": 2}, None),
+        (LoopMode.condition("true"), {"executor": Inline()}, None),
+    ],
+)
+def test_rounds_at_once_and_threads_are_two_things(mode: LoopMode, arguments: Any, width: int | None) -> None:
+    assert LoopAgent("Each", slow, mode, **arguments).strategy.get("max_parallel") == width
+
+
+# What runs on an executor
+
+
+def thread(text: str) -> str:
+    return threading.current_thread().name
+
+
+def process(text: str) -> str:
+    return f"{os.getpid()} {text}"
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        LoopMode.count(2),
+        LoopMode.condition(lambda messages: len(messages) > 2),
+        LoopMode.custom(lambda state: state["round"] < 2),
+        LoopMode.array(lambda messages: ["a", "b"], gather=False),
+    ],
+)
+def test_functions_of_the_body_run_on_the_executor(strategy: LoopMode) -> None:
+    with ThreadPoolExecutor(1, thread_name_prefix="own") as pool:
+        result = roundel.run(LoopAgent("Loop", thread, strategy, executor=pool), "a")
+        assert (result.status, result.loops["Loop"]["rounds"]) == ("completed", 2)
+        assert result.output == "own_0"
+        assert pool.submit(thread, "").result() == "own_0"  # it stays open
+
+
+def test_a_number_is_a_pool_of_so_many_threads() -> None:
+    assert roundel.run(LoopAgent("Loop", thread, LoopMode.count(2), executor=2), "a").output == "Loop_0"
+
+
+def test_so_many_functions_at_once_as_there_are_workers() -> None:
+    together = threading.Barrier(3, timeout=20)
+
+    def meet(text: str) -> str:
+        together.wait()
+        return text
+
+    agent = LoopAgent("Each", meet, LoopMode.array(), executor=3)
+    assert roundel.run(agent, '["a", "b", "c"]').output == '["a", "b", "c"]'
+
+
+def test_a_body_runs_on_its_executor_as_a_whole_and_an_inner_loop_on_its_own() -> None:
+    def where(text: str) -> str:
+        return f"{text} {thread('').split('_')[0]}"
+
+    graph = roundel.Graph("Part", start="F", end="F").node("F", "python", function=where)
+    inner = LoopAgent("Inner", where, LoopMode.count(1), executor=1)
+    plain = LoopAgent("Plain", where, LoopMode.count(1))
+    body = SequentialAgent("Body", [where, graph, SequentialAgent("S", [plain]), inner])
+    outer = LoopAgent("Outer", body, LoopMode.count(1), executor=1)
+    result = roundel.run(SequentialAgent("All", [outer, where]), "at")
+    assert result.output == "at Outer Outer Outer Inner roundel-where"
+
+
+def test_a_function_on_an_executor_is_given_what_it_asks_for_and_may_break() -> None:
+    def grow(text: str, round: int) -> Any:
+        return roundel.break_loop(text) if round > 3 else f"{text}{round}"
+
+    result = roundel.run(LoopAgent("Grow", grow, LoopMode.count(9), executor=1), "r")
+    assert (result.output, result.loops["Grow"]["exit_reason"]) == ("r123", "break")
+
+
+def test_a_pool_of_processes_runs_functions_too() -> None:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        other = pool.submit(os.getpid).result()
+        result = roundel.run(LoopAgent("Loop", process, LoopMode.count(1), executor=pool), "a")
+    assert (result.error, result.output) == (None, f"{other} a")
+
+
+def test_a_coroutine_stays_in_the_event_loop() -> None:
+    async def here(text: str) -> str:
+        return threading.current_thread().name
+
+    agent = LoopAgent("Loop", here, LoopMode.count(1), executor=1)
+    assert roundel.run(agent, "a").output == threading.current_thread().name
+
+
+@pytest.mark.parametrize(
+    ("raised", "error"),
+    [
+        (ValueError("broken"), "ValueError: broken"),
+        (StopIteration(), "StopIteration"),
+        (StopIteration("end"), "StopIteration: end"),
+        (SystemExit(3), "SystemExit(3)"),
+    ],
+)
+def test_a_function_that_raises_on_an_executor_fails_its_node(raised: BaseException, error: str) -> None:
+    def fail(text: str) -> str:
+        raise raised
+
+    result = roundel.run(LoopAgent("Loop", fail, LoopMode.count(1), executor=1), "a")
+    assert (result.status, result.error) == ("failed", f"Loop[1]/fail: {error}")
+
+
+def test_an_executor_that_is_closed_fails_the_node() -> None:
+    pool = ThreadPoolExecutor(1)
+    pool.shutdown()
+    result = roundel.run(LoopAgent("Loop", shout, LoopMode.count(1), executor=pool), "a")
+    assert result.status == "failed"
+    assert "cannot schedule new futures after shutdown" in str(result.error)
+
+
+def test_one_function_in_several_nodes_keeps_its_name_on_an_executor() -> None:
+    graph = roundel.Graph(start="A", end="B").node("A", "python", function=shout)
+    graph.node("B", "python", function=shout).edge("A", "B")
+    functions = LoopAgent("Loop", graph, LoopMode.count(1), executor=1).workflow().functions
+    assert list(functions) == ["shout"]
 
 
 def test_one_at_a_time_is_always_possible() -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from roundel.journal.store import StoreError
     from roundel.kernel.events import Event
     from roundel.kernel.facts import Outcome
+    from roundel.loop_processor import LoopProcessor
     from roundel.modes import LoopMode, LoopStrategy
     from roundel.nodes.jump import break_loop, continue_loop
     from roundel.nodes.middleware import Middleware, Veto, Visit
@@ -36,6 +37,7 @@ _HOMES = {
     "Graph": "roundel.builder",
     "LoopAgent": "roundel.agents",
     "LoopMode": "roundel.modes",
+    "LoopProcessor": "roundel.loop_processor",
     "LoopStrategy": "roundel.modes",
     "Memory": "roundel.sessions.memory",
     "Message": "roundel.workflow.message",
@@ -76,6 +78,7 @@ __all__ = [
     "Graph",
     "LoopAgent",
     "LoopMode",
+    "LoopProcessor",
     "LoopStrategy",
     "Memory",
     "Message",

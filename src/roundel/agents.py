@@ -6,12 +6,13 @@ roundel.run(polish, "a text about tea", script={"Critic": "More about leaves."})
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from itertools import pairwise
 from typing import Any, Literal
 
-from roundel.builder import Graph
-from roundel.modes import LoopMode, LoopStrategy, mode_of, width_of
+from roundel.builder import Graph, Pooled
+from roundel.modes import LoopMode, LoopStrategy, executor_of, mode_of, workers_of
 from roundel.nodes.dispatch import described
 from roundel.workflow.diagnostics import Diagnostic, WorkflowError
 from roundel.workflow.graph import Workflow
@@ -23,6 +24,11 @@ class Step:
     """What can stand in a graph as a node, and run alone."""
 
     def __init__(self, name: str) -> None:
+        given: object = name
+        if not (isinstance(given, str) and given.strip()):
+            kind = type(self).__name__
+            message = f"the name of this {kind} must be text that is not empty, not {given!r:.60}"
+            raise _error("wrong-type", message, f'{kind}("Writer", …)')
         self.name = name
 
     def add_to(self, graph: Graph) -> None:
@@ -37,9 +43,19 @@ class Step:
 
 
 class Agent(Step):
-    """A node of the type `agent`; `config` is what such a node may have."""
+    """A node of the type `agent`; `config` is what such a node may have.
 
-    def __init__(self, name: str, **config: Any) -> None:
+    The first argument names the node, so that `name` is left for the model:
+    `Agent("Writer", provider="openai", name="gpt-4o")`. Without a first argument `name` names the node.
+    """
+
+    def __init__(self, name: str = "", /, **config: Any) -> None:
+        if not name and "name" in config:
+            name = config.pop("name")
+            if "provider" in config and "model" not in config:
+                message = f"{name!r} names the node, so the provider {config['provider']!r} has no model"
+                hint = f'name the node first: Agent("Writer", provider={config["provider"]!r}, name={name!r})'
+                raise _error("no-model-name", message, hint)
         super().__init__(name)
         self.config = config
 
@@ -58,7 +74,7 @@ class _Function(Step):
 
 class _Subgraph(Step):
     def __init__(self, graph: Graph) -> None:
-        super().__init__(graph.id)
+        self.name = graph.id  # the body of a loop needs none
         self._graph = graph
 
     def add_to(self, graph: Graph) -> None:
@@ -91,6 +107,7 @@ class SequentialAgent(Step):
         self.agents = [_step(agent, name) for agent in agents]
         if not self.agents:
             raise _error("no-nodes", f"'{name}' has no agents", "give it at least one")
+        _tell_apart(self.agents, name)
 
     def add_to(self, graph: Graph) -> None:
         graph.node(self.name, "subgraph", graph=self.graph())
@@ -105,11 +122,34 @@ class SequentialAgent(Step):
         return graph
 
 
+def _tell_apart(steps: list[Step], whole: str) -> None:
+    """Each step has a name of its own. Functions were not named for this: those that share one are numbered."""
+    names: set[str] = set()
+    for step in steps:
+        if isinstance(step, _Function):
+            continue
+        if not step.name:
+            message = f"a Graph in '{whole}' has no id, so its node has no name"
+            raise _error("wrong-type", message, 'give it one: Graph("name", …)')
+        if step.name in names:
+            message = f"'{whole}' has more than one step that is named '{step.name}'"
+            raise _error("duplicate-id", message, "give each agent, loop and graph in it a name of its own")
+        names.add(step.name)
+    for step in steps:
+        if isinstance(step, _Function):
+            own, number = step.name, 1
+            while step.name in names:
+                number += 1
+                step.name = f"{own}_{number}"
+            names.add(step.name)
+
+
 class LoopAgent(Step):
     """Repeats one agent, graph or function under a strategy.
 
-    `max_parallel` says how many elements of an array have their rounds at the same time; `executor`, a number
-    or a pool with so many workers, is another way to say it. Nothing runs in that pool.
+    `executor` is a `concurrent.futures.Executor`, or a number for a pool of so many threads: the functions of
+    the body's `python` nodes run on it. It is not closed. `max_parallel` says how many elements of an array
+    have their rounds at the same time; without it that is as many as the executor has workers, or one.
     """
 
     def __init__(
@@ -124,12 +164,15 @@ class LoopAgent(Step):
     ) -> None:
         super().__init__(name)
         self.body = _only(name, body)
-        self.strategy = _mode(name, strategy, max_parallel, executor).strategy
+        mode = _mode(name, strategy)
+        self.executor, self.strategy = _width(name, mode, max_parallel, executor)
         self.context = context
 
     def add_to(self, graph: Graph) -> None:
-        body, strategy = self.body.graph(), self.strategy
-        graph.node(self.name, "loop_agent", strategy=strategy, body=body, context=self.context)
+        body: Any = self.body.graph()
+        if self.executor is not None:
+            body = Pooled(body, self.executor)
+        graph.node(self.name, "loop_agent", strategy=self.strategy, body=body, context=self.context)
 
 
 def _only(name: str, body: Any) -> Step:
@@ -142,16 +185,29 @@ def _only(name: str, body: Any) -> Step:
     raise _error("one-body", message, "put several into a SequentialAgent or a Graph")
 
 
-def _mode(name: str, strategy: Any, max_parallel: int | None, executor: Any) -> LoopMode:
+def _mode(name: str, strategy: Any) -> LoopMode:
     hint = "LoopMode.count(3), .condition(…), .array(), or an object with init and dispatch"
     if strategy is None:
         raise _error("no-strategy", f"'{name}' has no strategy", hint)
     try:
-        mode = mode_of(strategy)
+        return mode_of(strategy)
     except LookupError as error:
         raise _error("no-strategy", f"'{name}': {error.args[0]}", hint) from None
+
+
+def _width(
+    name: str, mode: LoopMode, max_parallel: int | None, given: Any
+) -> tuple[Executor | None, Mapping[str, Any]]:
+    """What the body's functions run on, and the strategy with as many rounds at once as were asked for."""
     try:
-        return mode.at_once(width_of(max_parallel, executor))
+        executor = executor_of(given, name)
+    except ValueError as error:
+        raise _error("bad-executor", f"'{name}': {error}", "for example ThreadPoolExecutor(4)") from None
+    try:
+        said = mode.strategy.get("max_parallel", 1) != 1
+        if max_parallel is None and executor is not None and mode.has_parallel_rounds and not said:
+            max_parallel = workers_of(executor)
+        return executor, mode.at_once(max_parallel).strategy
     except ValueError as error:
         hint = "only LoopMode.array has rounds that need not follow each other"
         raise _error("not-parallel", f"'{name}': {error}", hint) from None

@@ -10,14 +10,19 @@ roundel.run(graph, "a text about tea", script={"Writer": ["first draft"]})
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from roundel.nodes import TYPES
+from roundel.nodes.executors import on_executor
 from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
 from roundel.workflow.graph import Envelope, Workflow
 from roundel.workflow.loader import examine_mapping, from_mapping
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 Names = str | Sequence[str]
 Entries = Mapping[str, Any]
@@ -28,6 +33,13 @@ class Part(Protocol):
     """What can be added to a graph as a node, such as the agents of `roundel.agents`."""
 
     def add_to(self, graph: Graph) -> object: ...
+
+
+class Pooled(NamedTuple):
+    """A graph whose functions run on an executor; a graph inside it may have another one."""
+
+    graph: Graph
+    executor: Executor
 
 
 class Graph:
@@ -103,8 +115,8 @@ class Graph:
         return examine_mapping(writer.root(self, {}), TYPES, writer.named, variables)
 
     def _written(self, writer: _Writer) -> dict[str, Any]:
-        parts = {"nodes": self._nodes, "edges": self._edges}
-        return {**self._settings, **{key: writer.plain(value) for key, value in parts.items()}}
+        nodes = [writer.node(node) for node in self._nodes]
+        return {**self._settings, "nodes": nodes, "edges": writer.plain(self._edges)}
 
 
 class _Writer:
@@ -113,6 +125,9 @@ class _Writer:
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
         self._around: list[Graph] = []
+        self._executors: list[Executor] = []
+        self._pooled: dict[tuple[int, int], Any] = {}
+        """Each function as it runs on an executor, by the identities of both."""
         self._beside: dict[str, dict[str, Any]] = {"models": {}, "tools": {}}
 
     def root(self, graph: Graph, given: Entries) -> dict[str, Any]:
@@ -126,7 +141,27 @@ class _Writer:
                 given = {**given, what: known}
         return {**self.plain(given), "graph": graph._written(self)}
 
+    def node(self, node: dict[str, Any]) -> dict[str, Any]:
+        config = node["config"]
+        if self._executors and node["type"] == "python" and _blocks(config.get("function")):
+            node = {**node, "config": {**config, "function": self._on_executor(config["function"])}}
+        written: dict[str, Any] = self.plain(node)
+        return written
+
+    def _on_executor(self, function: Any) -> Any:
+        """One and the same for all nodes that share it, so that it keeps its name."""
+        executor = self._executors[-1]
+        key = (id(function), id(executor))
+        if key not in self._pooled:
+            self._pooled[key] = on_executor(function, executor)
+        return self._pooled[key]
+
     def plain(self, value: Any) -> Any:
+        if isinstance(value, Pooled):
+            self._executors.append(value.executor)
+            written = self._graph(value.graph)
+            self._executors.pop()
+            return written
         if isinstance(value, Graph):
             return self._graph(value)
         if isinstance(value, Mapping):
@@ -172,6 +207,11 @@ class _Writer:
 def _two_meanings(message: str) -> Diagnostic:
     hint = "give it another name"
     return Diagnostic(code="two-meanings", severity="error", file="<python>", message=message, hint=hint)
+
+
+def _blocks(function: Any) -> bool:
+    """Whether it is a function that has to run somewhere else than in the event loop."""
+    return callable(function) and not iscoroutinefunction(function)
 
 
 def _graphs_in(value: Any, seen: set[int]) -> Iterator[Graph]:

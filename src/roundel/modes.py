@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -74,11 +75,16 @@ class LoopMode(Struct, frozen=True):
         said = self.strategy.get("max_parallel", 1)
         if width is None or width == said:
             return self
-        if self.strategy.get("mode") != "array":
+        if not self.has_parallel_rounds:
             raise ValueError(f"there cannot be {width} rounds at the same time")
         if said != 1:
             raise ValueError(f"it is told to run {said} rounds at the same time, and {width}")
         return LoopMode({**self.strategy, "max_parallel": width})
+
+    @property
+    def has_parallel_rounds(self) -> bool:
+        """Whether its rounds may run at the same time: only those of an array do not follow each other."""
+        return self.strategy.get("mode") == "array"
 
 
 def _asked(asked: Asked) -> Any:
@@ -98,13 +104,20 @@ def mode_of(strategy: Any) -> LoopMode:
     return LoopMode.custom(strategy)
 
 
-def width_of(max_parallel: int | None, executor: Any) -> int | None:
-    """How many rounds there may be at the same time, from the two ways to say it."""
-    if executor is None:
-        return max_parallel
-    workers = executor if isinstance(executor, int) else getattr(executor, "_max_workers", None)
-    if not isinstance(workers, int) or isinstance(workers, bool):
-        raise ValueError(f"the executor does not say how many workers it has: {described(executor)}")
-    if max_parallel not in (None, workers):
-        raise ValueError(f"max_parallel says {max_parallel}, and the executor has {workers} workers")
-    return workers
+def executor_of(given: Any, name: str) -> Executor | None:
+    """What the functions of a body run on; a number stands for a pool of so many threads."""
+    if given is None or isinstance(given, Executor):
+        return given
+    if isinstance(given, int) and not isinstance(given, bool):
+        if given < 1:
+            raise ValueError(f"the executor has to have at least one thread, not {given}")
+        return ThreadPoolExecutor(given, thread_name_prefix=name)
+    raise ValueError(f"the executor is {described(given)}, not a concurrent.futures.Executor or a number")
+
+
+def workers_of(executor: Executor) -> int:
+    """How many calls it can run at the same time; ValueError if it does not say."""
+    workers = getattr(executor, "_max_workers", None)
+    if isinstance(workers, int):
+        return workers
+    raise ValueError("the executor does not say how many workers it has, so max_parallel has to be given")

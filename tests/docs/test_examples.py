@@ -17,7 +17,7 @@ NAMES = sorted(path.parent.name for path in EXAMPLES.glob("*/workflow.yaml"))
 ENDS: dict[str, dict[str, Any]] = {
     "analyst": {
         "output": "Oolong sells better every day. I have ordered some; of green there is enough.",
-        "data": {"stop_reason": "answered", "tool_rounds": 2},
+        "data": {"stop_reason": "answered", "answered": True, "tool_rounds": 2},
     },
     "batch": {
         "output": '["Green: heated at once.", "Black: left in the air.", "Oolong: stopped halfway.", '

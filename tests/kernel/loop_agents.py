@@ -177,7 +177,7 @@ class Maker:
                     ("tool", used) for used in use(place, inputs, tools, f"{place.stem}{name}[{number}]/")
                 ]
                 text = place.say(name, inputs, seen)
-            return said([text])
+            return said([text if text.strip() else ""])  # no answer is an empty message
 
         def use(place: Place, inputs: list[Said], tools: list[str], at: str) -> list[str]:
             told = []
@@ -350,7 +350,12 @@ def enough(messages: Any) -> bool:
     return any("stop" in message.text for message in messages)
 
 
+NO_LETTERS = "blue"
+
+
 def letters(messages: Any) -> list[str]:
+    if messages[-1].text == NO_LETTERS:
+        raise ValueError("no letters")
     return list(messages[-1].text[:4])
 
 
@@ -366,6 +371,15 @@ class Alternating:
 
 
 FUNCTIONS: dict[str, Any] = {"enough": enough, "letters": letters, "Alternating": Alternating}
+
+
+def structured(text: str) -> Any:
+    """The object or the list that a text is; else the text."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    return value if isinstance(value, (dict, list)) else text
 
 
 @dataclass
@@ -449,11 +463,8 @@ class Loop:
     def over_list(self) -> list[Said]:
         text = self.last[-1][1] if self.last else ""
         items = self.items(text)
-        if items is None:
-            shown = text if len(text) <= 80 else text[:79] + "…"
-            return [
-                ("system", f"There is nothing to repeat: the last message is not a JSON array: {shown!r}")
-            ]
+        if isinstance(items, str):
+            return [("system", f"There is nothing to repeat: {items}")]
         given: list[list[str]] = []
         base = self.place.counts.copy()
         for number, item in enumerate(items):
@@ -473,18 +484,19 @@ class Loop:
             given.append(texts)
         return self.gathered(given)
 
-    def items(self, text: str) -> list[Any] | None:
+    def items(self, text: str) -> list[Any] | str:
+        """The list, or why there is none."""
         source = self.strategy.get("items")
         if source == "messages":
             return texts_of(self.history)
         if source is not None:
             self.asked()
+            if text == NO_LETTERS:
+                return "the function of 'items' failed: ValueError: no letters"
             return list(text[:4])
-        try:
-            items = json.loads(text)
-        except ValueError:
-            return None
-        return items if isinstance(items, list) else None
+        items = structured(text)
+        shown = text if len(text) <= 80 else text[:79] + "…"
+        return items if isinstance(items, list) else f"the last message is not a JSON array: {shown!r}"
 
     def element(self, number: int, item: Any, base: Counts) -> list[str]:
         text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=False)
@@ -502,7 +514,7 @@ class Loop:
                 self.place.counts.add(name, count - base[name] - number)
 
     def gathered(self, given: list[list[str]]) -> list[Said]:
-        results = [texts[-1] if texts else None for texts in given]
+        results = [structured(texts[-1]) if texts else None for texts in given]
         if self.strategy["gather"]:
             return said([json.dumps(results, ensure_ascii=False)])
         return said((given[-1] if given else []) or [""])

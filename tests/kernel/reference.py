@@ -477,17 +477,19 @@ class _Run:
 
     def agent(self, node: str, inputs: list[_Message]) -> list[_Message]:
         config = self.config(node)
+        limit = config.get("max_tool_calls", 10) if config.get("tools") else 0
         text = self.reply(node, inputs)
-        for number in range(1, config.get("max_tool_calls", 10) + 1) if config.get("tools") else ():
+        for number in range(1, limit + 1):
             if not wanted(text):
                 break
             address, stem = self.here
             self.record(address, node, inputs + self.seen, [_Message("assistant", text)])
             self.seen += self.tools(node, inputs, wanted(text), f"{stem}{number}]/")
-            if number == config.get("max_tool_calls", 10) and config.get("on_limit", "answer") != "answer":
-                raise _Stopped("failed" if config["on_limit"] == "error" else "suspended_locked")
             text = self.reply(node, inputs)
-        return [_Message("assistant", text)]
+            if number == limit and wanted(text) and config.get("on_limit", "answer") != "answer":
+                raise _Stopped("failed" if config["on_limit"] == "error" else "suspended_locked")
+        no_answer = config.get("tools") and not text.strip()
+        return [_Message("assistant", "" if no_answer else text)]
 
     def reply(self, node: str, inputs: list[_Message]) -> str:
         replies, number = self.script.get(node), self.calls.get(node, 0)

@@ -116,8 +116,12 @@ class Simulator:
             text = self.said(node.id, command.ordinal, command.inputs)
             outcome = Outcome((Message(text, "user" if isinstance(command, Ask) else "assistant"),))
         else:
-            given = self.behaviours[node.site](command)
-            outcome = given if isinstance(given, Outcome) else outcome_of(_at_once(given))
+            try:
+                given = self.behaviours[node.site](command)
+                outcome = given if isinstance(given, Outcome) else outcome_of(_at_once(given))
+            except ValueError as error:  # what the function of a user raised
+                self.executions.append(Execution(command.address, node.id, tuple(_pairs(command)), ()))
+                return Failed(command.address, f"ValueError: {error}", self.now())
         self.executions.append(
             Execution(
                 command.address,

@@ -229,7 +229,7 @@ def test_a_list_that_is_too_long_ends_in_the_same_lock() -> None:
 
 
 def test_tool_rounds_that_are_used_up_end_in_the_same_lock() -> None:
-    script = {"A": ["?look", "?look", "?look", "done"]}
+    script = {"A": ["?look", "?look", "?look", "?look", "done"]}
     run = spend(with_tools({"max_tool_calls": 2, "on_limit": "suspend"}), script=script)
     assert run.state.status == "suspended_locked"
     assert [(lock["what"], lock["limit"]) for lock in run.locks] == [("tool_rounds", 2)]

@@ -23,11 +23,13 @@ from roundel.kernel.facts import (
     Started,
     Stopped,
     Streamed,
+    Unlocked,
     Waited,
 )
 from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import freeze
+from roundel.kernel.snapshot import freeze, thaw
 from roundel.kernel.step import IllegalFact, step
+from roundel.kernel.unlock import CHECKS
 from roundel.workflow.message import Message
 from tests.kernel import loop_agents
 from tests.kernel.graphs import case_with_tools
@@ -256,14 +258,82 @@ def test_while_a_run_is_locked_what_is_at_work_finishes_and_nothing_new_begins()
     do(run, "A")
     do(run, "B")
     do(run, "A[1]/look")
+    do(run, "A")
     assert at_work(run) == ["B[1]/look", "B[1]/look#2"]
     assert run.state.status == "running", "two calls are still out"
     run.finish()
     assert run.state.status == "suspended_locked"
-    assert [event.data["address"] for event in run.events if event.event == "limit_reached"] == ["A", "B"]
-    # Both agents would go on where they are.
+    assert [event.data["address"] for event in run.events if event.event == "limit_reached"] == ["A"]
+    # A would carry out what it asked for, and B would ask its model.
     assert len(run.state.held) == 2
-    assert len(run.executions) == 5
+    assert len(run.executions) == 6
+
+
+def unlocked(run: Simulator, **change: Any) -> Unlocked:
+    return Unlocked("it may go on", "tests", CHECKS, run.now(), **change)
+
+
+def locked_beyond(limit: int = 2) -> Simulator:
+    """An agent that has used its rounds up and asks for two tools more."""
+    workflow = agents("A", max_tool_calls=limit, on_limit="suspend")
+    script = {"A": [*["?look"] * limit, "?look ask", "?look", "?look", "done"]}
+    run = Simulator(plan_of(workflow), script).start("go").finish()
+    assert run.state.status == "suspended_locked"
+    return run
+
+
+def model_calls(run: Simulator) -> int:
+    return sum(1 for execution in run.executions if execution.address == "A")
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_an_unlocked_agent_goes_on_with_the_very_request_that_met_the_limit(frozen: bool) -> None:
+    run = locked_beyond()
+    assert model_calls(run) == 3
+    assert [execution.address for execution in run.executions if "/" in execution.address] == [
+        "A[1]/look",
+        "A[2]/look",
+    ]
+    assert not [event for event in run.events if event.event == "tool_call" and event.data["round"] == 3]
+    if frozen:
+        index = PlanIndex(run.plan)
+        run.state = thaw(freeze(run.state, index), index)
+    run.tell(unlocked(run, limits={"rounds": 3}))
+    assert sorted(at_work(run)) == ["A[3]/ask", "A[3]/look"]
+    assert model_calls(run) == 3, "the model is not asked for what it has asked for"
+    run.finish()
+    assert (run.state.status, run.state.lock.limit) == ("suspended_locked", 3)  # type: ignore[union-attr]
+    run.tell(unlocked(run, limits={"rounds": 9}))
+    run.finish()
+    assert (run.state.status, run.state.output.text) == ("completed", "done")  # type: ignore[union-attr]
+    assert model_calls(run) == 6
+
+
+def test_unlocked_without_a_number_there_are_as_many_rounds_again() -> None:
+    run = locked_beyond(1)
+    run.tell(unlocked(run))
+    run.finish()
+    assert [event.data["limit"] for event in run.events if event.event == "limit_reached"] == [1, 2]
+    assert model_calls(run) == 3
+
+
+def test_a_raised_limit_is_more_than_the_rounds_that_there_were() -> None:
+    run = locked_beyond(2)
+    run.tell(unlocked(run, limits={"rounds": 3}))
+    run.finish()
+    with pytest.raises(IllegalFact, match="'rounds' is 3 already"):
+        step(run.state, unlocked(run, limits={"rounds": 3}))
+
+
+@pytest.mark.parametrize("on_limit", ["answer", "error", "suspend"])
+@pytest.mark.parametrize("limit", [1, 3])
+def test_a_model_that_answers_in_time_never_fails(on_limit: str, limit: int) -> None:
+    workflow = agents("A", max_tool_calls=limit, on_limit=on_limit)
+    run = Simulator(plan_of(workflow), {"A": [*["?look"] * limit, "done"]}).start("go").finish()
+    assert (run.state.status, run.state.output.text) == ("completed", "done")  # type: ignore[union-attr]
+    assert model_calls(run) == limit + 1
+    met = [event.event for event in run.events if event.event == "limit_reached"]
+    assert met == (["limit_reached"] if on_limit == "answer" else [])
 
 
 def test_a_failure_elsewhere_lets_tools_finish_and_asks_nobody_any_more() -> None:

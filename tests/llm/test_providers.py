@@ -32,7 +32,7 @@ def test_a_round_of_a_tool(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="Let me look.", tool_calls=LOOK.tool_calls), QUIET)
     story = told(asking(wire, provider, "look", stream=stream))
     assert story.result.output == "It is quiet there."
-    assert story.result.data == {"stop_reason": "answered", "tool_rounds": 1}
+    assert story.result.data == {"stop_reason": "answered", "answered": True, "tool_rounds": 1}
     first, second = wire.requests
     assert first.tool_names() == second.tool_names() == ["look"]
     assert second.tool_calls() == [("a1", "look")]

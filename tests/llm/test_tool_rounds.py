@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.kernel.unlock import CHECKS
 from tests.llm.story import KEY, LOOK, Story, asking, every_provider, profile, told, workflow
 from tests.llm.wire import Recorded, Reply, Wire
 
@@ -75,7 +77,7 @@ def test_the_limit_in_the_file_bounds_the_requests(
 def test_what_ends_the_rounds_is_told(wire: Wire, tmp_path: Path) -> None:
     story = run_file(wire, tmp_path, "max_tool_calls: 2")
     assert story.of("limit_reached") == [{"what": "tool_rounds", "limit": 2, "address": "A"}]
-    assert story.result.data == {"stop_reason": "tool_limit", "tool_rounds": 2}
+    assert story.result.data == {"stop_reason": "tool_limit", "answered": True, "tool_rounds": 2}
 
 
 @pytest.mark.parametrize(
@@ -130,8 +132,49 @@ def test_a_tool_that_is_always_wanted_is_not_in_the_last_request(
 def test_the_limit_can_be_an_error(wire: Wire, provider: str) -> None:
     wire.replies(insatiable)
     story = told(asking(wire, provider, "look", max_tool_calls=3, on_limit="error"))
-    assert story.error == "A: the model asked for tools in 3 rounds and did not come to an answer"
+    assert story.error == "A: the model asked for tools again after 3 rounds of them, which is the limit"
+    assert len(wire.requests) == 4
+    assert [request.tool_names() for request in wire.requests] == [["look"]] * 4
+
+
+@every_provider
+@pytest.mark.parametrize("on_limit", ["error", "suspend"])
+def test_a_model_that_answers_behind_its_last_round_is_heard(
+    wire: Wire, provider: str, on_limit: str
+) -> None:
+    wire.replies(LOOK, LOOK, Reply(text="Quiet."))
+    story = told(asking(wire, provider, "look", max_tool_calls=2, on_limit=on_limit))
+    assert (story.result.status, story.result.output, len(wire.requests)) == ("completed", "Quiet.", 3)
+    assert [request.tool_names() for request in wire.requests] == [["look"]] * 3
+
+
+@every_provider
+def test_a_model_that_only_asks_for_tools_has_not_answered(wire: Wire, provider: str) -> None:
+    wire.replies(LOOK)
+    story = told(asking(wire, provider, "look", max_tool_calls=2))
+    assert (story.result.status, story.result.output, len(wire.requests)) == ("completed", "", 3)
+    assert story.result.data == {"stop_reason": "tool_limit", "answered": False, "tool_rounds": 2}
+
+
+@every_provider
+def test_a_request_that_met_the_limit_is_not_asked_for_again(
+    wire: Wire, provider: str, tmp_path: Path
+) -> None:
+    store = tmp_path / "runs.db"
+    wire.replies(LOOK, LOOK, Reply(text="Quiet."))
+    flow = asking(wire, provider, "look", max_tool_calls=1, on_limit="suspend")
+    locked = roundel.run(flow, "go", store=store)
+    assert (locked.status, len(wire.requests)) == ("suspended_locked", 2)
+
+    async def unlock() -> roundel.Result:
+        async with roundel.Runs(store) as runs:
+            await runs.unlock(locked.run_id, "one more", checks=CHECKS)
+        return await roundel.resume_async(locked.run_id, store=store, workflow=flow)
+
+    result = asyncio.run(unlock())
+    assert (result.status, result.output) == ("completed", "Quiet.")
     assert len(wire.requests) == 3
+    assert len(wire.requests[-1].tool_results()) == 2
 
 
 def test_more_calls_than_a_round_may_have_are_answered_all_the_same(wire: Wire) -> None:

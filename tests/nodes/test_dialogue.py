@@ -6,6 +6,7 @@ import asyncio
 import random
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import roundel
 from roundel.kernel.facts import Outcome
 from roundel.kernel.talk import Act, Errand
+from roundel.kernel.unlock import CHECKS
 from roundel.nodes.dialogue import AgentDialogue, Question
 from tests.nodes.talks import Told, agent, fail, look, told, wants
 
@@ -23,7 +25,7 @@ from tests.nodes.talks import Told, agent, fail, look, told, wants
 def test_there_are_as_many_rounds_as_allowed_and_one_call_more(limit: int) -> None:
     story = told(agent(look, max_tool_calls=limit), {"A": [*[wants("look")] * limit, "an answer"]})
     assert story.result.output == "an answer"
-    assert story.result.data == {"stop_reason": "tool_limit", "tool_rounds": limit}
+    assert story.result.data == {"stop_reason": "tool_limit", "answered": True, "tool_rounds": limit}
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (limit + 1, limit)
     (reached,) = story.named("limit_reached")
     assert reached.data == {"what": "tool_rounds", "limit": limit, "address": "A"}
@@ -32,7 +34,7 @@ def test_there_are_as_many_rounds_as_allowed_and_one_call_more(limit: int) -> No
 
 def test_below_the_limit_nothing_is_reached() -> None:
     story = told(agent(look, max_tool_calls=2), {"A": [wants("look"), "an answer"]})
-    assert story.result.data == {"stop_reason": "answered", "tool_rounds": 1}
+    assert story.result.data == {"stop_reason": "answered", "answered": True, "tool_rounds": 1}
     assert not story.named("limit_reached")
 
 
@@ -43,14 +45,59 @@ def test_a_request_in_the_last_reply_is_ignored() -> None:
     assert story.result.usage["model_calls"] == 3
 
 
-def test_a_model_that_says_nothing_at_its_limit_is_spoken_for() -> None:
-    story = told(agent(look, max_tool_calls=1), {"A": [wants("look")]})
-    assert story.result.output == "No answer after 1 rounds of tools, which is the limit."
+NOTHING: list[Any] = [{"text": ""}, {"text": " \n"}, wants("look"), {**wants("look"), "text": "\t"}]
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+@pytest.mark.parametrize("more", [{}, {"thinking": "REFLECT"}, {"output_schema": {"type": "object"}}])
+def test_a_model_that_says_nothing_at_its_limit_has_not_answered(nothing: Any, more: dict[str, Any]) -> None:
+    more = {"thinking": REFLECT} if "thinking" in more else more
+    story = told(agent(look, max_tool_calls=1, **more), {"A": [wants("look"), nothing, "too late"]})
+    assert (story.result.status, story.result.output) == ("completed", "")
+    assert story.result.data == {"stop_reason": "tool_limit", "answered": False, "tool_rounds": 1}
+    assert story.result.usage["model_calls"] == 2
+
+
+@pytest.mark.parametrize("on_limit", ["error", "suspend"])
+def test_nor_has_one_that_might_have_used_tools(on_limit: str) -> None:
+    story = told(agent(look, max_tool_calls=1, on_limit=on_limit), {"A": [wants("look"), {"text": ""}]})
+    assert (story.result.status, story.result.output) == ("completed", "")
+    assert story.result.data == {"stop_reason": "tool_limit", "answered": False, "tool_rounds": 1}
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_nor_has_one_that_is_offered_no_tools(nothing: Any) -> None:
+    story = told(agent(look, max_tool_calls=0), {"A": [nothing]})
+    assert story.result.output == ""
+    assert story.result.data == {"stop_reason": "tool_limit", "answered": False}
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (1, 0)
+
+
+def test_nor_has_one_that_says_nothing_before_its_limit() -> None:
+    story = told(agent(look, max_tool_calls=3), {"A": [wants("look"), {"text": ""}]})
+    assert story.result.data == {"stop_reason": "no_answer", "answered": False, "tool_rounds": 1}
+
+
+def test_conditions_can_see_whether_there_is_an_answer() -> None:
+    graph = agent(look, max_tool_calls=1).node("Good", "passthrough").node("None", "passthrough")
+    graph.edge("A", "Good", condition={"cel": "data.answered"})
+    graph.edge("A", "None", condition={"cel": "!data.answered && text == ''"})
+    assert told(graph, {"A": [wants("look")]}).result.nodes == {"A": 1, "None": 1}
+    assert told(graph, {"A": [wants("look"), "seen"]}).result.nodes == {"A": 1, "Good": 1}
+    assert told(graph, {"A": ["seen"]}).result.nodes == {"A": 1, "Good": 1}
+
+
+def test_data_alone_is_an_answer() -> None:
+    line = {"text": "", "data": {"place": "Oslo"}}
+    story = told(agent(look, max_tool_calls=1, output_schema=PLACE), {"A": [wants("look"), line]})
+    assert story.result.data is not None
+    assert (story.result.data["place"], story.result.data["answered"]) == ("Oslo", True)
 
 
 def test_zero_is_one_call_and_no_tools() -> None:
     story = told(agent(look, max_tool_calls=0), {"A": [{**wants("look"), "text": "so be it"}]})
-    assert (story.result.output, story.result.data) == ("so be it", {"stop_reason": "answered"})
+    assert story.result.output == "so be it"
+    assert story.result.data == {"stop_reason": "answered", "answered": True}
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (1, 0)
     assert not story.named("tool_call")
 
@@ -72,17 +119,64 @@ def test_an_agent_without_tools_says_nothing_of_them() -> None:
 def test_the_node_may_fail_there() -> None:
     story = told(agent(look, max_tool_calls=2, on_limit="error"), {"A": [wants("look")]})
     assert story.result.status == "failed"
-    assert story.result.error == "A: the model asked for tools in 2 rounds and did not come to an answer"
-    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (2, 2)
+    error = "A: the model asked for tools again after 2 rounds of them, which is the limit"
+    assert story.result.error == error
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (3, 2)
     assert len(story.named("limit_reached")) == 1
 
 
 def test_the_run_may_be_locked_there() -> None:
     story = told(agent(look, max_tool_calls=2, on_limit="suspend"), {"A": [wants("look")]})
     assert story.result.status == "suspended_locked"
-    assert story.result.usage["model_calls"] == 2
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (3, 2)
     (change,) = story.named("run_state_change")
     assert change.data["reason"] == "limit of 2 tool_rounds at A"
+    assert story.addresses() == ["A[1]/look", "A[2]/look"]
+
+
+@pytest.mark.parametrize("on_limit", ["error", "suspend"])
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_neither_happens_if_the_model_answers_in_time(on_limit: str, limit: int) -> None:
+    graph = agent(look, max_tool_calls=limit, on_limit=on_limit)
+    story = told(graph, {"A": [*[wants("look")] * limit, "an answer"]})
+    assert (story.result.status, story.result.output) == ("completed", "an answer")
+    assert story.result.data == {"stop_reason": "answered", "answered": True, "tool_rounds": limit}
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (limit + 1, limit)
+    assert not story.named("limit_reached")
+
+
+@pytest.mark.parametrize("on_limit", ["answer", "error", "suspend"])
+def test_a_limit_of_zero_never_fails_nor_locks(on_limit: str) -> None:
+    line = {**wants("look"), "text": "so be it"}
+    story = told(agent(look, max_tool_calls=0, on_limit=on_limit), {"A": [line]})
+    assert (story.result.status, story.result.output) == ("completed", "so be it")
+    assert story.result.usage["model_calls"] == 1
+
+
+def test_a_request_beyond_the_limit_is_carried_out_when_the_run_is_unlocked(tmp_path: Path) -> None:
+    places: list[str] = []
+
+    def visit(place: str) -> str:
+        """Goes there."""
+        places.append(place)
+        return f"been to {place}"
+
+    lines = [wants("visit", place=place) for place in ("Oslo", "Rome", "Bern")]
+    graph = agent(visit, max_tool_calls=1, on_limit="suspend")
+    store = tmp_path / "runs.db"
+    result = roundel.run(graph, "go", script={"A": [*lines, "home again"]}, store=store)
+    assert (result.status, result.usage["model_calls"], places) == ("suspended_locked", 2, ["Oslo"])
+
+    async def unlock() -> roundel.Result:
+        async with roundel.Runs(store) as runs:
+            limits = {"rounds": 3}
+            await runs.unlock(result.run_id, "more", checks=CHECKS, limits=limits, workflow=graph)
+        return await roundel.resume_async(result.run_id, store=store, workflow=graph)
+
+    result = asyncio.run(unlock())
+    assert (result.status, result.output) == ("completed", "home again")
+    assert places == ["Oslo", "Rome", "Bern"]
+    assert (result.usage["model_calls"], result.usage["tool_calls"]) == (4, 3)
 
 
 # Each request has one result.
@@ -349,7 +443,12 @@ def test_an_answer_that_is_no_object_is_found_under_value() -> None:
 def test_tools_come_before_the_structured_answer() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", tools=[look], output_schema=PLACE)
     story = told(graph, {"A": [wants("look"), "Oslo", '{"place": "Oslo"}']})
-    assert story.result.data == {"place": "Oslo", "stop_reason": "answered", "tool_rounds": 1}
+    assert story.result.data == {
+        "place": "Oslo",
+        "stop_reason": "answered",
+        "answered": True,
+        "tool_rounds": 1,
+    }
 
 
 REFLECT = {"type": "reflection", "config": {"reflection_prompt": "Is that so?"}}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +300,69 @@ def test_a_later_iteration_in_the_data_wins() -> None:
     assert [data["current_round"] for data in of_gate(events)] == [4, 5]
 
 
+@pytest.mark.parametrize(
+    ("given", "rounds"),
+    [
+        ([5], [5, 6, 7, 8, 9]),
+        ([5, 5, 5, 5, 5], [5, 6, 7, 8, 9]),
+        ([5, 2, 1, 0, 4], [5, 6, 7, 8, 9]),
+        ([5.0, 8, 3], [5, 8, 9]),
+        ([None, None, 7], [1, 2, 7, 8, 9]),
+        ([1, 1, 3, 3, 3], [1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        ([True, "7", 2.5, -4, 0, [7], {"n": 7}, "", False], [1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        ([12], [12]),
+        ([1e300], [2**53 - 1]),
+    ],
+)
+def test_the_loop_counts_on_from_a_given_iteration(given: list[Any], rounds: list[int]) -> None:
+    lines = [{"text": "x", "data": {"iteration": iteration}} for iteration in given] + [{"text": "x"}]
+    result, events = run(lines, max_rounds=9)
+    assert [data["current_round"] for data in of_gate(events)] == rounds
+    assert ended(result) == (len(rounds), "max_rounds_reached")
+
+
+def test_a_count_that_was_continued_is_over_with_its_loop() -> None:
+    lines = [{"text": "x", "data": {"iteration": 5}}, *[{"text": "x"}] * 20]
+    _, exits = nested(lines, max_rounds=7)
+    assert exits == {"Outer[1]": 3, "Outer[2]": 7}
+
+
+def test_a_continued_count_survives_a_restart(tmp_path: Path) -> None:
+    graph = roundel.Graph("counted", start="In", end="Done", breaker=False).node("In", "passthrough")
+    graph.node("Gate", "loop", max_rounds=7).node("Person", "human").node("Done", "passthrough")
+    graph.edge("In", "Gate").edge("Gate", "Person", port="continue").edge("Person", "In")
+    graph.edge("Gate", "Done", port="exit")
+    store = tmp_path / "runs.db"
+    result = roundel.run(graph, Message("x", data={"iteration": 5}), store=store)
+
+    async def answer() -> None:
+        async with roundel.Runs(store) as runs:
+            await runs.answer(result.run_id, "go on")
+
+    rounds: list[int] = []
+    while result.status == "waiting":
+        assert len(rounds) < 9
+        asyncio.run(answer())
+        result = roundel.resume(result.run_id, store=store)
+        rounds.append(result.nodes["Gate"])
+    assert (result.status, result.nodes["Gate"]) == ("completed", 3)
+    assert result.data is not None and result.data["current_round"] == 7
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_given_iteration_takes_a_loop_beyond_its_bound(seed: int) -> None:
+    dice = random.Random(seed)
+    odd = [None, True, "9", 2.5, -1, 0, 1, 2, 3, 4, 5, 6, 1e300, 3.0, [1]]
+    lines = [{"text": "x", "data": {"iteration": dice.choice(odd)}} for _ in range(12)]
+    most = dice.randint(1, 8)
+    result, events = run(lines, max_rounds=most)
+    rounds = [data["current_round"] for data in of_gate(events)]
+    assert rounds == sorted(set(rounds))
+    assert all(later >= number for number, later in enumerate(rounds, 1))
+    assert len(rounds) <= most <= rounds[-1]
+    assert ended(result)[0] == len(rounds)
+
+
 @pytest.mark.parametrize("iteration", [1, 0, -1, "9", None, 1.5, True])
 def test_an_earlier_one_does_not_undo_the_bound(iteration: object) -> None:
     result, _ = run([{"text": "x", "data": {"iteration": iteration}}], max_rounds=3)
@@ -582,7 +647,7 @@ def test_the_first_that_holds_is_the_reason(
 def test_none_holds() -> None:
     decision = decide(ALL, {"iteration": 2, "score": 89.9})
     assert (decision.should_exit, decision.exit_reason, decision.held) == (False, "", ())
-    assert decision.history == History(2, 89.9, 89.9, 89.9, 0, 0)
+    assert decision.history == History(2, 89.9, 89.9, 89.9, 0, 0, ahead=1)
     assert isinstance(decision, Decision)
 
 
@@ -714,14 +779,51 @@ def test_ports() -> None:
     assert [found.code for found in report.errors] == ["unknown-port"]
 
 
-@pytest.mark.parametrize("port", ["continue", "exit"])
-def test_it_needs_an_edge_back_and_one_out(port: str) -> None:
-    graph = (
-        roundel.Graph(start="Writer", end="Done", breaker=False)
-        .node("Writer", "agent")
-        .node("Done", "passthrough")
-    )
-    graph.node("Gate", "loop").edge("Writer", "Gate")
-    graph.edge("Gate", "Writer" if port == "continue" else "Done", port=port)
+def test_in_a_loop_it_needs_an_edge_out() -> None:
+    graph = roundel.Graph(start="Writer", end="Gate").node("Writer", "agent").node("Gate", "loop")
+    graph.edge("Writer", "Gate").edge("Gate", "Writer", port="continue")
     _, report = roundel.check(graph)
     assert "guard-wiring" in [found.code for found in report.errors]
+
+
+# Outside of a cycle
+
+
+def deciding(**config: Any) -> roundel.Graph:
+    graph = roundel.Graph(start="Writer", end=["Good", "Bad"]).node("Writer", "agent")
+    graph.node("Gate", "loop", **config).node("Good", "passthrough").node("Bad", "passthrough")
+    graph.edge("Writer", "Gate").edge("Gate", "Good", port="exit")
+    return graph.edge("Gate", "Bad", port="continue")
+
+
+@pytest.mark.parametrize(
+    ("line", "taken"),
+    [
+        ({"text": "x", "data": {"score": 91}}, "Good"),
+        ({"text": "x", "data": {"score": 89}}, "Bad"),
+        ({"text": "x", "data": {"score": 1, "iteration": 3}}, "Good"),
+        ("x", "Bad"),
+    ],
+)
+def test_outside_of_a_cycle_it_decides_once_and_takes_its_port(line: Line, taken: str) -> None:
+    events: list[roundel.Event] = []
+    script = {"Writer": line}
+    result = roundel.run(deciding(exit_on_score=90), script=script, on_event=events.append)
+    assert (result.status, result.nodes) == ("completed", {"Writer": 1, "Gate": 1, taken: 1})
+    [data] = of_gate(events)
+    assert data["should_exit"] is (taken == "Good")
+    assert not [event for event in events if event.event in ("loop_round", "loop_exit")]
+
+
+def test_outside_of_a_cycle_one_round_is_the_last_of_one() -> None:
+    result = roundel.run(deciding(max_rounds=1), script={"Writer": "x"})
+    assert result.data is not None
+    assert (result.data["current_round"], result.data["exit_reason"]) == (1, "max_rounds_reached")
+
+
+def test_outside_of_a_cycle_check_warns() -> None:
+    workflow, report = roundel.check(deciding())
+    [found] = report.diagnostics
+    assert workflow is not None
+    assert (found.severity, found.code) == ("warning", "guard-wiring")
+    assert "'Gate'" in found.message

@@ -233,7 +233,8 @@ def test_text_is_given_as_text_and_the_rest_as_json() -> None:
     watched = Watched(loop(LoopMode.array(), ECHO), ELEMENTS)
     texts = ["red", '{"g": 1, "名": "绿"}', "null", "[1, [2]]", "3", "1.5", "true", "", "蓝 🙂"]
     assert watched.results == texts
-    assert json.loads(watched.result.output) == texts
+    values = ["red", {"g": 1, "名": "绿"}, "null", [1, [2]], "3", "1.5", "true", "", "蓝 🙂"]
+    assert json.loads(watched.result.output) == values
     assert "蓝 🙂" in watched.result.output
     assert (watched.rounds, watched.reason) == (9, "array_done")
 
@@ -245,7 +246,7 @@ def test_an_object_is_the_data_of_its_round() -> None:
     agent = roundel.LoopAgent("Loop", double, LoopMode.array(gather=False))
     assert roundel.run(agent, '[{"n": 4}, {"n": 5}]').data == {
         "n": 10,
-        "results": ['{"n": 8}', '{"n": 10}'],
+        "results": [{"n": 8}, {"n": 10}],
         "rounds": 2,
     }
 
@@ -321,10 +322,81 @@ def test_an_expression_that_gives_no_list_is_said() -> None:
     assert watched.result.output == "There is nothing to repeat: what 'items' gives is not a list"
 
 
+def said_once(watched: Watched, why: str) -> None:
+    """No round, one message and one warning that say why, and the run goes on."""
+    assert (watched.result.status, watched.rounds, watched.reason) == ("completed", 0, "items_failed")
+    assert watched.ran == ["Loop", "After"]
+    assert watched.result.output == f"There is nothing to repeat: {why}"
+    assert watched.result.data == {"results": [], "rounds": 0, "error": why}
+    assert [event.data["message"] for event in watched.named("warning")] == [watched.result.output]
+    assert not [event for event in watched.events if event.data.get("status") == "failed"]
+
+
+def after(strategy: LoopMode, **config: Any) -> roundel.Graph:
+    return loop(strategy, ECHO, **config).node("After", "passthrough").edge("Loop", "After")
+
+
 def test_elements_by_an_expression_that_fails() -> None:
-    watched = Watched(loop(LoopMode.array("data.names"), ECHO))
-    assert watched.result.status == "failed"
-    assert "'items' failed: `data.names` needs 'names'" in str(watched.result.error)
+    graph = after(LoopMode.array("data.names"))
+    why = "'items' failed: `data.names` needs 'names', which is not there; ask `has(…names)` first"
+    said_once(Watched(graph), why)
+
+
+async def breaks(messages: tuple[Message, ...]) -> list[str]:
+    raise ValueError("no list today")
+
+
+@pytest.mark.parametrize(
+    ("converter", "error"),
+    [
+        (lambda messages: 1 / 0, "ZeroDivisionError: division by zero"),
+        (breaks, "ValueError: no list today"),
+        (
+            lambda messages: [object()],
+            "the list for the loop cannot be written as JSON: Encoding objects of type object is unsupported",
+        ),
+    ],
+)
+def test_a_converter_that_raises_is_said_once_and_the_run_goes_on(converter: Any, error: str) -> None:
+    said_once(Watched(after(LoopMode.array(converter))), f"the function of 'items' failed: {error}")
+
+
+def test_a_converter_is_tried_as_often_as_the_node_says() -> None:
+    calls: list[int] = []
+
+    def words(messages: tuple[Message, ...]) -> list[str]:
+        calls.append(len(calls))
+        if len(calls) < 3:
+            raise ValueError("not yet")
+        return ["a", "b"]
+
+    graph = after(LoopMode.array(words), retry={"max_attempts": 3, "wait_seconds": 0})
+    watched = Watched(graph)
+    assert (len(calls), watched.rounds, watched.reason) == (3, 2, "array_done")
+
+
+def test_a_converter_that_raised_is_not_asked_again_after_a_restart(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def words(messages: tuple[Message, ...]) -> list[str]:
+        calls.append(1)
+        raise ValueError("never")
+
+    graph = loop(LoopMode.array(words), ECHO).node("Person", "human").edge("Loop", "Person")
+    store = tmp_path / "runs.db"
+    first = roundel.run(graph, "go", store=store)
+    again = roundel.resume(first.run_id, store=store, workflow=graph)
+    assert (first.status, again.status, len(calls)) == ("waiting", "waiting", 1)
+    assert again.loops == first.loops
+
+
+def test_a_predicate_or_strategy_that_raises_still_fails_the_loop() -> None:
+    def raises(given: Any) -> bool:
+        raise ValueError("broken")
+
+    for strategy in (LoopMode.condition(raises), LoopMode.custom(raises)):
+        watched = Watched(after(strategy))
+        assert (watched.result.status, watched.result.error) == ("failed", "Loop: ValueError: broken")
 
 
 async def slowly(messages: tuple[Message, ...]) -> list[str]:
@@ -351,12 +423,6 @@ def test_a_function_that_gives_no_list_is_said(answer: Any) -> None:
         watched.result.output == "There is nothing to repeat: what the function of 'items' gave is not a list"
     )
     assert watched.rounds == 0
-
-
-def test_a_function_that_gives_what_no_journal_could_hold_fails() -> None:
-    watched = Watched(loop(LoopMode.array(lambda messages: [object()]), ECHO))
-    assert watched.result.status == "failed"
-    assert "Loop: the list for the loop cannot be written as JSON" in str(watched.result.error)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 7, 20])
@@ -736,7 +802,110 @@ def test_a_loop_agent_that_is_entered_again_starts_anew(strategy: LoopMode) -> N
 
 def test_a_list_of_lists() -> None:
     watched = Watched(loop(LoopMode.array(), inner(LoopMode.array(), ECHO)), "[[1, 2], [], [3]]")
-    assert watched.results == ['["1", "2"]', "[]", '["3"]']
+    assert watched.results == [["1", "2"], [], ["3"]]
+    assert watched.result.output == '[["1", "2"], [], ["3"]]'
+
+
+def test_lists_stay_lists_however_deep() -> None:
+    body: Any = ECHO
+    for number in range(3):
+        body = {
+            "id": f"L{number}",
+            "type": "loop_agent",
+            "config": {"strategy": {"mode": "array"}, "body": body},
+        }
+    graph = roundel.Graph(start="In", end="Loop").node("In", "passthrough").edge("In", "Loop")
+    graph.node("Loop", "loop_agent", strategy={"mode": "array"}, body=body)
+    watched = Watched(graph, '[[[["a", "b"], []], [["c"]]], []]')
+    assert json.loads(watched.result.output) == watched.results == [[[["a", "b"], []], [["c"]]], []]
+
+
+# What a round gave, as a value
+
+
+def gathered(function: Any, items: str = '["x"]', **strategy: Any) -> Any:
+    agent = roundel.LoopAgent("Loop", function, LoopMode.array(**strategy))
+    watched = Watched(agent, items)
+    assert watched.result.completed
+    assert json.loads(watched.result.output) == watched.results
+    return watched.results
+
+
+@pytest.mark.parametrize(
+    ("given", "value"),
+    [
+        ({"n": 1}, {"n": 1}),
+        ({"results": [1], "rounds": 2}, {"results": [1], "rounds": 2}),
+        ({"text": "words", "data": {"score": 3}}, {"score": 3}),
+        ({"text": "words", "data": {"count": 3}}, {"count": 3}),
+        ({"text": '{"a": 1}', "data": {"score": 3}}, {"score": 3}),
+        ({"text": '{"a": 1}', "data": {"a": 1, "b": 2}}, {"a": 1}),
+        ({"text": "words", "data": {}}, "words"),
+        ({"text": "[1, [2]]", "data": {"value": [1, [2]]}}, [1, [2]]),
+        ({"text": "5", "data": {"value": 5}}, 5),
+        ({"text": "5", "data": {"value": True}}, {"value": True}),
+        ({"text": "", "data": {"a": None}}, {"a": None}),
+        ({"text": "words", "data": {"thing": 1 + 2j, "n": 1}}, {"thing": "(1+2j)", "n": 1}),
+        ({"text": "words", "data": {"n": float("nan")}}, {"n": None}),
+        ('{"a": [1, 2]}', {"a": [1, 2]}),
+        ("[1, 2]", [1, 2]),
+        ("[1, 2] and more", "[1, 2] and more"),
+        ("{braces}", "{braces}"),
+        ("3", "3"),
+        ("null", "null"),
+        (7, "7"),
+        (None, None),
+    ],
+)
+def test_a_structured_result_is_a_value_and_a_text_is_text(given: Any, value: Any) -> None:
+    assert gathered(lambda text: given) == [value]
+
+
+def test_the_notes_of_the_engine_do_not_make_a_text_structured() -> None:
+    def look() -> str:
+        """Looks."""
+        return "seen"
+
+    asks = {"tool_calls": [{"name": "look", "arguments": {}}]}
+    helper = roundel.Graph(start="A", end="A").node("A", "agent", tools=[look])
+    decider = roundel.Graph(start="A", end="Gate").node("A", "agent").node("Gate", "loop").edge("A", "Gate")
+    counter = (
+        roundel.Graph(start="A", end="End").node("A", "agent").node("C", "loop_counter", max_iterations=1)
+    )
+    counter.node("End", "passthrough").edge("A", "C").edge("C", "A").edge("C", "End")
+    program = roundel.Graph(start="A", end="P").node("A", "agent").node("P", "python").edge("A", "P")
+    pairs = {"participants": [STEP, {**STEP, "id": "Other"}], "max_rounds": 1}
+    talk = roundel.Graph(start="D", end="D").node("D", "debate", **pairs)
+    for body, script, value in (
+        (helper, {"A": [asks, "words"]}, "words"),
+        (decider, {"A": "words"}, "words"),
+        (decider, {"A": {"text": "words", "data": {"tone": "dry"}}}, {"tone": "dry"}),
+        (counter, {"A": "words"}, "Loop limit reached (1)"),
+        (program, {"A": "print('words')"}, "words\n"),
+        (inner(LoopMode.count(2)), {"Step": "words"}, "words"),
+        (talk, {"Step": "words", "Other": "more words"}, "more words"),
+        (inner(LoopMode.count(2)), {"Step": {"text": "words", "data": {"n": 1}}}, {"n": 1}),
+    ):
+        watched = Watched(loop(LoopMode.array(), body), '["x"]', script=script)
+        assert (watched.result.status, watched.results) == ("completed", [value])
+        assert json.loads(watched.result.output) == [value]
+
+
+def test_structured_answers_of_agents_are_values() -> None:
+    schema = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
+    body = {"id": "Step", "type": "agent", "config": {"output_schema": schema}}
+    lines = ['{"place": "Oslo"}', 'Here:\n```json\n{"place": "Rome"}\n```']
+    watched = Watched(loop(LoopMode.array(), body), "[1, 2]", script={"Step": lines})
+    assert watched.results == [{"place": "Oslo"}, {"place": "Rome"}]
+    assert json.loads(watched.result.output) == watched.results
+
+
+def test_values_can_be_read_by_conditions_behind_the_loop() -> None:
+    graph = loop(LoopMode.array(), STEP).node("Good", "passthrough").node("Bad", "passthrough")
+    graph.edge("Loop", "Good", condition={"cel": "data.results.all(r, r.score > 50)"})
+    graph.edge("Loop", "Bad", condition={"cel": "data.results.exists(r, r.score <= 50)"})
+    lines = [{"text": "x", "data": {"score": 60}}, {"text": "x", "data": {"score": 70}}]
+    assert "Good" in Watched(graph, "[1, 2]", script={"Step": lines}).result.nodes
 
 
 def test_an_inner_failure_is_caught_by_the_loop_that_says_so() -> None:
@@ -748,7 +917,7 @@ def test_an_inner_failure_is_caught_by_the_loop_that_says_so() -> None:
 def test_an_inner_expression_that_fails_is_caught_too() -> None:
     graph = loop(LoopMode.array(on_error="null"), inner(LoopMode.condition("data.n > 0"), ECHO))
     watched = Watched(graph, '[{"n": 1}, "x", {"n": 2}]')
-    assert watched.results == ['{"n": 1}', None, '{"n": 2}']
+    assert watched.results == [{"n": 1}, None, {"n": 2}]
 
 
 def test_a_loop_agent_behind_a_map_answers_part_by_part() -> None:

@@ -77,7 +77,7 @@ def agent(**config: object) -> Forecast:
         ({"tools": "mean"}, (11, 3), (160, 2)),
         ({"tools": "mean", "max_tool_calls": 1, "max_calls_per_round": 3}, (2, 2), (3, 1)),
         ({"tools": "mean", "max_tool_calls": 0}, (1, 1), (0, 0)),
-        ({"tools": "mean", "max_tool_calls": 4, "on_limit": "error"}, (4, 3), (64, 2)),
+        ({"tools": "mean", "max_tool_calls": 4, "on_limit": "error"}, (5, 3), (64, 2)),
         ({"output_schema": {"type": "object"}}, (3, 1), (0, 0)),
         ({"output_schema": {"type": "object"}, "max_repairs": 5}, (6, 1), (0, 0)),
         ({"thinking": THINKING}, (2, 2), (0, 0)),

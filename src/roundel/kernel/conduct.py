@@ -7,6 +7,7 @@ What runs when is the business of the node's conductor, which looks at nothing b
     failed(turn, error)     a body has failed, and `catches(turn)` said that the conductor sees to it
     broken(turn, messages)  a node inside said `break`
     told(answer)            what the node's own behaviour, called by the host, answered
+    unanswered(error)       the node's own behaviour failed
 
 Each gives a Move: turns to start, an outcome that ends the node, a question for its behaviour (for
 functions of users, which the kernel does not call), events to show, a limit that locks the run, an
@@ -48,6 +49,7 @@ __all__ = [
     "open_performance",
     "start_turns",
     "told",
+    "unanswered",
 ]
 
 
@@ -76,6 +78,7 @@ class Conductor(Protocol):
     def catches(self, turn: Turn) -> bool: ...
     def failed(self, turn: Turn, error: str) -> Move | Turn: ...
     def told(self, answer: Any) -> Move | Turn: ...
+    def unanswered(self, error: str) -> Move | Turn: ...
 
 
 class Stage(Instance):
@@ -126,6 +129,13 @@ def told(run: Run, execution: Execution, outcome: Outcome) -> None:
     assert isinstance(performance, Performance)
     execution.owner = None
     _make(run, performance, performance.conductor.told(outcome.state))
+
+
+def unanswered(run: Run, execution: Execution, error: str) -> None:
+    performance = execution.owner
+    assert isinstance(performance, Performance)
+    execution.owner = None
+    _make(run, performance, performance.conductor.unanswered(error))
 
 
 def as_move(move: Move | Turn) -> Move:

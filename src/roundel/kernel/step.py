@@ -89,9 +89,9 @@ from roundel.kernel.breaker import check_time
 from roundel.kernel.budget import release, spend
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
 from roundel.kernel.completion import call_off, complete, conclude, fail
-from roundel.kernel.conduct import told
+from roundel.kernel.conduct import told, unanswered
 from roundel.kernel.events import Event
-from roundel.kernel.execution import Execution, Talk
+from roundel.kernel.execution import Execution, Performance, Talk
 from roundel.kernel.facts import (
     Answered,
     Consulted,
@@ -246,6 +246,8 @@ def _failed(run: Run, fact: Failed) -> None:
             spend(run, execution.activation, execution.node, {"model_calls": 1})
     if execution.owner.__class__ is Talk:
         errand_failed(run, execution, fact.error)
+    elif execution.owner.__class__ is Performance:
+        unanswered(run, execution, fact.error)
     else:
         fail(run, execution, fact.error)
     advance(run)

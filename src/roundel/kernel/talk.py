@@ -6,6 +6,7 @@ What is called when is the business of the node's dialogue, which looks at nothi
     heard(errand, outcome)     a call was answered
     failed(errand, error)      a call failed
     answered(errand, message)  a person answered
+    unlocked()                 the limit that it met has been raised
 
 Each gives an Act: errands to run, an outcome that ends the node, events to show, a limit that was met, an
 error that fails the node. An errand without a label is a call of the node itself, made at the node's own
@@ -58,7 +59,7 @@ class Act(Struct, frozen=True):
     reached: tuple[str, int] | None = None
     """What is used up and its limit, although the run goes on."""
     lock: tuple[str, int] | None = None
-    """What is used up and its limit: the errands start once the run is unlocked."""
+    """What is used up and its limit: once the run is unlocked, the dialogue says how it goes on."""
     error: str = ""
 
 
@@ -67,14 +68,16 @@ class Dialogue(Protocol):
     def heard(self, errand: Errand, outcome: Outcome) -> Act: ...
     def failed(self, errand: Errand, error: str) -> Act: ...
     def answered(self, errand: Errand, message: Message) -> Act: ...
+    def unlocked(self) -> Act: ...
     def called(self, errand: Errand, outcome: Outcome) -> str:
         """What was asked for and what came of it, to see whether it is the same again."""
 
 
 def go_on(run: Run, talk: Talk) -> None:
     """Starts what may start: the talk itself, or the errands that its dialogue has named."""
-    if not talk.calls and not talk.pending:
-        _act(run, talk, talk.dialogue.begin(talk.inputs))
+    if not talk.pending:
+        dialogue = talk.dialogue
+        _act(run, talk, dialogue.unlocked() if talk.calls else dialogue.begin(talk.inputs))
         return
     errands = talk.pending
     if run.budgeted and not _fit(run, talk, errands):
@@ -135,7 +138,7 @@ def _act(run: Run, talk: Talk, act: Act) -> None:
         return
     if act.lock is not None:
         lock(run, *act.lock, node.id, address)
-    if act.errands:
+    if act.errands or act.lock is not None:
         talk.pending.extend(act.errands)
         run.agenda.append((talk, ERRANDS))
     if act.outcome is not None:

@@ -193,13 +193,11 @@ def talk(config: Config) -> AgentDialogue | None:
 def calls(config: Config) -> Calls:
     """The bounds that the dialogue keeps (nodes/dialogue.py)."""
     rounds = config.tool_rounds if config.has_tools else 0
-    # With `on_limit: answer` the model is asked once more behind the last round.
-    last = 1 if not rounds or config.on_limit == "answer" else 0
     repairs = config.max_repairs if config.output_schema is not None else 0
     thoughts = 0 if config.thinking is None else 1
     usual = min(rounds, USUAL_ROUNDS)
     return Calls(
-        (rounds + last + repairs + thoughts, usual + 1 + thoughts),
+        (rounds + 1 + repairs + thoughts, usual + 1 + thoughts),
         (rounds * config.max_calls_per_round, usual),
     )
 

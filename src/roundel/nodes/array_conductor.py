@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from roundel.kernel.conduct import Move, Turn, as_move
 from roundel.kernel.facts import Outcome
 from roundel.nodes.conductors import Messages, Rounds, expression_of, handed_on, known, notice, wants_all
+from roundel.nodes.result_value import is_element, value_of
 from roundel.nodes.strategies import ITEMS_NAMES, Array
 from roundel.workflow.message import Message, json_text
 
@@ -46,7 +47,7 @@ class ArrayRounds(Rounds):
         try:
             items = listed(expression.evaluate(known(self.last, self.history)))
         except (TypeError, ValueError) as error:
-            return Move(error=f"'items' failed: {error}")
+            return self._nothing(f"'items' failed: {error}", "items_failed")
         return self._through(items, "what 'items' gives is not a list")
 
     def _through_text(self, text: str) -> Move | Turn:
@@ -65,8 +66,15 @@ class ArrayRounds(Rounds):
         if isinstance(items, list):
             self.items = items
             return self._more()
-        text, report = f"There is nothing to repeat: {otherwise}", self.report()
-        outcome = Outcome((notice(text, report),), report=report, reason="not_an_array")
+        return self._nothing(otherwise, "not_an_array")
+
+    def unanswered(self, error: str) -> Move:
+        return self._nothing(f"the function of 'items' failed: {error}", "items_failed")
+
+    def _nothing(self, why: str, reason: str) -> Move:
+        """No round, one message that says why, and the run goes on."""
+        text, report = f"There is nothing to repeat: {why}", self.report()
+        outcome = Outcome((notice(text, {**report, "error": why}),), report=report, reason=reason)
         return Move(outcome=outcome, events=(("warning", {"message": text}),))
 
     def _more(self) -> Move | Turn:
@@ -119,14 +127,20 @@ class ArrayRounds(Rounds):
 
     def _gathered(self) -> Move:
         dropped = self.errors if self.strategy.on_error == "drop" else ()
-        given = [self.given[number] for number in sorted(self.given) if number not in dropped]
+        rounds = [number for number in sorted(self.given) if number not in dropped]
         self.done = len(self.given)
-        self.results = [messages[-1].text if messages else None for messages in given]
+        values = [value_of(given[-1]) if (given := self.given[number]) else None for number in rounds]
+        self.results = [self._as_it_was(number, value) for number, value in zip(rounds, values, strict=True)]
         if self.strategy.gather:
-            self.said = (Message(json_text(self.results)),)
+            self.said = (Message(json_text(values)),)
         else:
-            self.said = given[-1] if given else ()
+            self.said = self.given[rounds[-1]] if rounds else ()
         return self.finish(self.reason)
+
+    def _as_it_was(self, number: int, value: Any) -> Any:
+        """An element that its round gave back stands among the results as the text that it was given as."""
+        given = self.given[number]
+        return given[-1].text if given and is_element(given[-1], self.items[number - 1]) else value
 
     def report(self) -> dict[str, Any]:
         errors = [{"round": number, "error": self.errors[number]} for number in sorted(self.errors)]

@@ -23,6 +23,9 @@ class TurnsAlone:
     def told(self, _answer: Any) -> Move:
         raise AssertionError("nothing was asked")
 
+    def unanswered(self, error: str) -> Move:
+        raise AssertionError(error)
+
 
 def prepare(node: Node, _services: Services) -> Behaviour:
     def behave(call: Call) -> Outcome:

@@ -26,7 +26,7 @@ class Rounds:
     def __init__(self, carry: bool, remembers: bool = False) -> None:
         self.carry = carry
         self.done = 0
-        self.results: list[str | None] = []
+        self.results: list[Any] = []
         self.said: Messages = ()
         """What the last round gave that gave anything; before it, the input."""
         self.history: list[Message] | None = [] if carry or remembers else None
@@ -54,6 +54,9 @@ class Rounds:
 
     def told(self, _answer: Any) -> Move | Turn:
         raise AssertionError("nothing was asked")
+
+    def unanswered(self, error: str) -> Move | Turn:
+        return Move(error=error)
 
     def go_on(self) -> Move | Turn:
         raise NotImplementedError

@@ -7,12 +7,15 @@ so that a score that is reached in the last round is not lost behind the end of 
 - A gain is a score above the one of the last gain, by at least `min_delta`. Patience counts from the
   first score on; a round without one is a round without gain.
 - A fall is measured from the last score that there was.
+- The round is the loop's own. A given `iteration` beyond it wins, and the loop counts on from there, so that
+  one workflow continues the count of another; one that is not beyond it changes nothing. So the round never
+  falls behind the loop's own, which is what the bound of the proof rests on.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -22,6 +25,10 @@ from roundel.nodes.score import Number, number, score_in
 
 if TYPE_CHECKING:
     from roundel.nodes.loop import Config
+
+
+LAST_ROUND = 2**53 - 1
+"""The largest whole number that every reader of JSON keeps as it is."""
 
 
 class History(Struct, frozen=True, omit_defaults=True):
@@ -35,6 +42,8 @@ class History(Struct, frozen=True, omit_defaults=True):
     without_gain: int = 0
     agreed: int = 0
     """For how many rounds there has been consensus."""
+    ahead: int = 0
+    """By how many rounds a given iteration has put the count ahead of the loop's own round."""
 
 
 class Regression(Struct, frozen=True):
@@ -77,19 +86,28 @@ class Decision(Struct, frozen=True):
         }
 
 
-def decide(config: Config, input: Mapping[str, Any], history: History | None = None) -> Decision:
-    """`input` may hold `iteration`, `score` and `consensus` (whether there is one in this round)."""
+def decide(
+    config: Config, input: Mapping[str, Any], history: History | None = None, own: int = 1
+) -> Decision:
+    """`own` is the loop's own round. `input` may hold `iteration`, `score` and `consensus` (whether there is
+    one in this round)."""
     before = history or History()
-    round, score = round_of(input.get("iteration")), score_in(input)
-    after = _after(config, before, round, score, input.get("consensus") is True)
+    round = count_round(own, (input.get("iteration"),), before)
+    score = score_in(input)
+    after = _after(config, before, round, score, input.get("consensus") is True, round - own)
     held = tuple(name for name, holds in _conditions(config, round, score, after) if holds)
     return Decision(round, score, held, _regression(config, before, round, score), after)
 
 
-def round_of(iteration: object) -> int:
-    """A whole number of at least 1 as it is, anything else as 1."""
-    whole = None if isinstance(iteration, str) else number(iteration)
-    return int(whole) if whole is not None and whole >= 1 and whole == int(whole) else 1
+def count_round(own: int, given: Iterable[object], history: History) -> int:
+    """The round that counts: the loop's own, or the largest iteration that was given."""
+    return max(own + history.ahead, *map(_iteration, given), 1)
+
+
+def _iteration(given: object) -> int:
+    """A whole number of at least 1 as it is, also as 5.0; 0 for all else: text, true, a fraction, NaN."""
+    whole = None if isinstance(given, str) else number(given)
+    return min(int(whole), LAST_ROUND) if whole is not None and whole >= 1 and whole == int(whole) else 0
 
 
 def _conditions(
@@ -102,7 +120,9 @@ def _conditions(
     yield "plateau_reached", patience is not None and after.without_gain >= patience
 
 
-def _after(config: Config, before: History, round: int, score: Number | None, agreed: bool) -> History:
+def _after(
+    config: Config, before: History, round: int, score: Number | None, agreed: bool, ahead: int
+) -> History:
     gain = score is not None and _gains(score, before.gained, config.min_delta)
     better = score is not None and (before.best_score is None or score > before.best_score)
     waiting = before.without_gain + (before.gained is not None)
@@ -114,6 +134,7 @@ def _after(config: Config, before: History, round: int, score: Number | None, ag
         score if gain else before.gained,
         0 if gain else waiting,
         rounds_in_a_row(before.agreed, agreed and asked),
+        ahead,
     )
 
 

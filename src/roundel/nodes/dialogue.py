@@ -1,9 +1,12 @@
 """What an agent does when one model call is not enough: tools, repairs, a second thought.
 
 Pure: it decides from the config and from what it is told. A round is one reply that asks for tools, however
-many, and their results. After `max_tool_calls` rounds the model is asked once more and offered none, so there
-are at most `max_tool_calls` + 1 calls. A reply that does not fit `output_schema` adds at most `max_repairs`
-calls, and a reflection one.
+many, and their results. After `max_tool_calls` rounds the model is asked once more, so there are at most
+`max_tool_calls` + 1 calls: with `on_limit: answer` it is offered no tools; otherwise it is, and only if it
+asks for them the node fails, or the run is locked until a person allows more rounds. A reply that does not
+fit `output_schema` adds at most `max_repairs` calls, and a reflection one.
+
+What an agent says is what its model said. If that is nothing, the message is empty, and its data say so.
 """
 
 from __future__ import annotations
@@ -64,6 +67,8 @@ class AgentDialogue:
         self._reflected = False
         """What was said of it did not fit, so the talk goes on behind it."""
         self._related: str | None = None
+        self._beyond: Reply | None = None
+        """A request for tools behind the last round, which waits for more rounds to be allowed."""
 
     def allow(self, rounds: int) -> None:
         """A person has raised the limit."""
@@ -77,9 +82,15 @@ class AgentDialogue:
             return self._tool_done(errand, msgspec.convert(outcome.state, ToolResult))
         reply: Reply = msgspec.convert(outcome.state["reply"], Reply)
         self._related = outcome.state.get("related", self._related)
-        if reply.tool_calls and errand.what.offer and self._config.tool_rounds:
-            return self._begin_round(reply)
+        if reply.tool_calls and errand.what.offer:
+            return self._begin_round(reply) if self._rounds < self._allowed else self._limit_met(reply)
         return self._finish_or_go_on(reply, outcome.state.get("problem", ""))
+
+    def unlocked(self) -> Act:
+        """More rounds are allowed: the request that met the limit is carried out, and not asked for again."""
+        reply, self._beyond = self._beyond, None
+        assert reply is not None
+        return self._begin_round(reply)
 
     def called(self, errand: Errand, outcome: Outcome) -> str:
         request: ToolRequest = errand.what.request
@@ -137,23 +148,24 @@ class AgentDialogue:
         if len(results) < len(self._results):
             return Act(events=events)
         self._exchanges += (Exchange(self._reply, results),)
-        if self._rounds < self._allowed:
+        if self._rounds < self._allowed or self._config.on_limit != "answer":
             return Act((self._ask(),), events=events)
-        return self._limit_met(events)
+        return Act((self._ask(offer=False),), events=events, reached=(TOOL_ROUNDS, self._allowed))
 
-    def _limit_met(self, events: tuple[Shown, ...]) -> Act:
-        limit, what = self._config.tool_rounds, self._config.on_limit
-        if what == "suspend":
-            self._allowed += limit
-            return Act((self._ask(),), events=events, lock=(TOOL_ROUNDS, limit))
-        if what == "error":
-            error = f"the model asked for tools in {limit} rounds and did not come to an answer"
-            return Act(events=events, reached=(TOOL_ROUNDS, limit), error=error)
-        return Act((self._ask(offer=False),), events=events, reached=(TOOL_ROUNDS, limit))
+    def _limit_met(self, reply: Reply) -> Act:
+        limit = self._allowed
+        if self._config.on_limit == "suspend":
+            self._beyond = reply
+            self._allowed += self._config.tool_rounds  # unless a person says how many
+            return Act(lock=(TOOL_ROUNDS, limit))
+        error = f"the model asked for tools again after {limit} rounds of them, which is the limit"
+        return Act(reached=(TOOL_ROUNDS, limit), error=error)
 
     # Answers.
 
     def _finish_or_go_on(self, reply: Reply, problem: str) -> Act:
+        if self._config.has_tools and self._used_up and not _answers(reply):
+            return self._finish(reply)  # there is nothing to repair, or to think about
         if problem:
             return self._repair(reply, problem)
         if self._config.thinking is not None and self._answer is None:
@@ -171,19 +183,30 @@ class AgentDialogue:
             prompt = self._config.thinking.config.reflection_prompt
             self._after += (Message(self._answer.text, "assistant"), Message(prompt))
         wish = f"Your answer does not fit the JSON Schema: {problem}\nAnswer again, with the JSON alone."
-        self._after += (Message(reply.text, "assistant"), Message(wish))
+        said = (Message(reply.text, "assistant"),) if reply.text else ()
+        self._after += (*said, Message(wish))
         return Act((self._ask(offer=False),))
 
     def _finish(self, reply: Reply) -> Act:
         text, data = reply.text, reply.data
         if self._config.has_tools:
-            limited = bool(self._rounds) and self._rounds >= self._allowed
-            data = {**(data or {}), "stop_reason": "tool_limit" if limited else "answered"}
+            answered = _answers(reply)
+            data = {**(data or {}), "stop_reason": self._stop_reason(answered), "answered": answered}
             if self._rounds:
                 data["tool_rounds"] = self._rounds
-            if limited and not text:
-                text = f"No answer after {self._rounds} rounds of tools, which is the limit."
+            text = text if answered else ""
         return Act(outcome=Outcome((Message(text, "assistant", data),)))
+
+    @property
+    def _used_up(self) -> bool:
+        """Whether there may be no more rounds."""
+        return self._rounds >= self._allowed
+
+    def _stop_reason(self, answered: bool) -> str:
+        if not answered:
+            return "tool_limit" if self._used_up else "no_answer"
+        withheld = bool(self._rounds) and self._used_up and self._config.on_limit == "answer"
+        return "tool_limit" if withheld else "answered"
 
     def _give_up(self, error: str) -> Act:
         if self._config.on_error == "message":
@@ -199,6 +222,10 @@ class AgentDialogue:
         question = Question(self._exchanges, after, offer, reflects, self._calls, self._related)
         self._calls += 1
         return Errand(question)
+
+
+def _answers(reply: Reply) -> bool:
+    return bool(reply.text.strip()) or reply.data is not None
 
 
 def _labels(reply: Reply) -> list[str]:

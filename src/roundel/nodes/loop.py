@@ -15,7 +15,7 @@ from roundel.kernel.commands import Call
 from roundel.kernel.events import stamp
 from roundel.kernel.facts import Outcome
 from roundel.nodes.consensus import Consensus, reached
-from roundel.nodes.decision import Decision, History, decide, round_of
+from roundel.nodes.decision import Decision, History, count_round, decide
 from roundel.nodes.score import Score, find_score, scorer
 from roundel.nodes.services import Behaviour, Services
 from roundel.workflow.diagnostics import Report
@@ -63,11 +63,12 @@ def prepare(node: Node, services: Services) -> Behaviour:
     def behave(call: Call) -> Outcome:
         memory = msgspec.convert(call.state or {}, Memory)
         heard = _heard(call.inputs)
-        number = _round(call.round, heard)
+        own = max(call.round, 1)  # outside of all loops the engine counts no rounds
+        number = count_round(own, _iterations(heard), memory.history)
         found = find_score(score_of, heard, number)
         agreed = config.exit_condition == "consensus" and reached(config.consensus, _latest(heard))
         given = {"iteration": number, "score": found.score, "consensus": agreed}
-        decision = decide(config, given, memory.history)
+        decision = decide(config, given, memory.history, own)
         said = heard[-1] if heard else Message()
         memory = _remembered(config, memory, decision, said)
         if decision.should_exit and memory.best is not None:
@@ -91,10 +92,8 @@ def _heard(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     return messages[own[-1] + 1 :] if own else messages
 
 
-def _round(number: int, messages: tuple[Message, ...]) -> int:
-    """The round of the engine, or a later one that the messages speak of; never one that has been."""
-    given = (message.data.get("iteration") for message in messages if message.data)
-    return max(number, 1, *map(round_of, given))
+def _iterations(messages: tuple[Message, ...]) -> list[object]:
+    return [message.data.get("iteration") for message in messages if message.data]
 
 
 def _latest(messages: tuple[Message, ...]) -> dict[str, Message]:

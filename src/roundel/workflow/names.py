@@ -78,7 +78,7 @@ class NamesReader(GraphReader):
             if name in nodes:
                 self.report.error(
                     "duplicate-id",
-                    f"there is already a node '{name}', in line {lines[name]}",
+                    f"there is already a node '{name}'" + (f", in line {lines[name]}" if lines[name] else ""),
                     item,
                     "give each node an id of its own",
                 )

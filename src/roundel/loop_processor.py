@@ -1,0 +1,103 @@
+"""The decision of a `loop` node as a plain call, for loops that are written in Python.
+
+processor = LoopProcessor(max_rounds=3, exit_on_score=90)
+processor.process({"score": 91})["exit_reason"]  # "score_threshold_reached"
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from roundel.kernel.events import stamp
+from roundel.nodes.consensus import reached
+from roundel.nodes.decision import History, count_round, decide
+from roundel.nodes.loop import Config
+from roundel.nodes.score import find_score, scorer
+from roundel.workflow.diagnostics import Report, WorkflowError
+from roundel.workflow.fields import INVALID, Reader, located
+from roundel.workflow.message import Message, as_message, json_text
+
+
+class LoopProcessor:
+    """Decides whether one loop goes on. Each call of `process` is a round of it; a new loop needs a new one.
+
+    The settings are those of a `loop` node, and are checked as in a file: WorkflowError says what is wrong.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_rounds: int = 3,
+        exit_on_score: float | None = None,
+        exit_condition: Literal["max_rounds", "consensus"] = "max_rounds",
+        score: str | Mapping[str, str] | None = None,
+        patience: int | None = None,
+        min_delta: float | None = None,
+        consensus: Mapping[str, Any] | None = None,
+    ) -> None:
+        settings = {
+            "max_rounds": max_rounds,
+            "exit_on_score": exit_on_score,
+            "exit_condition": exit_condition,
+            "score": score,
+            "patience": patience,
+            "min_delta": min_delta,
+            "consensus": consensus,
+        }
+        self._config = _checked({name: value for name, value in settings.items() if value is not None})
+        self._score_of = scorer(self._config.score)
+        self._history = History()
+        self._own = 0
+
+    def process(self, input: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What a `loop` node adds to the `data` of its message in this round.
+
+        `input` may hold `iteration`, `score`, `weighted_score` and whatever else the expression for the score
+        reads from `data`; `text`; and for a consensus either `consensus` (true or false) or `messages`: what
+        each participant said last, by name. `score_error` is added if the expression for the score failed.
+        """
+        fields = _mapping(input)
+        own = self._own + 1
+        number = count_round(own, (fields.get("iteration"),), self._history)
+        said = Message(json_text(fields.get("text", "")), data=fields)
+        found = find_score(self._score_of, (said,), number)
+        given = {"iteration": number, "score": found.score, "consensus": self._agreed(fields)}
+        decision = decide(self._config, given, self._history, own)
+        self._own, self._history = own, decision.history
+        decided = decision.fields(stamp(time.time()))
+        return {**decided, "score_error": found.error} if found.error else decided
+
+    def _agreed(self, fields: dict[str, Any]) -> bool:
+        if "messages" not in fields:
+            return fields.get("consensus") is True
+        said = fields["messages"]
+        if not isinstance(said, Mapping):
+            raise TypeError(f"'messages' maps each participant to a message, and is not a {_kind(said)}")
+        latest = {str(name): as_message(message, "user") for name, message in said.items()}
+        return reached(self._config.consensus, latest)
+
+
+def _checked(settings: dict[str, Any]) -> Config:
+    report = Report("<python>")
+    root = located(settings, report)
+    config = INVALID if root is None else Reader(report).read_struct(root, Config, "the LoopProcessor")
+    if not report.ok or not isinstance(config, Config):
+        raise WorkflowError(report.diagnostics)
+    for found in report.diagnostics:
+        warnings.warn(str(found), stacklevel=3)
+    return config
+
+
+def _mapping(input: Mapping[str, Any] | None) -> dict[str, Any]:
+    if input is None:
+        return {}
+    if not isinstance(input, Mapping):
+        raise TypeError(f"process() takes a mapping such as {{'score': 91}}, not a {_kind(input)}")
+    return dict(input)
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
