@@ -123,7 +123,7 @@ class SequentialAgent(Step):
 
 
 def _tell_apart(steps: list[Step], whole: str) -> None:
-    """Each step has a name of its own. Functions were not named for this: those that share one are numbered."""
+    """Gives each step a name of its own. Functions that share a name are numbered."""
     names: set[str] = set()
     for step in steps:
         if isinstance(step, _Function):

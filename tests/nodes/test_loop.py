@@ -825,5 +825,5 @@ def test_outside_of_a_cycle_check_warns() -> None:
     workflow, report = roundel.check(deciding())
     [found] = report.diagnostics
     assert workflow is not None
-    assert (found.severity, found.code) == ("warning", "guard-wiring")
+    assert (found.severity, found.code) == ("warning", "nothing-repeats")
     assert "'Gate'" in found.message
