@@ -31,6 +31,10 @@ class Fenced(StoreError):
     """Somebody else has taken the run over."""
 
 
+class Gone(StoreError):
+    """The store, or a run in it, was deleted or replaced while it was in use."""
+
+
 class NoRun(StoreError):
     """There is no such run."""
 
