@@ -51,6 +51,8 @@ class Pinned(Struct, frozen=True, omit_defaults=True):
     script: str = ""
     group: str | None = None
     """Whose memory it has part in; None in runs from before there was any."""
+    allow_paths: tuple[str, ...] = ()
+    """Folders that it may read files of memories in, beside its own."""
 
 
 class RunRow(Struct, frozen=True):
