@@ -18,6 +18,7 @@ from roundel.plan.graph import Plan, compile_workflow
 from roundel.sessions.opening import begin, pin
 from roundel.sessions.place import StorePlace, opened
 from roundel.sources import Source, load
+from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited
 from roundel.workflow.message import Message
@@ -42,6 +43,8 @@ class Options(TypedDict, total=False):
     """In place of those of the workflow."""
     group: str | None
     """Whose memory the run has part in, in place of that of the workflow."""
+    allow_paths: AllowPaths
+    """Folders that the workflow may name files in, beside its own."""
     middleware: Sequence[Middleware]
     """Is asked about each node, and watches, after what the workflow names itself."""
 
@@ -112,10 +115,12 @@ def _host(workflow: Source | Plan, on_event: Callable[[Event], object] | None, o
 def _plan(workflow: Source | Plan, options: Options) -> Plan:
     limits, group = options.get("limits"), options.get("group")
     if isinstance(workflow, Plan):
+        if options.get("allow_paths"):
+            raise ValueError("allow_paths= is for what loads the workflow: give it to prepare()")
         if not limits and group is None:
             return workflow
         return compile_workflow(grouped(limited(workflow.workflow, limits or {}), group))
-    loaded = load(workflow, options.get("variables"))
+    loaded = load(workflow, options.get("variables"), allow_paths=options.get("allow_paths", ()))
     return compile_workflow(grouped(limited(loaded, limits or {}), group))
 
 

@@ -18,6 +18,7 @@ import msgspec
 from roundel.nodes import TYPES
 from roundel.nodes.executors import on_executor
 from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
+from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.graph import Envelope, Workflow
 from roundel.workflow.loader import examine_mapping, from_mapping
 
@@ -109,10 +110,12 @@ class Graph:
         writer = _Writer()
         return from_mapping(writer.root(self, root), TYPES, writer.named)
 
-    def examined(self, variables: Mapping[str, Any] | None = None) -> tuple[Workflow | None, Report]:
+    def examined(
+        self, variables: Mapping[str, Any] | None = None, allow_paths: AllowPaths = ()
+    ) -> tuple[Workflow | None, Report]:
         """The workflow, if it is sound, and what there is to say about it."""
         writer = _Writer()
-        return examine_mapping(writer.root(self, {}), TYPES, writer.named, variables)
+        return examine_mapping(writer.root(self, {}), TYPES, writer.named, variables, None, allow_paths)
 
     def _written(self, writer: _Writer) -> dict[str, Any]:
         nodes = [writer.node(node) for node in self._nodes]

@@ -13,6 +13,7 @@ from roundel.plan.doubts import check_loops
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.structure import check_structure
 from roundel.workflow.diagnostics import Report, WorkflowError
+from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import examine, examine_mapping
 
@@ -20,22 +21,31 @@ Source = Workflow | Graph | Step | Mapping[str, Any] | str | os.PathLike[str]
 
 
 def load(
-    source: Source, variables: Mapping[str, Any] | None = None, texts: Mapping[str, str] | None = None
+    source: Source,
+    variables: Mapping[str, Any] | None = None,
+    texts: Mapping[str, str] | None = None,
+    *,
+    allow_paths: AllowPaths = (),
 ) -> Workflow:
     """The workflow of a file, a builder, an agent or a mapping; WorkflowError with all that is wrong.
 
-    `texts` are those of files as they were, by path: what is in it is not read from disk."""
-    workflow, report = check(source, variables, texts)
+    `texts` are those of all its files as they were, by path: then none is read from disk. `allow_paths` are
+    folders that it may name files in, beside its own."""
+    workflow, report = check(source, variables, texts, allow_paths=allow_paths)
     if workflow is None or not report.ok:
         raise WorkflowError(report.errors)
     return workflow
 
 
 def check(
-    source: Source, variables: Mapping[str, Any] | None = None, texts: Mapping[str, str] | None = None
+    source: Source,
+    variables: Mapping[str, Any] | None = None,
+    texts: Mapping[str, str] | None = None,
+    *,
+    allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
     """The workflow, if it can be read at all, and what there is to say about it."""
-    workflow, report = _read(source, variables, texts)
+    workflow, report = _read(source, variables, texts, allow_paths)
     try:
         if workflow is not None:
             plan = compile_workflow(workflow)
@@ -50,18 +60,23 @@ def check(
 
 
 def _read(
-    source: Source, variables: Mapping[str, Any] | None, texts: Mapping[str, str] | None
+    source: Source,
+    variables: Mapping[str, Any] | None,
+    texts: Mapping[str, str] | None,
+    allow_paths: AllowPaths,
 ) -> tuple[Workflow | None, Report]:
     if isinstance(source, (str, os.PathLike)):
-        return examine(source, TYPES, variables, texts)
+        return examine(source, TYPES, variables, texts, allow_paths)
     if isinstance(source, (Graph, Step)):
         graph = source if isinstance(source, Graph) else source.graph()
-        return graph.examined(variables)
+        return graph.examined(variables, allow_paths)
     if isinstance(source, Mapping):
-        return examine_mapping(source, TYPES, variables=variables)
+        return examine_mapping(source, TYPES, None, variables, texts, allow_paths)
     return source, Report()
 
 
-def prepare(source: Source, variables: Mapping[str, Any] | None = None) -> Plan:
+def prepare(
+    source: Source, variables: Mapping[str, Any] | None = None, *, allow_paths: AllowPaths = ()
+) -> Plan:
     """A workflow made ready to run, as often as one likes."""
-    return compile_workflow(load(source, variables))
+    return compile_workflow(load(source, variables, allow_paths=allow_paths))

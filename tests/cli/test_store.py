@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.cli.kept import prepare, roundel, run, runs
+from tests.cli.kept import begun, open_gate, prepare, roundel, run, runs
 
 
 @pytest.fixture
@@ -59,9 +62,9 @@ def test_to_look_makes_no_store(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "code", "said"),
     [
-        ("script.yaml", 1, "not a database"),
-        (".", 1, "unable to open"),
-        ("script.yaml/runs.db", 1, "script.yaml"),
+        ("script.yaml", 1, "is not a Roundel store"),
+        (".", 1, "is a directory; a store is a file"),
+        ("script.yaml/runs.db", 1, "script.yaml is a file, not a folder"),
         ("postgres://somewhere/runs", 2, "no store that this version knows"),
         ("sqlite:///runs.db?sync=maybe", 2, "full, normal, off"),
         ("sqlite:///runs.db?mode=ro", 2, "no option 'mode'"),
@@ -268,6 +271,49 @@ def test_pruning_makes_the_file_smaller(folder: Path) -> None:
     before = store.stat().st_size
     assert "smaller" in roundel(folder, "prune", "last", "--keep", "nothing").stderr
     assert store.stat().st_size < before / 2
+
+
+# A store that is not there any more, or cannot be used.
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_a_run_whose_store_goes_away_fails_and_says_what_to_do(tmp_path: Path, how: str) -> None:
+    prepare(tmp_path, opened=False)
+    store = tmp_path / ".roundel" / "runs.db"
+    with begun(tmp_path) as process:
+        if how == "deleted":
+            shutil.rmtree(store.parent)
+        else:
+            shutil.copy(store, tmp_path / "copy.db")
+            (tmp_path / "copy.db").replace(store)
+        open_gate(tmp_path)
+        assert process.end() == 1
+        assert "Error: .roundel/runs.db: the store was deleted, moved or replaced" in process.complaints
+        assert "put back" in process.complaints
+        assert "What was done before is kept" not in process.complaints
+        assert "Traceback" not in process.complaints
+    assert store.exists() == (how == "replaced")
+
+
+@pytest.mark.parametrize(
+    "command", [["runs"], ["log", "last"], ["stop", "last"], ["memory", "list", "--group", "x"]]
+)
+def test_commands_name_what_is_wrong_with_a_store(folder: Path, command: list[str]) -> None:
+    (folder / "notes").mkdir()
+    with closing(sqlite3.connect(folder / "other.db")) as other:
+        other.execute("CREATE TABLE places (url TEXT)")
+    before = (folder / "other.db").read_bytes()
+    places = {
+        "notes": "Error: notes is a directory; a store is a file, for example notes/runs.db\n",
+        "script.yaml/runs.db": "script.yaml is a file, not a folder; use another --store\n",
+        "script.yaml": "Error: script.yaml is not a Roundel store: file is not a database",
+        "other.db": "Error: other.db is not a Roundel store: it is the database of another program",
+    }
+    for place, said in places.items():
+        done = roundel(folder, *command, "--store", place)
+        assert (done.exit_code, done.stdout) == (1, "")
+        assert said in done.stderr
+    assert (folder / "other.db").read_bytes() == before
 
 
 # Wrong input.

@@ -8,7 +8,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -85,7 +84,7 @@ def limited_pages(monkeypatch: pytest.MonkeyPatch, pages: int) -> Iterator[None]
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = Loop()
     path = tmp_path / "runs.db"
-    told = r"runs.db: database or disk is full; make room; the run goes on .* `roundel resume`"
+    told = r"runs.db: database or disk is full; make room; .* continues with `roundel resume`"
     with limited_pages(monkeypatch, 28), pytest.raises(StoreError, match=told):
         asyncio.run(using(path, loop.run))
     rounds = len(loop.said)
@@ -123,7 +122,7 @@ def test_a_full_disk_and_many_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     asyncio.run(using(path, later))
 
 
-OTHER = """
+SMALL_FILES = """
 import os, resource, sys, tempfile
 import roundel
 from roundel.journal.store import StoreError
@@ -138,10 +137,7 @@ graph.edge("Say", "Say", port="more")
 plan = roundel.prepare(graph)
 with tempfile.TemporaryDirectory() as folder:  # what it needs is imported while it may be read
     roundel.run(plan, "go", store=folder + "/runs.db")
-if sys.argv[2] == "small files":
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-elif os.getuid() == 0:
-    os.setgid(65534), os.setuid(65534)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 try:
     print(roundel.run(plan, "go", store=sys.argv[1]).status)
 except StoreError as error:
@@ -149,17 +145,11 @@ except StoreError as error:
 """
 
 
-def told_in_another_process(path: Path, how: str) -> str:
-    command = [sys.executable, "-c", OTHER, str(path), how]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tempfile.gettempdir())
-    assert not done.returncode, done.stderr
-    return done.stdout.strip()
-
-
 def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
-    told = told_in_another_process(tmp_path / "runs.db", "small files")
-    assert "runs.db: " in told
-    assert "; the disk does not answer; see to it, then `roundel resume`" in told
+    command = [sys.executable, "-c", SMALL_FILES, str(tmp_path / "runs.db")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    assert "runs.db: file too large; raise the limit for the size of a file (ulimit -f)" in done.stdout
 
     async def look(store: SqliteStore) -> None:
         (row,) = await store.rows()
@@ -170,54 +160,9 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     asyncio.run(using(tmp_path / "runs.db", look))
 
 
-@pytest.fixture
-def public() -> Iterator[Path]:
-    """A folder that other users may enter."""
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o755)
-    yield folder
-    folder.chmod(0o755)
-    shutil.rmtree(folder)
-
-
-def test_a_file_that_may_only_be_read(public: Path) -> None:
-    path = public / "runs.db"
-    asyncio.run(using(path, Loop(2).run))
-    before = path.read_bytes()
-    path.chmod(0o444)
-    public.chmod(0o555)
-    told = told_in_another_process(path, "another user")
-    assert "runs.db: attempt to write a readonly database; the file or its folder may not be written" in told
-    assert path.read_bytes() == before
-
-
-def test_a_folder_that_may_not_be_written(public: Path) -> None:
-    public.chmod(0o555)
-    for path in (public / "runs.db", public / "folder" / "runs.db"):
-        told = told_in_another_process(path, "another user")
-        assert "runs.db" in told
-        assert "use another --store" in told
-
-
-@pytest.mark.parametrize("content", [b"This is a letter, not a database. " * 200, b"\x00" * 5000])
-def test_some_other_file(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "letter.txt"
-    path.write_bytes(content)
-    with pytest.raises(StoreError, match=r"letter.txt: file is not a database; this is some other file"):
-        asyncio.run(using(path, Loop().run))
-    assert path.read_bytes() == content
-
-
-def test_a_folder_in_place_of_a_file(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="unable to open database file; its folder cannot be made or opened"):
-        asyncio.run(using(tmp_path, Loop().run))
-    (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"file/runs.db: .*use another --store"):
-        asyncio.run(using(tmp_path / "file" / "runs.db", Loop().run))
-
-
 def test_a_newer_format(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
+    asyncio.run(using(path, Loop(1).run))
     query(path, "PRAGMA user_version = 1000")
     with pytest.raises(StoreError, match="written by a newer version of roundel"):
         asyncio.run(using(path, Loop().run))

@@ -108,6 +108,7 @@ def test_a_step_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
+    asyncio.run(using(path, add))
     query(path, "PRAGMA user_version = 99")
     with pytest.raises(
         StoreError, match=r"runs.db was written by a newer version .* is 99, .* use that version"

@@ -12,19 +12,38 @@ from typing import Any
 import pytest
 
 from roundel.journal.store import StoreError
-from roundel.journal.writer import Writer
+from roundel.journal.writer import Database, Writer
 
 Work = Callable[[sqlite3.Connection], Any]
 
 
-def writer_of(path: Path) -> Writer:
-    def connect() -> sqlite3.Connection:
-        made = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+class Numbers(Database):
+    """A database with one table."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self) -> sqlite3.Connection:
+        made = self.second()
         made.execute("PRAGMA journal_mode = WAL")
         made.execute("CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY)")
         return made
 
-    return Writer(connect, lambda error: StoreError(f"explained: {error}"))
+    def second(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+
+    def is_current(self, connection: sqlite3.Connection) -> bool:
+        return True
+
+    def lost(self) -> None:
+        return None
+
+    def explain(self, error: Exception) -> StoreError:
+        return StoreError(f"explained: {error}")
+
+
+def writer_of(path: Path) -> Writer:
+    return Writer(Numbers(path))
 
 
 def put(number: int) -> Work:
@@ -233,9 +252,7 @@ def test_a_loop_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_who_cannot_connect_says_so_each_time(tmp_path: Path) -> None:
     async def story() -> None:
-        writer = Writer(
-            lambda: sqlite3.connect(tmp_path / "no" / "db"), lambda error: StoreError(f"explained: {error}")
-        )
+        writer = writer_of(tmp_path / "no" / "db")
         for _ in range(2):
             with pytest.raises(StoreError, match="explained: unable to open database file"):
                 await writer.read(numbers)

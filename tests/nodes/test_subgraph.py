@@ -41,7 +41,9 @@ def test_a_file_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "deep/outer.yaml").write_text(OUTER)
     (tmp_path / "inner.yaml").write_text(INNER)
     monkeypatch.chdir(tmp_path)
-    assert roundel.run("deep/outer.yaml").output == "from outside"
+    with pytest.raises(roundel.WorkflowError, match="outside the workflow's folder"):
+        roundel.run("deep/outer.yaml")
+    assert roundel.run("deep/outer.yaml", allow_paths=".").output == "from outside"
 
 
 def test_its_own_variables_come_before_those_of_the_file_that_uses_it(tmp_path: Path) -> None:

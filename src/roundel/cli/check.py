@@ -7,7 +7,7 @@ import sys
 import click
 
 from roundel.cli import INVALID
-from roundel.cli.output import counted, print_json, say, tell, variables
+from roundel.cli.output import allow_option, counted, print_json, say, tell, variables
 from roundel.plan.graph import compile_workflow
 from roundel.plan.proof import Proof, prove
 from roundel.sources import check
@@ -19,13 +19,16 @@ from roundel.workflow.diagnostics import Diagnostic
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
-def command(files: tuple[str, ...], as_json: bool, strict: bool, pairs: tuple[str, ...]) -> None:
+@allow_option
+def command(
+    files: tuple[str, ...], as_json: bool, strict: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]
+) -> None:
     """Say what is wrong with workflow files, and what bounds their loops."""
     values = variables(pairs)
     diagnostics: list[Diagnostic] = []
     proofs: list[Proof] = []
     for file in files:
-        workflow, report = check(file, values)
+        workflow, report = check(file, values, allow_paths=allowed)
         diagnostics += report.diagnostics
         found = prove(compile_workflow(workflow)) if workflow is not None else []
         proofs += found

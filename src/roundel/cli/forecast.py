@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import click
 
 from roundel.cli.invalid import or_exit
-from roundel.cli.output import console, dollars, print_json, variables
+from roundel.cli.output import allow_option, console, dollars, print_json, variables
 from roundel.plan.forecast import Estimate, Forecast, NodeForecast, Pricing, forecast
 from roundel.plan.graph import compile_workflow
 from roundel.plan.proof import prove
@@ -22,9 +22,10 @@ MOST_NAMED = 5
 @click.argument("file")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
-def command(file: str, as_json: bool, pairs: tuple[str, ...]) -> None:
+@allow_option
+def command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Say how many calls of models and tools a run takes, how many tokens, and what they cost."""
-    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs))))
+    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs), allow_paths=allowed)))
     made, proofs = forecast(plan, _pricing(plan.workflow.models)), prove(plan)
     if as_json:
         print_json({"forecast": made, "loops": proofs})

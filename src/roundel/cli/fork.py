@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
 from roundel.cli.going_on import go_on
 from roundel.cli.limits import limit_option, limits_of
-from roundel.cli.output import say
+from roundel.cli.output import ALLOWS_NOTHING, allow_option, say
 from roundel.cli.stored import in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.llm.scripted import load_script
@@ -23,6 +24,7 @@ from roundel.sessions.naming import find
 )
 @click.option("--message", metavar="TEXT", help="What is asked there, in place of the last message.")
 @click.option("--workflow", metavar="FILE", help="Another workflow than the run was started with.")
+@allow_option
 @limit_option
 @click.option("--script", "script_file", metavar="FILE", help="Other replies for models and people.")
 @click.option("--no-run", is_flag=True, help="Do not go on with it; print its id.")
@@ -33,6 +35,7 @@ def command(
     at: str,
     message: str | None,
     workflow: str | None,
+    allowed: tuple[str, ...],
     limits: tuple[str, ...],
     script_file: str | None,
     no_run: bool,
@@ -45,11 +48,14 @@ def command(
     that point is done again. Output and exit codes are those of `roundel run`.
     """
     bounds = limits_of(limits)
+    if allowed and workflow is None:
+        raise click.UsageError(ALLOWS_NOTHING)
 
     async def work(store: SqliteStore) -> int:
         run_id = await find(store, run)
         script = load_script(script_file)[0] if script_file is not None else None
-        made = await fork(store, run_id, at, workflow=workflow, limits=bounds, message=message, script=script)
+        changes: dict[str, Any] = {"limits": bounds, "message": message, "script": script}
+        made = await fork(store, run_id, at, workflow=workflow, allow_paths=allowed, **changes)
         if no_run:
             click.echo(made)
             return 0

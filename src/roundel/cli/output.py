@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 
 _COLOURS = {"error": "red", "warning": "yellow"}
 
+ALLOWS_NOTHING = "--allow-path is about the files of --workflow; a run keeps those that it was started with"
+allow_option = click.option(
+    "--allow-path",
+    "allowed",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="Let the workflow name files in this folder, and not only in its own.",
+)
+
 
 def tell(diagnostics: Iterable[Diagnostic], err: bool = True) -> None:
     """Writes diagnostics, one a line with its code, and a hint below it."""

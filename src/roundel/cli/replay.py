@@ -7,6 +7,7 @@ import sys
 import click
 
 from roundel.cli.limits import limit_option, limits_of
+from roundel.cli.output import ALLOWS_NOTHING, allow_option
 from roundel.cli.stored import in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.sessions.forking import replay
@@ -17,19 +18,24 @@ from roundel.sessions.rerun import Difference
 @click.command("replay")
 @click.argument("run")
 @click.option("--workflow", metavar="FILE", help="Another workflow than the run was started with.")
+@allow_option
 @limit_option
 @store_option
-def command(run: str, workflow: str | None, limits: tuple[str, ...], place: str | None) -> None:
+def command(
+    run: str, workflow: str | None, allowed: tuple[str, ...], limits: tuple[str, ...], place: str | None
+) -> None:
     """Play a run again on another workflow or with other limits, and say where it first differs.
 
     RUN is an id, the beginning of one, or `last`. No model is called and nobody is asked: what they said is
     taken from the run. Exit codes: 0 it does not differ, 1 it does, 2 bad usage.
     """
     bounds = limits_of(limits)
+    if allowed and workflow is None:
+        raise click.UsageError(ALLOWS_NOTHING)
 
     async def work(store: SqliteStore) -> tuple[str, Difference | None]:
         run_id = await find(store, run)
-        return run_id, await replay(store, run_id, workflow, bounds)
+        return run_id, await replay(store, run_id, workflow, bounds, allowed)
 
     run_id, difference = in_store(place, work)
     click.echo(str(difference) if difference is not None else f"run {run_id} would go the same way")

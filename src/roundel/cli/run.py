@@ -10,7 +10,7 @@ import click
 
 from roundel.cli import INVALID
 from roundel.cli.limits import limit_option, limits_of
-from roundel.cli.output import say, tell, variables
+from roundel.cli.output import allow_option, say, tell, variables
 from roundel.cli.stored import finished, store_of, store_option
 from roundel.cli.work import Work, carry_out, person_is_there
 from roundel.hosts.local import LocalHost
@@ -41,6 +41,7 @@ from roundel.workflow.message import Message
 @limit_option
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 @click.option("--group", metavar="NAME", help="Whose memory the run has part in.")
+@allow_option
 def command(
     file: str,
     text: str | None,
@@ -52,6 +53,7 @@ def command(
     limits: tuple[str, ...],
     pairs: tuple[str, ...],
     group: str | None,
+    allowed: tuple[str, ...],
 ) -> None:
     """Run a workflow to its end.
 
@@ -64,7 +66,7 @@ def command(
         raise click.UsageError("--store keeps the run, and --no-store does not; give one of them")
     try:
         values, bounds = variables(pairs), limits_of(limits)
-        workflow = grouped(limited(_loaded(file, values), bounds), group)
+        workflow = grouped(limited(_loaded(file, values, allowed), bounds), group)
         plan = compile_workflow(workflow)
         recorder = _recorder(record_file, script_file)
         script = _scripted(script_file, plan)
@@ -103,8 +105,8 @@ async def _run(
             await store.close()
 
 
-def _loaded(file: str, values: dict[str, Any]) -> Workflow:
-    workflow, report = check(file, values)
+def _loaded(file: str, values: dict[str, Any], allowed: tuple[str, ...]) -> Workflow:
+    workflow, report = check(file, values, allow_paths=allowed)
     if workflow is None or not report.ok:
         raise WorkflowError(report.diagnostics)
     tell(report.diagnostics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from roundel.cli.invalid import or_exit
-from roundel.cli.output import console, variables
+from roundel.cli.output import allow_option, console, variables
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.sources import load
 
@@ -16,9 +16,10 @@ from roundel.sources import load
     "--format", "form", type=click.Choice(["tree", "mermaid", "svg"]), default="tree", show_default=True
 )
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
-def command(file: str, form: str, pairs: tuple[str, ...]) -> None:
+@allow_option
+def command(file: str, form: str, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Draw a workflow with its loops."""
-    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs))))
+    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs), allow_paths=allowed)))
     try:
         _draw(plan, form)
     except RecursionError:

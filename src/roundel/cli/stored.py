@@ -49,12 +49,20 @@ def store_of(place: str | None) -> SqliteStore:
         raise click.UsageError(str(error)) from None
 
 
+def is_there(store: SqliteStore) -> bool:
+    """Whether there is a store yet."""
+    try:
+        return store.exists()
+    except StoreError as error:
+        raise click.ClickException(str(error)) from None
+
+
 def in_store(
     place: str | None, do: Callable[[SqliteStore], Awaitable[Made]], *, makes_it: bool = False
 ) -> Made:
     """Does something with a store that is there already, unless this is what makes it."""
     store = store_of(place)
-    if not makes_it and not store.path.exists():
+    if not (makes_it or is_there(store)):
         raise Unknown(f"there is no store at {store.path}, so there are no runs; --store names another")
     return finished(lambda: _with(store, do))
 

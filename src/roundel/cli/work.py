@@ -14,7 +14,7 @@ from roundel.cli import EXIT
 from roundel.cli.output import print_json, say
 from roundel.hosts.local import LocalHost
 from roundel.hosts.result import Question, Result
-from roundel.journal.store import Fenced, StoreError
+from roundel.journal.store import Fenced, Gone, StoreError
 from roundel.kernel.events import stamp
 from roundel.kernel.state import Run
 from roundel.nodes.middleware import Middleware
@@ -90,7 +90,7 @@ async def _result(work: Work, host: LocalHost) -> Result:
         return await work.go(host)
     except asyncio.CancelledError:
         return host.result()
-    except Fenced:
+    except (Fenced, Gone):  # there is nothing of ours to resume
         raise
     except StoreError as error:
         told = f"{error}\nWhat was done before is kept. Go on with: roundel resume {host.run_id}"

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from roundel.journal.chunks import VERSION
 from roundel.journal.owner import LEASE
-from roundel.journal.store import Chunk, Claim, Fenced, StoreError
+from roundel.journal.store import Chunk, Claim, Fenced, Gone, StoreError
 
 OF_RUN = "place BETWEEN {0} << 32 AND ({0} << 32) + 4294967295"
 """The chunks of a run: their place is its number, and that of their first fact."""
@@ -81,14 +81,21 @@ def insert(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
 def out_of_step(claim: Claim, first: int, place: Path, db: sqlite3.Connection) -> StoreError:
     """Why nothing can be appended."""
     query = f"SELECT fence, {REACHED} FROM runs WHERE no = ?"
-    fence, reached = db.execute(query, (claim.run,)).fetchone() or (0, 0)
-    if fence != claim.fence:
-        return taken_over(claim)
+    found = db.execute(query, (claim.run,)).fetchone()
+    if found is None or found[0] != claim.fence:
+        return taken_over(claim, found is not None)
+    reached = found[1]
     return StoreError(
         f"{place}: run {claim.run_id} has {reached} facts where {first} should be, since something "
         f"could not be written; `roundel resume {claim.run_id}` goes on from there"
     )
 
 
-def taken_over(claim: Claim) -> Fenced:
-    return Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
+def taken_over(claim: Claim, there: bool) -> StoreError:
+    """Why a claim does not hold any more. `there`: the store still has the run."""
+    if there:
+        return Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
+    return Gone(
+        f"run {claim.run_id} is not in the store any more: it was deleted, or another file was put in place "
+        "of the store; this process has stopped, and the run has to be started again"
+    )

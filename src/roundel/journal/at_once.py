@@ -38,6 +38,8 @@ class AtOnce:
         started = perf_counter()
         try:
             db = self._connection or self._connected()
+            if db is None:
+                return False
             # A statement alone is a transaction of its own: that saves two more of them.
             if db.execute(statement, row).rowcount != 1:
                 raise refused(db)
@@ -67,8 +69,13 @@ class AtOnce:
     def _next_turn(self) -> None:
         self._seconds = 0.0
 
-    def _connected(self) -> sqlite3.Connection:
-        connection = self._connect()
+    def _connected(self) -> sqlite3.Connection | None:
+        """None if there is no second connection to be had: the thread has one, and says what is wrong if
+        that is of no use either."""
+        try:
+            connection = self._connect()
+        except (sqlite3.Error, StoreError):
+            return None
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("PRAGMA wal_autocheckpoint = 0")  # to move the log is to wait for the disk
         self._connection = connection

@@ -117,14 +117,24 @@ MIGRATIONS = (
 """From each version of the file to the next; never changed, only added to."""
 
 
-def migrate(connection: sqlite3.Connection, place: str) -> None:
-    """Brings the file up to date; each step whole or not at all."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+def is_up_to_date(connection: sqlite3.Connection, place: str) -> bool:
+    """Whether the file needs no migration; StoreError if it is newer than this program."""
+    return _version(connection, place) == len(MIGRATIONS)
+
+
+def _version(connection: sqlite3.Connection, place: str) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > len(MIGRATIONS):
         raise StoreError(
             f"{place} was written by a newer version of roundel (its format is {version}, this one knows "
             f"{len(MIGRATIONS)}); use that version, or another --store"
         )
+    return version
+
+
+def migrate(connection: sqlite3.Connection, place: str) -> None:
+    """Brings the file up to date; each step whole or not at all."""
+    version = _version(connection, place)
     for number in range(version, len(MIGRATIONS)):
         connection.execute("BEGIN IMMEDIATE")
         try:
@@ -135,5 +145,6 @@ def migrate(connection: sqlite3.Connection, place: str) -> None:
                 connection.execute(f"PRAGMA user_version = {number + 1}")
             connection.execute("COMMIT")
         except BaseException:
-            connection.execute("ROLLBACK")
+            if connection.in_transaction:  # a full disk, say, has ended it already
+                connection.execute("ROLLBACK")
             raise

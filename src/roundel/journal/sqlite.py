@@ -25,10 +25,10 @@ from roundel.journal.appending import (
     taken_over,
 )
 from roundel.journal.controls import Controls
-from roundel.journal.faults import explained
+from roundel.journal.database import Database
+from roundel.journal.faults import readable
 from roundel.journal.owner import LEASE, is_alive, let_go, me
 from roundel.journal.reading import Unreadable, chunks_after, facts_in, no_run
-from roundel.journal.schema import migrate
 from roundel.journal.store import Busy, Chunk, Claim, NewRun, Pinned, RunRow, StoreError
 from roundel.journal.writer import Writer
 from roundel.kernel.events import Event
@@ -55,12 +55,11 @@ class SqliteStore(Controls):
         if sync not in get_args(Sync):
             raise StoreError(f"sync is one of {', '.join(get_args(Sync))}, not '{sync}'")
         self.path = Path(path)
-        self._sync = sync
         self._now = clock
-        self._busy_seconds = busy_seconds
+        self._database = Database(self.path, sync=sync, busy_seconds=busy_seconds)
         self._at_work: dict[str, Told] = {}
         """The owners of the runs that are at work here, and what the rows of their runs were told."""
-        super().__init__(Writer(self._connect, self._explained, waits=sync == "full"))
+        super().__init__(Writer(self._database, waits=sync == "full"))
 
     @property
     def folder(self) -> Path:
@@ -75,23 +74,9 @@ class SqliteStore(Controls):
     def commits(self) -> int:
         return self._writer.commits
 
-    def _connect(self) -> sqlite3.Connection:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(
-            self.path, isolation_level=None, timeout=self._busy_seconds, check_same_thread=False
-        )
-        try:
-            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"PRAGMA synchronous = {self._sync}")
-            migrate(connection, str(self.path))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    def _explained(self, error: Exception) -> StoreError:
-        return explained(error, self.path)
+    def exists(self) -> bool:
+        """Whether there is a file; StoreError if something else is there, or it cannot be looked for."""
+        return self._database.exists()
 
     # Runs.
 
@@ -167,7 +152,8 @@ class SqliteStore(Controls):
     async def renew(self, claim: Claim) -> None:
         def job(db: sqlite3.Connection) -> None:
             values = (self._now() + LEASE, claim.run, claim.fence)
-            self._fenced(db.execute("UPDATE runs SET until = ? WHERE no = ? AND fence = ?", values), claim)
+            query = "UPDATE runs SET until = ? WHERE no = ? AND fence = ?"
+            _must_hold(db, db.execute(query, values), claim)
 
         await self._writer.write(job)
 
@@ -182,17 +168,12 @@ class SqliteStore(Controls):
 
         await self._writer.write(job)
 
-    @staticmethod
-    def _fenced(cursor: sqlite3.Cursor, claim: Claim) -> None:
-        if cursor.rowcount != 1:
-            raise taken_over(claim)
-
     # Facts.
 
     async def save_snapshot(self, claim: Claim, facts: int, body: bytes) -> None:
         def job(db: sqlite3.Connection) -> None:
             query = "REPLACE INTO snapshots SELECT no, ?, ? FROM runs WHERE no = ? AND fence = ?"
-            self._fenced(db.execute(query, (facts, body, claim.run, claim.fence)), claim)
+            _must_hold(db, db.execute(query, (facts, body, claim.run, claim.fence)), claim)
 
         await self._writer.write(job)
 
@@ -213,7 +194,10 @@ class SqliteStore(Controls):
     async def kept(self, run_id: str) -> list[Event] | None:
         query = "SELECT k.body FROM kept k JOIN runs r ON r.no = k.run WHERE r.id = ?"
         found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
-        return None if found is None else msgspec.json.decode(zlib.decompress(found[0]), type=list[Event])
+        if found is None:
+            return None
+        with readable(self.path, f"what is left of run {run_id}"):
+            return msgspec.json.decode(zlib.decompress(found[0]), type=list[Event])
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
         """Keeps these events of a run that is over, in place of its facts."""
@@ -272,7 +256,8 @@ class SqliteStore(Controls):
         found = dict(zip(COLUMNS, values, strict=True))
         if not is_alive(found["owner"], found.pop("until"), self._now()):
             found["owner"] = ""
-        found["summary"] = msgspec.json.decode(found["summary"]) if found["summary"] else None
+        with readable(self.path, f"run {found['id']}"):
+            found["summary"] = msgspec.json.decode(found["summary"]) if found["summary"] else None
         return RunRow(**found)
 
     async def pinned(self, run_id: str) -> Pinned:
@@ -280,10 +265,18 @@ class SqliteStore(Controls):
         found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
         if found is None:
             raise no_run(run_id)
-        return msgspec.json.decode(found[0], type=Pinned)
+        with readable(self.path, f"what run {run_id} was started with"):
+            return msgspec.json.decode(found[0], type=Pinned)
 
     async def close(self) -> None:
         await self._writer.close()
+
+
+def _must_hold(db: sqlite3.Connection, cursor: sqlite3.Cursor, claim: Claim) -> None:
+    """A statement that changed no row was not the owner's any more."""
+    if cursor.rowcount != 1:
+        there = db.execute("SELECT 1 FROM runs WHERE no = ?", (claim.run,)).fetchone()
+        raise taken_over(claim, there is not None)
 
 
 def _number(db: sqlite3.Connection, run_id: str) -> int:

@@ -31,6 +31,10 @@ class Fenced(StoreError):
     """Somebody else has taken the run over."""
 
 
+class Gone(StoreError):
+    """The store, or a run in it, was deleted or replaced while it was in use."""
+
+
 class NoRun(StoreError):
     """There is no such run."""
 
@@ -47,6 +51,8 @@ class Pinned(Struct, frozen=True, omit_defaults=True):
     script: str = ""
     group: str | None = None
     """Whose memory it has part in; None in runs from before there was any."""
+    allow_paths: tuple[str, ...] = ()
+    """Folders that it may read files of memories in, beside its own."""
 
 
 class RunRow(Struct, frozen=True):

@@ -11,11 +11,10 @@ import contextlib
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from roundel.journal.at_once import AtOnce
-from roundel.journal.batch import Batch, Explain, Job, Row, Rows, Work, carry_out, tell
+from roundel.journal.batch import Batch, Done, Job, Row, Rows, Work, carry_out, tell
 from roundel.journal.store import StoreError
 
 T = TypeVar("T")
@@ -23,12 +22,27 @@ MOST_AT_ONCE = 1000
 _Jobs = queue.SimpleQueue["Batch | None"]
 
 
+class Database(Protocol):
+    """What the writer needs to know of the database that it writes to."""
+
+    def open(self) -> sqlite3.Connection:
+        """The first connection, which the thread uses."""
+
+    def second(self) -> sqlite3.Connection:
+        """Another one to the same database, while the first is open."""
+
+    def is_current(self, connection: sqlite3.Connection) -> bool:
+        """False if the connection has to be opened again, to see what others have written."""
+
+    def lost(self) -> StoreError | None:
+        """Why what is written now would be lost."""
+
+    def explain(self, error: Exception) -> StoreError: ...
+
+
 class Writer:
-    def __init__(
-        self, connect: Callable[[], sqlite3.Connection], explain: Explain, *, waits: bool = True
-    ) -> None:
-        self._connect = connect
-        self._explain = explain
+    def __init__(self, database: Database, *, waits: bool = True) -> None:
+        self._database = database
         self._waits = waits
         """A commit waits for the disk."""
         self.crowd = 0
@@ -39,7 +53,7 @@ class Writer:
         self._gathered: dict[asyncio.AbstractEventLoop, Batch] = {}
         self._handed = self._finished = 0
         """Batches that were given to the thread, and those that it is done with."""
-        self._at_once = AtOnce(connect, explain)
+        self._at_once = AtOnce(database.second, database.explain)
         self.commits = 0
 
     async def write(self, job: Job[T]) -> T:
@@ -129,17 +143,37 @@ class Writer:
                     break
                 batch += following
                 taken += 1
-            try:
-                connection = connection or self._connect()
-            except (sqlite3.Error, OSError, StoreError) as error:
-                told = error if isinstance(error, StoreError) else self._explain(error)
-                self._finished += taken
-                tell([(work, None, told) for work in batch])
-                continue
-            done, commits = carry_out(connection, batch, self._explain)
-            self.commits += commits
+            done, connection = self._carried_out(batch, connection)
             self._finished += taken
             tell(done)
         if connection is not None:
-            with contextlib.suppress(sqlite3.Error):
-                connection.close()
+            _close(connection)
+
+    def _carried_out(
+        self, batch: Batch, connection: sqlite3.Connection | None
+    ) -> tuple[list[Done], sqlite3.Connection | None]:
+        """What became of each job, and the connection for the next ones.
+
+        Whatever goes wrong is an answer to those who wait: an exception would end the thread, and nobody
+        would hear from it again."""
+        database = self._database
+        try:
+            if connection is not None and not database.is_current(connection):
+                _close(connection)
+                connection = None
+            connection = connection or database.open()
+            done: list[Done] = []
+            failure = database.lost()
+            if failure is None:
+                done, commits = carry_out(connection, batch, database.explain)
+                self.commits += commits
+                failure = database.lost()  # once more: what is acknowledged has to be there
+        except Exception as error:
+            done, failure = [], error if isinstance(error, StoreError) else database.explain(error)
+        return ([(work, None, failure) for work in batch] if failure is not None else done), connection
+
+
+def _close(connection: sqlite3.Connection) -> None:
+    # What was committed is in the log, whether or not it could be moved to the file now.
+    with contextlib.suppress(sqlite3.Error):
+        connection.close()

@@ -9,7 +9,8 @@ from typing import Any
 from roundel.memory.sources import Stamp, content, stamp, writable
 from roundel.memory.store import Entry, Match
 from roundel.memory.words import held
-from roundel.workflow.attachment import AUTO, find_path
+from roundel.workflow.attachment import AUTO
+from roundel.workflow.file_access import FileAccess, Outside
 
 
 class Trouble(Exception):
@@ -19,17 +20,21 @@ class Trouble(Exception):
 class Elsewhere:
     """What lies at the path of a memory, if anything does."""
 
-    def __init__(self, path: str, folder: Path | None) -> None:
+    def __init__(self, path: str, folder: Path | None, access: FileAccess) -> None:
         self._path = "" if path == AUTO else path
-        self._folder = folder
+        self._folder, self._access = folder, access
         self._seen: Stamp | None = None
         self._matches: list[Match] = []
 
     def matches(self) -> list[Match]:
         """Trouble if it cannot be read."""
-        place = find_path(self._path, self._folder) if self._path else None
-        if place is None or not place.is_file():
+        try:
+            found = self._access.find(self._path, self._folder) if self._path else None
+        except Outside as outside:
+            raise Trouble(f"{self._path} cannot be read: {outside}; {outside.hint}") from None
+        if found is None or not found.place.is_file():
             return []
+        place = found.place
         now = stamp(place)
         if now != self._seen:
             self._matches = self._read(place)

@@ -11,7 +11,8 @@ from roundel.memory.passages import passages
 from roundel.memory.sources import Stamp, content, listed, named, stamp, writable
 from roundel.memory.store import Item, Memories, Shelf
 from roundel.nodes.threads import in_thread
-from roundel.workflow.attachment import Files, FileSource, find_path
+from roundel.workflow.attachment import Files, FileSource
+from roundel.workflow.file_access import FileAccess, Outside
 
 MOST_FILES = 5000
 AT_ONCE = 500
@@ -24,8 +25,8 @@ class Index:
     """One for all agents of a run that read the same files: those at work at once wait for the first of them,
     and find the files read."""
 
-    def __init__(self, config: Files, folder: Path | None, shelf: Shelf) -> None:
-        self._config, self._folder, self._shelf = config, folder, shelf
+    def __init__(self, config: Files, folder: Path | None, shelf: Shelf, access: FileAccess) -> None:
+        self._config, self._folder, self._shelf, self._access = config, folder, shelf, access
         self._seen: list[Stamp] | None = None
         self._at_work = asyncio.Lock()
 
@@ -81,11 +82,20 @@ class Index:
         found: dict[Path, FileSource] = {}
         troubles: list[str] = []
         for source in self._config.file_sources:
-            place = find_path(source.path, self._folder)
-            if place is None:
+            try:
+                there = self._access.find(source.path, self._folder)
+            except Outside as outside:
+                troubles.append(f"'{source.path}' cannot be read: {outside}; {outside.hint}")
+                continue
+            if there is None:
                 troubles.append(f"'{source.path}' is not there")
                 continue
-            for path in listed(place, source):
+            for path in listed(there.place, source):
+                try:  # a link in a folder may lead out of it
+                    self._access.checked(path, there.root)
+                except Outside as outside:
+                    troubles.append(f"{named(Path(path.name))} cannot be read: {outside}; {outside.hint}")
+                    continue
                 found.setdefault(path, source)
         if len(found) > MOST_FILES:
             troubles.append(f"there are {len(found)} files; only the first {MOST_FILES} are read")

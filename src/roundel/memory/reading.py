@@ -15,6 +15,7 @@ from roundel.memory.store import Entry, Match, Memories, Shelf
 from roundel.memory.words import asked, share
 from roundel.nodes.threads import in_thread
 from roundel.workflow.attachment import Blackboard, MemorySettings, Working
+from roundel.workflow.file_access import FileAccess
 
 CANDIDATES = 200
 """So many entries that share a word with the question are looked at more closely."""
@@ -27,8 +28,10 @@ class Together:
     """What the agents of a run that read one shelf have in common: what one of them makes ready, the others
     wait for."""
 
-    def __init__(self, index: Index | None) -> None:
+    def __init__(self, index: Index | None, access: FileAccess) -> None:
         self.index = index
+        self.access = access
+        """Which files may be read."""
         self.making_vectors = asyncio.Lock()
 
 
@@ -47,7 +50,7 @@ class Reading:
         self._config: Any = use.attachment.config
         path = getattr(self._config, "memory_path", "")
         self._index, self._making_vectors = together.index, together.making_vectors
-        self._elsewhere = Elsewhere(path, use.attachment.folder) if path else None
+        self._elsewhere = Elsewhere(path, use.attachment.folder, together.access) if path else None
         self._embedder = embedder
         self._made: dict[str, bytes] = {}
         """Vectors of texts that have no entry."""

@@ -84,7 +84,8 @@ class RunMemory:
         if shelf not in self._together:
             config, folder = use.attachment.config, use.attachment.folder
             files = isinstance(config, Files)
-            self._together[shelf] = Together(Index(config, folder, shelf) if files else None)
+            access = self._workflow.access
+            self._together[shelf] = Together(Index(config, folder, shelf, access) if files else None, access)
         embedder = self._embedder(use.attachment.embedding)
         return Reading(use, shelf, self.settings, embedder, self._together[shelf])
 

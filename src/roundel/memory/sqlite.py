@@ -33,7 +33,7 @@ class SqliteMemories:
     @classmethod
     def in_process(cls) -> SqliteMemories:
         """For a run that is not kept: gone when it is closed."""
-        return cls(Writer(_connect, lambda error: StoreError(f"memory: {error}")), ours=True)
+        return cls(Writer(InProcess()), ours=True)
 
     async def remember(self, shelf: Shelf, items: Sequence[Item], newest: int | None = None) -> list[int]:
         # Cut into words here, where nobody waits to write.
@@ -104,10 +104,25 @@ class SqliteMemories:
             await self._writer.close()
 
 
-def _connect() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    migrate(connection, "memory")
-    return connection
+class InProcess:
+    """A database without a file, and so without the faults of one."""
+
+    def open(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        migrate(connection, "memory")
+        return connection
+
+    def second(self) -> sqlite3.Connection:
+        raise StoreError("memory: a database without a file has one connection only")
+
+    def is_current(self, connection: sqlite3.Connection) -> bool:
+        return True
+
+    def lost(self) -> None:
+        return None
+
+    def explain(self, error: Exception) -> StoreError:
+        return StoreError(f"memory: {error}")
 
 
 def _place(shelf: Shelf) -> str:

@@ -19,6 +19,7 @@ from roundel.plan.graph import Plan
 from roundel.sessions.opening import begin, new_id, pin, plan_of
 from roundel.sessions.rerun import Difference, Rerun
 from roundel.sources import Source
+from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.message import Message
 
 
@@ -31,6 +32,7 @@ async def fork(
     limits: Mapping[str, float] | None = None,
     message: str | None = None,
     script: Script | None = None,
+    allow_paths: AllowPaths = (),
 ) -> str:
     """The id of the new run, which nobody is at work on yet.
 
@@ -40,7 +42,7 @@ async def fork(
     facts = _without_end(await store.facts(run_id))
     before = plan_of(pinned)
     changed = workflow is not None or bool(limits)
-    plan = plan_of(pinned, workflow, limits) if changed else before
+    plan = plan_of(pinned, workflow, limits, allow_paths) if changed else before
     made = new_id()
     state, told = _played(before, facts, plan, made, at, changed)
     if message is not None:
@@ -73,11 +75,16 @@ async def fork(
 
 
 async def replay(
-    store: Store, run_id: str, workflow: Source | None = None, limits: Mapping[str, float] | None = None
+    store: Store,
+    run_id: str,
+    workflow: Source | None = None,
+    limits: Mapping[str, float] | None = None,
+    allow_paths: AllowPaths = (),
 ) -> Difference | None:
     """Where the run would first have gone another way; None if it would not."""
     pinned = await store.pinned(run_id)
-    rerun = Rerun(plan_of(pinned), await store.facts(run_id), plan_of(pinned, workflow, limits))
+    now = plan_of(pinned, workflow, limits, allow_paths)
+    rerun = Rerun(plan_of(pinned), await store.facts(run_id), now)
     rerun.play()
     return rerun.difference
 
@@ -139,5 +146,5 @@ def _pinned(
         changes["script"] = script.text
     if workflow is not None:
         other = pin(workflow, plan.workflow)
-        changes |= {"files": other.files, "code": other.code}
+        changes |= {"files": other.files, "code": other.code, "allow_paths": other.allow_paths}
     return msgspec.structs.replace(pinned, **changes)

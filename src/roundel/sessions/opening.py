@@ -26,6 +26,7 @@ from roundel.plan.graph import Plan, compile_workflow
 from roundel.sessions.secrecy import keys_of, restored, without
 from roundel.sources import Source, load
 from roundel.workflow.diagnostics import WorkflowError
+from roundel.workflow.file_access import AllowPaths, allowed_folders
 from roundel.workflow.graph import Workflow
 from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited
@@ -55,7 +56,7 @@ def pin(
 ) -> Pinned:
     """What has to be kept so that the run can go on in another process; no keys."""
     keys = keys_of(workflow)
-    files = {path: without(keys, text) for path, text in (workflow.texts or _written(source)).items()}
+    files = {path: without(keys, text) for path, text in _texts(source, workflow).items()}
     return Pinned(
         files,
         bool(workflow.functions) or not files,
@@ -63,7 +64,16 @@ def pin(
         dict(limits or {}),
         script.text if script is not None else "",
         workflow.memory.group_id,
+        tuple(map(str, workflow.access.allowed)),
     )
+
+
+def _texts(source: Source | Plan, workflow: Workflow) -> dict[str, str]:
+    """The text of the workflow, then those of the files of its subgraphs; nothing if it has no text."""
+    if workflow.file:
+        return workflow.texts
+    written = _written(source)
+    return {**written, **workflow.texts} if written else {}
 
 
 def _written(source: Source | Plan) -> dict[str, str]:
@@ -106,20 +116,26 @@ def new_id() -> str:
 
 
 def plan_of(
-    pinned: Pinned, workflow: Source | None = None, limits: Mapping[str, float] | None = None
+    pinned: Pinned,
+    workflow: Source | None = None,
+    limits: Mapping[str, float] | None = None,
+    allow_paths: AllowPaths = (),
 ) -> Plan:
-    """The plan that a run was started with, or that of another workflow; WorkflowError, StoreError."""
+    """The plan that a run was started with, or that of another workflow; WorkflowError, StoreError.
+
+    What the run was allowed to read it still is, and the other workflow too."""
     texts = None
     if workflow is None:
         if pinned.code:
             raise StoreError(
                 "the run's workflow holds Python code; give the same workflow once more (workflow=)"
             )
-        files = {path: restored(text) for path, text in pinned.files.items()}
-        path = next(iter(files))
-        workflow, texts = (json.loads(files[path]), None) if path == PYTHON else (path, files)
+        texts = {path: restored(text) for path, text in pinned.files.items()}
+        path = next(iter(texts))
+        workflow = json.loads(texts.pop(PYTHON)) if path == PYTHON else path
     variables = {name: restored(value) for name, value in pinned.variables.items()}
-    loaded = load(workflow, variables, texts)
+    allowed = (*pinned.allow_paths, *allowed_folders(allow_paths))
+    loaded = load(workflow, variables, texts, allow_paths=allowed)
     bounded = limited(loaded, _numbers({**pinned.limits, **(limits or {})}))
     return compile_workflow(grouped(bounded, pinned.group))
 

@@ -18,6 +18,7 @@ from roundel.sessions.opening import events_of
 from roundel.sessions.place import OpenStore
 from roundel.sessions.rerun import Difference
 from roundel.sources import Source
+from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.message import Message
 
 Rows = list[RunRow]
@@ -110,19 +111,32 @@ class Runs(OpenStore):
         limits: Mapping[str, float] | None = None,
         message: str | None = None,
         script: Script | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+        allow_paths: AllowPaths = (),
     ) -> str:
         """The id of a new run; `resume` goes on with it."""
         replies = _script(script)
         run_id = await self._id(run_id)
         return await forking.fork(
-            self._store, run_id, at, workflow=workflow, limits=limits, message=message, script=replies
+            self._store,
+            run_id,
+            at,
+            workflow=workflow,
+            limits=limits,
+            message=message,
+            script=replies,
+            allow_paths=allow_paths,
         )
 
     async def replay(
-        self, run_id: str, *, workflow: Source | None = None, limits: Mapping[str, float] | None = None
+        self,
+        run_id: str,
+        *,
+        workflow: Source | None = None,
+        limits: Mapping[str, float] | None = None,
+        allow_paths: AllowPaths = (),
     ) -> Difference | None:
         """Where the run would first have gone another way; None if it would not."""
-        return await forking.replay(self._store, await self._id(run_id), workflow, limits)
+        return await forking.replay(self._store, await self._id(run_id), workflow, limits, allow_paths)
 
     async def prune(self, *run_ids: str, keep: str) -> None:
         """Keeps some rounds of runs that are over, or nothing, and makes the file smaller."""

@@ -15,6 +15,7 @@ from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.dynamic import Dynamic
 from roundel.workflow.fields import INVALID, Place, Reader, without_effect
+from roundel.workflow.file_access import FileAccess
 from roundel.workflow.functions import Finder, Kind
 from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.node_type import NodeType, NodeTypes
@@ -235,6 +236,8 @@ class Workflow(Struct, frozen=True):
     file: str = ""
     texts: dict[str, str] = {}
     """What its files hold, by path."""
+    access: FileAccess = FileAccess()
+    """Which files it may name."""
 
     @property
     def name(self) -> str:
@@ -252,6 +255,10 @@ class GraphReader(Reader):
     finder: Finder
     folder: Path | None = None
     """Where the file is, if there is one."""
+    access: FileAccess = FileAccess()
+    """Which files it may name."""
+    pinned = False
+    """It is the workflow of a run that was started before: only files whose text is known are used."""
 
     def __init__(self, report: Report, types: NodeTypes) -> None:
         super().__init__(report)

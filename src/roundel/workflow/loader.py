@@ -16,6 +16,7 @@ from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.dotenv import read_dotenv
 from roundel.workflow.fields import INVALID, child, located, without_effect
+from roundel.workflow.file_access import CODE, AllowPaths, FileAccess, Outside, allowed_folders
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import Limits, Workflow
 from roundel.workflow.middleware import MiddlewareUse
@@ -60,22 +61,25 @@ def examine(
     types: NodeTypes,
     variables: Mapping[str, Any] | None = None,
     texts: Mapping[str, str] | None = None,
+    allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
     """The workflow of a file, or None, and what there is to say about it.
 
-    `texts` are those of files as they were, by path: what is in it is not read from disk."""
+    `texts` are those of all its files as they were, by path: then none is read from disk. `allow_paths` are
+    folders that it may name files in, beside its own."""
     path = Path(source)
     report = Report(str(source))
     shelf = dict(texts or {})
     root = read_file(path, report, shelf)
-    return _examined(root, report, types, variables or {}, path, {}, shelf)
+    files = Files(shelf, texts is not None, allowed_folders(allow_paths))
+    return _examined(root, report, types, variables or {}, path, {}, files)
 
 
 def examine_text(
     text: str, types: NodeTypes, variables: Mapping[str, Any] | None = None, name: str = "<text>"
 ) -> tuple[Workflow | None, Report]:
     report = Report(name)
-    return _examined(read_text(text, report), report, types, variables or {}, None, {})
+    return _examined(read_text(text, report), report, types, variables or {}, None, {}, Files({}))
 
 
 def from_mapping(
@@ -96,10 +100,14 @@ def examine_mapping(
     types: NodeTypes,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     variables: Mapping[str, Any] | None = None,
+    texts: Mapping[str, str] | None = None,
+    allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
+    """As `examine`; `texts` are those of the files of its subgraphs."""
     report = Report("<python>")
     root = located(value, report)
-    return _examined(root, report, types, variables or {}, None, functions or {})
+    files = Files(dict(texts or {}), texts is not None, allowed_folders(allow_paths))
+    return _examined(root, report, types, variables or {}, None, functions or {}, files)
 
 
 def _examined(
@@ -109,17 +117,27 @@ def _examined(
     variables: Mapping[str, Any],
     path: Path | None,
     functions: Mapping[str, Callable[..., Any]],
-    texts: dict[str, str] | None = None,
+    files: Files,
 ) -> tuple[Workflow | None, Report]:
     if root is None:
         return None, report
     folder = path.resolve().parent if path else None
     reader = WorkflowReader(report, types, Finder(functions, folder), folder, variables)
-    reader.texts = texts if texts is not None else {}
+    reader.texts, reader.pinned = files.texts, files.pinned
+    reader.access = FileAccess(folder, files.allowed)
     if path is not None:
         reader.chain = (path.resolve(),)
     workflow = reader.read_workflow(root, functions, str(path) if path else "")
     return (workflow if report.ok else None), report
+
+
+class Files(Struct, frozen=True):
+    """What a workflow is read from."""
+
+    texts: dict[str, str]
+    pinned: bool = False
+    """The texts are all that there is."""
+    allowed: tuple[Path, ...] = ()
 
 
 class WorkflowReader(NamesReader):
@@ -170,6 +188,7 @@ class WorkflowReader(NamesReader):
             dict(functions),
             file,
             self.texts,
+            self.access,
         )
 
     def read_subgraph(self, at: Located) -> Any:
@@ -231,14 +250,16 @@ class WorkflowReader(NamesReader):
     def read_graph_file(self, at: Located) -> Any:
         """The graph of another file, named at a place of this one."""
         name = str(at.value)
-        path = self._find(name)
+        try:
+            path = self._find(name)
+        except Outside as outside:
+            self.report.error(CODE, f"the subgraph file '{name}' cannot be used: {outside}", at, outside.hint)
+            return INVALID
         if path is None:
-            self.report.error(
-                "no-file",
-                f"the subgraph file '{name}' is not there",
-                at,
-                "it is looked for beside this file, in its folder `subgraphs`, and in the working folder",
-            )
+            hint = "it is looked for beside this file, in its folder `subgraphs`, and in the working folder"
+            if self.pinned:
+                hint = "a run uses the files it was started with, found by the same working folder and links"
+            self.report.error("no-file", f"the subgraph file '{name}' is not there", at, hint)
             return INVALID
         if path in self.chain:
             names = " → ".join(step.name for step in (*self.chain[self.chain.index(path) :], path))
@@ -257,9 +278,14 @@ class WorkflowReader(NamesReader):
     def _find(self, name: str) -> Path | None:
         folders = [folder for folder in (self.folder, self.top, Path.cwd()) if folder is not None]
         places = [place / name for folder in folders for place in (folder, folder / "subgraphs")]
+        if self.pinned:
+            known = (
+                real for place in places if (real := _real(place)) is not None and str(real) in self.texts
+            )
+            return next(known, None)
         # os.path takes names of any length, pathlib raises.
-        there = (place for place in places if str(place.resolve()) in self.texts or os.path.isfile(place))  # noqa: PTH113
-        return next((place.resolve() for place in there), None)
+        there = next((place for place in places if os.path.isfile(place)), None)  # noqa: PTH113
+        return None if there is None else self.access.checked(there)
 
     def _read_other(self, path: Path) -> Any:
         report = Report(os.path.relpath(path))
@@ -269,7 +295,14 @@ class WorkflowReader(NamesReader):
             other = WorkflowReader(report, self.types, self.finder, path.parent, self.variables)
             other.top, other.chain, other.vars = self.top, (*self.chain, path), self.vars
             other.files, other.models, other.tools = self.files, self.models, self.tools
-            other.texts = self.texts
+            other.texts, other.pinned, other.access = self.texts, self.pinned, self.access
             graph = other.read_subgraph(root)
         self.report.extend(report)
         return graph
+
+
+def _real(place: Path) -> Path | None:
+    try:
+        return Path(os.path.realpath(place))
+    except (OSError, ValueError):  # no name that a file could have
+        return None

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from roundel.workflow.attachment import Files, find_path
+from roundel.workflow.attachment import AUTO, Files
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Place, child, key_place
+from roundel.workflow.file_access import CODE, Outside
 from roundel.workflow.graph import Edge, Graph, GraphReader, Node, Settings
 from roundel.workflow.node_type import NodeTypes
 
@@ -186,14 +187,27 @@ class NamesReader(GraphReader):
             seen.add(store.name)
             if isinstance(store.config, Files):
                 self._check_sources(store.name, store.config, place)
+            elif getattr(store.config, "memory_path", AUTO) not in ("", AUTO):
+                self._is_there(store.name, store.config.memory_path, child(place, "config", "memory_path"))
 
     def _check_sources(self, name: str, config: Files, at: Located) -> None:
         places = _listed(child(at, "config", "file_sources"))
         for source, place in zip(config.file_sources, places, strict=True):
-            if find_path(source.path, self.folder) is None:
+            if not self._is_there(name, source.path, child(place, "path")):
                 message = f"the memory '{name}' reads '{source.path}', which is not there"
                 hint = "it is looked for beside this file, and in the working folder"
                 self.report.warning("missing-source", message, child(place, "path"), hint)
+
+    def _is_there(self, name: str, path: str, at: Located) -> bool:
+        """Whether there is anything at a path of a memory; an error if it may not be read."""
+        try:
+            return self.access.find(path, self.folder) is not None
+        except Outside as outside:
+            if self.pinned:  # to look at a run reads none of it; the run itself says what it may not read
+                return True
+            message = f"the memory '{name}' cannot read '{path}': {outside}"
+            self.report.error(CODE, message, at, outside.hint)
+            return True
 
 
 def _text(at: Located, key: str) -> str | None:

@@ -1,0 +1,307 @@
+"""The SQLite file of a store: identified before it is written, opened, and watched while it is in use.
+
+Three rules hold for every connection:
+
+- A file is written only once it is known to be a store or to be empty. Other databases and other files are
+  refused and stay as they are, without so much as a write-ahead log beside them.
+- A store that cannot be written is opened for reading. SQLite needs its shared-memory file for that, which
+  it cannot create on read-only media: the file is then opened as immutable, or a temporary copy is read.
+- While a store is in use, its file must stay where it is. A process that goes on writing to a file that was
+  deleted would lose everything without a word.
+
+The file is only ever looked into through SQLite. To open and close it by other means would drop the POSIX
+locks that other connections of this process hold on it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.journal.faults import explained, may, no_file
+from roundel.journal.schema import is_up_to_date, migrate
+from roundel.journal.store import Gone, StoreError
+
+APPLICATION_ID = 0x524E444C
+"""`RNDL`, in the header of the file. Stores from before there was one are known by their tables."""
+FIRST_TABLES = frozenset({b"runs", b"chunks", b"snapshots", b"kept", b"controls"})
+"""The tables that every version of a store has had."""
+Identity = tuple[int, int]
+"""The device and the inode of a file."""
+
+
+class Contents(Struct, frozen=True):
+    """What the header and the schema of a database say about it."""
+
+    application: int
+    version: int
+    tables: frozenset[bytes]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.application or self.version or self.tables)
+
+    @property
+    def is_store(self) -> bool:
+        if self.application:
+            return self.application == APPLICATION_ID
+        return self.version > 0 and self.tables >= FIRST_TABLES
+
+
+class Copy(sqlite3.Connection):
+    """A connection to a temporary copy, which is deleted with it."""
+
+    folder: tempfile.TemporaryDirectory[str]
+
+    def close(self) -> None:
+        super().close()
+        self.folder.cleanup()
+
+
+class Immutable(sqlite3.Connection):
+    """A connection that does not see what others write; `stamp` tells whether they have."""
+
+    stamp: object = None
+
+
+class Database:
+    """One file, for the connections of one writer. `open` comes first; `second` opens the same file again."""
+
+    def __init__(self, path: Path, *, sync: str, busy_seconds: float) -> None:
+        self.path = path
+        """As the user wrote it, for messages."""
+        # A function of a workflow may change the working folder, and the store must not move with it.
+        self._file = Path(os.path.abspath(path))  # noqa: PTH100 (links stay links)
+        self._log, self._index = (self._file.with_name(f"{self._file.name}-{end}") for end in ("wal", "shm"))
+        self._sync = sync
+        self._busy_seconds = busy_seconds
+        self._known: dict[Path, Identity] = {}
+        """The files that are in use, as they were when they were opened."""
+
+    def explain(self, error: Exception) -> StoreError:
+        return explained(error, self.path, self._file)
+
+    def exists(self) -> bool:
+        """Whether anything is at the path; StoreError if that cannot be found out, or it is no file."""
+        try:
+            mode = self._file.stat().st_mode
+        except FileNotFoundError:
+            if self._file.is_symlink():
+                target = self._file.readlink()
+                raise StoreError(f"{self.path} is a link to {target}, which is not there") from None
+            return False
+        except (OSError, ValueError) as error:
+            raise self.explain(error) from None
+        if not stat.S_ISREG(mode):
+            raise no_file(self.path, mode)
+        return True
+
+    # Opening.
+
+    def open(self) -> sqlite3.Connection:
+        """The first connection. A store that is not there is created, an older one is migrated, and one that
+        cannot be written is opened for reading."""
+        self._known = {}
+        if not self.exists():
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+        elif self._is_store() and not self._is_writable():
+            return self._open_read_only()
+        connection = self._connect("mode=rwc")
+        try:
+            self._prepare(connection)
+        except BaseException:
+            connection.close()
+            raise
+        self._known = {file: _identity(file) for file in (self._file, self._log) if file.exists()}
+        return connection
+
+    def second(self) -> sqlite3.Connection:
+        """Another connection to the file that is open; Gone if it is not at its path any more."""
+        connection = self._connect("mode=rw")
+        lost = self.lost()
+        if lost is not None:
+            connection.close()
+            raise lost
+        connection.execute(f"PRAGMA synchronous = {self._sync}")
+        return connection
+
+    def _connect(self, options: str, file: Path | None = None, **more: Any) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{(file or self._file).as_uri()}?{options}",
+            uri=True,
+            isolation_level=None,
+            timeout=self._busy_seconds,
+            check_same_thread=False,
+            **more,
+        )
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Nothing is written to a store that is up to date: it can be read when the disk is full."""
+        connection.execute(f"PRAGMA synchronous = {self._sync}")
+        is_up_to_date(connection, str(self.path))  # StoreError before anything is written to a newer one
+        if _number(connection, "application_id") != APPLICATION_ID:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new file only
+            # Before there is a write-ahead log: then it is in the file itself, whatever happens next.
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("PRAGMA journal_mode = WAL")
+        migrate(connection, str(self.path))
+
+    # Which file it is.
+
+    def _is_store(self) -> bool:
+        """False for an empty file; StoreError, and nothing changed, for one that is no store."""
+        found = self._contents()
+        if not (found.is_store or found.is_empty):
+            raise StoreError(
+                f"{self.path} is not a Roundel store: it is the database of another program, and stays as it "
+                "is; use another --store"
+            )
+        return not found.is_empty
+
+    def _contents(self) -> Contents:
+        """What the file holds, found without a trace: a connection would leave a log beside a file that has
+        none, unless it is immutable."""
+        if self._has_log() and self._index.exists():
+            return _contents_of(self._connect("mode=ro"))
+        try:
+            found = _contents_of(self._connect("mode=ro&immutable=1"))
+        except sqlite3.DatabaseError:
+            if not self._has_log():
+                raise
+        else:
+            if found.application or found.tables or not self._has_log():
+                return found
+        # Alone the file is empty, or cannot be read: a process was killed when all was still in the log.
+        return _contents_of(self._copied())
+
+    # Reading what cannot be written.
+
+    def _is_writable(self) -> bool:
+        """The file, and the log beside it, which SQLite creates if it is not there."""
+        if not may(self._file, os.W_OK):
+            return False
+        return may(self._file.parent, os.W_OK) or (may(self._log, os.W_OK) and may(self._index, os.W_OK))
+
+    def _open_read_only(self) -> sqlite3.Connection:
+        if self._has_log() and not self._index.exists():
+            connection = self._copied()
+        elif self._log.exists():
+            connection = self._connect("mode=ro")
+        else:
+            connection = self._immutable()
+        try:
+            if not is_up_to_date(connection, str(self.path)):
+                connection = self._migrated(connection)
+            connection.execute("PRAGMA query_only = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _has_log(self) -> bool:
+        try:
+            return self._log.stat().st_size > 0
+        except OSError:
+            return False
+
+    def _immutable(self) -> sqlite3.Connection:
+        stamp = self._stamp()
+        connection = self._connect("mode=ro&immutable=1", factory=Immutable)
+        assert isinstance(connection, Immutable)
+        connection.stamp = stamp
+        return connection
+
+    def _copied(self) -> Copy:
+        """While there is no shared-memory file, nobody has the store open, and its files can be copied."""
+        folder = tempfile.TemporaryDirectory(prefix="roundel-")
+        copy = Path(folder.name, self._file.name)
+        for file, name in ((self._file, copy), (self._log, copy.with_name(self._log.name))):
+            shutil.copyfile(file, name)
+        return self._copy(copy, folder)
+
+    def _migrated(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """A copy of an older store with the tables that it has today."""
+        if not isinstance(connection, Copy):
+            folder = tempfile.TemporaryDirectory(prefix="roundel-")
+            copy = self._copy(Path(folder.name, self._file.name), folder)
+            with closing(connection):
+                connection.backup(copy)
+            connection = copy
+        try:
+            migrate(connection, str(self.path))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _copy(self, file: Path, folder: tempfile.TemporaryDirectory[str]) -> Copy:
+        connection = self._connect("mode=rwc", file, factory=Copy)
+        assert isinstance(connection, Copy)
+        connection.folder = folder
+        return connection
+
+    def is_current(self, connection: sqlite3.Connection) -> bool:
+        """False if others have written what this connection cannot see."""
+        return not isinstance(connection, Immutable) or connection.stamp == self._stamp()
+
+    def _stamp(self) -> object:
+        found = self._file.stat()
+        return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, self._log.exists())
+
+    # While it is in use.
+
+    def lost(self) -> Gone | None:
+        """Why nothing that is written now would be found again; None if all is well."""
+        for file, known in self._known.items():
+            try:
+                moved = _identity(file) != known
+            except (FileNotFoundError, NotADirectoryError):
+                moved = True
+            except OSError:
+                continue  # it cannot be looked at, which says nothing about where it is
+            if moved:
+                return Gone(_lost(self.path, file == self._file))
+        return None
+
+
+def _lost(path: Path, whole: bool) -> str:
+    if whole:
+        return (
+            f"{path}: the store was deleted, moved or replaced while it was in use. The run has ended, since "
+            "nothing more would be kept of it. If the file can be put back, do that and `roundel resume` the "
+            "run; otherwise start it again"
+        )
+    return (
+        f"{path}: the write-ahead log of the store, {path.name}-wal, was deleted or replaced while it was in "
+        "use. The run has ended. End all programs that use the store, then `roundel resume` the run: it "
+        "continues from what the store still has"
+    )
+
+
+def _contents_of(connection: sqlite3.Connection) -> Contents:
+    with closing(connection) as database:
+        database.text_factory = bytes  # what other programs call their tables may be no text
+        query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        return Contents(
+            _number(database, "application_id"),
+            _number(database, "user_version"),
+            frozenset(name for (name,) in database.execute(query)),
+        )
+
+
+def _identity(file: Path) -> Identity:
+    found = os.stat(file)  # noqa: PTH116 (often called, and pathlib is slower)
+    return found.st_dev, found.st_ino
+
+
+def _number(database: sqlite3.Connection, name: str) -> int:
+    number: int = database.execute(f"PRAGMA {name}").fetchone()[0]
+    return number

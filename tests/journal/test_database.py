@@ -1,0 +1,659 @@
+"""The file of a store: what is one, what can only be read, and what happens to it while it is in use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.journal.database import APPLICATION_ID
+from roundel.journal.schema import MIGRATIONS
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import Gone, RunRow, StoreError
+from roundel.sessions.going_on import go_on
+from tests.journal.other_user import NOBODY, roundel_as_other_user
+from tests.journal.stores import STARTED, chunk, new, query, using, waits
+
+SCRIPT = "Say: [a short text]\n"
+FLOW = """
+graph:
+  id: short
+  start: Say
+  end: Say
+  nodes: [{id: Say, type: agent}]
+"""
+
+
+async def add(store: SqliteStore) -> None:
+    claim = await store.create(new(), chunk(STARTED))
+    await store.release(claim)
+
+
+async def look(store: SqliteStore) -> list[RunRow]:
+    return await store.rows()
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder, byte by byte."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+# Paths that lead to no store.
+
+
+def refused(path: Path, work: Callable[[SqliteStore], Any] = add) -> str:
+    with pytest.raises(StoreError) as caught:
+        asyncio.run(using(path, work))
+    return str(caught.value)
+
+
+def test_a_directory(tmp_path: Path) -> None:
+    assert refused(tmp_path) == (
+        f"{tmp_path} is a directory; a store is a file, for example {tmp_path}/runs.db"
+    )
+
+
+def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "notes").touch()
+    for path in (tmp_path / "notes/runs.db", tmp_path / "notes/deep/runs.db"):
+        assert refused(path) == f"{path}: {tmp_path}/notes is a file, not a folder; use another --store"
+        with pytest.raises(StoreError, match="is a file, not a folder"):
+            SqliteStore(path).exists()
+
+
+def test_a_drive_that_is_not_there(tmp_path: Path) -> None:
+    """A link to where it would be mounted, for its folder and for the file itself."""
+    (tmp_path / "drive").symlink_to("/missing/drive")
+    path = tmp_path / "drive/runs.db"
+    told = f"{path}: {tmp_path}/drive is a link to /missing/drive, which is not there; use another --store"
+    assert refused(path) == told
+    (tmp_path / "runs.db").symlink_to("/missing/drive/runs.db")
+    assert "is a link to /missing/drive/runs.db, which is not there" in refused(tmp_path / "runs.db")
+    assert not Path("/missing").exists()
+
+
+def test_a_folder_that_cannot_be_created() -> None:
+    """Linux has a place where even root may not: no folder can be made there."""
+    path = Path("/proc/self/nothing/runs.db" if Path("/proc/self").exists() else "/dev/null/x/runs.db")
+    told = refused(path)
+    assert told.startswith(f"{path}: ")
+    assert told.endswith("use another --store")
+
+
+def test_pipes_and_devices_are_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")  # to open it would last for ever
+    assert "is a pipe, not a file; use another --store, or --no-store" in refused(tmp_path / "pipe")
+    assert "is a device, not a file" in refused(Path(os.devnull))
+
+
+def test_a_path_that_no_file_can_have(tmp_path: Path) -> None:
+    assert "file name too long" in refused(tmp_path / ("x" * 300))
+    assert "null" in refused(tmp_path / "a\0b")
+
+
+# Rights.
+
+
+@pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder that other users may enter, and write to."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    yield folder
+    folder.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def kept(public: Path) -> Path:
+    """A store with one run, in such a folder."""
+    (public / "short.yaml").write_text(FLOW)
+    (public / "script.yaml").write_text(SCRIPT)
+    flow, script, store = (public / name for name in ("short.yaml", "script.yaml", "runs.db"))
+    assert roundel.run(flow, "go", script=script, store=store).completed
+    return store
+
+
+def test_what_may_not_be_read_or_entered(kept: Path) -> None:
+    kept.chmod(0o000)
+    done = roundel_as_other_user(kept, "runs")
+    assert done.returncode == 1
+    assert done.stderr == f"Error: {kept}: permission denied: runs.db may not be read; use another --store\n"
+    kept.chmod(0o644)
+    kept.parent.chmod(0o000)
+    for command in (("runs",), ("log", "last"), ("stop", "last")):
+        done = roundel_as_other_user(kept, *command)
+        assert (done.returncode, done.stdout) == (1, "")
+        told = f"Error: {kept}: permission denied: {kept.parent} may not be entered; use another --store\n"
+        assert done.stderr == told
+
+
+def test_a_folder_that_may_not_be_written(public: Path) -> None:
+    (public / "short.yaml").write_text(FLOW)
+    (public / "script.yaml").write_text(SCRIPT)
+    public.chmod(0o555)
+    run = ("run", str(public / "short.yaml"), "-i", "go", "--script", str(public / "script.yaml"))
+    for path, named in ((public / "runs.db", f"the folder {public}"), (public / "deep/runs.db", public)):
+        done = roundel_as_other_user(path, *run)
+        assert done.returncode == 1, done.stderr
+        assert f"Error: {path}: permission denied" in done.stderr
+        assert str(named) in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+# Limits of the system.
+
+EXHAUSTS = """
+import asyncio, os, resource, sys
+import roundel
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import StoreError
+
+held, run_async = [], roundel.run_async
+
+def exhaust():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    try:
+        while True:
+            held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        pass
+
+graph = roundel.Graph(start="Say", end="Out")
+
+@graph.function("Say")
+async def say(round):
+    if round == 3 and sys.argv[2] == "later":
+        exhaust()
+    return "word"
+
+graph.node("Guard", "loop_counter", max_iterations=50).node("Out", "passthrough")
+graph.edge("Say", "Guard").edge("Say", "Say").edge("Guard", "Say").edge("Guard", "Out")
+
+async def main():
+    store = SqliteStore(sys.argv[1], sync=sys.argv[3])
+    if sys.argv[2] == "first":
+        exhaust()
+    try:
+        print((await run_async(graph, "go", store=store)).status)
+    except StoreError as error:
+        print(error)
+
+asyncio.run(main())
+"""
+
+
+def exhausted(path: Path, when: str, sync: str = "off") -> str:
+    command = [sys.executable, "-c", EXHAUSTS, str(path), when, sync]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert not done.returncode, done.stderr
+    return done.stdout.strip()
+
+
+def test_too_many_open_files(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    assert exhausted(path, "first").startswith(
+        f"{path}: too many open files; raise the limit (ulimit -n), or run less at the same time"
+    )
+    assert not asyncio.run(using(path, look))
+
+
+@pytest.mark.parametrize("sync", ["off", "full"])
+def test_too_many_open_files_during_a_run_are_no_fault_of_the_store(tmp_path: Path, sync: str) -> None:
+    assert exhausted(tmp_path / "runs.db", "later", sync) == "completed"
+    (row,) = asyncio.run(using(tmp_path / "runs.db", look))
+    assert row.status == "completed"
+
+
+def test_to_look_at_a_store_writes_nothing(tmp_path: Path) -> None:
+    """So it can be done when the disk is full."""
+    asyncio.run(using(tmp_path / "runs.db", add))
+    before = snapshot(tmp_path)
+    assert len(asyncio.run(using(tmp_path / "runs.db", look))) == 1
+    assert snapshot(tmp_path) == before
+
+
+# Files of other programs.
+
+
+def foreign(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        for statement in statements:
+            database.execute(statement)
+
+
+OTHERS = {
+    "tables": ("CREATE TABLE runs (id INTEGER)", "INSERT INTO runs VALUES (7)"),
+    "tables and a version": ("CREATE TABLE places (url TEXT)", "PRAGMA user_version = 3"),
+    "a log": ("PRAGMA journal_mode = WAL", "CREATE TABLE places (url TEXT)"),
+    "an application": (f"PRAGMA application_id = {0x0F055112}",),
+    "a version": ("PRAGMA user_version = 2",),
+    "an application with our tables": (
+        *(f"CREATE TABLE {name} (n)" for name in ("runs", "chunks", "snapshots", "kept", "controls")),
+        "PRAGMA user_version = 1",
+        "PRAGMA application_id = 99",
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", OTHERS.values(), ids=OTHERS)
+@pytest.mark.parametrize("work", [look, add])
+def test_the_database_of_another_program_is_refused_and_not_changed(
+    tmp_path: Path, statements: tuple[str, ...], work: Callable[[SqliteStore], Any]
+) -> None:
+    path = tmp_path / "places.db"
+    foreign(path, *statements)
+    before = snapshot(tmp_path)
+    assert refused(path, work) == (
+        f"{path} is not a Roundel store: it is the database of another program, and stays as it is; "
+        "use another --store"
+    )
+    assert snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+def test_the_log_of_another_program_is_not_touched(tmp_path: Path, with_index: bool) -> None:
+    """Its process was killed: what it wrote last is in the log alone."""
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    with closing(sqlite3.connect(tmp_path / "places.db", isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("CREATE TABLE places (url TEXT)")
+        for end in ("", "-wal", "-shm") if with_index else ("", "-wal"):
+            shutil.copy(tmp_path / f"places.db{end}", folder)
+    before = snapshot(folder)
+    assert "is not a Roundel store" in refused(folder / "places.db")
+    after = snapshot(folder)
+    assert after.keys() == before.keys()
+    assert all(after[name] == before[name] for name in before if not name.endswith("-shm"))
+
+
+@pytest.mark.parametrize("content", [b"This is a letter, not a database. " * 200, b"\x00" * 5000, b"short"])
+def test_a_file_that_is_no_database(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_bytes(content)
+    for work in (look, add):
+        assert refused(path, work).startswith(f"{path} is not a Roundel store: file is not a database")
+        assert snapshot(tmp_path) == {"letter.txt": content}
+
+
+def test_an_empty_database_becomes_a_store(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    foreign(path, "CREATE TABLE t (n)", "DROP TABLE t", "VACUUM")
+    assert path.stat().st_size
+    asyncio.run(using(path, add))
+    assert query(path, "PRAGMA application_id") == [(APPLICATION_ID,)]
+
+
+def test_a_new_store_is_marked_in_the_file_itself(tmp_path: Path) -> None:
+    """Not only in its log, which may be all that a killed process leaves."""
+
+    async def story(store: SqliteStore) -> None:
+        await add(store)
+        header = (tmp_path / "runs.db").read_bytes()[:100]
+        assert int.from_bytes(header[68:72]) == APPLICATION_ID
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+def unmarked(path: Path) -> None:
+    """A store as it was before stores were marked."""
+    asyncio.run(using(path, add))
+    query(path, "PRAGMA application_id = 0")
+
+
+def test_a_store_from_before_there_was_a_mark_opens_and_gets_it(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    unmarked(path)
+    assert len(asyncio.run(using(path, look))) == 1
+    assert query(path, "PRAGMA application_id") == [(APPLICATION_ID,)]
+    assert query(path, "PRAGMA user_version") == [(len(MIGRATIONS),)]
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+def test_an_old_store_whose_tables_are_all_in_its_log(tmp_path: Path, with_index: bool) -> None:
+    path, copy = tmp_path / "runs.db", tmp_path / "copy"
+    copy.mkdir()
+    with closing(sqlite3.connect(path, isolation_level=None)) as old:
+        old.execute("PRAGMA journal_mode = WAL")
+        old.executescript("".join(MIGRATIONS))
+        old.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        for end in ("", "-wal", "-shm") if with_index else ("", "-wal"):
+            shutil.copy(f"{path}{end}", copy)
+    asyncio.run(using(copy / "runs.db", add))
+    assert len(asyncio.run(using(copy / "runs.db", look))) == 1
+
+
+# Stores that can only be read.
+
+LOOKS = (
+    ("runs",),
+    ("log", "last"),
+    ("replay", "last"),
+    ("memory", "list", "--group", "team"),
+    ("memory", "quarantine", "last"),
+)
+
+
+def close_to_others(store: Path) -> None:
+    for file in store.parent.iterdir():
+        file.chmod(0o444)
+    store.parent.chmod(0o555)
+
+
+def test_a_store_that_may_only_be_read_can_be_looked_at(kept: Path) -> None:
+    close_to_others(kept)
+    before = snapshot(kept.parent)
+    for command in LOOKS:
+        done = roundel_as_other_user(kept, *command)
+        assert not done.returncode, done.stderr
+    assert "completed" in roundel_as_other_user(kept, "runs").stdout
+    assert snapshot(kept.parent) == before
+
+
+def test_a_store_that_may_only_be_read_is_not_written(kept: Path) -> None:
+    close_to_others(kept)
+    before = snapshot(kept.parent)
+    files = (str(kept.parent / "short.yaml"), "--script", str(kept.parent / "script.yaml"))
+    forget = ("memory", "forget", "--group", "a", "--all")
+    for command in (("run", *files, "-i", "go"), ("prune", "last", "--keep", "nothing"), forget):
+        done = roundel_as_other_user(kept, *command)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert (
+            f"Error: {kept}: permission denied: runs.db may not be written; use another --store"
+            in done.stderr
+        )
+        assert "Traceback" not in done.stderr
+    assert snapshot(kept.parent) == before
+
+
+def left_open(kept: Path, *, index: bool) -> Path:
+    """A copy of a store whose process was killed, so that its newest run is in the log alone."""
+    folder = Path(tempfile.mkdtemp(dir=kept.parent))
+    folder.chmod(0o777)
+
+    async def story(store: SqliteStore) -> None:
+        await store.create(new("newest"), chunk(STARTED))
+        for end in ("", "-wal", "-shm") if index else ("", "-wal"):
+            shutil.copy(f"{kept}{end}", folder)
+
+    asyncio.run(using(kept, story))
+    return folder / kept.name
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_what_is_in_the_log_of_such_a_store_is_read_too(kept: Path, index: bool) -> None:
+    store = left_open(kept, index=index)
+    close_to_others(store)
+    before = snapshot(store.parent)
+    done = roundel_as_other_user(store, "runs")
+    store.parent.chmod(0o755)
+    assert "newest" in done.stdout, done.stderr
+    assert snapshot(store.parent) == before
+
+
+def test_such_a_store_of_an_older_format_is_read_from_a_copy(kept: Path) -> None:
+    kept.unlink()
+    with closing(sqlite3.connect(kept, isolation_level=None)) as old:
+        old.execute("PRAGMA journal_mode = WAL")
+        old.executescript(MIGRATIONS[0])
+        old.execute("PRAGMA user_version = 1")
+        names = "id, name, status, created, updated, input, pinned"
+        row = ("old", "old", "waiting", 1, 2, "go", b"{}")
+        old.execute(f"INSERT INTO runs ({names}) VALUES (?,?,?,?,?,?,?)", row)
+    close_to_others(kept)
+    before = snapshot(kept.parent)
+    done = roundel_as_other_user(kept, "runs")
+    assert "waiting" in done.stdout, done.stderr
+    done = roundel_as_other_user(kept, "prune", "last", "--keep", "nothing")
+    assert done.returncode == 1
+    assert snapshot(kept.parent) == before
+    assert not list(Path(tempfile.gettempdir()).glob("roundel-*/runs.db"))
+
+
+def test_a_reader_sees_what_others_write_meanwhile(kept: Path) -> None:
+    """It may not write; another user may, and does."""
+    code = f"""
+import asyncio, codecs, os, sys
+from roundel.journal.sqlite import SqliteStore
+
+async def main():
+    store = SqliteStore(sys.argv[1])
+    warm = SqliteStore(sys.argv[1] + ".warm")
+    await warm.rows(); await warm.close(); codecs.lookup("ascii")
+    if os.getuid() == 0:
+        os.setgroups([]), os.setgid({NOBODY}), os.setuid({NOBODY})
+    for _ in range(3):
+        print(len(await store.rows()), flush=True)
+        sys.stdin.readline()
+    await store.close()
+
+asyncio.run(main())
+"""
+    with closing(sqlite3.connect(f"{kept}.warm")):
+        pass
+    kept.chmod(0o644 if os.getuid() == 0 else 0o444)
+    kept.parent.chmod(0o755)
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(kept)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as reader:
+        assert reader.stdin is not None and reader.stdout is not None
+        assert reader.stdout.readline() == "1\n"
+
+        async def story(store: SqliteStore) -> None:
+            await store.create(new("second"), chunk(STARTED))
+            assert reader.stdin is not None and reader.stdout is not None
+            reader.stdin.write("\n")
+            reader.stdin.flush()
+            assert await asyncio.to_thread(reader.stdout.readline) == "2\n"
+
+        kept.chmod(0o644)
+        asyncio.run(using(kept, story))
+        asyncio.run(using(kept, lambda store: store.create(new("third"), chunk(STARTED))))
+        reader.stdin.write("\n")
+        reader.stdin.flush()
+        assert reader.stdout.readline() == "3\n"
+        reader.stdin.write("\n")
+
+
+# While it is in use.
+
+
+class Loop:
+    """A run that does something to its store in its fifth round."""
+
+    def __init__(self, disturb: Callable[[], object], rounds: int = 30) -> None:
+        self.rounds = 0
+        self.shown: list[roundel.Event] = []
+        self.graph = graph = roundel.Graph(start="Say", end="Out")
+
+        @graph.function("Say")
+        async def say(round: int) -> str:
+            self.rounds += 1
+            if round == 5:
+                disturb()
+            return "word"
+
+        graph.node("Guard", "loop_counter", max_iterations=rounds).node("Out", "passthrough")
+        graph.edge("Say", "Guard").edge("Say", "Say").edge("Guard", "Say").edge("Guard", "Out")
+
+    async def run(self, store: SqliteStore) -> roundel.Result:
+        return await roundel.run_async(self.graph, "go", store=store, on_event=self.shown.append)
+
+
+def move(path: Path) -> None:
+    path.rename(path.with_name("moved.db"))
+
+
+def replace(path: Path) -> None:
+    """Another store takes its place, as an old copy does that is put back."""
+    other = path.with_name("other.db")
+    with closing(sqlite3.connect(other)) as made:
+        made.executescript("".join(MIGRATIONS))
+    other.replace(path)
+
+
+def delete_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def put_a_file_in_place_of_its_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+    path.parent.touch()
+
+
+LOST = [Path.unlink, move, replace, delete_folder, put_a_file_in_place_of_its_folder]
+
+
+@pytest.mark.parametrize("sync", ["off", "full"])
+@pytest.mark.parametrize("disturb", LOST, ids=lambda disturb: disturb.__name__)
+def test_a_run_whose_store_goes_away_ends_with_an_error(
+    tmp_path: Path, disturb: Callable[[Path], object], sync: str
+) -> None:
+    path = tmp_path / "store" / "runs.db"
+    loop = Loop(lambda: disturb(path))
+    with pytest.raises(Gone, match="the store was deleted, moved or replaced while it was in use"):
+        asyncio.run(using(path, loop.run, sync=sync))
+    assert not any(event.event == "run_finished" for event in loop.shown), "nobody is told that it is over"
+    if disturb is delete_folder:
+        assert not path.parent.exists(), "nothing makes it again"
+
+
+def test_a_log_that_is_deleted_ends_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    loop = Loop(path.with_name("runs.db-wal").unlink)
+    with pytest.raises(Gone, match=r"the write-ahead log of the store, runs\.db-wal, was deleted"):
+        asyncio.run(using(path, loop.run))
+
+
+def test_a_store_that_is_put_back_has_everything(tmp_path: Path) -> None:
+    path, aside = tmp_path / "runs.db", tmp_path / "aside.db"
+    loop = Loop(lambda: path.rename(aside))
+    with pytest.raises(Gone):
+        asyncio.run(using(path, loop.run))
+    aside.rename(path)
+
+    async def later(store: SqliteStore) -> None:
+        (row,) = await store.rows()
+        assert row.status == "running"
+        again = Loop(lambda: None)
+        assert (await go_on(store, row.id, workflow=again.graph)).completed
+        assert again.rounds < 30
+
+    asyncio.run(using(path, later))
+
+
+def test_a_run_that_waits_notices_it_too(tmp_path: Path) -> None:
+    """Whatever a call in flight may still cost, it is not worth waiting for."""
+    path = tmp_path / "runs.db"
+    graph = roundel.Graph(start="Wait", end="Wait")
+
+    @graph.function("Wait")
+    async def wait() -> str:
+        path.unlink()
+        await asyncio.Event().wait()
+        return "never"
+
+    async def story(store: SqliteStore) -> None:
+        async with asyncio.timeout(30):
+            with pytest.raises(Gone):
+                await roundel.run_async(graph, "go", store=store)
+
+    asyncio.run(using(path, story))
+
+
+def back_up(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(f"{path}.backup")) as copy:
+        source.backup(copy)
+
+
+def copy_atomically(path: Path) -> None:
+    shutil.copy(path, f"{path}.new")
+    Path(f"{path}.new").replace(f"{path}.copy")
+
+
+def checkpoint(path: Path) -> None:
+    query(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def vacuum(path: Path) -> None:
+    query(path, "VACUUM")
+
+
+def link(path: Path) -> None:
+    os.link(path, f"{path}.link")
+
+
+def touch(path: Path) -> None:
+    os.utime(path)
+    path.chmod(stat.S_IRUSR | stat.S_IWUSR)
+
+
+def leave(path: Path) -> None:
+    os.chdir(path.parent.parent)
+
+
+HARMLESS = [back_up, copy_atomically, checkpoint, vacuum, link, touch, leave]
+
+
+@pytest.mark.parametrize("disturb", HARMLESS, ids=lambda disturb: disturb.__name__)
+def test_what_leaves_the_store_where_it_is_disturbs_no_run(
+    tmp_path: Path, disturb: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "runs.db"
+    loop = Loop(lambda: disturb(path))
+    assert asyncio.run(using(Path("runs.db"), loop.run)).completed
+    assert not (tmp_path.parent / "runs.db").exists()
+    (row,) = asyncio.run(using(path, look))
+    assert row.status == "completed"
+
+
+def test_a_run_that_was_deleted_is_not_said_to_be_taken_over(tmp_path: Path) -> None:
+    async def story(store: SqliteStore) -> None:
+        claim = await store.create(new(), chunk(STARTED))
+        await store.delete("run")
+        with pytest.raises(Gone, match="run run is not in the store any more"):
+            await store.append(claim, 1, chunk(*waits(1)), "running", None)
+        with pytest.raises(Gone, match="run run is not in the store any more"):
+            await store.renew(claim)
+        with pytest.raises(Gone, match="run run is not in the store any more"):
+            await store.save_snapshot(claim, 1, b"")
+
+    asyncio.run(using(tmp_path / "runs.db", story))
+
+
+# What a damaged file holds.
+
+
+@pytest.mark.parametrize(
+    ("damage", "work", "said"),
+    [
+        ("UPDATE runs SET summary = 'x'", lambda store: store.rows(), "run run cannot be read"),
+        ("UPDATE pins SET body = 'x'", lambda store: store.pinned("run"), "was started with cannot be read"),
+        (
+            "INSERT INTO kept VALUES (1, 'x')",
+            lambda store: store.kept("run"),
+            "is left of run run cannot be read",
+        ),
+    ],
+)
+def test_damage_is_an_error_of_the_store(tmp_path: Path, damage: str, work: Any, said: str) -> None:
+    path = tmp_path / "runs.db"
+    asyncio.run(using(path, add))
+    query(path, damage)
+    told = refused(path, work)
+    assert said in told
+    assert "the file is damaged" in told
