@@ -158,6 +158,14 @@ def test_many_edges_are_not_all_named() -> None:
     assert (limit.guard, limit.limit) == ("A → A and N0 → A and N1 → A and 4 more", 3)
 
 
+def test_the_smallest_limit_that_is_enough_is_found() -> None:
+    graph = alone("round < 12")
+    for number in range(10):
+        graph.node(f"N{number}", "agent").edge("A", f"N{number}", condition=cel(f"round < {number + 20}"))
+        graph.edge(f"N{number}", "A", condition=cel(f"round < {number + 2}"))
+    assert proofs(graph)["A"].worst_case_rounds == 12
+
+
 # No run does more than was proved.
 
 LIMITED = (

@@ -23,6 +23,7 @@ cannot fire. If without them no round is followed by another, that round is the 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from roundel.plan.firing import always_speaks, never, sure
@@ -50,11 +51,14 @@ def ends_at_once(scope: Scope) -> bool:
 def counting_edges(scope: Scope) -> tuple[list[EdgePlan], int] | None:
     """The edges whose conditions bound a loop together, and how many rounds they allow."""
     lasts = {edge: last for edge in _inner_edges(scope) if (last := last_round(edge)) is not None}
-    for most in sorted(set(lasts.values())):
-        shut = [edge for edge, last in lasts.items() if last <= most]
-        if _ends_without(scope, shut):
-            return _needed(scope, shut), max(1, most + 1)
-    return None
+
+    def shut(most: int) -> list[EdgePlan]:
+        return [edge for edge, last in lasts.items() if last <= most]
+
+    steps = sorted(set(lasts.values()))
+    # The more edges cannot fire, the sooner the loop ends; so the first step that is enough is searched for.
+    first = bisect_left(steps, True, key=lambda most: _ends_without(scope, shut(most)))
+    return None if first == len(steps) else (_needed(scope, shut(steps[first])), max(1, steps[first] + 1))
 
 
 def _inner_edges(scope: Scope) -> list[EdgePlan]:
