@@ -98,7 +98,7 @@ class Condition(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def _long(cls, at: Located, reader: Reader) -> Any:
-        form = reader.variant(at, cls.forms, "condition")
+        form = reader.variant(at, cls.forms, "condition", alone=("cel",))
         if form is None:
             return INVALID
         kind, config = form

@@ -14,7 +14,7 @@ from roundel.workflow.condition import Condition
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.dynamic import Dynamic
-from roundel.workflow.fields import INVALID, Place, Reader, without_effect
+from roundel.workflow.fields import INVALID, Place, Reader, misspells, without_effect
 from roundel.workflow.file_access import FileAccess
 from roundel.workflow.functions import Finder, Kind
 from roundel.workflow.middleware import MiddlewareUse
@@ -142,7 +142,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
         what = _node_name(at)
         envelope = reader.read_struct(at, Envelope, what)
         kind = reader.node_type(at, what)
-        if kind is None:
+        if kind is None or misspells(at, "config", Envelope):
             return INVALID
         config_at = _config(at)
         if not isinstance(config_at.value, dict):
