@@ -216,7 +216,8 @@ def test_free_mappings_have_no_known_keys(path: tuple[str | int, ...]) -> None:
         "graph: {start: A, nodes: [{id: A, type: literal, confg: {content: x}}]}",
         "graph: {start: A, nodes: [{id: A, type: literal, config: {contnet: x}}]}",
         "graph: {start: A, nodes: [{id: A, type: human}], edges: [{form: A, to: A}]}",
-        "graph: {start: A, nodes: [{id: A, type: human}], edges: [{from: A, to: A, condition: {cell: 'true'}}]}",
+        "graph: {start: A, nodes: [{id: A, type: human}], edges: "
+        "[{from: A, to: A, condition: {cell: 'true'}}]}",
         "graph: {start: A, nodes: [{id: A, type: human}], edges: "
         "[{from: A, to: A, condition: {type: keyword, confg: {any: x}}}]}",
     ],

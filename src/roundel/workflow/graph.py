@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, field
 from roundel.workflow.attachment import ALWAYS_THERE, Attachment, MemorySettings
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import Condition
+from roundel.workflow.condition_text import written_as
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.dynamic import Dynamic
@@ -277,13 +278,18 @@ class GraphReader(Reader):
         kind.examine(config, at, self)
 
     def check_function(self, kind: Kind, name: str, at: Located) -> None:
-        if not self.finder.known(kind, name):
-            form = "module:Class" if kind == "middleware" else "module:function"
-            hint = did_you_mean(name, self.finder.names(kind)) or (
-                f"register it with @roundel.{kind}('{name}'), or write {form}"
-            )
-            what = f"{kind} function" if kind in ("condition", "processor") else kind
-            self.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
+        if self.finder.known(kind, name):
+            return
+        guess = did_you_mean(name, self.finder.names(kind))
+        instead = written_as(name) if kind == "condition" and not guess else ""
+        if instead:
+            message = f"the condition '{name}' is the name of a function, and there is none of that name"
+            self.report.error("bare-condition", message, at, instead)
+            return
+        form = "module:Class" if kind == "middleware" else "module:function"
+        hint = guess or f"register it with @roundel.{kind}('{name}'), or write {form}"
+        what = f"{kind} function" if kind in ("condition", "processor") else kind
+        self.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
 
     def node_type(self, at: Located, what: str) -> NodeType | None:
         place = at.value.get("type") if isinstance(at.value, dict) else None
