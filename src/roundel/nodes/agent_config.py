@@ -220,11 +220,16 @@ def _limit_at(at: Located) -> Located:
 def examine(config: Config, at: Located, reader: GraphReader) -> None:
     """Whether the profiles, tools and memories that an agent names are there."""
     where = child(at, "config")
-    for name in (config.profile_id, *config.fallback):
-        if name and name not in reader.models:
+    asked = (child(where, "profile_id"), child(where, "profileId"))
+    names_one = any(place is not where and place.value is not None for place in asked)
+    for name in (*((config.profile_id,) if names_one else ()), *config.fallback):
+        if name not in reader.models:
             place = _place(where, name, "profile_id", "profileId", "fallback")
             hint = did_you_mean(name, reader.models) or "profiles stand under `models`, beside `graph`"
-            reader.report.error("unknown-profile", f"there is no model profile '{name}'", place, hint)
+            message = f"there is no model profile '{name}'"
+            if not name.strip():
+                message, hint = "the node names a model profile by an empty text", "name one, or leave it out"
+            reader.report.error("unknown-profile", message, place, hint)
     for name in config.tool_names:
         if name not in reader.tools and not reader.finder.known("tool", name):
             place = _place(where, name, "tools", "dynamic_tools", "dynamicTools")
