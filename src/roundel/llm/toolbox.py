@@ -89,13 +89,14 @@ class Tools:
         return parts
 
     def _functions(self, name: str) -> list[tuple[str, Any]]:
-        """The functions that an entry of the dialect means; those that are not here were warned of."""
-        if name.endswith(EVERY_FUNCTION):
-            module = self._finder.module(name.removesuffix(EVERY_FUNCTION))
-            return sorted(public(module).items()) if module is not None else []
-        if not self._finder.known("tool", name):
+        """The functions that an entry of the dialect means; `check` warns of those that cannot be had."""
+        try:
+            if name.endswith(EVERY_FUNCTION):
+                module = self._finder.module(name.removesuffix(EVERY_FUNCTION))
+                return sorted(public(module).items()) if module is not None else []
+            return [(name.rpartition(":")[2], self._finder.find("tool", name).call)]
+        except LookupError:
             return []
-        return [(name.rpartition(":")[2], self._finder.find("tool", name).call)]
 
     def _server(self, server: McpServer, source: ToolSource, name: str) -> McpConnection:
         require_mcp()

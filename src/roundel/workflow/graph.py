@@ -15,9 +15,10 @@ from roundel.workflow.condition_text import written_as
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.dynamic import Dynamic
-from roundel.workflow.fields import INVALID, Place, Reader, misspells, without_effect
+from roundel.workflow.fields import INVALID, Place, Reader, child, misspells, without_effect
 from roundel.workflow.file_access import FileAccess
 from roundel.workflow.functions import Finder, Kind
+from roundel.workflow.imports import ModuleError
 from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.processor import Processor
@@ -274,11 +275,13 @@ class GraphReader(Reader):
             without_effect(envelope, ("timeout", "retry"), at, self.report)
         name = kind.function(config)
         if name:
-            self.check_function("function", name, at)
+            self.check_function("function", name, child(at, "config", "function"))
         kind.examine(config, at, self)
 
     def check_function(self, kind: Kind, name: str, at: Located) -> None:
+        """Reports a function that is not there, or whose module cannot be imported."""
         if self.finder.known(kind, name):
+            self.check_import(kind, name, at)
             return
         guess = did_you_mean(name, self.finder.names(kind))
         instead = written_as(name) if kind == "condition" and not guess else ""
@@ -291,6 +294,15 @@ class GraphReader(Reader):
         what = f"{kind} function" if kind in ("condition", "processor") else kind
         self.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
 
+    def check_import(self, kind: Kind, name: str, at: Located) -> bool:
+        """Whether a function that is there can be had; this runs its module."""
+        try:
+            self.finder.find(kind, name)
+        except LookupError as error:
+            self.report.error("unknown-function", str(error.args[0]), at)
+            return False
+        return True
+
     def node_type(self, at: Located, what: str) -> NodeType | None:
         place = at.value.get("type") if isinstance(at.value, dict) else None
         name = place.value if place is not None else None
@@ -298,6 +310,9 @@ class GraphReader(Reader):
             return None
         try:
             return self.types[name]
+        except ModuleError as error:
+            self.report.error("unknown-type", f"{what} has a type that cannot be loaded: {error}", place)
+            return None
         except KeyError:
             hint = did_you_mean(name, self.types) or f"known are {', '.join(sorted(self.types))}"
             self.report.error("unknown-type", f"{what} has the unknown type '{name}'", place, hint)
