@@ -369,11 +369,11 @@ def test_check_of_several_files_reports_on_all_of_them(command: Roundel) -> None
 
 
 def test_warnings_count_only_if_they_are_asked_to(command: Roundel, tmp_path: Path) -> None:
-    (tmp_path / "odd.yaml").write_bytes(VALID + b"  descripton: x\n")
+    (tmp_path / "odd.yaml").write_bytes(VALID + b"  colour: x\n")
     assert command("check", "odd.yaml").returncode == 0
     strict = command("check", "odd.yaml", "--strict")
     assert strict.returncode == 2
-    assert "did you mean 'description'?" in strict.stdout
+    assert "known keys: args, breaker" in strict.stdout
 
 
 @pytest.mark.parametrize("arguments", [("run", "--json"), ("run",), ("show",)])
@@ -410,12 +410,12 @@ def test_a_bad_script_file(command: Roundel, tmp_path: Path, script: str | None,
 
 
 def test_a_script_for_a_node_that_is_not_there_is_a_warning(command: Roundel, tmp_path: Path) -> None:
-    (tmp_path / "script.yaml").write_text("Writr: [a]\nPerson: [{txt: b}]\n'*': [ok]\n")
+    (tmp_path / "script.yaml").write_text("Writr: [a]\nPerson: [{mood: b}]\n'*': [ok]\n")
     done = command("run", "flow.yaml", "--json", "--script", "script.yaml", "--input", "x")
     assert done.returncode == 0
     assert "script.yaml:1:1: warning: the script names 'Writr', which is not a node" in done.stderr
     assert "did you mean 'Writer'?" in done.stderr
-    assert "script.yaml:2:11: warning: a reply of 'Person' has an unknown key 'txt'" in done.stderr
+    assert "script.yaml:2:11: warning: a reply of 'Person' has an unknown key 'mood'" in done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["event"] == "run_finished"
 
 

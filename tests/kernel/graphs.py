@@ -171,6 +171,7 @@ def _keyword_condition(dice: Dice) -> Dict:
         _keyword(any=[word], regex=[pattern], none=[other]),
         _keyword(any=[word.upper()], case_sensitive=False),
         _keyword(none=[word.upper()], regex=[pattern], case_sensitive=False),
+        _keyword(any=[word], none=[other[:2]], word=True),
     )
 
 

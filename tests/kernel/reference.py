@@ -132,6 +132,9 @@ def _keyword_holds(config: dict[str, Any], text: str) -> bool:
     def said(word: str) -> bool:
         if word == "":
             return False
+        if config.get("word", False):
+            pattern = rf"(?<!\w){re.escape(word)}(?!\w)"
+            return re.search(pattern, text, 0 if exact else re.IGNORECASE) is not None
         return word in text if exact else word.lower() in text.lower()
 
     if any(said(word) for word in forbidden):

@@ -98,7 +98,12 @@ def test_a_line_that_cannot_be_read_is_refused(line: Any, tmp_path: Path) -> Non
 def test_a_script_of_a_file_says_where_it_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "script.yaml"
     file.write_text("A:\n  - text: hello\n    tool_cals: []\n")
+    with pytest.raises(roundel.WorkflowError) as caught:
+        load_script(file)
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.severity, found.line) == ("unknown-key", "error", 3)
+    assert "tool_calls" in found.hint
+    file.write_text("A:\n  - text: hello\n    mood: good\n")
     _, report = load_script(file)
     (found,) = report.diagnostics
-    assert (found.code, found.line) == ("unknown-key", 3)
-    assert "tool_calls" in found.hint
+    assert (found.code, found.severity, found.line) == ("unknown-key", "warning", 3)

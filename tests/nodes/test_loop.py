@@ -736,6 +736,7 @@ def diagnosed(tmp_path: Path, *settings: str) -> list[roundel.Diagnostic]:
         ),
         ("score: {regex: '(a)(b)'}", "bad-pattern", "must have one group, and has 2", "(?: )"),
         ("score: {regex: [a]}", "wrong-type", "'regex' of the score must be text, not a list", ""),
+        ("max_round: 3", "unknown-key", "has an unknown key 'max_round'", "did you mean 'max_rounds'?"),
         ("consensus: {method: judge}", "judge-in-loop", "a loop calls nobody", "use phrase or vote"),
     ],
 )
@@ -751,7 +752,7 @@ def test_settings_that_make_no_sense(
 @pytest.mark.parametrize(
     ("setting", "code", "message"),
     [
-        ("max_round: 3", "unknown-key", "'max_round'"),
+        ("rounds_at_most: 3", "unknown-key", "'rounds_at_most'"),
         ("min_delta: 1", "without-effect", "'min_delta' has no effect without 'patience'"),
         ("consensus: {}", "without-effect", "'consensus' has no effect without 'exit_condition: consensus'"),
         ("score: {regex: '(a)', group: 1}", "unknown-key", "the score has an unknown key 'group'"),

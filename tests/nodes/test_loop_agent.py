@@ -1051,19 +1051,13 @@ def test_code_beside_the_file(tmp_path: Path, strategy: str, rounds: int) -> Non
     assert watched.rounds == rounds
 
 
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        ("mine:Half", "an object of the class 'Half' is not a loop strategy: it has no method 'init'"),
-        ("mine:THREE", "module 'mine' has no function 'THREE'"),
-    ],
-)
-def test_code_that_is_no_strategy_is_refused_before_the_run(tmp_path: Path, use: str, message: str) -> None:
+def test_code_that_is_no_strategy_is_refused_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(CODE)
     with pytest.raises(roundel.WorkflowError) as caught:
-        Watched(written(tmp_path, f'{{mode: custom, use: "{use}"}}'))
+        Watched(written(tmp_path, '{mode: custom, use: "mine:Half"}'))
     [found] = caught.value.diagnostics
     assert (found.code, found.line) == ("cannot-run", 6)
+    message = "an object of the class 'Half' is not a loop strategy: it has no method 'init'"
     assert message in found.message
 
 
@@ -1072,6 +1066,7 @@ def test_code_that_is_no_strategy_is_refused_before_the_run(tmp_path: Path, use:
     [
         ("mine:Thrcie", "module 'mine' has no function 'Thrcie'", "did you mean 'Thrice'?"),
         ("mine:nope", "module 'mine' has no function 'nope'", "it has Half, THREE, Thrice, once"),
+        ("mine:THREE", "module 'mine' has no function 'THREE'", ""),
         ("textwrap:dedents", "module 'textwrap' has no function 'dedents'", "did you mean 'dedent'?"),
         (
             "mime:Thrice",
@@ -1094,18 +1089,30 @@ def test_code_that_is_not_there_is_found_by_check(tmp_path: Path, use: str, mess
 @pytest.mark.parametrize(
     "code",
     [
-        "from string import *\n",
         "globals()['late'] = lambda state: False\n",
         "def __getattr__(name):\n    return lambda state: False\n",
         "def make():\n    global late\n    late = lambda state: False\nmake()\n",
         "try:\n    from nowhere import late\nexcept ImportError:\n    late = lambda state: False\n",
-        "def (:\n",
     ],
 )
-def test_names_that_only_running_the_code_may_show_are_left_to_the_run(tmp_path: Path, code: str) -> None:
+def test_names_that_only_running_the_code_shows_are_found(tmp_path: Path, code: str) -> None:
     (tmp_path / "mine.py").write_text(code)
     _, report = roundel.check(written(tmp_path, '{mode: custom, use: "mine:late"}'))
     assert report.errors == []
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("from string import *\n", "module 'mine' has no function 'late'"),
+        ("def (:\n", "cannot import 'mine': SyntaxError: invalid syntax (mine.py, line 1)"),
+    ],
+)
+def test_code_that_only_running_shows_to_be_wrong_is_found(tmp_path: Path, code: str, message: str) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    _, report = roundel.check(written(tmp_path, '{mode: custom, use: "mine:late"}'))
+    [found] = report.errors
+    assert (found.code, found.line, found.message) == ("unknown-function", 9, message)
 
 
 def test_a_strategy_by_its_registered_name(tmp_path: Path) -> None:

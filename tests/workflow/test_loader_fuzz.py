@@ -1,23 +1,28 @@
 """Workflows with random damage: whatever comes, there are only diagnostics, and what is accepted runs.
 
-Valid workflows are changed as values (values replaced, keys renamed, parts deleted, doubled and swapped)
-and as text (pieces cut, doubled, replaced and put in).
+Valid workflows are changed as values (values replaced, keys renamed, parts deleted, doubled and swapped), by
+misspelling their keys, and as text (pieces cut, doubled, replaced and put in). Each case has a deadline: one
+that hangs fails, and says which it was.
 """
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import faulthandler
+import functools
 import json
 import os
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import msgspec
 import pytest
 import yaml
-from hypothesis import HealthCheck, event, example, given, settings
+from hypothesis import HealthCheck, assume, event, example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
@@ -30,12 +35,15 @@ from roundel.workflow.document import read_text
 from roundel.workflow.graph import Limits, Node, Retry
 from roundel.workflow.loader import examine_text
 from roundel.workflow.schema import workflow_schema
+from roundel.workflow.spelling import misspelling_of
 from tests.test_broken import FILES, expectations
 
 SMALL = Limits(rounds=5, steps=60)
 ENDS = ("completed", "failed", "suspended_locked", "waiting")
 SCHEMA = workflow_schema(TYPES)
 VALIDATOR = Draft202012Validator(SCHEMA)
+DEADLINE = 60
+"""Seconds for one case; thousands of them take a few milliseconds each."""
 
 # --- valid workflows ---------------------------------------------------------------------------------
 
@@ -315,6 +323,30 @@ def test_the_samples_are_valid_and_run(sample: dict[str, Any]) -> None:
 # --- what is asked of every input --------------------------------------------------------------------
 
 
+def in_time(test: Callable[..., None]) -> Callable[..., None]:
+    """The same test of one case, which fails if it does not end.
+
+    Python code, and patterns, are interrupted by a signal. Other native code cannot be: there the process
+    ends, and shows where it was."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise AssertionError(f"no end after {DEADLINE} seconds")
+
+    @functools.wraps(test)
+    def timed(**case: Any) -> None:
+        before = signal.signal(signal.SIGALRM, interrupt)
+        signal.setitimer(signal.ITIMER_REAL, DEADLINE)
+        faulthandler.dump_traceback_later(2 * DEADLINE, exit=True)
+        try:
+            test(**case)
+        finally:
+            faulthandler.cancel_dump_traceback_later()
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    return timed
+
+
 def run(workflow: Workflow) -> str:
     """How a run of the workflow ends, with every model and person saying the same."""
     nodes = tuple(_soon_given_up(node) for node in workflow.graph.nodes)
@@ -466,6 +498,7 @@ def changed(sample: dict[str, Any], *path: Any) -> dict[str, Any]:
 @example(changed(PARTS, "graph", "edges", 1, "dynamic", "split", "config", "group", 3))
 @example(changed(PARTS, "graph", "edges", 2, "process", "config", "group", "²"))
 @example(changed(PARTS, "graph", "edges", 2, "process", "config", {"pattern": "[[o]", "dotall": True}))
+@in_time
 def test_damaged_values_meet_diagnostics_and_accepted_ones_run(value: dict[str, Any]) -> None:
     workflow, report = roundel.check(value)
     accepted = assert_sound(workflow, report)
@@ -473,6 +506,77 @@ def test_damaged_values_meet_diagnostics_and_accepted_ones_run(value: dict[str, 
     if accepted and not unknown:
         fault = best_match(VALIDATOR.iter_errors(value))
         assert fault is None, f"{fault.json_path}: {fault.message}"
+
+
+# --- misspelt keys -----------------------------------------------------------------------------------
+
+FREE = {"vars", "params", "loops", "models", "tools", "headers", "env"}
+"""What holds names of the author's own."""
+
+
+def _known_keys(schema: Any) -> set[str]:
+    if isinstance(schema, list):
+        return set().union(*map(_known_keys, schema))
+    if not isinstance(schema, dict):
+        return set()
+    own = set(schema["properties"]) if isinstance(schema.get("properties"), dict) else set()
+    return own.union(*map(_known_keys, schema.values()))
+
+
+EVERY_KEY = _known_keys(SCHEMA)
+
+
+def _keys(value: Any, name: str = "") -> list[tuple[dict[str, Any], str]]:
+    """Every key with a meaning, and the mapping that it is in."""
+    if isinstance(value, list):
+        return [found for item in value for found in _keys(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [] if name in FREE else [(value, key) for key in value]
+    return own + [found for key, item in value.items() for found in _keys(item, key)]
+
+
+LETTERS = "aeinrst_-xXé好"
+
+
+@st.composite
+def misspelt(draw: st.DrawFn) -> tuple[dict[str, Any], str, str]:
+    """A workflow with a key that is a few edits away from what it was; the key, and what it is now."""
+    root: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(SAMPLES)))
+    holder, key = draw(st.sampled_from(_keys(root)))
+    word = key
+    for _ in range(draw(st.integers(1, 4))):
+        at = draw(st.integers(0, len(word)))
+        letter = draw(st.sampled_from(LETTERS))
+        before, after = word[:at], word[at:]
+        word = draw(
+            st.sampled_from(
+                (
+                    before + letter + after,
+                    before + letter + after[1:],
+                    before + after[1:],
+                    before + after[1::-1],
+                )
+            )
+        )
+    assume(word not in EVERY_KEY)
+    items = [(word if name == key else name, value) for name, value in holder.items()]
+    holder.clear()
+    holder.update(items)
+    return root, key, word
+
+
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(misspelt())
+@in_time
+def test_a_misspelt_key_is_never_ignored_in_silence(case: tuple[dict[str, Any], str, str]) -> None:
+    value, key, word = case
+    workflow, report = roundel.check(value)
+    assert_sound(workflow, report)
+    if misspelling_of(word, [key]) is not None:
+        assert report.errors, f"'{word}' for '{key}' is not an error"
+    else:
+        assert report.errors or any(f"'{word}'" in found.message for found in report.diagnostics)
 
 
 # --- damaged text ------------------------------------------------------------------------------------
@@ -527,6 +631,7 @@ def damaged_text(draw: st.DrawFn) -> str:
 
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(damaged_text())
+@in_time
 def test_damaged_text_meets_diagnostics_and_accepted_text_runs(text: str) -> None:
     workflow, report = examine_text(text, TYPES)
     # A value that is missing at the very end may stand in the line after it.
@@ -540,6 +645,7 @@ def test_damaged_text_meets_diagnostics_and_accepted_text_runs(text: str) -> Non
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: data.decode("utf-8", "replace")))
+@in_time
 def test_any_text_at_all_meets_diagnostics(text: str) -> None:
     workflow, report = examine_text(text, TYPES)
     assert workflow is None and not report.ok

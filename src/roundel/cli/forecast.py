@@ -41,9 +41,9 @@ def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
     def price(node: Node) -> Price | None:
         from roundel.llm.models import profile_of
         from roundel.llm.prices import Prices, rate
-        from roundel.llm.provider import NAMES
         from roundel.nodes.agent_config import Config
         from roundel.nodes.services import NodeError
+        from roundel.workflow.providers import ALIASES
 
         if not isinstance(node.config, Config):
             return None
@@ -51,7 +51,7 @@ def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
             provider, name = profile_of(node, profiles).named
         except NodeError:
             return None  # it names no model
-        return Prices(profiles).own(provider, name) or rate(NAMES.get(provider, provider), name)
+        return Prices(profiles).own(provider, name) or rate(ALIASES.get(provider, provider), name)
 
     return price
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roundel.journal.store import Store
-from roundel.llm.recorder import RecordedModel, Recorder
+from roundel.llm.recorder import RecordedModel, RecordedTools, Recorder
 from roundel.llm.scripted import Script, ScriptedModel
 from roundel.llm.secrets import Secrets
 from roundel.nodes.services import Model, NodeError, Recall, Say, Toolbox
@@ -71,9 +71,12 @@ class Lent:
         if self._tools is None:
             from roundel.llm.toolbox import Tools
 
-            self._tools = Tools(self._workflow.tools, self.finder, self, self.secrets, self._beside)
+            offline = self.script is not None
+            self._tools = Tools(
+                self._workflow.tools, self.finder, self, self.secrets, self._beside, offline=offline
+            )
         tools: Toolbox = self._tools.of(node)
-        return tools
+        return tools if self._record is None else RecordedTools(tools, self._record, node.id)
 
     @property
     def remembered(self) -> RunMemory:

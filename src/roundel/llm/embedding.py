@@ -11,11 +11,8 @@ from roundel.llm.prices import Prices
 from roundel.llm.provider import client_provider
 from roundel.llm.secrets import Secrets
 from roundel.nodes.services import NodeError
-from roundel.workflow.attachment import DIMENSIONS, Embedding
+from roundel.workflow.attachment import DIMENSIONS, LOCAL, Embedding
 from roundel.workflow.profile import Profile
-
-LOCAL = "local"
-"""Means a model of sentence-transformers, in this process."""
 
 
 class ClientEmbedder:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from math import isclose
 from typing import Any
 
-from roundel.llm.provider import NAMES
 from roundel.workflow.profile import Price, Profile
+from roundel.workflow.providers import ALIASES
 
 MILLION = 1_000_000
 QUARTER_HOUR = 900
@@ -40,7 +40,7 @@ class Prices:
 
 
 def _known_as(provider: str, name: str) -> tuple[str, str]:
-    return NAMES.get(provider, provider), name
+    return ALIASES.get(provider, provider), name
 
 
 def listed(provider: str, name: str, usage: Any) -> float | None:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from roundel.llm.secrets import Secrets
 from roundel.nodes.services import NodeError
 from roundel.workflow.profile import Profile
+from roundel.workflow.providers import ALIASES
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ClientModel
 
 Made = TypeVar("Made")
-NAMES = {"gemini": "google", "google-gla": "google", "google-vertex": "google-cloud", "claude": "anthropic"}
-"""What providers are also called."""
 KEYS = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -40,7 +39,7 @@ def client_provider(profile: Profile, secrets: Secrets, http_client: Any) -> tup
 
 def _with_key(profile: Profile, secrets: Secrets, http_client: Any, make: Callable[..., Made]) -> Made:
     provider, name = profile.named
-    provider = NAMES.get(provider, provider)
+    provider = ALIASES.get(provider, provider)
     key = profile.api_key or _key(provider) or (NO_KEY if profile.base_url else "")
     secrets.add(key, *profile.headers.values())
     try:

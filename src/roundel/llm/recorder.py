@@ -8,13 +8,25 @@ import time
 from pathlib import Path
 from typing import Any
 
-from roundel.nodes.services import UNREADABLE, Model, NodeError, Reply, Request, Say, ToolRequest
+from roundel.nodes.services import (
+    UNREADABLE,
+    Model,
+    NodeError,
+    Reply,
+    Request,
+    Say,
+    Toolbox,
+    ToolRequest,
+    ToolResult,
+    ToolSpec,
+)
 
 WRITE_EVERY = 1.0
 """Seconds: what a killed process may lose of its record."""
 SHARE = 20
 """A long record takes long to write, so it is written less often: at most this part of the time."""
 
+_OUTCOMES = {"result", "error"}
 _log = logging.getLogger("roundel")
 
 
@@ -54,6 +66,16 @@ class Recorder:
 
     def keep_error(self, request: Request, error: str) -> None:
         self._keep(request, {"error": error})
+
+    def keep_result(self, node_id: str, result: ToolResult) -> None:
+        """What came of a call that only a server can answer, which a run by this record does not start."""
+        for *_, line in reversed(self._said.get(node_id, [])):
+            for call in line.get("tool_calls", ()):
+                if (call["id"], call["name"]) == (result.id, result.name) and not call.keys() & _OUTCOMES:
+                    completed = result.status == "completed"
+                    call.update({"result": result.text} if completed else {"error": result.text or "failed"})
+                    self._clean = False
+                    return
 
     def _keep(self, request: Request, line: dict[str, Any]) -> None:
         place = {"at": request.address, **({"call": request.call} if request.call else {})}
@@ -115,3 +137,25 @@ class RecordedModel:
             raise
         self._recorder.keep(request, reply)
         return reply
+
+
+class RecordedTools:
+    """The tools of one agent, whose calls of servers are kept: a script answers for these too."""
+
+    def __init__(self, tools: Toolbox, recorder: Recorder, node_id: str) -> None:
+        self._tools, self._recorder, self._node_id = tools, recorder, node_id
+
+    async def specs(self) -> tuple[ToolSpec, ...]:
+        return await self._tools.specs()
+
+    async def checked(self, request: ToolRequest) -> ToolRequest:
+        return await self._tools.checked(request)
+
+    async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
+        result, called = await self._tools.call(request, key)
+        if called and self._tools.is_remote(request.name):
+            self._recorder.keep_result(self._node_id, result)
+        return result, called
+
+    def is_remote(self, name: str) -> bool:
+        return self._tools.is_remote(name)

@@ -6,12 +6,13 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from roundel.llm.prices import Prices
-from roundel.llm.provider import NAMES, PROTOCOL
+from roundel.llm.provider import PROTOCOL
 from roundel.llm.speech import Speech
 from roundel.llm.transcript import reply_of, transcript
 from roundel.nodes.agent_config import LOOP_LIMITS
 from roundel.nodes.services import NodeError, Reply, Request, Say, ToolSpec
 from roundel.workflow.profile import Profile
+from roundel.workflow.providers import ALIASES
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelResponse
@@ -35,7 +36,7 @@ class RemoteModel:
     def __init__(self, client: ClientModel, profile: Profile, prices: Prices) -> None:
         provider, name = profile.named
         self._client = client
-        self._provider = NAMES.get(provider, provider)
+        self._provider = ALIASES.get(provider, provider)
         self._name = name
         self._profile = profile
         self._prices = prices

@@ -15,10 +15,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from roundel.nodes.services import UNREADABLE, NodeError, Reply, Request, Say, ToolRequest
+from roundel.nodes.services import UNREADABLE, GivenResult, NodeError, Reply, Request, Say, ToolRequest
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
-from roundel.workflow.fields import INVALID, Reader, located
+from roundel.workflow.fields import INVALID, Reader, child, located
 from roundel.workflow.message import json_text
 
 EVERY_NODE = "*"
@@ -36,13 +36,29 @@ class ScriptedCall(Struct, frozen=True, omit_defaults=True):
     name: str
     arguments: Any = None
     id: str = ""
+    result: Any = None
+    """What the call gives: the tool is not called."""
+    error: str = ""
+    """Why the call fails: the tool is not called."""
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        if self.error and self.result is not None:
+            message = f"the call of the tool '{self.name}' has both a 'result' and an 'error'"
+            report.error("two-results", message, child(at, "error"), "keep one of the two")
+            return False
+        return True
 
     def request(self, number: str) -> ToolRequest:
         arguments = {} if self.arguments is None else self.arguments
         if isinstance(arguments, dict):
-            return ToolRequest(self.id or number, self.name, arguments)
+            return ToolRequest(self.id or number, self.name, arguments, given=self._given())
         problem = f"{UNREADABLE}{json_text(arguments):.200}"
         return ToolRequest(self.id or number, self.name, {}, problem)
+
+    def _given(self) -> GivenResult | None:
+        if self.error:
+            return GivenResult(self.error, failed=True)
+        return None if self.result is None else GivenResult(json_text(self.result))
 
 
 class Line(Struct, frozen=True, omit_defaults=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from roundel.llm.mcp import McpConnection, require_mcp
+from roundel.llm.mcp import McpConnection, McpTool, require_mcp
 from roundel.llm.python_tool import Caller, PythonTool
 from roundel.llm.secrets import Secrets
 from roundel.nodes.agent_config import Config
@@ -25,7 +25,9 @@ LONGEST_NAME = 64
 
 
 class Tools:
-    """Everything that the agents of a run may use; servers are shared, and closed when the run ends."""
+    """Everything that the agents of a run may use; servers are shared, and closed when the run ends.
+
+    `offline` is for a run by a script: it starts no server, and connects to none."""
 
     def __init__(
         self,
@@ -34,7 +36,10 @@ class Tools:
         caller: Caller,
         secrets: Secrets,
         folder: Path | None,
+        *,
+        offline: bool = False,
     ) -> None:
+        self._offline = offline
         self._sources = sources
         self._finder = finder
         self._caller = caller
@@ -51,12 +56,17 @@ class Tools:
         asked = config.approval.names if config.approval is not None else ()
         return AgentTools(parts, self._secrets, asked)
 
+    def _served(self, source: ToolSource, server: McpServer, timeout: float | None, name: str = "") -> Part:
+        """The tools of a server."""
+        self._secrets.add(*server.headers.values(), *server.env.values())
+        return Part(None, None if self._offline else self._server(server, source, name), timeout, name)
+
     def _named(self, name: str) -> Part:
         source = self._sources.get(name)
         if source is None:
             return Part(PythonTool(name, self._finder.find("tool", name).call, self._caller, source=name))
         if source.mcp is not None:
-            return Part(None, self._server(source.mcp, source, name), source.timeout, name)
+            return self._served(source, source.mcp, source.timeout, name)
         function = self._finder.find("function", source.python).call
         tool = PythonTool(
             f"{source.prefix}_{name}" if source.prefix else name,
@@ -72,8 +82,7 @@ class Tools:
         server = tooling.server()
         prefix = f"{tooling.prefix}_" if tooling.prefix else ""
         if server is not None:
-            source = ToolSource(mcp=server, prefix=tooling.prefix)
-            return [Part(None, self._server(server, source, ""), server.timeout)]
+            return [self._served(ToolSource(mcp=server, prefix=tooling.prefix), server, server.timeout)]
         assert isinstance(tooling.config, FunctionTooling)
         parts = []
         for wanted in tooling.config.tools:
@@ -89,17 +98,17 @@ class Tools:
         return parts
 
     def _functions(self, name: str) -> list[tuple[str, Any]]:
-        """The functions that an entry of the dialect means; those that are not here were warned of."""
-        if name.endswith(EVERY_FUNCTION):
-            module = self._finder.module(name.removesuffix(EVERY_FUNCTION))
-            return sorted(public(module).items()) if module is not None else []
-        if not self._finder.known("tool", name):
+        """The functions that an entry of the dialect means; `check` warns of those that cannot be had."""
+        try:
+            if name.endswith(EVERY_FUNCTION):
+                module = self._finder.module(name.removesuffix(EVERY_FUNCTION))
+                return sorted(public(module).items()) if module is not None else []
+            return [(name.rpartition(":")[2], self._finder.find("tool", name).call)]
+        except LookupError:
             return []
-        return [(name.rpartition(":")[2], self._finder.find("tool", name).call)]
 
     def _server(self, server: McpServer, source: ToolSource, name: str) -> McpConnection:
         require_mcp()
-        self._secrets.add(*server.headers.values(), *server.env.values())
         key = msgspec.json.encode((server, source.prefix, source.only))
         if key not in self._servers:
             self._servers[key] = McpConnection(
@@ -126,7 +135,7 @@ def public(module: Any) -> dict[str, Any]:
 
 
 class Part:
-    """A tool, or a server with tools."""
+    """A tool, or a server with tools; neither for the server of a run that is offline."""
 
     def __init__(
         self,
@@ -135,13 +144,16 @@ class Part:
         timeout: float | None = None,
         source: str = "",
     ) -> None:
-        self.tool, self._server, self.timeout, self._source = tool, server, timeout, source
+        self.tool, self.server, self.timeout, self._source = tool, server, timeout, source
+
+    @property
+    def is_offline(self) -> bool:
+        return self.tool is None and self.server is None
 
     async def tools(self) -> list[Tool]:
         if self.tool is not None:
             return [self.tool]
-        assert self._server is not None
-        return await self._server.tools()
+        return await self.server.tools() if self.server is not None else []
 
     def spec(self, tool: Tool) -> ToolSpec:
         name = _STRANGE.sub("_", tool.spec.name)[:LONGEST_NAME]
@@ -159,9 +171,12 @@ class AgentTools:
         """The tools that a person has to allow."""
         self._known: dict[str, tuple[Tool, float | None]] = {}
         self._specs: tuple[ToolSpec, ...] | None = None
-        tools = [(part, part.tool) for part in parts if part.tool is not None]
-        if len(tools) == len(parts):  # so that nothing is found out only when the agent runs
-            self._take(tools)
+        self._lacks_servers = any(part.is_offline for part in parts)
+        """Whether there would be more tools if the run were not offline."""
+        if all(
+            part.server is None for part in parts
+        ):  # so that nothing is found out only when the agent runs
+            self._take([(part, part.tool) for part in parts if part.tool is not None])
 
     async def specs(self) -> tuple[ToolSpec, ...]:
         if self._specs is None:
@@ -178,7 +193,8 @@ class AgentTools:
             known[spec.name] = (tool, part.timeout)
             specs.append(spec)
         for name in self._asked:
-            if name not in known:  # or it would be called without anybody being asked
+            # Or it would be called without anybody being asked.
+            if name not in known and not self._lacks_servers:
                 raise NodeError(f"'approval' names the tool '{name}', which is not there; {_there(known)}")
         self._known, self._specs = known, tuple(specs)
         return self._specs
@@ -188,12 +204,19 @@ class AgentTools:
         if request.problem or request.name in self._known:
             return request
         problem = f"there is no tool '{request.name}'; {_there(self._known)}"
+        if self._lacks_servers:
+            if request.given is not None:
+                return request  # what the server offers is not known, and need not be
+            problem += "; a scripted run starts no MCP server: give the call a `result` in the script"
         return msgspec.structs.replace(request, problem=problem)
 
     async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
         request = await self.checked(request)
         if request.problem:
             return self._result(request, "failed", request.problem), False
+        if request.given is not None:
+            status = "failed" if request.given.failed else "completed"
+            return self._result(request, status, request.given.text), True
         tool, seconds = self._known[request.name]
         limit = asyncio.timeout(seconds)
         try:
@@ -203,6 +226,11 @@ class AgentTools:
             told = f"no answer after {seconds:g} seconds" if limit.expired() else _told(error)
             return self._result(request, "failed", told), True
         return self._result(request, "completed", text), True
+
+    def is_remote(self, name: str) -> bool:
+        """Whether a tool is one of a server."""
+        tool, _ = self._known.get(name, (None, None))
+        return isinstance(tool, McpTool)
 
     def _result(self, request: ToolRequest, status: Any, text: str) -> ToolResult:
         return ToolResult(request.id, request.name, status, self._secrets.scrub(_valid(text)))

@@ -220,14 +220,23 @@ def _limit_at(at: Located) -> Located:
 def examine(config: Config, at: Located, reader: GraphReader) -> None:
     """Whether the profiles, tools and memories that an agent names are there."""
     where = child(at, "config")
-    for name in (config.profile_id, *config.fallback):
-        if name and name not in reader.models:
+    asked = (child(where, "profile_id"), child(where, "profileId"))
+    names_one = any(place is not where and place.value is not None for place in asked)
+    for name in (*((config.profile_id,) if names_one else ()), *config.fallback):
+        if name not in reader.models:
             place = _place(where, name, "profile_id", "profileId", "fallback")
             hint = did_you_mean(name, reader.models) or "profiles stand under `models`, beside `graph`"
-            reader.report.error("unknown-profile", f"there is no model profile '{name}'", place, hint)
+            message = f"there is no model profile '{name}'"
+            if not name.strip():
+                message, hint = "the node names a model profile by an empty text", "name one, or leave it out"
+            reader.report.error("unknown-profile", message, place, hint)
     for name in config.tool_names:
-        if name not in reader.tools and not reader.finder.known("tool", name):
-            place = _place(where, name, "tools", "dynamic_tools", "dynamicTools")
+        if name in reader.tools:
+            continue
+        place = _place(where, name, "tools", "dynamic_tools", "dynamicTools")
+        if reader.finder.known("tool", name):
+            reader.check_import("tool", name, place)
+        else:
             known = [*reader.tools, *reader.finder.names("tool")]
             hint = did_you_mean(name, known) or "tools stand under `tools`, beside `graph`"
             reader.report.error("unknown-tool", f"there is no tool '{name}'", place, hint)
@@ -256,14 +265,26 @@ def _found(at: Located, name: str) -> Located | None:
 
 
 def _examine_functions(tooling: FunctionTooling, at: Located, reader: GraphReader) -> None:
-    for tool in tooling.tools:
-        name = tool.name
-        known = (
-            reader.finder.known_module(name.removesuffix(EVERY_FUNCTION))
-            if name.endswith(EVERY_FUNCTION)
-            else reader.finder.known("tool", name)
-        )
-        if not known:
-            hint = "put it into functions/function_calling beside the file, or register it with @roundel.tool"
-            message = f"the tool '{name}' is not here, so the agent is not offered it"
-            reader.report.warning("missing-tool", message, _place(at, name, "tooling"), hint)
+    for name in (tool.name for tool in tooling.tools):
+        reason = _lack(name, reader)
+        if reason is None:
+            continue
+        hint = "put it into functions/function_calling beside the file or its folder, or register it"
+        message = f"the tool '{name}' is not here, so the agent is not offered it"
+        if reason:
+            message, hint = f"the tool '{name}' is not offered to the agent: {reason}", ""
+        reader.report.warning("missing-tool", message, _place(at, name, "tooling"), hint)
+
+
+def _lack(name: str, reader: GraphReader) -> str | None:
+    """Why a function of the dialect is not offered: empty if it is not there; None if it is offered."""
+    finder = reader.finder
+    try:
+        if name.endswith(EVERY_FUNCTION):
+            return None if finder.module(name.removesuffix(EVERY_FUNCTION)) is not None else ""
+        if not finder.known("tool", name):
+            return ""
+        finder.find("tool", name)
+    except LookupError as error:
+        return str(error.args[0])
+    return None

@@ -35,7 +35,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
             return cls(at.value) if check_expression(at.value, NAMES, at, reader) else INVALID
         if isinstance(at.value, dict) and "regex" in at.value:
             for key in at.value.keys() - {"regex"}:
-                reader.unknown_key(at, key, ["regex"], "the score")
+                reader.unknown_key(at, key, {"regex": "regex"}, "the score")
             return cls._pattern(at.value["regex"], reader)
         hint = "for example `score: data.points` or `score: {regex: 'Score: (\\d+)'}`"
         reader.report.error("wrong-type", "'score' must be a CEL expression or a {regex: …}", at, hint)

@@ -49,6 +49,13 @@ UNREADABLE = "the arguments are not a JSON object: "
 """Stands before what a model gave instead."""
 
 
+class GivenResult(Struct, frozen=True, omit_defaults=True):
+    """The result of a tool call as a script gives it, in place of the call."""
+
+    text: str
+    failed: bool = False
+
+
 class ToolRequest(Struct, frozen=True, omit_defaults=True):
     """A model asks for a tool."""
 
@@ -57,6 +64,7 @@ class ToolRequest(Struct, frozen=True, omit_defaults=True):
     arguments: dict[str, Any] = {}
     problem: str = ""
     """Why the arguments cannot be read, if they cannot."""
+    given: GivenResult | None = None
 
 
 class ToolResult(Struct, frozen=True, omit_defaults=True):
@@ -143,6 +151,9 @@ class Toolbox(Protocol):
 
     async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
         """What came of it, and whether a tool was called at all. It never raises for what a tool does."""
+
+    def is_remote(self, name: str) -> bool:
+        """Whether a tool, as a model names it, is one of a server; known once the specs are."""
 
 
 class Related(Struct, frozen=True):

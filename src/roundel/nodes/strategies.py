@@ -13,6 +13,7 @@ from roundel.nodes.asked import Asked
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
+from roundel.workflow.imports import ModuleError
 from roundel.workflow.loader import WorkflowReader
 from roundel.workflow.modules import modules_beside, names_of
 
@@ -134,7 +135,7 @@ def _sound(kind: Kind, given: dict[str, Located], reader: Reader) -> bool:
 
 
 def _found(use: str, at: Located, reader: Reader) -> bool:
-    """Whether the code of a custom strategy is there, as far as that is known without running any."""
+    """Whether the code of a custom strategy is there, and can be imported."""
     assert isinstance(reader, WorkflowReader)
     module, colon, name = use.partition(":")
     if not colon or use in reader.finder.names("function"):
@@ -146,9 +147,14 @@ def _found(use: str, at: Located, reader: Reader) -> bool:
         reader.report.error("unknown-function", message, at, hint)
         return False
     names = names_of(module, reader.top)
-    if names is None or name in names:
-        return True  # running it will show
-    public = sorted(known for known in names if not known.startswith("_"))
-    hint = did_you_mean(name, public) or (f"it has {', '.join(public[:12])}" if public else "it has no names")
-    reader.report.error("unknown-function", f"module '{module}' has no function '{name}'", at, hint)
-    return False
+    try:
+        reader.finder.find("function", use)
+    except ModuleError as error:
+        reader.report.error("unknown-function", str(error), at)
+        return False
+    except LookupError as error:
+        public = sorted(known for known in names or () if not known.startswith("_"))
+        hint = did_you_mean(name, public) or (f"it has {', '.join(public[:12])}" if public else "")
+        reader.report.error("unknown-function", str(error.args[0]), at, hint)
+        return False
+    return True

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Place, Reader, child
+from roundel.workflow.providers import check_provider
 
 Name = Annotated[str, Meta(min_length=1)]
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
@@ -20,6 +21,8 @@ ALWAYS_THERE = (WORKING, LONG_TERM)
 """The names of memories that need not be declared."""
 DIMENSIONS = "dimensions"
 """The parameter of an embedding that says how long its vectors are."""
+LOCAL = "local"
+"""The provider of embeddings by a model of sentence-transformers, in this process."""
 AUTO = "auto"
 """As a path it says as much as none."""
 
@@ -53,7 +56,7 @@ class Embedding(Struct, frozen=True, omit_defaults=True):
             place = child(at, "params", DIMENSIONS)
             report.error("wrong-type", f"'{DIMENSIONS}' must be a whole number of at least 1", place)
             return False
-        return True
+        return check_provider(self.provider, child(at, "provider"), report, (LOCAL,))
 
 
 class Simple(Struct, frozen=True, omit_defaults=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable
+from operator import contains
 from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
@@ -12,6 +13,7 @@ from msgspec import Meta, Struct
 from roundel.workflow.document import Located
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.fields import INVALID, Reader, child
+from roundel.workflow.keywords import holds_word
 from roundel.workflow.message import Message
 
 NAMES = ("text", "data", "round", "run", "vars")
@@ -28,6 +30,8 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     none: Words = ()
     regex: Words = ()
     case_sensitive: bool = True
+    word: bool = False
+    """Whether `any` and `none` match whole words only, and not parts of words."""
 
     def test(self) -> Callable[[str], bool]:
         fold = str if self.case_sensitive else str.casefold
@@ -35,14 +39,15 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
         none_of = [fold(word) for word in self.none if word]
         patterns = [compiled(p, 0 if self.case_sensitive else re.IGNORECASE) for p in self.regex]
         otherwise = not (self.any or self.regex)
+        hits = holds_word if self.word else contains
 
         def holds(text: str) -> bool:
             folded = fold(text)
             for word in none_of:
-                if word in folded:
+                if hits(folded, word):
                     return False
             for word in any_of:
-                if word in folded:
+                if hits(folded, word):
                     return True
             return otherwise or any(pattern.search(text) for pattern in patterns)
 
@@ -98,7 +103,7 @@ class Condition(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def _long(cls, at: Located, reader: Reader) -> Any:
-        form = reader.variant(at, cls.forms, "condition")
+        form = reader.variant(at, cls.forms, "condition", alone=("cel",))
         if form is None:
             return INVALID
         kind, config = form
@@ -128,6 +133,9 @@ class Condition(Struct, frozen=True, omit_defaults=True):
                 "give at least one of any, none, regex",
             )
             return INVALID
+        if config.word and not (config.any or config.none):
+            message = "'word' has no effect: it is about 'any' and 'none'"
+            reader.report.warning("without-effect", message, child(at, "word"), "a pattern may use \\b")
         words = child(at, "regex")
         places = words.value if isinstance(words.value, list) else [words]
         sound = [

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
+from roundel.workflow.spelling import LONGEST_WORD, folded
+
 if TYPE_CHECKING:
     from roundel.workflow.document import Located
 
 Severity = Literal["error", "warning"]
-
-# difflib takes quadratic time, and nobody mistypes a name of this length.
-_LONGEST_WORD = 100
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
@@ -116,14 +115,10 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
 
     Case, `-`, `_` and camelCase do not count as differences.
     """
-    if len(word) > _LONGEST_WORD:
+    if len(word) > LONGEST_WORD:
         return ""
-    folded: dict[str, str] = {}
+    known: dict[str, str] = {}
     for candidate in candidates:
-        folded.setdefault(_fold(candidate), candidate)
-    near = get_close_matches(_fold(word), folded, n=1, cutoff=0.65)
-    return f"did you mean '{folded[near[0]]}'?" if near else ""
-
-
-def _fold(word: str) -> str:
-    return word.replace("-", "").replace("_", "").casefold()
+        known.setdefault(folded(candidate), candidate)
+    near = get_close_matches(folded(word), known, n=1, cutoff=0.65)
+    return f"did you mean '{known[near[0]]}'?" if near else ""

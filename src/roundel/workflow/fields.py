@@ -7,7 +7,7 @@ other spellings of its keys in `__aliases__`, and a word on keys that people try
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import isfinite
 from types import NoneType, UnionType
@@ -18,6 +18,7 @@ from msgspec import Meta, Struct, ValidationError
 
 from roundel.workflow.diagnostics import Diagnostic, Report, Severity, did_you_mean
 from roundel.workflow.document import Located, locate
+from roundel.workflow.spelling import misspelling_of
 
 
 class _Invalid:
@@ -89,12 +90,12 @@ class Reader:
         if not isinstance(value, dict):
             return self._wrong(at, what, "a mapping")
         known, values, sound = _fields(kind), {}, True
-        aliases: dict[str, str] = getattr(kind, "__aliases__", {})
+        spellings, misspelt = _spellings(kind), set()
         hints: dict[str, str] = getattr(kind, "__hints__", {})
         for key, item in value.items():
-            name = key if key in known else aliases.get(key, key)
-            if name not in known:
-                self.unknown_key(at, key, list(known), what, hints.get(key, ""))
+            name = spellings.get(key)
+            if name is None:
+                misspelt.add(self.unknown_key(at, key, spellings, what, hints.get(key, "")))
                 continue
             result = self._read_field(item, known[name], key, what)
             sound = sound and result is not INVALID
@@ -103,7 +104,7 @@ class Reader:
         for name, field in known.items():
             if field.required and field.name not in values:
                 sound = False
-                if name not in value or value[name].value is None:
+                if name not in misspelt and (name not in value or value[name].value is None):
                     self.report.error("missing-key", f"{what} has no '{name}'", at)
         return self._make(at, kind, values) if sound else INVALID
 
@@ -122,10 +123,23 @@ class Reader:
             return INVALID
         return made
 
-    def unknown_key(self, at: Located, key: str, known: list[str], what: str, hint: str = "") -> None:
+    def unknown_key(
+        self, at: Located, key: str, known: Mapping[str, str], what: str, hint: str = ""
+    ) -> str | None:
+        """Reports a key that is not known, and gives the name of the key that it misspells, if it does.
+
+        A misspelling would leave the key that was meant at its default, so it is an error. `known` maps
+        each spelling of a known key to its name."""
         place = key_place(at, key)
-        hint = hint or did_you_mean(key, known) or f"known keys: {', '.join(sorted(known))}"
-        self.report.warning("unknown-key", f"{what} has an unknown key '{key}'", place, hint)
+        message = f"{what} has an unknown key '{key}'"
+        meant = None if hint else _meant(at, key, known)
+        if meant is not None:
+            self.report.error("unknown-key", message, place, f"did you mean '{meant}'?")
+            return known[meant]
+        names = dict.fromkeys(known.values())
+        hint = hint or did_you_mean(key, names) or f"known keys: {', '.join(sorted(names))}"
+        self.report.warning("unknown-key", message, place, hint)
+        return None
 
     def _read_list(self, at: Located, kind: Any, meta: Meta | None, what: str) -> Any:
         if not isinstance(at.value, list):
@@ -159,16 +173,30 @@ class Reader:
         return INVALID
 
     def variant(
-        self, at: Located, forms: dict[str, type[Struct]], what: str, also: tuple[str, ...] = ()
+        self,
+        at: Located,
+        forms: dict[str, type[Struct]],
+        what: str,
+        also: tuple[str, ...] = (),
+        alone: tuple[str, ...] = (),
     ) -> tuple[type[Struct], Located] | None:
-        """The form that `{type, config}` names, and its config; None if there is none."""
+        """The form that `{type, config}` names, and its config; None if there is none.
+
+        `also` are keys that may be given too, `alone` those of a short form that has neither of the two."""
         value = at.value
         if not isinstance(value, dict):
             self._wrong(at, f"the {what}", f"a mapping with 'type' ({', '.join(forms)}) and 'config'")
             return None
-        for key in value:
-            if key not in ("type", "config", *also):
-                self.unknown_key(at, key, ["type", "config", *also], f"the {what}")
+        names = ("type", "config", *also)
+        known = {name: name for name in (*names, *alone)}
+        hints = {key: f"`{key}` is given alone, without 'type' and 'config'" for key in alone}
+        unknown = [
+            self.unknown_key(at, key, known, f"the {what}", hints.get(key, ""))
+            for key in value
+            if key not in names
+        ]
+        if any(unknown):
+            return None  # what follows from the misspelling is no second mistake
         if "type" not in value:
             self.report.error("missing-key", f"the {what} has no 'type'", at, f"one of {', '.join(forms)}")
             return None
@@ -225,6 +253,27 @@ def child(at: Located, *path: str) -> Located:
 def key_place(at: Located, key: str) -> Located:
     line, column = (at.keys or {}).get(key, (at.line, at.column))
     return Located(key, line, column)
+
+
+def misspells(at: Located, name: str, kind: type[Struct]) -> bool:
+    """Whether a key of the struct at a place is reported as a misspelling of `name`."""
+    keys, known = at.value if isinstance(at.value, dict) else {}, _spellings(kind)
+    meant = (_meant(at, key, known) for key in keys if key not in known)
+    return any(spelling is not None and known[spelling] == name for spelling in meant)
+
+
+def _meant(at: Located, key: str, known: Mapping[str, str]) -> str | None:
+    """The known key that an unknown one misspells. One that is given as well cannot have been meant."""
+    assert isinstance(at.value, dict)
+    given = {known[other] for other in at.value if other in known}
+    return misspelling_of(key, [spelling for spelling, name in known.items() if name not in given])
+
+
+@lru_cache(maxsize=512)
+def _spellings(kind: type[Struct]) -> dict[str, str]:
+    """Each way to write a key of a struct, and the name of the field: that in the file, not in Python."""
+    known = {name: name for name in _fields(kind)}
+    return {**known, **getattr(kind, "__aliases__", {})}
 
 
 @lru_cache(maxsize=512)

@@ -1,8 +1,8 @@
 """Named Python functions: conditions, edge processors and the functions of `python` nodes.
 
 A name is looked for among the functions that belong to the workflow itself (given in Python), then
-those registered here, then the entry points of installed packages, and, in the form
-`module:function`, beside the workflow file and on the import path.
+those registered here, then the entry points of installed packages, then the folder `functions` of the
+dialect, and, in the form `module:function`, beside the workflow file and on the import path.
 
 A function that is `pure` (it looks at nothing but its argument) is called inside the kernel; any
 other is called by the host, and what it said goes to the journal.
@@ -10,23 +10,27 @@ other is called by the host, and what it said goes to the journal.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import sys
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from roundel.workflow.imports import (
+    ModuleError,
+    function_of,
+    import_file,
+    import_named,
+    load_entry_point,
+    spec_of,
+)
 from roundel.workflow.message import Message
-from roundel.workflow.modules import modules_beside, names_of
+from roundel.workflow.modules import file_defining
 
 Kind = Literal["condition", "processor", "function", "tool", "middleware"]
-TOOL_FOLDER = "functions.function_calling"
-"""Where files of the dialect keep their tools, beside the workflow."""
 FAILED_CODE = "==CODE EXECUTION FAILED=="
 
 
@@ -86,10 +90,10 @@ class Finder:
         self._folder = folder
 
     def known(self, kind: Kind, name: str) -> bool:
-        """Whether the name leads somewhere, without running any code of the user's."""
+        """Whether the name leads somewhere, without running the code that it leads to."""
         if name in self._own or name in _registered[kind] or name in offered(kind):
             return True
-        if kind == "tool" and self._tool_module(name) is not None:
+        if self._of_the_dialect(kind, name) is not None:
             return True
         module = name.partition(":")[0]
         return ":" in name and self._module_exists(module)
@@ -98,87 +102,112 @@ class Finder:
         return [*self._own, *_registered[kind], *offered(kind)]
 
     def find(self, kind: Kind, name: str) -> Function:
-        """The function; LookupError says what is missing."""
+        """The function; LookupError says what is missing, or why it cannot be imported."""
         if name in self._own:
             return Function(name, self._own[name])
         if name in _registered[kind]:
             return _registered[kind][name]
         points = offered(kind)
         if name in points:
-            return Function(name, points[name].load())
-        module = self._tool_module(name) if kind == "tool" else None
-        return Function(name, self.load(f"{module}:{name}" if module else name))
-
-    def known_module(self, name: str) -> bool:
-        """Whether there is a file of tools with this name beside the workflow."""
-        return self._tool_file(name) is not None
+            return Function(name, load_entry_point(points[name]))
+        file = self._of_the_dialect(kind, name)
+        if file is not None:
+            return Function(name, _ADAPTED[kind](function_of(self._tree_module(file), name, _shown(file))))
+        return Function(name, self.load(name))
 
     def module(self, name: str) -> Any:
-        """The file of tools with this name, loaded; None if there is none."""
+        """The file of tools with this name, imported; None if there is none, LookupError if it is broken."""
         path = self._tool_file(name)
-        return None if path is None or self._folder is None else self._loaded(path, name)
-
-    def _tool_file(self, name: str) -> Path | None:
-        return self._file(f"{TOOL_FOLDER}.{name}") or self._file(name)
-
-    def _tool_module(self, name: str) -> str | None:
-        """The file in the folder of tools that defines a function."""
-        folder = self._folder / Path(*TOOL_FOLDER.split(".")) if self._folder is not None else None
-        for module in modules_beside(folder) if name.isidentifier() else ():
-            if name in (names_of(module, folder) or ()):
-                return f"{TOOL_FOLDER}.{module}"
-        return None
+        if path is None:
+            return None
+        return import_file(path, name) if path == self._file(name) else self._tree_module(path)
 
     def load(self, reference: str) -> Callable[..., Any]:
         """The object behind `module:function`."""
         module_name, _, attribute = reference.partition(":")
         if not attribute:
             raise LookupError(f"there is no function '{reference}'")
-        try:
-            module = self._import(module_name)
-        except (Exception, SystemExit) as error:  # whatever the code of a module does when it is run
-            kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
-            raise LookupError(f"cannot import '{module_name}': {kind}{error}") from error
-        function = getattr(module, attribute, None)
-        if not callable(function):
-            raise LookupError(f"module '{module_name}' has no function '{attribute}'")
-        return function  # type: ignore[no-any-return]
+        path = self._file(module_name)
+        module = import_named(module_name) if path is None else import_file(path, module_name)
+        return function_of(module, attribute, module_name)
+
+    # The tree `functions/` of the dialect: beside the workflow file, or beside the folder that it is in.
+
+    def _trees(self) -> list[Path]:
+        folder = self._folder
+        if folder is None:
+            return []
+        roots = [folder, folder.parent]
+        if folder.name == SUBGRAPHS:  # a file that is mostly used by those of the folder around it
+            roots.append(folder.parent.parent)
+        return [root / TREE for root in dict.fromkeys(roots)]
+
+    def _of_the_dialect(self, kind: Kind, name: str) -> Path | None:
+        """The file of the tree that defines a function of a kind."""
+        folder = TREE_FOLDERS.get(kind)
+        files = (file_defining(name, tree / folder) for tree in self._trees()) if folder else ()
+        return next((file for file in files if file is not None), None)
+
+    def _tool_file(self, name: str) -> Path | None:
+        places = [tree / TREE_FOLDERS["tool"] / f"{name}.py" for tree in self._trees()]
+        there = (path for path in places if _MODULE.fullmatch(name) and os.path.isfile(path))  # noqa: PTH113
+        return next(there, None) or self._file(name)
+
+    def _tree_module(self, path: Path) -> Any:
+        """Such a file imports others as `functions.…`, from the folder around the tree."""
+        root = str(path.parents[2])
+        if root not in sys.path:
+            sys.path.append(root)
+        return import_file(path, _shown(path))
 
     def _module_exists(self, name: str) -> bool:
         if self._file(name) is not None:
             return True
         try:
-            return importlib.util.find_spec(name) is not None
-        except (ImportError, ValueError, AttributeError):
-            return False
-        except Exception:
+            return spec_of(name) is not None
+        except ModuleError:
             return True  # the package around it is there, and does not run: loading it says so
 
     def _file(self, name: str) -> Path | None:
-        if self._folder is None or not re.fullmatch(r"\w+(\.\w+)*", name):
+        if self._folder is None or not _MODULE.fullmatch(name):
             return None
         path = self._folder.joinpath(*name.split(".")).with_suffix(".py")
         return path if os.path.isfile(path) else None  # noqa: PTH113 (it takes names of any length)
 
-    def _import(self, name: str) -> Any:
-        path = self._file(name)
-        return import_module(name) if path is None else self._loaded(path, name)
 
-    def _loaded(self, path: Path, name: str) -> Any:
-        # A file beside the workflow is loaded under a name of its own, so that two workflows whose
-        # folders both hold a `tools.py` never get each other's.
-        unique = f"roundel_beside.{abs(hash(path.resolve()))}.{name}"
-        if unique not in sys.modules:
-            spec = importlib.util.spec_from_file_location(unique, path)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[unique] = module
-            try:
-                spec.loader.exec_module(module)
-            except BaseException:
-                del sys.modules[unique]
-                raise
-        return sys.modules[unique]
+def _shown(file: Path) -> str:
+    """A file of the tree as a module: `functions.edge.conditions`."""
+    return ".".join((*file.parts[-3:-1], file.stem))
+
+
+def _of_text(function: Callable[..., Any]) -> Callable[[Message], Any]:
+    """A condition of the dialect takes the text of a message."""
+    return lambda message: function(message.text)
+
+
+def _of_text_and_context(function: Callable[..., Any]) -> Callable[[Message, Path], Any]:
+    """A processor of the dialect takes the text of a message, and what it may need of the run."""
+
+    def process(message: Message, workspace: Path) -> Any:
+        return function(message.text, {"python_workspace_root": workspace})
+
+    return process
+
+
+TREE: Final = "functions"
+SUBGRAPHS: Final = "subgraphs"
+TREE_FOLDERS: Final[dict[Kind, str]] = {
+    "tool": "function_calling",
+    "condition": "edge",
+    "processor": "edge_processor",
+}
+"""Where files of the dialect keep their functions."""
+_ADAPTED: Final[dict[Kind, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
+    "tool": lambda function: function,
+    "condition": _of_text,
+    "processor": _of_text_and_context,
+}
+_MODULE = re.compile(r"\w+(\.\w+)*")
 
 
 _points: dict[str, dict[str, Any]] = {}

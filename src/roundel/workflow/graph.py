@@ -11,12 +11,14 @@ from msgspec import Meta, Struct, field
 from roundel.workflow.attachment import ALWAYS_THERE, Attachment, MemorySettings
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import Condition
+from roundel.workflow.condition_text import written_as
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.dynamic import Dynamic
-from roundel.workflow.fields import INVALID, Place, Reader, without_effect
+from roundel.workflow.fields import INVALID, Place, Reader, child, misspells, without_effect
 from roundel.workflow.file_access import FileAccess
 from roundel.workflow.functions import Finder, Kind
+from roundel.workflow.imports import ModuleError
 from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.processor import Processor
@@ -142,7 +144,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
         what = _node_name(at)
         envelope = reader.read_struct(at, Envelope, what)
         kind = reader.node_type(at, what)
-        if kind is None:
+        if kind is None or misspells(at, "config", Envelope):
             return INVALID
         config_at = _config(at)
         if not isinstance(config_at.value, dict):
@@ -273,17 +275,33 @@ class GraphReader(Reader):
             without_effect(envelope, ("timeout", "retry"), at, self.report)
         name = kind.function(config)
         if name:
-            self.check_function("function", name, at)
+            self.check_function("function", name, child(at, "config", "function"))
         kind.examine(config, at, self)
 
     def check_function(self, kind: Kind, name: str, at: Located) -> None:
-        if not self.finder.known(kind, name):
-            form = "module:Class" if kind == "middleware" else "module:function"
-            hint = did_you_mean(name, self.finder.names(kind)) or (
-                f"register it with @roundel.{kind}('{name}'), or write {form}"
-            )
-            what = f"{kind} function" if kind in ("condition", "processor") else kind
-            self.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
+        """Reports a function that is not there, or whose module cannot be imported."""
+        if self.finder.known(kind, name):
+            self.check_import(kind, name, at)
+            return
+        guess = did_you_mean(name, self.finder.names(kind))
+        instead = written_as(name) if kind == "condition" and not guess else ""
+        if instead:
+            message = f"the condition '{name}' is the name of a function, and there is none of that name"
+            self.report.error("bare-condition", message, at, instead)
+            return
+        form = "module:Class" if kind == "middleware" else "module:function"
+        hint = guess or f"register it with @roundel.{kind}('{name}'), or write {form}"
+        what = f"{kind} function" if kind in ("condition", "processor") else kind
+        self.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
+
+    def check_import(self, kind: Kind, name: str, at: Located) -> bool:
+        """Whether a function that is there can be had; this runs its module."""
+        try:
+            self.finder.find(kind, name)
+        except LookupError as error:
+            self.report.error("unknown-function", str(error.args[0]), at)
+            return False
+        return True
 
     def node_type(self, at: Located, what: str) -> NodeType | None:
         place = at.value.get("type") if isinstance(at.value, dict) else None
@@ -292,6 +310,9 @@ class GraphReader(Reader):
             return None
         try:
             return self.types[name]
+        except ModuleError as error:
+            self.report.error("unknown-type", f"{what} has a type that cannot be loaded: {error}", place)
+            return None
         except KeyError:
             hint = did_you_mean(name, self.types) or f"known are {', '.join(sorted(self.types))}"
             self.report.error("unknown-type", f"{what} has the unknown type '{name}'", place, hint)

@@ -15,7 +15,7 @@ from roundel.workflow.breaker import Breaker
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.dotenv import read_dotenv
-from roundel.workflow.fields import INVALID, child, located, without_effect
+from roundel.workflow.fields import INVALID, child, located, misspells, without_effect
 from roundel.workflow.file_access import CODE, AllowPaths, FileAccess, Outside, allowed_folders
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import Limits, Workflow
@@ -243,7 +243,8 @@ class WorkflowReader(NamesReader):
         if "nodes" in root.value and "graph" not in root.value:
             return self.read_graph(root)
         if "graph" not in root.value:
-            self.report.error("missing-key", "the workflow has no 'graph'", root)
+            if not misspells(root, "graph", Root):
+                self.report.error("missing-key", "the workflow has no 'graph'", root)
             return INVALID
         return self.read_graph(root.value["graph"])
 

@@ -8,7 +8,7 @@ from typing import Any
 from roundel.workflow.attachment import AUTO, Files
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Place, child, key_place
+from roundel.workflow.fields import INVALID, Place, child, key_place, misspells
 from roundel.workflow.file_access import CODE, Outside
 from roundel.workflow.graph import Edge, Graph, GraphReader, Node, Settings
 from roundel.workflow.node_type import NodeTypes
@@ -69,7 +69,7 @@ class NamesReader(GraphReader):
         nodes: dict[str, Node | None] = {}
         lines: dict[str, int] = {}
         items = self._items(at, "nodes")
-        if items == []:
+        if items == [] and not misspells(at, "nodes", Settings):
             self.report.error("no-nodes", "the graph has no nodes", at)
         for item in items or ():
             node = self.read(item, Node, "a node")
@@ -173,7 +173,8 @@ class NamesReader(GraphReader):
         for name in settings.loops:
             if name not in nodes:
                 self._unknown_node(key_place(at.value["loops"], name), name, "'loops'", nodes)
-        if not settings.start and not settings.is_majority_voting:
+        lacks_start = not settings.start and not settings.is_majority_voting
+        if lacks_start and not misspells(at, "start", Settings):
             self.report.error("no-start", "the graph has no 'start'", at, "name the node that gets the input")
         if settings.vars:
             self.report.error("misplaced-vars", "'vars' belongs at the top of the file", at.value["vars"])

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.workflow.functions import entry_points
+from roundel.workflow.imports import load_entry_point
 
 
 def _nothing(_config: Any) -> Any:
@@ -141,7 +142,7 @@ class NodeTypes(Mapping[str, NodeType]):
             points = entry_points("roundel.nodes")
             if name not in points:
                 raise KeyError(name)
-            self.add(points[name].load())
+            self.add(load_entry_point(points[name]))
         return self._types[name]
 
     def __iter__(self) -> Iterator[str]:

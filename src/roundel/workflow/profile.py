@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import Place
+from roundel.workflow.providers import check_provider
 
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 Amount = Annotated[float, Meta(ge=0)]
@@ -50,8 +51,10 @@ class Profile(Struct, frozen=True, omit_defaults=True):
     }
 
     def __check__(self, at: Located, report: Report) -> bool:
+        if not check_model(self.model, self.provider, self.name, at, report):
+            return False
         if self.model or self.name:
-            return check_model(self.model, self.provider, self.name, at, report)
+            return True
         report.error("no-model", "a profile has neither 'model' nor 'name'", at, "for example openai:gpt-4o")
         return False
 
@@ -69,14 +72,30 @@ def named(model: str, provider: str, name: str) -> tuple[str, str]:
 
 
 def check_model(model: str, provider: str, name: str, at: Located, report: Report) -> bool:
-    """Whether a model is named in one way only."""
+    """Whether a model, where there is one, is named in one way only, with a provider that there is."""
     given = at.value if isinstance(at.value, dict) else {}
+    for key in ("model", "provider", "name"):
+        if key in given and given[key].value is not None and not str(given[key].value).strip():
+            hint = f"write a {key}, or leave it out; is a variable empty?"
+            report.error("no-model", f"'{key}' of a model is empty", given[key], hint)
+            return False
     if model and name:
         message = "the model is named twice, by 'model' and by 'name'"
         report.error("two-models", message, given.get("name", at), "keep one of the two")
         return False
     if model and provider and ":" in model:
         message = "the provider is named twice, by 'model' and by 'provider'"
-        report.error("two-models", message, given.get("provider", at), "keep one of the two")
+        hint = "keep one of the two; a model whose name has a colon is written with 'provider' and 'name'"
+        report.error("two-models", message, given.get("provider", at), hint)
         return False
-    return True
+    return _check_named(model, provider, given.get("model" if ":" in model else "provider", at), report)
+
+
+def _check_named(model: str, provider: str, at: Located, report: Report) -> bool:
+    first, colon, rest = model.partition(":")
+    if colon and not (first.strip() and rest.strip()):
+        message = f"the model '{model}' has no {'name' if first.strip() else 'provider'}"
+        report.error("no-model", message, at, "for example openai:gpt-4o")
+        return False
+    named_provider = first if colon else provider
+    return not named_provider or check_provider(named_provider, at, report)
