@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.kernel.facts import Finished, Outcome, Paused, Reopened, Resumed, Started
+from roundel.kernel.facts import Fact, Finished, Outcome, Paused, Reopened, Resumed, Started
 from roundel.kernel.step import replay as kernel_replay
 from roundel.sessions.rerun import Rerun
 from roundel.workflow.message import Message
@@ -228,7 +228,7 @@ def test_the_time_in_which_nobody_worked_does_not_count_when_a_run_is_replayed(p
     edges = [{"from": "A", "to": "B"}, {"from": "B", "to": "C"}]
     workflow = {"limits": {"seconds": 60}, "graph": {"start": "A", "nodes": nodes, "edges": edges}}
     said = Outcome((Message("done"),))
-    facts = [
+    facts: list[Fact] = [
         Started("r", (Message("go"),), 0.0),
         Paused("lunch", 1.0),
         Finished("A", said, 2.0),

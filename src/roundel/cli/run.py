@@ -75,7 +75,7 @@ def command(
     except WorkflowError as error:
         tell(error.diagnostics)
         sys.exit(INVALID)
-    pinned = pin(file, workflow, script, values, bounds)
+    pinned = pin(workflow, script, bounds)
     code = finished(lambda: _run(plan, messages, store, pinned, script, recorder, as_json))
     if recorder is not None and recorder.problem:
         say(click.style(recorder.problem, fg="red"))

@@ -1,4 +1,4 @@
-"""Runs a coroutine to its end, for the functions that are not asynchronous (`roundel.run`, `roundel.resume`)."""
+"""Runs a coroutine to its end, for functions that are not asynchronous: `roundel.run`, `roundel.resume`."""
 
 from __future__ import annotations
 
