@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +186,16 @@ def test_public_names_are_there() -> None:
 def test_an_option_that_there_is_not_is_named() -> None:
     with pytest.raises(TypeError, match="there is no option 'scrpt'; known are script, ask"):
         roundel.run(built(), "go", scrpt={})  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", ["run", "resume"])
+def test_a_blocking_call_in_a_running_event_loop_points_to_the_coroutine(name: str) -> None:
+    async def story() -> None:
+        with pytest.raises(RuntimeError, match=rf"await roundel\.{name}_async\("):
+            getattr(roundel, name)("flow.yaml")
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        asyncio.run(story())
+        gc.collect()
+    assert not [str(warning.message) for warning in warned], "no coroutine is left that nobody awaits"

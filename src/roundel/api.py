@@ -15,6 +15,7 @@ from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script, script_from
 from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.sessions.blocking import run_blocking
 from roundel.sessions.opening import begin, pin
 from roundel.sessions.place import StorePlace, opened
 from roundel.sources import Source, load
@@ -62,9 +63,7 @@ async def run_async(
     if place is None:
         return await host.run(messages)
     async with opened(place) as store:
-        pinned = pin(
-            workflow, host.plan.workflow, host.script, options.get("variables"), options.get("limits")
-        )
+        pinned = pin(host.plan.workflow, host.script, options.get("limits"))
         host.keep(await begin(store, host.run_id, host.plan, pinned, messages, reviews=host.reviews))
         return await host.run(messages)
 
@@ -76,8 +75,10 @@ def run(
     on_event: Callable[[Event], object] | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """The same, for code that is not asynchronous."""
-    return asyncio.run(run_async(workflow, input, on_event=on_event, **options))
+    """The same, for code that is not asynchronous; RuntimeError in a running event loop."""
+    return run_blocking(
+        lambda: run_async(workflow, input, on_event=on_event, **options), "roundel.run", "roundel.run_async"
+    )
 
 
 async def stream(

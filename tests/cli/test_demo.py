@@ -17,4 +17,4 @@ def test_without_a_terminal_it_asks_nothing_and_ends_by_itself() -> None:
     assert "Picked before the sun is up. Yours by four." in shown
     assert "locked: the loop goes in circles, at Ann[3]" in shown
     assert "AGREED: Thursday the 19th, at nine." in shown
-    assert shown.index("locked:") < shown.index("unlocked with a reason") < shown.index("AGREED")
+    assert shown.index("locked:") < shown.index("unlocked, as this command does") < shown.index("AGREED")

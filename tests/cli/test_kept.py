@@ -148,14 +148,14 @@ def test_a_question_is_answered_later_round_by_round(folder: Path) -> None:
     assert waiting.exit_code == 4
     (row,) = runs(folder)
     assert f"run {row['run_id']}\n" in waiting.stderr
-    assert f"roundel answer {row['run_id']} TEXT" in waiting.stderr
+    assert waiting.stderr.endswith(f"next: roundel answer {row['run_id']}\n")
     asked = roundel(folder, "answer", "last")
     assert asked.exit_code == 0
     assert "Writer[1]/Editor" in asked.stdout and "first draft" in asked.stdout
     assert "OK, or what to change?" in asked.stdout
     assert roundel(folder, "answer", "last", "-", input="shorter\n").exit_code == 4
     recorded = roundel(folder, "answer", "last", "OK", "--at", "Writer[2]/Editor", "--no-run")
-    assert (recorded.exit_code, "answered; go on with" in recorded.stderr) == (0, True)
+    assert (recorded.exit_code, "next: roundel resume" in recorded.stderr) == (0, True)
     done = roundel(folder, "resume", "last")
     assert (done.exit_code, done.stdout) == (0, "second draft\n")
     assert calls(folder) == 2
@@ -167,7 +167,7 @@ def test_an_answer_to_a_paused_run_leaves_it_paused(folder: Path) -> None:
     assert roundel(folder, "pause", "last").exit_code == 0
     assert runs(folder)[0]["status"] == "paused"
     answered = roundel(folder, "answer", "last", "OK")
-    assert (answered.exit_code, "go on with" in answered.stderr) == (0, True)
+    assert (answered.exit_code, "next: roundel resume" in answered.stderr) == (0, True)
     assert runs(folder)[0]["status"] == "paused"
     assert roundel(folder, "resume", "last").stdout == "first draft\n"
 

@@ -100,7 +100,7 @@ def test_a_run_is_plotted(tmp_path: Path) -> None:
     assert shown.exit_code == 0
     assert "Writer  2 rounds · exit_edge" in shown.stdout and "90 best" in shown.stdout
     assert roundel(tmp_path, "plot", "last", "--format", "svg", "--loop", "Writer").stdout.startswith("<svg")
-    assert roundel(tmp_path, "plot", "last", "--out", "rounds.svg").stderr == "wrote rounds.svg\n"
+    assert roundel(tmp_path, "plot", "last", "--out", "rounds.svg").stderr.startswith("wrote rounds.svg\n")
     assert ET.fromstring((tmp_path / "rounds.svg").read_text()).tag == f"{SVG}svg"
     roundel(tmp_path, "plot", "last", "--out", "rounds.txt")
     assert (tmp_path / "rounds.txt").read_text().startswith("Writer  2 rounds")

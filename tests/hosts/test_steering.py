@@ -78,7 +78,7 @@ class Work:
     async def host(self, store: SqliteStore, **options: Any) -> LocalHost:
         plan = roundel.prepare(self.graph)
         host = LocalHost(plan, run_id="run", **options)
-        host.keep(await begin(store, "run", plan, pin(self.graph, plan.workflow), (Message("go"),)))
+        host.keep(await begin(store, "run", plan, pin(plan.workflow), (Message("go"),)))
         return host
 
 

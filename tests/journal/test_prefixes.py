@@ -115,7 +115,7 @@ async def begun_again(store: SqliteStore, case: Case, facts: list[Fact], name: s
     assert isinstance(started, Started)
     first = Started(name, started.input, started.time)
     plan = roundel.prepare(workflow)
-    pinned = pin(workflow, workflow, script)
+    pinned = pin(workflow, script)
     await (await begin(store, name, plan, pinned, started.input, chunk=chunk(first, *rest))).close()
     return await go_on(store, name, workflow=workflow, asker=person)
 
@@ -197,7 +197,7 @@ def test_a_run_that_was_over_at_once_is_known_to_be(tmp_path: Path) -> None:
 
     async def story(store: SqliteStore) -> None:
         plan = roundel.prepare(workflow)
-        pinned = pin(workflow, plan.workflow, script_from({}))
+        pinned = pin(plan.workflow, script_from({}))
         await (await begin(store, "run", plan, pinned, (Message("[]"),))).close()
         assert (await store.row("run")).status == "running"
         with pytest.raises(StoreError, match="run run is over: it is completed"):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import roundel
+from roundel.kernel.facts import Fact, Finished, Outcome, Paused, Reopened, Resumed, Started
+from roundel.kernel.step import replay as kernel_replay
+from roundel.sessions.rerun import Rerun
+from roundel.workflow.message import Message
 from tests.sessions.polishing import ALONE, kept, using
 
 
@@ -119,3 +124,121 @@ def test_a_fork_says_that_no_message_can_be_changed_where_a_node_is_done(place: 
             await runs.fork("last", message="other")
 
     using(place, story)
+
+
+TALK = {
+    "breaker": False,
+    "graph": {
+        "start": "Ann",
+        "end": "End",
+        "nodes": [
+            {"id": "Ann", "type": "agent"},
+            {"id": "Ben", "type": "agent"},
+            {"id": "Guard", "type": "loop_counter", "config": {"max_iterations": 6}},
+            {"id": "Person", "type": "human"},
+            {"id": "End", "type": "passthrough"},
+        ],
+        "edges": [
+            {"from": "Ann", "to": "Ben"},
+            {"from": "Ben", "to": "Ann"},
+            {"from": "Ben", "to": "Guard"},
+            {"from": "Guard", "to": "Ann"},
+            {"from": "Guard", "to": "Person"},
+            {"from": "Person", "to": "End"},
+        ],
+    },
+}
+TALK_SCRIPT = {"Ann": [f"a{number}" for number in range(9)], "Ben": [f"b{number}" for number in range(9)]}
+CHECKS = ("cause_understood", "cost_accepted", "workflow_reviewed")
+
+
+def talked(place: Path, limits: dict[str, float]) -> str:
+    result = roundel.run(TALK, "go", script=TALK_SCRIPT, store=place, limits=limits)
+    assert result.status == "suspended_locked"
+    return result.run_id
+
+
+@pytest.mark.parametrize(
+    ("limits", "unlocked"),
+    [
+        ({"rounds": 2}, {}),
+        ({"rounds": 2}, {"limits": {"rounds": 50}}),
+        ({"rounds": 2}, {"message": "another message"}),
+        ({"rounds": 2}, {"note": "say something new", "limits": {"rounds": 50}}),
+        ({"rounds": 2}, {"exit": "Person"}),
+        ({"model_calls": 3}, {"limits": {"model_calls": 500}}),
+        ({"steps": 4}, {"limits": {"steps": 500}}),
+    ],
+)
+def test_an_unlocked_run_goes_the_same_way_again(
+    place: Path, limits: dict[str, float], unlocked: dict[str, Any]
+) -> None:
+    run_id = talked(place, limits)
+
+    async def story(runs: roundel.Runs) -> None:
+        assert await runs.replay(run_id) is None, "while it is locked"
+        status = "suspended_locked"
+        while status == "suspended_locked":
+            await runs.unlock(run_id, "go on", checks=CHECKS, by="me", **unlocked)
+            assert await runs.replay(run_id) is None, "once it is unlocked"
+            status = (await runs.resume(run_id)).status
+            if status == "suspended_locked" and not unlocked:
+                await runs.unlock(run_id, "again", checks=CHECKS, by="me", limits={"rounds": 50})
+                status = (await runs.resume(run_id)).status
+        assert status == "waiting"
+        assert await runs.replay(run_id) is None, "while it waits"
+        await runs.pause(run_id)
+        assert await runs.replay(run_id) is None, "while it is paused"
+        await runs.answer(run_id, "fine")
+        assert (await runs.resume(run_id)).completed
+        assert await runs.replay(run_id) is None, "to its end"
+        fork = await runs.fork(run_id, "Person")
+        assert await runs.replay(fork) is None, "and its fork"
+        await runs.answer(fork, "very fine")
+        assert (await runs.resume(fork)).completed
+        assert await runs.replay(fork) is None, "and its fork, to its end"
+        other = await runs.fork(run_id, "Person", limits={"cost_usd": 5})
+        assert await runs.replay(other) is None, "and its fork with another limit"
+
+    using(place, story)
+
+
+def test_a_lock_that_another_limit_avoids_or_moves_is_a_difference(place: Path) -> None:
+    run_id = talked(place, {"rounds": 2})
+
+    async def story(runs: roundel.Runs) -> None:
+        await runs.unlock(run_id, "go on", checks=CHECKS, limits={"rounds": 50})
+        assert (await runs.resume(run_id)).status == "waiting"
+        gone = await runs.replay(run_id, limits={"rounds": 50})
+        assert gone is not None
+        assert (gone.address, gone.what) == ("Ann[2]", "was locked then, and is not now")
+        moved = await runs.replay(run_id, limits={"rounds": 1})
+        assert moved is not None
+        assert (moved.address, moved.what) == (
+            "Ann[2]/Ann",
+            "ran then, and does not now: the run is suspended_locked",
+        )
+
+    using(place, story)
+
+
+def test_the_time_in_which_nobody_worked_does_not_count_when_a_run_is_replayed(place: Path) -> None:
+    """It may work for a minute; it was paused for an hour, and later its process was dead for another."""
+    nodes = [{"id": name, "type": "agent"} for name in ("A", "B", "C")]
+    edges = [{"from": "A", "to": "B"}, {"from": "B", "to": "C"}]
+    workflow = {"limits": {"seconds": 60}, "graph": {"start": "A", "nodes": nodes, "edges": edges}}
+    said = Outcome((Message("done"),))
+    facts: list[Fact] = [
+        Started("r", (Message("go"),), 0.0),
+        Paused("lunch", 1.0),
+        Finished("A", said, 2.0),
+        Resumed(4000.0),
+        Finished("B", said, 4001.0),
+        Reopened(8000.0),
+        Finished("C", said, 8001.0),
+    ]
+    plan = roundel.prepare(workflow)
+    assert kernel_replay(plan, facts)[0].status == "completed"
+    rerun = Rerun(plan, facts, plan)
+    rerun.play()
+    assert (rerun.difference, rerun.state.status) == (None, "completed")

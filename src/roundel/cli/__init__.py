@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import click
+
+from roundel.cli.next_step import NextStep, program
 
 COMMANDS = {
     "run": "Run a workflow to its end.",
@@ -31,9 +36,47 @@ COMMANDS = {
 
 EXIT = {"completed": 0, "failed": 1, "suspended_locked": 3, "waiting": 4, "paused": 4, "stopped": 130}
 INVALID = 2
+INTERRUPTED = 130
+
+
+COMPLETION = "_ROUNDEL_COMPLETE"
+"""The variable in which a shell asks for completion."""
 
 
 class Commands(click.Group):
+    """All commands. It has the last word: it shows errors, and then what to do next."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        if os.environ.get(COMPLETION):
+            from roundel.cli.completion import complete
+
+            sys.exit(complete(self, os.environ[COMPLETION]))
+        arguments = list(sys.argv[1:] if args is None else args)
+        step = NextStep(arguments)
+        extra["obj"] = step
+        if not standalone_mode:
+            return super().main(arguments, prog_name, complete_var, standalone_mode=False, **extra)
+        code: Any = 1
+        try:
+            code = super().main(arguments, prog_name, complete_var, standalone_mode=False, **extra)
+        except click.Abort as abort:
+            # Raised at a prompt, by Ctrl-C or by the end of input.
+            code = INTERRUPTED if isinstance(abort.__context__, KeyboardInterrupt) else 1
+            click.echo("Aborted!", err=True)
+        except click.ClickException as error:
+            code = error.exit_code
+            _show(error, step)
+        except SystemExit as exit:
+            code = exit.code
+        return _end(code, step)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -63,6 +106,27 @@ class Commands(click.Group):
 @click.version_option(package_name="roundel", prog_name="roundel")
 def cli() -> None:
     """Roundel runs loops of agents that always end."""
+
+
+def _show(error: click.ClickException, step: NextStep) -> None:
+    from roundel.cli.output import say
+
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2
+        error.show()
+        return
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is not None:
+        say(context.get_usage())
+        step.command = step.command or " ".join([*program(), *context.command_path.split()[1:], "--help"])
+    say(f"Error: {error.format_message()}")
+
+
+def _end(code: Any, step: NextStep) -> NoReturn:
+    if step.command:
+        from roundel.cli.output import say, styled
+
+        say(styled(f"next: {step.command}", dim=True))
+    sys.exit(code)
 
 
 def main() -> None:

@@ -6,20 +6,22 @@ import sys
 
 import click
 
+from roundel.cli.arguments import run_argument
 from roundel.cli.going_on import go_on
+from roundel.cli.next_step import suggest
 from roundel.cli.output import say
-from roundel.cli.stored import in_store, store_option
+from roundel.cli.stored import find_run, in_store, store_option
+from roundel.cli.work import person_is_there
 from roundel.hosts.result import Question
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.sessions.control import answer, asked, question_at
 from roundel.sessions.going_on import Answer
-from roundel.sessions.naming import find
 from roundel.workflow.message import Message
 
 
 @click.command("answer")
-@click.argument("run")
+@run_argument
 @click.argument("text", required=False, metavar="[TEXT|-]")
 @click.option("--at", "address", default="", metavar="ADDRESS", help="Which question, if there are several.")
 @click.option("--no-run", is_flag=True, help="Record the answer, and do not go on with the run.")
@@ -28,20 +30,32 @@ from roundel.workflow.message import Message
 def command(run: str, text: str | None, address: str, no_run: bool, as_json: bool, place: str | None) -> None:
     """Answer what a run asks, and go on with it here, unless another process is at work on it.
 
-    RUN is an id, the beginning of one, or `last`. TEXT is the answer, - reads it from standard input; without
-    it the open questions are shown. Output and exit codes are those of `roundel run`.
+    RUN is an id, the beginning of one, or `last`. TEXT is the answer, - reads it from standard input. Without
+    it you are asked in a terminal; elsewhere the open questions are shown. Output and
+    exit codes are those of `roundel run`.
     """
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
 
     async def work(store: SqliteStore) -> int:
-        run_id = await find(store, run)
+        run_id = await find_run(store, run)
+        if text is None and person_is_there() and not (address or no_run or as_json):
+            return await _ask(store, run_id)
         if text is None:
             await _show(store, run_id)
             return 0
         return await _answer(store, run_id, text, address, no_run, as_json)
 
     sys.exit(in_store(place, work))
+
+
+async def _ask(store: SqliteStore, run_id: str) -> int:
+    """Somebody is there to be asked: the run goes on, and asks."""
+    row = await store.row(run_id)
+    if row.owner or row.status != "waiting":
+        await _show(store, run_id)
+        return 0
+    return await go_on(store, run_id, as_json=False)
 
 
 async def _show(store: SqliteStore, run_id: str) -> None:
@@ -53,8 +67,8 @@ async def _show(store: SqliteStore, run_id: str) -> None:
         raise StoreError(f"run {run_id} asks nobody; it is {(await store.row(run_id)).status}")
     for question in questions:
         console(stderr=False).print(shown(question))
-    at = f" --at '{questions[0].address}'" if len(questions) > 1 else ""
-    say(f"answer with: roundel answer {run_id} TEXT{at}")
+    at = ("--at", questions[0].address) if len(questions) > 1 else ()
+    suggest("answer", run_id, "TEXT", *at)
 
 
 async def _answer(
@@ -68,7 +82,7 @@ async def _answer(
     if await answer(store, run_id, message, question.address):
         say(f"answered; run {run_id} goes on, in the process that is at work on it")
     else:
-        say(f"answered; go on with: roundel resume {run_id}")
+        say("answered")
     return 0
 
 

@@ -7,6 +7,8 @@ import sys
 import click
 
 from roundel.cli import INVALID
+from roundel.cli.arguments import WorkflowFile
+from roundel.cli.invalid import suggest_check, suggest_run
 from roundel.cli.output import allow_option, counted, print_json, say, tell, variables
 from roundel.plan.graph import compile_workflow
 from roundel.plan.proof import Proof, prove
@@ -15,7 +17,7 @@ from roundel.workflow.diagnostics import Diagnostic
 
 
 @click.command("check")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=WorkflowFile())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
@@ -25,19 +27,25 @@ def command(
 ) -> None:
     """Say what is wrong with workflow files, and what bounds their loops."""
     values = variables(pairs)
+    counting = ("error", "warning") if strict else ("error",)
     diagnostics: list[Diagnostic] = []
+    wrong: list[str] = []
     proofs: list[Proof] = []
     for file in files:
         workflow, report = check(file, values, allow_paths=allowed)
         diagnostics += report.diagnostics
+        if any(found.severity in counting for found in report.diagnostics):
+            wrong.append(file)
         found = prove(compile_workflow(workflow)) if workflow is not None else []
         proofs += found
         if not as_json:
             _tell_file(file, report.diagnostics, found)
     if as_json:
         print_json({"diagnostics": diagnostics, "loops": proofs})
-    counted = ("error", "warning") if strict else ("error",)
-    sys.exit(INVALID if any(found.severity in counted for found in diagnostics) else 0)
+    if wrong:
+        suggest_check(wrong[0])
+        sys.exit(INVALID)
+    suggest_run(files[0])
 
 
 def _tell_file(file: str, diagnostics: list[Diagnostic], proofs: list[Proof]) -> None:

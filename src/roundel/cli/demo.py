@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from roundel.cli.next_step import program, suggest_plainly
 from roundel.cli.work import person_is_there
 from roundel.hosts.local import LocalHost
 from roundel.kernel.events import Event
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from roundel.kernel.state import Run
 
 NOTE = "You have both said that any day will do. Name one."
+FIRST = "my-workflow"
 
 
 @click.command("demo")
@@ -42,23 +46,30 @@ def command() -> None:
 
 
 async def _play(out: Console) -> None:
-    out.rule("[bold]1  A loop that ends because it is good enough")
+    from rich.text import Text
+
+    from roundel.cli.evidence import evidence
+
+    out.rule(Text("1  A loop that ends because it is good enough", "bold"))
     out.print("A writer and a critic go round until the score is 90; at most 8 times.\n")
     plan, script = _story("polish", out.is_terminal)
     events: list[Event] = []
     host = LocalHost(plan, script=script, on_event=events.append)
     result = await _shown(host, plan, out, "a line that sells tea")
     _plot(events, out)
-    out.print(f"[bold]{result.output}[/bold]\n")
-    out.rule("[bold]2  A loop that goes in circles")
+    out.print(Text(f"{result.output}\n", "bold"))
+    out.rule(Text("2  A loop that goes in circles", "bold"))
     out.print("Ann and Ben are too polite to decide. Only the cap of 100 rounds would end it.\n")
     plan, script = _story("circles", out.is_terminal)
     host = LocalHost(plan, script=script)
     await _shown(host, plan, out, "Find a day for the launch.")
-    _evidence(host.state, out)
+    lock = host.state.lock
+    assert lock is not None
+    out.print("", evidence(lock), "", sep="\n")
     if person_is_there():
         click.prompt("Press Enter to unlock it", default="", show_default=False, prompt_suffix=" ", err=True)
     await _unlocked(host, plan, script, out)
+    _suggest()
 
 
 def _story(name: str, slowly: bool) -> tuple[Plan, Script]:
@@ -93,24 +104,28 @@ def _plot(events: list[Event], out: Console) -> None:
     out.print(TextPlot(loop_rounds(events, {"Writer", "Critic"})))
 
 
-def _evidence(state: Run, out: Console) -> None:
-    lock = state.lock
-    assert lock is not None
-    out.print(f"\n[bold red]locked[/bold red]: {lock}, at {lock.address}")
-    figures = lock.evidence
-    if "mean" in figures:
-        mean, least = figures["mean"], figures["threshold"]
-        out.print(f"what is said is {mean:.0%} new; below {least:.0%} the breaker trips")
-    for said in figures.get("messages", ()):
-        out.print(f"  [cyan]{said['address']}[/cyan]  {said['text']}")
-    out.print()
-
-
 async def _unlocked(locked: LocalHost, plan: Plan, script: Script, out: Console) -> None:
-    out.print(f"[bold]unlocked[/bold] with a reason, three self-checks, and a note: {NOTE!r}\n")
-    fact = Unlocked("the demo goes on", "you", CHECKS, locked.now(), note=NOTE)
+    from rich.text import Text
+
+    fact = Unlocked("they are about to agree", "you", CHECKS, locked.now(), note=NOTE)
+    out.print(Text("unlocked", "bold").append(", as this command does for a run that is kept:", "not bold"))
+    out.print(Text(f"  {_command(fact)}\n", "cyan", overflow="fold"), soft_wrap=True)
     host = LocalHost(plan, script=script, run_id=locked.run_id)
     state = locked.state
     result = await _watched(host, plan, out, lambda: host.resume(state, fact), goes_on=state)
-    out.print(f"[bold]{result.output}[/bold]\n")
-    out.print("Next: roundel new my-workflow · roundel --help")
+    out.print(Text(f"{result.output}\n", "bold"))
+
+
+def _command(fact: Unlocked) -> str:
+    """What would do the same to a run of the store."""
+    checks = [f"--{name.replace('_', '-')}" for name in fact.checks]
+    words = ["unlock", "last", "--reason", fact.reason, *checks, "--note", fact.note]
+    return shlex.join([*program(), *words])
+
+
+def _suggest() -> None:
+    """A workflow of one's own: to write it, or to run it if it has been written before."""
+    if Path(f"{FIRST}.yaml").exists():
+        suggest_plainly("run", f"{FIRST}.yaml", "--script", f"{FIRST}.script.yaml", "--input", "tea")
+    else:
+        suggest_plainly("new", FIRST)

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import click
 
+from roundel.cli.arguments import file_argument
 from roundel.cli.invalid import or_exit
-from roundel.cli.output import allow_option, console, dollars, print_json, variables
+from roundel.cli.output import allow_option, console, dollars, print_json, say, variables
 from roundel.plan.forecast import Estimate, Forecast, NodeForecast, Pricing, forecast
 from roundel.plan.graph import compile_workflow
 from roundel.plan.proof import prove
@@ -19,19 +20,19 @@ MOST_NAMED = 5
 
 
 @click.command("forecast")
-@click.argument("file")
+@file_argument
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 @allow_option
 def command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Say how many calls of models and tools a run takes, how many tokens, and what they cost."""
-    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs), allow_paths=allowed)))
+    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs), allow_paths=allowed), file))
     made, proofs = forecast(plan, _pricing(plan.workflow.models)), prove(plan)
     if as_json:
         print_json({"forecast": made, "loops": proofs})
         return
     for proof in proofs:
-        click.echo(str(proof))
+        say(str(proof), err=False)
     _tell(made)
 
 
@@ -61,6 +62,8 @@ def _tell(made: Forecast) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from roundel.cli.drawing.caption import one_line
+
     # Narrow enough for a terminal of 80 columns.
     table = Table(box=None, pad_edge=False, collapse_padding=bool(made.tool_calls.typical))
     table.add_column("\n\nnode", overflow="fold")
@@ -74,7 +77,7 @@ def _tell(made: Forecast) -> None:
         table.add_column("\ncost\ntypical", justify="right", no_wrap=True)
     for row in made.nodes:
         figures = _figures(row, calls, priced=made.cost_usd is not None)
-        table.add_row(f"{row.path}{row.node}", row.loop, *_cells(row.runs), *figures)
+        table.add_row(one_line(f"{row.path}{row.node}"), one_line(row.loop), *_cells(row.runs), *figures)
     table.add_section()
     table.add_row("in all", "", "", "", *_figures(made, calls, priced=made.cost_usd is not None))
     out = console(stderr=False)

@@ -7,26 +7,35 @@ from typing import Any
 
 import click
 
+from roundel.cli.arguments import WorkflowFile, run_argument
 from roundel.cli.going_on import go_on
 from roundel.cli.limits import limit_option, limits_of
+from roundel.cli.next_step import about
 from roundel.cli.output import ALLOWS_NOTHING, allow_option, say
-from roundel.cli.stored import in_store, store_option
+from roundel.cli.stored import find_run, in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.llm.scripted import load_script
 from roundel.sessions.forking import fork
-from roundel.sessions.naming import find
 
 
 @click.command("fork")
-@click.argument("run")
+@run_argument
 @click.option(
     "--at", default="", metavar="ADDRESS", help="Where it begins; without this, where the run is now."
 )
 @click.option("--message", metavar="TEXT", help="What is asked there, in place of the last message.")
-@click.option("--workflow", metavar="FILE", help="Another workflow than the run was started with.")
+@click.option(
+    "--workflow", metavar="FILE", type=WorkflowFile(), help="Another workflow than the run was started with."
+)
 @allow_option
 @limit_option
-@click.option("--script", "script_file", metavar="FILE", help="Other replies for models and people.")
+@click.option(
+    "--script",
+    "script_file",
+    metavar="FILE",
+    type=WorkflowFile(),
+    help="Other replies for models and people.",
+)
 @click.option("--no-run", is_flag=True, help="Do not go on with it; print its id.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
@@ -52,12 +61,13 @@ def command(
         raise click.UsageError(ALLOWS_NOTHING)
 
     async def work(store: SqliteStore) -> int:
-        run_id = await find(store, run)
+        run_id = await find_run(store, run)
         script = load_script(script_file)[0] if script_file is not None else None
         changes: dict[str, Any] = {"limits": bounds, "message": message, "script": script}
         made = await fork(store, run_id, at, workflow=workflow, allow_paths=allowed, **changes)
+        about(made)
         if no_run:
-            click.echo(made)
+            say(made, err=False)
             return 0
         if not as_json:
             say(f"forked {run_id}{f' at {at}' if at else ''} as {made}")

@@ -7,17 +7,18 @@ from collections.abc import AsyncIterator, Callable
 
 import click
 
+from roundel.cli.arguments import run_argument
 from roundel.cli.drawing.caption import one_line
 from roundel.cli.live.bounds import Bounds
 from roundel.cli.live.lines import excerpt, line_of
-from roundel.cli.output import print_json, say
-from roundel.cli.stored import in_store, store_option
+from roundel.cli.next_step import suggest
+from roundel.cli.output import print_json, say, styled
+from roundel.cli.stored import find_run, in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
-from roundel.sessions.naming import find
 from roundel.sessions.opening import plan_of, played
 
 LOOK_EVERY = 0.2
@@ -26,7 +27,7 @@ INSIDE = ("/", ".", "[", "#")
 
 
 @click.command("log")
-@click.argument("run")
+@run_argument
 @click.option("--round", "address", metavar="ADDRESS", help="Only what happened there, such as 'Writer[3]'.")
 @click.option("--follow", "-f", is_flag=True, help="Go on as more happens, until the run is over.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
@@ -38,16 +39,21 @@ def command(run: str, address: str | None, follow: bool, as_json: bool, place: s
     """
 
     async def work(store: SqliteStore) -> None:
-        run_id = await find(store, run)
+        run_id = await find_run(store, run)
         plan = await _plan(store, run_id)
         show = print_json if as_json else _printer(plan)
-        shown = False
+        shown, failed = False, ""
         async for event in _events(store, run_id, plan, follow):
+            if event.event == "node_state_change" and event.data.get("status") == "failed":
+                failed = event.address or ""
             if address is None or is_at(event.address or "", address):
                 shown = True
                 show(event)
         if address is not None and not shown:
+            suggest("log", run_id)
             raise StoreError(f"nothing happened at '{address}' in run {run_id}; without --round all is shown")
+        if failed and (await store.row(run_id)).status == "failed":
+            suggest("fork", run_id, "--at", failed)
 
     in_store(place, work)
 
@@ -85,8 +91,7 @@ def _printer(plan: Plan | None) -> Callable[[Event], None]:
     def show(event: Event) -> None:
         line = _line(event, bounds)
         if line:
-            time = click.style(event.timestamp[11:23], dim=True)
-            say(f"{time}  {line}", err=False)
+            say(styled(event.timestamp[11:23], dim=True), f"  {line}", err=False)
 
     return show
 

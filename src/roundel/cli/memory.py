@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from roundel.cli.arguments import RunName, run_argument
 from roundel.cli.live.lines import excerpt
-from roundel.cli.output import counted, print_json, say
+from roundel.cli.output import counted, print_json, say, styled
 from roundel.cli.stored import in_store, most_option, store_option
 from roundel.kernel.events import stamp
 from roundel.memory.store import Entry
@@ -60,7 +61,13 @@ def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: s
 @command.command("promote")
 @click.argument("entry", type=int, required=False, metavar="[ID]")
 @group_option
-@click.option("--run", default="", metavar="RUN", help="What a node of this run gave, in place of an entry.")
+@click.option(
+    "--run",
+    default="",
+    metavar="RUN",
+    type=RunName(),
+    help="What a node of this run gave, in place of an entry.",
+)
 @click.option("--at", default="", metavar="ADDRESS", help="Where in the run.")
 @click.option("--text", default="", metavar="TEXT", help="This text, in place of an entry.")
 @json_option
@@ -101,7 +108,7 @@ def forget(entries: tuple[int, ...], group: str, everything: bool, place: str | 
 
 
 @command.command("quarantine")
-@click.argument("run")
+@run_argument
 @json_option
 @store_option
 def quarantine(run: str, as_json: bool, place: str | None) -> None:
@@ -115,10 +122,8 @@ def quarantine(run: str, as_json: bool, place: str | None) -> None:
             print_json(_as_data(one))
             continue
         sure = "" if one.confidence is None else f"  {one.confidence:g}"
-        say(
-            f"{click.style(stamp(one.time)[11:23], dim=True)}  {one.address}{sure}  {excerpt(one.content)}",
-            False,
-        )
+        time = styled(stamp(one.time)[11:23], dim=True)
+        say(time, f"  {one.address}{sure}  {excerpt(one.content)}", err=False)
     if not given:
         say("no node of it has given anything")
 
@@ -132,7 +137,7 @@ def _show(entries: Sequence[Entry], as_json: bool, nothing: str) -> None:
         if as_json:
             print_json(_as_data(entry))
             continue
-        number, time = click.style(str(entry.id), bold=True), click.style(stamp(entry.time)[:16], dim=True)
-        say(f"{number}  {entry.shelf}  {time}  {excerpt(entry.text)}", err=False)
+        number, time = styled(str(entry.id), bold=True), styled(stamp(entry.time)[:16], dim=True)
+        say(number, f"  {entry.shelf}  ", time, f"  {excerpt(entry.text)}", err=False)
     if not entries and nothing:
         say(nothing)

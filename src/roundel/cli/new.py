@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from roundel.cli.next_step import suggest_plainly
 from roundel.cli.output import say
 
 WORKFLOW = """\
@@ -81,4 +82,6 @@ def command(name: str) -> None:
     except OSError as error:
         raise click.ClickException(f"cannot write: {error}") from None
     say(f"wrote {' and '.join(map(str, files))}")
-    say(f'run it: roundel run {name}.yaml --script {name}.script.yaml --input "a short text about tea"')
+    suggest_plainly(
+        "run", f"{name}.yaml", "--script", f"{name}.script.yaml", "--input", "a short text about tea"
+    )

@@ -1,11 +1,16 @@
-"""What commands share in speaking to people and to machines."""
+"""The output edge: everything that commands write to people and machines goes through this module.
+
+Messages, names and error texts come from models, files and other people. What they hold must not steer the
+terminal: `say`, `console` and `print_result` replace its control codes, `print_json` escapes them.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
@@ -16,6 +21,32 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _COLOURS = {"error": "red", "warning": "yellow"}
+_UNSAFE = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, delete, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings and overrides of the writing direction
+    "\u2028\u2029\ufff9-\ufffb"  # separators of lines and paragraphs, annotations
+    "\ud800-\udfff\ufffe\uffff"  # surrogates and others that stand for no character
+    "]"
+)
+
+
+class Styled(NamedTuple):
+    """Text with the style in which `say` writes it."""
+
+    text: str
+    style: dict[str, Any]
+
+
+def styled(text: str, **style: Any) -> Styled:
+    """`style` is that of click.style: `fg="red"`, `bold=True`."""
+    return Styled(text, style)
+
+
+def printable(text: str) -> str:
+    """The text, on as many lines, with nothing in it that steers a terminal or breaks an XML file."""
+    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
 
 ALLOWS_NOTHING = "--allow-path is about the files of --workflow; a run keeps those that it was started with"
 allow_option = click.option(
@@ -32,15 +63,29 @@ def tell(diagnostics: Iterable[Diagnostic], err: bool = True) -> None:
     """Writes diagnostics, one a line with its code, and a hint below it."""
     for found in diagnostics:
         place = ":".join(str(part) for part in (found.file, found.line, found.column) if part)
-        label = click.style(found.severity, fg=_COLOURS[found.severity], bold=True)
-        code = click.style(f"[{found.code}]", dim=True)
-        say(f"{place + ': ' if place else ''}{label}: {found.message} {code}", err)
+        label = styled(found.severity, fg=_COLOURS[found.severity], bold=True)
+        code = styled(f"[{found.code}]", dim=True)
+        say(f"{place}: " if place else "", label, f": {found.message} ", code, err=err)
         if found.hint:
-            say(click.style(f"    {found.hint}", dim=True), err)
+            say(styled(f"    {found.hint}", dim=True), err=err)
 
 
-def say(text: str, err: bool = True) -> None:
-    click.echo(text, err=err, color=None if "NO_COLOR" not in os.environ else False)
+def say(*parts: str | Styled, err: bool = True) -> None:
+    """Writes the parts as one line, printable whatever they hold."""
+    texts = (
+        click.style(printable(part.text), **part.style) if isinstance(part, Styled) else printable(part)
+        for part in parts
+    )
+    click.echo("".join(texts), err=err, color=None if "NO_COLOR" not in os.environ else False)
+
+
+def print_result(text: str) -> None:
+    """The result of a run on standard output: printable in a terminal, elsewhere just as it is.
+
+    Not by click.echo, which would take out of a pipe what looks like a colour."""
+    out = sys.stdout
+    out.write((printable(text) if out.isatty() else text) + "\n")
+    out.flush()
 
 
 def counted(count: int, word: str) -> str:
@@ -55,16 +100,18 @@ def dollars(amount: float) -> str:
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON on standard output, at once."""
+    """One line of JSON on standard output, at once. What JSON need not escape, but a terminal obeys (C1 and
+    the like), is escaped, too: it stands in strings only."""
     out = sys.stdout.buffer
-    out.write(msgspec.json.encode(value, enc_hook=repr) + b"\n")
+    line = msgspec.json.encode(value, enc_hook=repr).decode()
+    out.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", line).encode() + b"\n")
     out.flush()
 
 
 def console(stderr: bool = True) -> Console:
-    from rich.console import Console
+    from roundel.cli.console import SafeConsole
 
-    return Console(stderr=stderr, highlight=False)
+    return SafeConsole(stderr=stderr)
 
 
 def assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import click
 
+from roundel.cli.arguments import run_argument
 from roundel.cli.output import console, say
-from roundel.cli.stored import Unknown, in_store, store_option
+from roundel.cli.stored import Unknown, find_run, in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import RunRow, StoreError
-from roundel.sessions.naming import find
 from roundel.sessions.opening import events_of, plan_of
 from roundel.sessions.rounds import LoopRounds, loop_rounds
 
 
 @click.command("plot")
-@click.argument("run")
+@run_argument
 @click.option("--format", "form", type=click.Choice(["text", "svg"]), help="Text unless --out names an .svg.")
 @click.option("--out", metavar="FILE", help="Where to write it, instead of standard output.")
 @click.option("--loop", "name", metavar="ID", help="Only this loop.")
@@ -34,13 +34,13 @@ def command(run: str, form: str | None, out: str | None, name: str | None, place
     if out is None and drawn is None:
         _print(loops)
     elif out is None:
-        click.echo(drawn)
+        say(drawn or "", err=False)
     else:
         _write(out, drawn if drawn is not None else _text(loops))
 
 
 async def _rounds(store: SqliteStore, run: str) -> tuple[RunRow, list[LoopRounds]]:
-    run_id = await find(store, run)
+    run_id = await find_run(store, run)
     events = await events_of(store, run_id)
     return await store.row(run_id), loop_rounds(events, await _speakers(store, run_id))
 
@@ -71,12 +71,11 @@ def _print(loops: list[LoopRounds]) -> None:
 def _text(loops: list[LoopRounds]) -> str:
     from io import StringIO
 
-    from rich.console import Console
-
+    from roundel.cli.console import SafeConsole
     from roundel.cli.plotting.text import TextPlot
 
     page = StringIO()
-    Console(file=page, width=80, no_color=True).print(TextPlot(loops))
+    SafeConsole(file=page, width=80, no_color=True).print(TextPlot(loops))
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 
 

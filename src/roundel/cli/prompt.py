@@ -16,6 +16,7 @@ from rich.text import Text
 
 from roundel.cli.drawing.caption import one_line
 from roundel.cli.live import LiveView
+from roundel.cli.output import printable
 from roundel.hosts.result import Question
 from roundel.nodes.approval import NO, YES
 from roundel.workflow.message import Message
@@ -41,7 +42,7 @@ async def ask_in_terminal(question: Question, view: LiveView) -> str:
             problem = unclear(answer) if question.tool is not None else ""
             if not problem:
                 return answer
-            console.print(Text(_printable(problem), "yellow"))
+            console.print(Text(printable(problem), "yellow"))
 
 
 def unclear(answer: str) -> str:
@@ -80,29 +81,22 @@ def shown(question: Question, hint: str = "") -> Panel:
 
 def _asked(question: Question) -> list[Text]:
     inputs = [_input(message) for message in question.inputs if message.text.strip()]
-    return [*inputs, Text(_printable(question.prompt or "Your answer?"), "bold")]
+    return [*inputs, Text(printable(question.prompt or "Your answer?"), "bold")]
 
 
 def _tool(prompt: str, tool: dict[str, Any]) -> list[Text]:
     arguments = tool.get("arguments") or {}
     told = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else "no arguments"
     return [
-        Text.assemble((one_line(tool["name"]), "cyan"), " ", _printable(told)),
-        Text("\n" + _printable(prompt), "bold"),
+        Text.assemble((one_line(tool["name"]), "cyan"), " ", printable(told)),
+        Text("\n" + printable(prompt), "bold"),
         *(Text.assemble((f"{word:<16}", "yellow"), (meaning, "dim")) for word, meaning in CHOICES),
     ]
 
 
 def _input(message: Message) -> Text:
     who = one_line(message.source or "input")
-    return Text.assemble((f"{who}\n", "cyan"), _printable(message.text.rstrip()), "\n")
-
-
-def _printable(text: str) -> str:
-    """All of it, line by line, with nothing in it that steers the terminal."""
-    return "\n".join(
-        "".join(char if char.isprintable() else " " for char in line) for line in text.splitlines()
-    )
+    return Text.assemble((f"{who}\n", "cyan"), printable(message.text.rstrip()), "\n")
 
 
 async def _line(console: Console, mark: str) -> str:

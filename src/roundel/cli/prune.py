@@ -7,11 +7,12 @@ import time
 
 import click
 
+from roundel.cli.arguments import RunName
+from roundel.cli.next_step import suggest
 from roundel.cli.output import counted, say
-from roundel.cli.stored import in_store, store_option
+from roundel.cli.stored import find_run, in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import RunRow, StoreError
-from roundel.sessions.naming import find
 from roundel.sessions.retention import NOTHING, OVER, parsed, prune
 
 AGE = re.compile(r"(\d+)\s*(s|min|h|d|w)")
@@ -21,7 +22,7 @@ SIZES = ("bytes", "KB", "MB", "GB")
 
 
 @click.command("prune")
-@click.argument("names", nargs=-1, metavar="[RUN]...")
+@click.argument("names", nargs=-1, metavar="[RUN]...", type=RunName())
 @click.option(
     "--keep",
     required=True,
@@ -49,7 +50,7 @@ def command(names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, p
         rows = await _chosen(store, names, time.time() - seconds, policy)
         if dry_run:
             for row in rows:
-                click.echo(f"{row.id}  {row.name}  {row.status}")
+                say(f"{row.id}  {row.name}  {row.status}", err=False)
             say(f"{counted(len(rows), 'run')} would be pruned to '{policy}'")
             return
         before = _size(store)
@@ -61,11 +62,12 @@ def command(names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, p
         say(f"pruned {counted(len(rows), 'run')} to '{policy}'; {store.path} is {smaller}")
 
     in_store(place, work)
+    suggest("runs")
 
 
 async def _chosen(store: SqliteStore, names: tuple[str, ...], until: float, policy: str) -> list[RunRow]:
     if names:
-        found = [await store.row(await find(store, name)) for name in dict.fromkeys(names)]
+        found = [await store.row(await find_run(store, name)) for name in dict.fromkeys(names)]
         for row in found:
             if row.status not in OVER:
                 raise StoreError(

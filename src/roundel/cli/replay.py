@@ -6,18 +6,20 @@ import sys
 
 import click
 
+from roundel.cli.arguments import WorkflowFile, run_argument
 from roundel.cli.limits import limit_option, limits_of
-from roundel.cli.output import ALLOWS_NOTHING, allow_option
-from roundel.cli.stored import in_store, store_option
+from roundel.cli.output import ALLOWS_NOTHING, allow_option, say
+from roundel.cli.stored import find_run, in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.sessions.forking import replay
-from roundel.sessions.naming import find
 from roundel.sessions.rerun import Difference
 
 
 @click.command("replay")
-@click.argument("run")
-@click.option("--workflow", metavar="FILE", help="Another workflow than the run was started with.")
+@run_argument
+@click.option(
+    "--workflow", metavar="FILE", type=WorkflowFile(), help="Another workflow than the run was started with."
+)
 @allow_option
 @limit_option
 @store_option
@@ -34,9 +36,9 @@ def command(
         raise click.UsageError(ALLOWS_NOTHING)
 
     async def work(store: SqliteStore) -> tuple[str, Difference | None]:
-        run_id = await find(store, run)
+        run_id = await find_run(store, run)
         return run_id, await replay(store, run_id, workflow, bounds, allowed)
 
     run_id, difference = in_store(place, work)
-    click.echo(str(difference) if difference is not None else f"run {run_id} would go the same way")
+    say(str(difference) if difference is not None else f"run {run_id} would go the same way", err=False)
     sys.exit(0 if difference is None else 1)

@@ -6,14 +6,14 @@ import sys
 
 import click
 
+from roundel.cli.arguments import run_argument
 from roundel.cli.going_on import go_on
-from roundel.cli.stored import in_store, store_option
+from roundel.cli.stored import find_run, in_store, store_option
 from roundel.journal.sqlite import SqliteStore
-from roundel.sessions.naming import find
 
 
 @click.command("resume")
-@click.argument("run")
+@run_argument
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def command(run: str, as_json: bool, place: str | None) -> None:
@@ -24,6 +24,6 @@ def command(run: str, as_json: bool, place: str | None) -> None:
     """
 
     async def work(store: SqliteStore) -> int:
-        return await go_on(store, await find(store, run), as_json)
+        return await go_on(store, await find_run(store, run), as_json)
 
     sys.exit(in_store(place, work))

@@ -9,8 +9,11 @@ from typing import Any
 import click
 
 from roundel.cli import INVALID
+from roundel.cli.arguments import WorkflowFile, file_argument
+from roundel.cli.invalid import suggest_check
 from roundel.cli.limits import limit_option, limits_of
-from roundel.cli.output import allow_option, say, tell, variables
+from roundel.cli.next_step import about, current, suggest_for_run, suggest_plainly
+from roundel.cli.output import allow_option, say, styled, tell, variables
 from roundel.cli.stored import finished, store_of, store_option
 from roundel.cli.work import Work, carry_out, person_is_there
 from roundel.hosts.local import LocalHost
@@ -29,10 +32,14 @@ from roundel.workflow.message import Message
 
 
 @click.command("run")
-@click.argument("file")
+@file_argument
 @click.option("--input", "-i", "text", metavar="TEXT|-", help="The input; - reads standard input.")
 @click.option(
-    "--script", "script_file", metavar="FILE", help="Replies for models and people, to run offline."
+    "--script",
+    "script_file",
+    metavar="FILE",
+    type=WorkflowFile(),
+    help="Replies for models and people, to run offline.",
 )
 @click.option("--record", "record_file", metavar="FILE", help="Keep what models say, as a script.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
@@ -74,11 +81,12 @@ def command(
         messages = (Message(_input(text, workflow)),)
     except WorkflowError as error:
         tell(error.diagnostics)
+        suggest_check(file)
         sys.exit(INVALID)
-    pinned = pin(file, workflow, script, values, bounds)
+    pinned = pin(workflow, script, bounds)
     code = finished(lambda: _run(plan, messages, store, pinned, script, recorder, as_json))
     if recorder is not None and recorder.problem:
-        say(click.style(recorder.problem, fg="red"))
+        say(styled(recorder.problem, fg="red"))
     sys.exit(code)
 
 
@@ -94,6 +102,7 @@ async def _run(
     async def host(**watching: Any) -> LocalHost:
         made = LocalHost(plan, script=script, record=recorder, **watching)
         if store is not None:
+            about(made.run_id)
             made.keep(await begin(store, made.run_id, plan, pinned, messages, reviews=made.reviews))
         return made
 
@@ -102,7 +111,11 @@ async def _run(
         return await carry_out(work, as_json)
     finally:
         if store is not None:
+            await suggest_for_run(store)
             await store.close()
+        else:
+            # Nothing is kept that could be looked at or resumed; the same run, kept, can.
+            suggest_plainly(*(word for word in current().arguments if word != "--no-store"))
 
 
 def _loaded(file: str, values: dict[str, Any], allowed: tuple[str, ...]) -> Workflow:

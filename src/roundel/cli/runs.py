@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from roundel.cli.drawing.caption import one_line
+from roundel.cli.next_step import suggest, suggest_plainly, words_for
 from roundel.cli.output import console, print_json, say
 from roundel.cli.stored import finished, is_there, most_option, store_of, store_option
 from roundel.journal.owner import machine
@@ -37,7 +38,10 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 def command(status: str | None, limit: int, as_json: bool, place: str | None) -> None:
     """List the runs that are kept, the newest first."""
     store = store_of(place)
+    suggest_plainly("run", "--help")
     rows = finished(lambda: _rows(store, limit + 1, status or "")) if is_there(store) else []
+    if rows:
+        suggest(*words_for(rows[0]))
     if as_json:
         for row in rows[:limit]:
             print_json(_as_data(row))

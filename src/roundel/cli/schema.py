@@ -6,6 +6,7 @@ import json
 
 import click
 
+from roundel.cli.output import say
 from roundel.nodes import TYPES
 from roundel.workflow.schema import workflow_schema
 
@@ -13,4 +14,4 @@ from roundel.workflow.schema import workflow_schema
 @click.command("schema")
 def command() -> None:
     """Print the JSON Schema of workflow files, for editors."""
-    click.echo(json.dumps(workflow_schema(TYPES), indent=2, ensure_ascii=False))
+    say(json.dumps(workflow_schema(TYPES), indent=2, ensure_ascii=False), err=False)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import click
 
+from roundel.cli.arguments import file_argument
 from roundel.cli.invalid import or_exit
-from roundel.cli.output import allow_option, console, variables
+from roundel.cli.output import allow_option, console, say, variables
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.sources import load
 
 
 @click.command("show")
-@click.argument("file")
+@file_argument
 @click.option(
     "--format", "form", type=click.Choice(["tree", "mermaid", "svg"]), default="tree", show_default=True
 )
@@ -19,7 +20,7 @@ from roundel.sources import load
 @allow_option
 def command(file: str, form: str, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Draw a workflow with its loops."""
-    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs), allow_paths=allowed)))
+    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs), allow_paths=allowed), file))
     try:
         _draw(plan, form)
     except RecursionError:
@@ -30,11 +31,11 @@ def _draw(plan: Plan, form: str) -> None:
     if form == "mermaid":
         from roundel.cli.drawing.mermaid import mermaid
 
-        click.echo(mermaid(plan))
+        say(mermaid(plan), err=False)
     elif form == "svg":
         from roundel.cli.drawing.svg import svg
 
-        click.echo(svg(plan))
+        say(svg(plan), err=False)
     else:
         from roundel.cli.drawing.tree import tree
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from roundel.cli.arguments import run_argument
 from roundel.cli.output import say
 from roundel.cli.stored import reason_option, steered, store_option
 from roundel.sessions.control import stop
 
 
 @click.command("stop")
-@click.argument("run")
+@run_argument
 @reason_option
 @store_option
 def command(run: str, reason: str, place: str | None) -> None:

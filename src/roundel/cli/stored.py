@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from roundel.cli import INVALID
+from roundel.cli.next_step import about, suggest, suggest_for_run, suggest_plainly
 from roundel.cli.output import tell
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import NoRun, StoreError
@@ -21,7 +22,11 @@ Made = TypeVar("Made")
 STOPPED = 130
 
 store_option = click.option(
-    "--store", "place", metavar="PATH|URL", help="Where runs are kept, instead of .roundel/runs.db."
+    "--store",
+    "place",
+    type=click.Path(),
+    metavar="PATH|URL",
+    help="Where runs are kept, instead of .roundel/runs.db.",
 )
 
 
@@ -63,6 +68,7 @@ def in_store(
     """Does something with a store that is there already, unless this is what makes it."""
     store = store_of(place)
     if not (makes_it or is_there(store)):
+        suggest_plainly("run", "--help")
         raise Unknown(f"there is no store at {store.path}, so there are no runs; --store names another")
     return finished(lambda: _with(store, do))
 
@@ -71,17 +77,27 @@ def steered(place: str | None, run: str, do: Callable[[SqliteStore, str], Awaita
     """The id of the run that was meant, once it has been done."""
 
     async def work(store: SqliteStore) -> str:
-        run_id = await find(store, run)
+        run_id = await find_run(store, run)
         await do(store, run_id)
         return run_id
 
     return in_store(place, work)
 
 
+async def find_run(store: SqliteStore, run: str) -> str:
+    """The id of the run that is meant, which is the one that the command is about."""
+    try:
+        return about(await find(store, run))
+    except (NoRun, Ambiguous):
+        suggest("runs")
+        raise
+
+
 async def _with(store: SqliteStore, do: Callable[[SqliteStore], Awaitable[Made]]) -> Made:
     try:
         return await do(store)
     finally:
+        await suggest_for_run(store)
         await store.close()
 
 

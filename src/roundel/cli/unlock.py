@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import getpass
 import sys
+from collections.abc import Sequence
 
 import click
-import msgspec
 
+from roundel.cli.arguments import run_argument
 from roundel.cli.going_on import go_on
 from roundel.cli.limits import limit_option, limits_of
-from roundel.cli.output import say
-from roundel.cli.stored import in_store, store_option
+from roundel.cli.next_step import suggest
+from roundel.cli.output import console, say
+from roundel.cli.stored import find_run, in_store, store_option
+from roundel.cli.work import person_is_there
 from roundel.journal.sqlite import SqliteStore
-from roundel.kernel.unlock import CHECKS
+from roundel.journal.store import StoreError
+from roundel.kernel.unlock import CHECKS, Refused
 from roundel.sessions.control import locked, unlock
-from roundel.sessions.naming import find
 
 QUESTIONS = {
     "cause_understood": "Do you understand why it was locked?",
@@ -23,9 +26,18 @@ QUESTIONS = {
     "workflow_reviewed": "Have you looked at the workflow and its limits?",
 }
 
+OPTIONS = {
+    "reason": "--reason TEXT",
+    "checks": " ".join(f"--{name.replace('_', '-')}" for name in CHECKS),
+    "limits": "--limit NAME=N",
+    "message": "--message TEXT",
+    "exit": "--exit NODE",
+}
+"""What the fields of an unlock are called here."""
+
 
 @click.command("unlock")
-@click.argument("run")
+@run_argument
 @click.option("--reason", default="", metavar="TEXT", help="Why it may go on; kept with the run.")
 @click.option("--cause-understood", is_flag=True, help="Confirm: why it was locked is understood.")
 @click.option("--cost-accepted", is_flag=True, help="Confirm: what it costs to go on is accepted.")
@@ -57,8 +69,8 @@ def command(
 ) -> None:
     """Unlock a run that met a limit or went in circles, and go on with it here, in the same round.
 
-    RUN is an id, the beginning of one, or `last`. It takes a reason and three confirmations; in a terminal
-    what is missing is asked for, with the evidence shown first.
+    RUN is an id, the beginning of one, or `last`. It takes a reason and three confirmations; without
+    them the evidence is shown, and in a terminal they are asked for.
     """
     given = {
         "cause_understood": cause_understood,
@@ -68,30 +80,54 @@ def command(
     raised = limits_of(limits)
 
     async def work(store: SqliteStore) -> int:
-        run_id = await find(store, run)
+        run_id = await find_run(store, run)
         lock = await locked(store, run_id)
-        asks = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-        if asks and not (reason.strip() and all(given.values())):
-            say(f"{run_id} is locked: {lock.what} at {lock.address}, limit {lock.limit:g}")
-            for name, value in lock.evidence.items():
-                say(f"  {name}: {_shown(value)}")
-        why = reason or (click.prompt("Why may it go on", err=True) if asks else "")
-        checks = tuple(name for name in CHECKS if given[name] or (asks and _confirmed(name)))
-        await unlock(store, run_id, why, checks, _me(by), raised, message, note, way_out)
+        why, checks = reason, [name for name in CHECKS if given[name]]
+        if _missing(why, checks):
+            from roundel.cli.evidence import evidence
+
+            console().print(evidence(lock))
+            if person_is_there():
+                why = why or click.prompt("Why may it go on", err=True)
+                checks = [name for name in CHECKS if given[name] or click.confirm(QUESTIONS[name], err=True)]
+            _must_be_complete(run_id, _missing(why, checks))
+        try:
+            await unlock(store, run_id, why, checks, _me(by), raised, message, note, way_out)
+        except StoreError as error:
+            raise _with_options(error) from error
         if no_run:
-            say(f"unlocked; go on with: roundel resume {run_id}")
+            say("unlocked")
             return 0
         return await go_on(store, run_id, as_json)
 
     sys.exit(in_store(place, work))
 
 
-def _confirmed(name: str) -> bool:
-    return click.confirm(QUESTIONS[name], err=True)
+def _missing(reason: str, checks: Sequence[str]) -> list[str]:
+    """The options that it takes and that were not given."""
+    options = [] if reason.strip() else ["--reason"]
+    return options + [_option(name) for name in CHECKS if name not in checks]
 
 
-def _shown(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
+def _option(check: str) -> str:
+    return f"--{check.replace('_', '-')}"
+
+
+def _must_be_complete(run_id: str, missing: Sequence[str]) -> None:
+    if not missing:
+        return
+    suggest("unlock", run_id, "--reason", "TEXT", *map(_option, CHECKS))
+    named = ", ".join("--reason TEXT" if option == "--reason" else option for option in missing)
+    raise click.UsageError(f"to unlock a run takes a reason and three self-checks; missing: {named}")
+
+
+def _with_options(error: StoreError) -> StoreError:
+    """The error, with the options that it is about."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, Refused):
+        cause = cause.__cause__
+    options = [OPTIONS[field] for field in cause.fields] if cause is not None else []
+    return StoreError(f"{error} ({' or '.join(options)})") if options else error
 
 
 def _me(by: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from roundel.cli import EXIT
-from roundel.cli.output import print_json, say
+from roundel.cli.output import print_json, print_result, say, styled
 from roundel.hosts.local import LocalHost
 from roundel.hosts.result import Question, Result
 from roundel.journal.store import Fenced, Gone, StoreError
@@ -109,14 +109,10 @@ def _terminal_asker(view: LiveView) -> Callable[[Question], Awaitable[str]]:
 
 def _conclude(result: Result, kept: bool) -> None:
     if result.output:
-        click.echo(result.output)
+        print_result(result.output)
     if result.status == "failed":
-        say(click.style(f"failed: {result.error}", fg="red"))
-    elif result.status == "waiting" and kept:
-        say(f"waiting for a person: roundel answer {result.run_id} TEXT")
-    elif result.status == "waiting":
+        say(styled(f"failed: {result.error}", fg="red"))
+    elif result.status == "waiting" and not kept:
         say("waiting for a person: run it in a terminal, or give the answer in a script")
-    elif result.status == "paused":
-        say(f"paused: roundel resume {result.run_id}")
     elif result.status == "stopped":
         say("stopped")

@@ -311,7 +311,7 @@ def _unlocked(run: Run, fact: Unlocked) -> None:
     try:
         check(run, fact)
     except Refused as error:
-        raise IllegalFact(str(error)) from None
+        raise IllegalFact(str(error)) from error
     run.rest(fact.time)
     run.at(fact.time)
     unlock(run, fact)

@@ -30,6 +30,11 @@ accepted, and the workflow or its limits were looked at."""
 class Refused(Exception):
     """It may not be unlocked like this; the text says why."""
 
+    def __init__(self, text: str, *fields: str) -> None:
+        super().__init__(text)
+        self.fields = fields
+        """Those of `Unlocked` that would have to be other ones."""
+
 
 def check(run: Run, fact: Unlocked) -> None:
     """Refused, before anything is changed."""
@@ -37,25 +42,26 @@ def check(run: Run, fact: Unlocked) -> None:
     if lock is None or run.status != "suspended_locked":
         raise Refused("the run is not locked")
     if not fact.reason.strip():
-        raise Refused("a reason is needed")
+        raise Refused("a reason is needed", "reason")
     missing = [name for name in CHECKS if name not in fact.checks]
     if missing:
-        raise Refused(f"not confirmed: {', '.join(missing)}")
+        raise Refused(f"not confirmed: {', '.join(missing)}", "checks")
     changed = bool(fact.limits or fact.message is not None or fact.exit)
     if run.watch.let_go == _scope(lock) and not changed:
         advice = "raise a limit, edit the last message or leave the loop"
-        raise Refused(f"it was locked by {lock.what} twice in a row; {advice}")
+        raise Refused(f"it was locked by {lock.what} twice in a row; {advice}", "limits", "message", "exit")
     known = _raisable(run, lock)
     unknown = sorted(fact.limits.keys() - known.keys())
     if unknown:
         raise Refused(
-            f"'{unknown[0]}' does not hold this run back; {', '.join(sorted(known)) or 'no limit'} does"
+            f"'{unknown[0]}' does not hold this run back; {', '.join(sorted(known)) or 'no limit'} does",
+            "limits",
         )
     for name, limit in fact.limits.items():
         if not limit > known[name]:
-            raise Refused(f"'{name}' is {known[name]:g} already; a raised limit is more than that")
+            raise Refused(f"'{name}' is {known[name]:g} already; a raised limit is more than that", "limits")
     if fact.message is not None and _waiting(run) is None:
-        raise Refused("no message waits that could be edited")
+        raise Refused("no message waits that could be edited", "message")
     if fact.exit:
         _exit_of(run, fact.exit)
 
@@ -199,9 +205,10 @@ def _exit_of(run: Run, target: str) -> tuple[Activation, int]:
                 return item, outside[target]
             ways = ", ".join(sorted(outside)) or "nowhere"
             raise Refused(
-                f"no edge leads from the loop '{item.name}' to '{target}'; its ways out lead to {ways}"
+                f"no edge leads from the loop '{item.name}' to '{target}'; its ways out lead to {ways}",
+                "exit",
             )
-    raise Refused("the run is not locked inside of a free loop, so there is none to leave")
+    raise Refused("the run is not locked inside of a free loop, so there is none to leave", "exit")
 
 
 def _leave(run: Run, target: str) -> None:

@@ -162,7 +162,7 @@ async def _tell(store: Store, run_id: str, fact: Fact, workflow: Source | None =
         try:
             step(state, fact)
         except IllegalFact as error:
-            raise StoreError(f"run {run_id} is {state.status}: {error}") from None
+            raise StoreError(f"run {run_id} is {state.status}: {error}") from error
         journal.add(fact)
         await journal.commit(state)
     finally:

@@ -145,6 +145,7 @@ def _pinned(
     if script is not None:
         changes["script"] = script.text
     if workflow is not None:
-        other = pin(workflow, plan.workflow)
-        changes |= {"files": other.files, "code": other.code, "allow_paths": other.allow_paths}
+        other = pin(plan.workflow)
+        names = ("files", "code", "variables", "allow_paths")
+        changes |= {name: getattr(other, name) for name in names}
     return msgspec.structs.replace(pinned, **changes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from roundel.kernel.events import Event
 from roundel.kernel.facts import Answered, Fact, Resumed
 from roundel.llm.recorder import Recorder
 from roundel.nodes.middleware import Middleware
+from roundel.sessions.blocking import run_blocking
 from roundel.sessions.naming import find
 from roundel.sessions.opening import Opened, open_run
 from roundel.sessions.place import StorePlace, opened
@@ -134,5 +134,5 @@ async def resume_async(
 
 
 def resume(run_id: str, **options: Any) -> Result:
-    """The same, for code that is not asynchronous."""
-    return asyncio.run(resume_async(run_id, **options))
+    """The same, for code that is not asynchronous; RuntimeError in a running event loop."""
+    return run_blocking(lambda: resume_async(run_id, **options), "roundel.resume", "roundel.resume_async")

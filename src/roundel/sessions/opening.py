@@ -6,12 +6,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from msgspec import Struct
 
-from roundel.agents import Step
-from roundel.builder import Graph
 from roundel.journal.chunks import encode_fact, pack
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
@@ -27,13 +24,11 @@ from roundel.sessions.secrecy import keys_of, restored, without
 from roundel.sources import Source, load
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.file_access import AllowPaths, allowed_folders
-from roundel.workflow.graph import Workflow
+from roundel.workflow.graph import PYTHON, Workflow
 from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited
 from roundel.workflow.message import Message
 
-PYTHON = "<python>"
-"""Stands for the path of a workflow that was given as a mapping."""
 SHOWN_INPUT = 200
 
 
@@ -48,44 +43,22 @@ class Opened(Struct, frozen=True):
 
 
 def pin(
-    source: Source | Plan,
-    workflow: Workflow,
-    script: Script | None = None,
-    variables: Mapping[str, Any] | None = None,
-    limits: Mapping[str, float] | None = None,
+    workflow: Workflow, script: Script | None = None, limits: Mapping[str, float] | None = None
 ) -> Pinned:
     """What has to be kept so that the run can go on in another process; no keys."""
     keys = keys_of(workflow)
-    files = {path: without(keys, text) for path, text in _texts(source, workflow).items()}
+    # Without its own text, those of the files that it uses would be taken for it.
+    texts = workflow.texts if workflow.file or PYTHON in workflow.texts else {}
+    files = {path: without(keys, text) for path, text in texts.items()}
     return Pinned(
         files,
         bool(workflow.functions) or not files,
-        {name: without(keys, value) for name, value in (variables or {}).items()},
+        {name: without(keys, value) for name, value in workflow.variables.items()},
         dict(limits or {}),
         script.text if script is not None else "",
         workflow.memory.group_id,
         tuple(map(str, workflow.access.allowed)),
     )
-
-
-def _texts(source: Source | Plan, workflow: Workflow) -> dict[str, str]:
-    """The text of the workflow, then those of the files of its subgraphs; nothing if it has no text."""
-    if workflow.file:
-        return workflow.texts
-    written = _written(source)
-    return {**written, **workflow.texts} if written else {}
-
-
-def _written(source: Source | Plan) -> dict[str, str]:
-    if isinstance(source, Step):
-        source = source.graph()
-    mapping = source.mapping() if isinstance(source, Graph) else source
-    if not isinstance(mapping, Mapping):
-        return {}
-    try:
-        return {PYTHON: json.dumps(mapping, ensure_ascii=False)}
-    except (TypeError, ValueError):
-        return {}
 
 
 async def begin(

@@ -5,17 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import Self
-from urllib.parse import parse_qs, unquote
 
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
-
-VARIABLE = "ROUNDEL_STORE"
-DEFAULT = Path(".roundel", "runs.db")
-SCHEME = "sqlite:///"
+from roundel.sessions.store_url import parse
 
 StorePlace = str | os.PathLike[str] | SqliteStore | None
 
@@ -24,19 +19,11 @@ def store_at(place: StorePlace = None) -> SqliteStore:
     """A path, or `sqlite:///path?sync=normal`; `sync` is full, normal or off."""
     if isinstance(place, SqliteStore):
         return place
-    wanted = os.fspath(place) if place else os.environ.get(VARIABLE) or os.fspath(DEFAULT)
-    if "://" not in wanted:
-        return SqliteStore(wanted)
-    if not wanted.startswith(SCHEME):
-        raise StoreError(f"'{wanted}' is no store that this version knows; give a path, or {SCHEME}PATH")
-    path, _, query = wanted.removeprefix(SCHEME).partition("?")
-    if not path:
-        raise StoreError(f"'{wanted}' names no file; write {SCHEME}PATH")
-    options = parse_qs(query)
-    unknown = options.keys() - {"sync"}
-    if unknown:
-        raise StoreError(f"a store has no option '{min(unknown)}'; there is only sync")
-    return SqliteStore(unquote(path), sync=options.get("sync", ["full"])[0])  # type: ignore[arg-type]
+    try:
+        path, sync = parse(place)
+    except ValueError as error:
+        raise StoreError(str(error)) from None
+    return SqliteStore(path, sync=sync)  # type: ignore[arg-type]
 
 
 class OpenStore:

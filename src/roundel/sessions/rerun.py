@@ -24,17 +24,23 @@ from roundel.kernel.facts import (
     Failed,
     Finished,
     Outcome,
+    Paused,
     Reopened,
+    Resumed,
     Reviewed,
     Reviews,
     Started,
+    Unlocked,
+    Waited,
 )
-from roundel.kernel.state import Run
-from roundel.kernel.step import step
+from roundel.kernel.state import Lock, Run
+from roundel.kernel.step import IllegalFact, step
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
 Effect = Finished | Failed | Answered | Consulted | Reviewed | Edited
+Steering = Waited | Paused | Resumed | Reopened | Unlocked
+"""Not an answer to any command, but it decides what runs and which time counts."""
 Moment = tuple[str, str]
 """An address, and whether the node there is yet to run or has."""
 _SEEN = {"running": "before", "completed": "after"}
@@ -63,7 +69,7 @@ class Rerun:
         self.difference: Difference | None = None
         self._plan = plan
         past = _Past(before, facts)
-        self._heard, self._ended, self._unasked = past.heard, past.ended, past.unasked
+        self._history, self._ended, self._unasked = past.history, past.ended, past.unasked
         self._begun = msgspec.structs.replace(past.begun, reviews=_reviews(facts))
         self._run_id = run_id
         self._time = 0.0
@@ -73,42 +79,71 @@ class Rerun:
     def play(self, until: Callable[[list[Event]], bool] = lambda _events: False) -> bool:
         """Goes on until something is shown that is waited for; whether it was."""
         begun = self._begun
-        fact: Fact | None = msgspec.structs.replace(begun, run_id=self._run_id or begun.run_id)
-        while fact is not None:
-            self._time = max(self._time, fact.time)
-            self.facts.append(fact)
-            commands, events = step(self.state, fact)
-            for command in commands:
-                self._note(command)
+        events: list[Event] | None = self._apply(
+            msgspec.structs.replace(begun, run_id=self._run_id or begun.run_id)
+        )
+        while events is not None:
             if until(events):
                 return True
-            fact = self._next()
+            events = self._advance()
         self._conclude()
         return False
 
-    def _note(self, command: Command) -> None:
-        if isinstance(command, Cancel):
-            self._waiting.pop(command.address, None)
-        else:
-            self._waiting[command.address] = command
+    def _apply(self, fact: Fact) -> list[Event]:
+        """IllegalFact, and nothing has changed, if it cannot be true of the rerun."""
+        commands, events = step(self.state, fact)
+        self._time = max(self._time, fact.time)
+        self.facts.append(fact)
+        for command in commands:
+            if isinstance(command, Cancel):
+                self._waiting.pop(command.address, None)
+            else:
+                self._waiting[command.address] = command
+        return events
 
-    def _next(self) -> Fact | None:
-        """Pure nodes decide first, and where no middleware was asked then, none is now; then what
-        was said first is said again."""
+    def _advance(self) -> list[Event] | None:
+        """Pure nodes decide first, and where no middleware was asked then, none is now; then what happened
+        first happens again. None if there is nothing left that can."""
         for address, command in self._waiting.items():
             if isinstance(command, Call) and self._plan.sites[command.site].kind.pure:
                 del self._waiting[address]
-                return Finished(address, self._decided(command), self._time)
+                return self._apply(Finished(address, self._decided(command), self._time))
             if isinstance(command, Review) and _moment(command) in self._unasked:
                 del self._waiting[address]
-                return Reviewed(address, self._time)
-        for number, (asked, fact) in enumerate(self._heard):
-            waits = self._waiting.get(fact.address)
-            if waits is not None and waits.__class__ is asked.__class__:
-                self._compare(asked, waits)
-                del self._waiting[fact.address], self._heard[number]
-                return fact
+                return self._apply(Reviewed(address, self._time))
+        for number, happened in enumerate(self._history):
+            events = self._repeat(happened)
+            if events is not None:
+                del self._history[number]
+                if isinstance(happened.fact, Effect):
+                    self._compare_locks(self._history[:number])
+                return events
         return None
+
+    def _repeat(self, happened: _Happened) -> list[Event] | None:
+        """None if it cannot happen now."""
+        fact, asked = happened.fact, happened.asked
+        if isinstance(fact, Steering):
+            return self._steer(fact, happened.lock)
+        waits = self._waiting.get(fact.address)
+        if waits is None or waits.__class__ is not asked.__class__:
+            return None
+        assert asked is not None
+        self._compare(asked, waits)
+        del self._waiting[fact.address]
+        return self._apply(fact)
+
+    def _steer(self, fact: Steering, lock: Lock | None) -> list[Event] | None:
+        now = self.state.lock
+        if lock is not None and (now is None or (now.what, now.address) != (lock.what, lock.address)):
+            return None  # one lock was looked into and opened, not any other that there may be now
+        if isinstance(fact, Reopened):
+            # The middleware of all parts of the run is asked from the start (`_reviews`, `_unasked`).
+            fact = msgspec.structs.replace(fact, reviews=None)
+        try:
+            return self._apply(fact)
+        except IllegalFact:
+            return None
 
     def _decided(self, call: Call) -> Outcome:
         node = self._plan.sites[call.site]
@@ -123,13 +158,19 @@ class Rerun:
         if then != now:
             self._differ(Difference(command.address, "is asked something else", then, now))
 
+    def _compare_locks(self, before: list[_Happened]) -> None:
+        """A node has gone on although, then, a lock had to be opened before it could."""
+        for happened in before:
+            if happened.lock is not None:
+                self._differ(Difference(happened.lock.address, "was locked then, and is not now"))
+
     def _conclude(self) -> None:
         for address in self._waiting if self._ended else ():
             self._differ(Difference(address, "runs now, and did not then"))
-        for _, fact in self._heard:
-            self._differ(
-                Difference(fact.address, f"ran then, and does not now: the run is {self.state.status}")
-            )
+        for happened in self._history:
+            if not isinstance(happened.fact, Steering):
+                what = f"ran then, and does not now: the run is {self.state.status}"
+                self._differ(Difference(happened.fact.address, what))
 
     def _differ(self, difference: Difference) -> None:
         self.difference = self.difference or difference
@@ -143,6 +184,16 @@ class Rerun:
         raise StoreError("a pure node asks for a folder")
 
 
+class _Happened(Struct, frozen=True):
+    """A fact of the run that happened."""
+
+    fact: Effect | Steering
+    asked: Command | None = None
+    """What an effect answered."""
+    lock: Lock | None = None
+    """What was unlocked."""
+
+
 class _Past:
     """What the run that happened can tell."""
 
@@ -150,13 +201,12 @@ class _Past:
         begun, state = facts[0], Run(plan)
         assert isinstance(begun, Started)
         self.begun = begun
-        self.heard: list[tuple[Command, Effect]] = []
-        """What was asked and what was said to it, in order, pure nodes left out."""
+        self.history: list[_Happened] = []
+        """In order; what pure nodes decided is left out."""
         asked: set[Moment] = set()
         came: set[Moment] = set()
         for fact in facts:
-            if isinstance(fact, Effect):
-                self._hear(plan, state, fact)
+            self._note(plan, state, fact)
             commands, events = step(state, fact)
             asked |= {_moment(command) for command in commands if isinstance(command, Review)}
             came |= {
@@ -170,11 +220,14 @@ class _Past:
         self.ended = state.status in ("completed", "failed", "suspended_locked")
         """It came to an end of its own. One that was stopped, or is not over, might have gone on."""
 
-    def _hear(self, plan: Plan, state: Run, fact: Effect) -> None:
-        command = state.calls[fact.address].command
-        assert command is not None
-        if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
-            self.heard.append((command, fact))
+    def _note(self, plan: Plan, state: Run, fact: Fact) -> None:
+        if isinstance(fact, Steering):
+            self.history.append(_Happened(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
+        elif isinstance(fact, Effect):
+            command = state.calls[fact.address].command
+            assert command is not None
+            if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
+                self.history.append(_Happened(fact, command))
 
 
 def _moment(review: Review) -> Moment:

@@ -30,6 +30,8 @@ Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 DEFAULT_CAP = 100
+PYTHON = "<python>"
+"""Stands for the path of a workflow that was given as a mapping."""
 BUDGETED = ("steps", "model_calls", "tool_calls", "tokens", "cost_usd", "seconds")
 
 
@@ -237,9 +239,11 @@ class Workflow(Struct, frozen=True):
     """Python functions that belong to this workflow alone, by name (for graphs built in Python)."""
     file: str = ""
     texts: dict[str, str] = {}
-    """What its files hold, by path."""
+    """What its files hold, by path, the workflow first; a mapping is JSON, under `PYTHON`."""
     access: FileAccess = FileAccess()
     """Which files it may name."""
+    variables: dict[str, Any] = {}
+    """Those that it was read with, in place of its own."""
 
     @property
     def name(self) -> str:

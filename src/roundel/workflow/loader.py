@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +19,7 @@ from roundel.workflow.dotenv import read_dotenv
 from roundel.workflow.fields import INVALID, child, located, misspells, without_effect
 from roundel.workflow.file_access import CODE, AllowPaths, FileAccess, Outside, allowed_folders
 from roundel.workflow.functions import Finder
-from roundel.workflow.graph import Limits, Workflow
+from roundel.workflow.graph import PYTHON, Limits, Workflow
 from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.names import NamesReader
 from roundel.workflow.node_type import NodeTypes
@@ -104,10 +105,19 @@ def examine_mapping(
     allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
     """As `examine`; `texts` are those of the files of its subgraphs."""
-    report = Report("<python>")
+    report = Report(PYTHON)
     root = located(value, report)
-    files = Files(dict(texts or {}), texts is not None, allowed_folders(allow_paths))
+    shelf = {**_written(value), **(texts or {})}
+    files = Files(shelf, texts is not None, allowed_folders(allow_paths))
     return _examined(root, report, types, variables or {}, None, functions or {}, files)
+
+
+def _written(value: Mapping[str, Any]) -> dict[str, str]:
+    """A mapping as the text of a file; empty if it holds what no file could."""
+    try:
+        return {PYTHON: json.dumps(value, ensure_ascii=False)}
+    except (TypeError, ValueError, RecursionError):
+        return {}
 
 
 def _examined(
@@ -189,6 +199,7 @@ class WorkflowReader(NamesReader):
             file,
             self.texts,
             self.access,
+            dict(self.variables),
         )
 
     def read_subgraph(self, at: Located) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 
 from roundel.cli.drawing.nesting import Group
+from roundel.cli.output import printable
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.proof import Limit, bounds, told
 from roundel.workflow.condition import Condition, Keyword
@@ -15,12 +16,7 @@ LONGEST = 40
 
 def one_line(text: str, most: int = 1000) -> str:
     """Text from a file or a model as one line that cannot steer a terminal."""
-    line = " ".join(text[:most].split())
-    return (
-        line
-        if line.isprintable()
-        else "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
-    )
+    return printable(" ".join(text[:most].split()))
 
 
 def cut(text: str, width: int = LONGEST) -> str:

@@ -18,6 +18,7 @@ from roundel.cli.live.lines import line_of
 from roundel.cli.live.progress import Progress
 from roundel.cli.live.summary import Summary
 from roundel.cli.live.words import ending
+from roundel.cli.output import printable
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
@@ -54,7 +55,7 @@ class LiveView:
         if not self.interactive:
             line = line_of(event, self._bounds)
             if line is not None:
-                self.console.file.write(line + "\n")
+                self.console.file.write(printable(line) + "\n")
 
     def __enter__(self) -> LiveView:
         if self.interactive:

@@ -1,0 +1,54 @@
+"""Why a run is locked, for the person who decides whether it may go on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from rich.console import Group
+from rich.text import Text
+
+from roundel.cli.drawing.caption import one_line
+from roundel.kernel.state import Lock
+
+
+def evidence(lock: Lock) -> Group:
+    """The limit or the trigger, the figures behind it, and the last messages."""
+    what = Text.assemble(("locked", "bold red"), f": {one_line(str(lock))}, at {one_line(lock.address)}")
+    return Group(what, *_figures(dict(lock.evidence)))
+
+
+def _figures(figures: dict[str, Any]) -> Iterator[Text]:
+    messages = figures.pop("messages", ())
+    for names, words in _KNOWN.items():
+        if all(name in figures for name in names):
+            yield Text(one_line(words.format(**{name: _told(name, figures.pop(name)) for name in names})))
+    for name, value in figures.items():
+        yield Text(one_line(f"{name.replace('_', ' ')}: {_told(name, value)}"))
+    for said in messages:
+        yield Text.assemble("  ", (one_line(said["address"]), "cyan"), f"  {one_line(said['text'])}")
+
+
+def _told(name: str, value: Any) -> str:
+    if isinstance(value, (int, float)):
+        if name in _SHARES:
+            return f"{value:.0%}"
+        return f"{value:,.0f}" if value == int(value) else f"{value:,.4f}".rstrip("0")
+    return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
+
+
+_SHARES = ("mean", "threshold")
+_KNOWN = {
+    ("mean", "threshold", "novelty"): "what is said is {mean} new; below {threshold} the breaker trips",
+    ("repeated_calls", "times"): "the same tool calls, {times} rounds in a row: {repeated_calls}",
+    ("tokens", "estimate", "factor"): (
+        "{tokens} tokens, where about {estimate} were expected; at {factor} times as many the breaker trips"
+    ),
+    ("seconds", "limit"): "{seconds} seconds of work; after {limit} the breaker trips",
+    ("scope", "spent", "reserved", "wanted"): (
+        "{scope}: {spent} spent, {reserved} reserved by calls in flight, {wanted} more wanted"
+    ),
+    ("guard",): "the guard that would end the loop: {guard}",
+}
+"""Figures that are one statement together."""

@@ -1,0 +1,127 @@
+"""The last line of every command on standard error: what to do next, as a command for the shell.
+
+Commands name the run that they are about (`about`), and may suggest a command (`suggest`). What is suggested
+is printed once, after everything else, by the group of all commands (`Commands.main`).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from roundel.journal.sqlite import SqliteStore
+    from roundel.journal.store import RunRow
+
+PROGRAM = "roundel"
+
+
+class NextStep:
+    """What a command suggests; click hands it to all contexts of one call as `obj`."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.arguments = arguments
+        """Those of this call."""
+        self.command = ""
+        """For the shell; empty if nothing is suggested."""
+        self.run_id = ""
+        """The run that the command is about."""
+
+
+def current() -> NextStep:
+    step: NextStep = click.get_current_context().obj
+    return step
+
+
+def suggest(*words: str) -> None:
+    """The latest suggestion counts. The store is added if it is not the default one."""
+    current().command = command_line(*words)
+
+
+def suggest_plainly(*words: str) -> None:
+    """For a command that has nothing to do with a store."""
+    current().command = shlex.join([*program(), *words])
+
+
+def command_line(*words: str) -> str:
+    """A command about a run, as this shell would have to call it."""
+    return shlex.join([*program(), *words, *_store_option()])
+
+
+def about(run_id: str) -> str:
+    current().run_id = run_id
+    return run_id
+
+
+async def suggest_for_run(store: SqliteStore) -> None:
+    """What helps with the run that the command is about, unless the command knows better."""
+    from roundel.journal.store import NoRun, StoreError
+
+    step = current()
+    if not step.run_id or step.command:
+        return
+    try:
+        row = await store.row(step.run_id)
+    except NoRun:
+        return
+    except StoreError:  # it is reported by whoever met it first; the run can be resumed once it is dealt with
+        suggest("resume", step.run_id)
+        return
+    suggest(*words_for(row, str(click.get_current_context().command.name)))
+
+
+def words_for(row: RunRow, command: str = "") -> list[str]:
+    """What helps with a run in this state, after this command."""
+    if row.status == "running":
+        return ["log", row.id, "--follow"] if row.owner else ["resume", row.id]
+    if row.status in _STEPS:
+        return [_STEPS[row.status], row.id]
+    if command != "log":
+        return ["log", row.id]
+    looped = row.summary is not None and row.summary.get("loops")
+    return ["plot", row.id] if looped else ["runs"]
+
+
+_STEPS = {"waiting": "answer", "paused": "resume", "suspended_locked": "unlock", "stopped": "fork"}
+
+
+def program() -> list[str]:
+    """How this program is called in the shell that it was called from."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py" and called.parent.name == PROGRAM:
+        return [_short(sys.executable), "-m", PROGRAM]
+    if called.name != PROGRAM:  # called from Python
+        return [PROGRAM]
+    return [PROGRAM] if _is_on_path(called) else [_short(sys.argv[0])]
+
+
+def _is_on_path(called: Path) -> bool:
+    import shutil
+
+    found = shutil.which(PROGRAM)
+    try:
+        return found is not None and Path(found).samefile(called)
+    except OSError:
+        return False
+
+
+def _short(path: str) -> str:
+    """A path below the working folder is easier to read without it."""
+    try:
+        inside = str(Path(path).absolute().relative_to(Path.cwd()))
+    except (OSError, ValueError):
+        return str(Path(path))
+    return inside if os.sep in inside else os.path.join(".", inside)  # noqa: PTH118
+
+
+def _store_option() -> list[str]:
+    from roundel.sessions.store_url import DEFAULT, VARIABLE
+
+    # A variable may have been set for this one call alone, so that the shell does not have it.
+    place = click.get_current_context().params.get("place") or os.environ.get(VARIABLE)
+    return ["--store", place] if place and Path(place) != DEFAULT else []

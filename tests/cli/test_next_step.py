@@ -1,0 +1,277 @@
+"""The last line on standard error says what to do next, and it can be copied into the shell."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kept import roundel
+
+PROGRAM = Path(sys.executable).with_name("roundel")
+FLOW = """
+breaker: false
+graph:
+  id: press
+  start: Writer
+  end: Final
+  nodes:
+    - {id: Writer, type: agent}
+    - {id: Editor, type: human, config: {description: "OK, or what to change?"}}
+    - {id: Guard, type: loop_counter, config: {max_iterations: 4}}
+    - {id: Final, type: passthrough}
+  edges:
+    - {from: Writer, to: Editor}
+    - {from: Editor, to: Writer, condition: {cel: 'text != "OK"'}}
+    - {from: Editor, to: Guard, condition: {cel: 'text != "OK"'}}
+    - {from: Editor, to: Final, condition: {cel: 'text == "OK"'}}
+    - {from: Guard, to: Writer}
+    - {from: Guard, to: Final}
+"""
+CHECKED = "--cause-understood --cost-accepted --workflow-reviewed"
+DONE, FAILED, INVALID, LOCKED, WAITING = 0, 1, 2, 3, 4
+
+
+class Shell:
+    """In a folder whose name has to be quoted, with the program on the path as `roundel`."""
+
+    def __init__(self, folder: Path, store: str = "") -> None:
+        self.folder = folder
+        self.store = f" --store {shlex.quote(store)}" if store else ""
+        self.environment = {**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"}
+        self.environment.pop("ROUNDEL_STORE", None)
+
+    def __call__(self, command: str, code: int | None = None) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            command,
+            shell=True,
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr
+        assert code is None or done.returncode == code, f"{command}: {done.stderr}"
+        return done
+
+    def run(self, script: object, *more: str, code: int) -> str:
+        """Runs the workflow; what is next."""
+        (self.folder / "script.json").write_text(json.dumps(script))
+        options = " ".join((*more, self.store))
+        return next_of(self(f"roundel run flow.yaml --script script.json --input tea {options}", code))
+
+    def last(self) -> str:
+        line = roundel(self.folder, *shlex.split(f"runs --json --limit 1{self.store}")).stdout
+        run_id: str = json.loads(line)["run_id"]
+        return run_id
+
+
+def next_of(done: subprocess.CompletedProcess[str]) -> str:
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("next: "), done.stderr
+    assert "next: " not in done.stdout
+    return last.removeprefix("next: ")
+
+
+ODD = "the runs/of $HOME's.db"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    folder = tmp_path / "it's here"
+    folder.mkdir()
+    (folder / "flow.yaml").write_text(FLOW)
+    return Shell(folder, ODD)
+
+
+@pytest.mark.parametrize("store", ["", ODD, "sqlite:///runs.db?sync=normal"])
+def test_every_command_says_which_store_is_meant(shell: Shell, store: str) -> None:
+    shell.store = f" --store {shlex.quote(store)}" if store else ""
+    ask = shell.run({"Writer": ["one", "two"]}, code=WAITING)
+    assert ask == f"roundel answer {shell.last()}{shell.store}"
+    assert "OK, or what to change?" in shell(ask, DONE).stdout
+
+
+def test_a_run_is_taken_from_its_start_to_its_end_by_what_each_command_says_next(shell: Shell) -> None:
+    ask = shell.run({"Writer": ["one", "two"]}, code=WAITING)
+    assert ask == f"roundel answer {shell.last()}{shell.store}"
+    asked = shell(ask, DONE)
+    assert "OK, or what to change?" in asked.stdout
+    answer = next_of(asked)
+    assert answer == f"roundel answer {shell.last()} TEXT{shell.store}"
+    answered = shell(f"{answer} --no-run", DONE)
+    resume = next_of(answered)
+    assert resume == f"roundel resume {shell.last()}{shell.store}"
+    assert next_of(shell(resume, WAITING)) == ask
+    paused = shell(f"roundel pause {shell.last()} {shell.store}", DONE)
+    assert next_of(paused) == resume
+    assert next_of(shell(f"roundel answer last OK {shell.store}", DONE)) == resume
+    done = shell(resume, DONE)
+    assert done.stdout == "OK\n"
+    log = next_of(done)
+    assert log == f"roundel log {shell.last()}{shell.store}"
+    plot = next_of(shell(log, DONE))
+    assert plot == f"roundel plot {shell.last()}{shell.store}"
+    assert next_of(shell(plot, DONE)) == log
+    assert next_of(shell(f"roundel replay last {shell.store}", DONE)) == log
+    assert next_of(shell(f"roundel runs {shell.store}", DONE)) == log
+    assert next_of(shell(resume, FAILED)) == log, "it is over"
+    assert next_of(shell(answer, FAILED)) == log
+    assert next_of(shell(f"roundel prune last --keep nothing {shell.store}", DONE)) == (
+        f"roundel runs{shell.store}"
+    )
+    assert next_of(shell(f"roundel runs {shell.store}", DONE)) == "roundel run --help"
+
+
+def test_a_locked_run_names_unlock_and_unlock_names_its_options(shell: Shell) -> None:
+    script = {"Writer": "one", "Editor": ["no", "no", "OK"]}
+    unlock = shell.run(script, "--limit", "rounds=2", code=LOCKED)
+    assert unlock == f"roundel unlock {shell.last()}{shell.store}"
+    for other in ("log last", "resume last", "answer last", "replay last"):
+        assert next_of(shell(f"roundel {other}{shell.store}")) == unlock, other
+    refused = shell(unlock, INVALID)
+    assert "locked: limit of 2 rounds, at Writer[2]" in refused.stderr
+    whole = next_of(refused)
+    assert whole == f"roundel unlock {shell.last()} --reason TEXT {CHECKED}{shell.store}"
+    assert next_of(shell(f"{whole} --limit rounds=1", FAILED)) == unlock
+    log = next_of(shell(whole, DONE))
+    assert "unlocked  TEXT" in shell(log, DONE).stdout
+
+
+def test_a_run_that_is_locked_twice_names_the_options_that_change_something(shell: Shell) -> None:
+    shell.run({"Writer": "one", "Editor": "no"}, "--limit", "rounds=1", code=LOCKED)
+    unlock = f"roundel unlock last --reason why {CHECKED}{shell.store}"
+    assert next_of(shell(unlock, LOCKED)) == f"roundel unlock {shell.last()}{shell.store}"
+    again = shell(unlock, FAILED)
+    assert "(--limit NAME=N or --message TEXT or --exit NODE)" in again.stderr
+    shell(f"{unlock} --exit Final", DONE)
+
+
+def test_a_failed_run_is_forked_where_it_failed(shell: Shell) -> None:
+    log = shell.run({"Writer": {"error": "no credit"}}, code=FAILED)
+    assert log == f"roundel log {shell.last()}{shell.store}"
+    fork = next_of(shell(log, DONE))
+    assert fork == f"roundel fork {shell.last()} --at 'Writer[1]/Writer'{shell.store}"
+    (shell.folder / "script.json").write_text('{"Writer": "one", "Editor": "OK"}')
+    assert shell(f"{fork} --script script.json", DONE).stdout == "OK\n"
+
+
+def test_a_stopped_run_is_forked(shell: Shell) -> None:
+    shell.run({"Writer": "one"}, code=WAITING)
+    fork = next_of(shell(f"roundel stop last{shell.store}", DONE))
+    assert fork == f"roundel fork {shell.last()}{shell.store}"
+    resume = next_of(shell(f"{fork} --no-run", DONE))
+    assert resume == f"roundel answer {shell.last()}{shell.store}"
+    shell(fork, WAITING)
+
+
+def test_with_json_it_is_still_on_standard_error_alone(shell: Shell) -> None:
+    shell.run({"Writer": "one"}, "--json", code=WAITING)
+    done = shell(f"roundel answer last OK --json{shell.store}", DONE)
+    assert next_of(done) == f"roundel log {shell.last()}{shell.store}"
+    assert done.stderr.count("\n") == 1
+    assert json.loads(done.stdout.splitlines()[-1])["event"] == "run_finished"
+
+
+STEERING = ("log", "answer", "resume", "unlock", "stop", "pause", "fork", "replay", "plot")
+
+
+def test_a_run_or_a_store_that_is_not_there(shell: Shell) -> None:
+    for command in STEERING:
+        done = roundel(shell.folder, command, "last", "--store", ODD)
+        assert (done.exit_code, done.stderr.splitlines()[-1]) == (INVALID, "next: roundel run --help")
+    shell.run({"Writer": "one"}, code=WAITING)
+    for command in STEERING:
+        done = roundel(shell.folder, command, "zzz", "--store", ODD)
+        assert (done.exit_code, done.stderr.splitlines()[-1]) == (INVALID, f"next: roundel runs{shell.store}")
+
+
+def test_the_variable_may_have_been_set_for_one_command_only(tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text(FLOW)
+    (tmp_path / "script.json").write_text('{"Writer": "one"}')
+    shell = Shell(tmp_path)
+    command = "ROUNDEL_STORE=other.db roundel run flow.yaml --script script.json --input tea"
+    ask = next_of(shell(command, WAITING))
+    assert ask.endswith(" --store other.db")
+    assert "OK, or what to change?" in shell(ask, DONE).stdout
+
+
+def test_a_run_that_is_not_kept_is_run_again_and_kept(tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text(FLOW)
+    (tmp_path / "a script.json").write_text('{"Writer": "one"}')
+    shell = Shell(tmp_path)
+    again = next_of(shell("roundel run flow.yaml --no-store --script 'a script.json' --input tea", WAITING))
+    assert again == "roundel run flow.yaml --script 'a script.json' --input tea"
+    assert next_of(shell(again, WAITING)) == f"roundel answer {shell.last()}"
+
+
+def test_files(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    run = next_of(shell("roundel new 'my flow'", DONE))
+    assert shell(run, DONE).stdout.startswith("Tea is a drink")
+    start = "roundel run 'my flow.yaml'"
+    for command in ("check", "show", "forecast"):
+        assert next_of(shell(f"roundel {command} 'my flow.yaml'", DONE)) == start
+    (tmp_path / "bad.yaml").write_text("graph: {nodes: [{id: A, type: nonsense}]}")
+    for command in ("check", "show", "forecast", "run"):
+        again = roundel(tmp_path, command, "bad.yaml", "--var", "a=1").stderr.splitlines()[-1]
+        assert again == "next: roundel check bad.yaml --var a=1"
+        missing = roundel(tmp_path, command, "missing.yaml").stderr.splitlines()[-1]
+        assert missing == "next: roundel new --help"
+    shell("roundel check bad.yaml --var a=1", INVALID)
+
+
+@pytest.mark.parametrize("wrong", ["run", "run flow.yaml --nonsense", "log", "unlock x --limit nonsense=3"])
+def test_wrong_usage(tmp_path: Path, wrong: str) -> None:
+    done = roundel(tmp_path, *wrong.split())
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (
+        INVALID,
+        f"next: roundel {wrong.split(maxsplit=1)[0]} --help",
+    )
+
+
+def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    done = roundel(tmp_path, "nonsense")
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (INVALID, "next: roundel --help")
+
+
+@pytest.mark.parametrize("how", ["python -m roundel", "a path", "below the working folder"])
+def test_the_program_is_called_as_it_was_called(tmp_path: Path, how: str) -> None:
+    """It is not on the path."""
+    called = {"python -m roundel": f"{sys.executable} -m roundel", "a path": str(PROGRAM)}.get(how)
+    if called is None:
+        (tmp_path / "tools").mkdir()
+        (tmp_path / "tools" / "roundel").symlink_to(PROGRAM)
+        called = "tools/roundel"
+    (tmp_path / "flow.yaml").write_text(FLOW)
+    (tmp_path / "script.json").write_text('{"Writer": "one"}')
+    shell = Shell(tmp_path)
+    shell.environment["PATH"] = "/usr/bin:/bin"
+    if shutil.which("roundel", path=shell.environment["PATH"]) is not None:
+        pytest.fail("this test needs a path without the program")
+    ask = next_of(shell(f"{called} run flow.yaml --script script.json --input tea", WAITING))
+    assert ask.startswith(f"{called} answer ")
+    assert "OK, or what to change?" in shell(ask, DONE).stdout
+
+
+def test_the_demo_ends_with_a_command_that_works_and_shows_the_one_that_unlocks(tmp_path: Path) -> None:
+    shell = Shell(tmp_path)
+    shell.environment["PATH"] = "/usr/bin:/bin"
+    first = shell(f"{PROGRAM} demo", DONE)
+    shown = " ".join(first.stderr.split())
+    reason = "--reason 'they are about to agree'"
+    assert f"{PROGRAM} unlock last {reason} {CHECKED} --note 'You have both said that any day" in shown
+    assert next_of(first) == f"{PROGRAM} new my-workflow"
+    run = next_of(shell(next_of(first), DONE))
+    assert shell(run, DONE).stdout.startswith("Tea is a drink")
+    again = next_of(shell(f"{PROGRAM} demo", DONE))
+    assert again.startswith(f"{PROGRAM} run my-workflow.yaml")
+    shell(again, DONE)
