@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from roundel.workflow.document import Located
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.fields import INVALID, Reader, child
+from roundel.workflow.functions import guarded
 from roundel.workflow.message import Message
 from roundel.workflow.pattern import check_pattern, compiled
 
@@ -165,5 +166,5 @@ def compile_condition(condition: Condition | None, pure: Callable[[Message], Any
             {"text": message.text, "data": message.data or {}, **values()}
         )
     assert pure is not None
-    function = pure
+    function = guarded(pure)
     return lambda message, _values: bool(function(message))

@@ -1,8 +1,8 @@
 """CEL expressions: checked when a file is loaded, compiled once, bounded in what they may cost.
 
 CEL has no loops but its macros, and no access to Python. The evaluator has no limit of its own and cannot be
-interrupted, so long sources and macros inside macros are refused when a file is loaded, and an expression that
-would cost too much on what it is given (expression_cost.py) is not evaluated.
+interrupted. So long sources and macros inside macros are refused when a file is loaded, and an expression
+that would cost too much on what it is given (expression_cost.py) is not evaluated.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from roundel.workflow.expression_tree import SyntaxProblem, Tree, parse
 MAX_LENGTH = 2000
 _KNOWN_FUNCTIONS = frozenset(
     (
-        *("contains", "startsWith", "endsWith", "matches", "size", "has", "type", "min", "max"),
-        *("int", "uint", "double", "string", "bytes", "bool", "timestamp", "duration"),
+        *("contains", "startsWith", "endsWith", "matches", "size", "has", "type"),
+        *("int", "uint", "double", "string", "bytes", "timestamp", "duration"),
         *("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
         *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
     )
@@ -105,7 +105,7 @@ def _compile(source: str) -> tuple[Any, Tree]:
 
 
 def _agrees(tree: Tree, program: Any) -> bool:
-    """Whether the evaluator has found the same names in it: what one takes for text is no code to the other."""
+    """Whether both find the same names: what is text to one of them must not be code to the other."""
     functions = {name for name in program.functions() if name.isidentifier()}
     variables = {name.removeprefix(".") for name in program.variables()}
     return tree.functions - {"has"} == functions and tree.names <= variables <= tree.mentioned

@@ -9,7 +9,8 @@ about a tenth of a microsecond.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
+from types import NoneType
 from typing import Any
 
 from roundel.workflow.expression_tree import (
@@ -42,7 +43,7 @@ _COUNTED = re.compile(r"\{\s*([0-9]+)\s*(?:,\s*([0-9]*)\s*)?\}")
 _SCALAR = frozenset(
     (
         *("contains", "startsWith", "endsWith", "matches", "size", "has", "type", "int", "uint", "double"),
-        *("bool", "timestamp", "duration", "getFullYear", "getMonth", "getDate", "getDayOfMonth"),
+        *("timestamp", "duration", "getFullYear", "getMonth", "getDate", "getDayOfMonth"),
         *("getDayOfWeek", "getDayOfYear", "getHours", "getMinutes", "getSeconds", "getMilliseconds"),
     )
 )
@@ -52,7 +53,7 @@ class TooCostly(ValueError):
     """The text says why."""
 
 
-def weight(value: Any, room: int = MAX_STEPS) -> int:
+def weight(value: Any, room: int = MAX_STEPS // PASSING) -> int:
     """How much a value holds: one for each value in it, and one for 256 characters; TooCostly if it is more
     than `room`, or nested too deeply."""
     total, level, depth = 0, [value], 0
@@ -62,13 +63,17 @@ def weight(value: Any, room: int = MAX_STEPS) -> int:
         below: list[Any] = []
         for one in level:
             total += 1
+            if isinstance(one, (int, float, NoneType)):
+                continue
             if isinstance(one, (str, bytes)):
                 total += len(one) >> 8
-            elif isinstance(one, dict):
-                below += one
-                below += one.values()
             elif isinstance(one, (list, tuple)):
                 below += one
+            elif isinstance(one, Mapping):
+                below += one
+                below += one.values()
+            elif isinstance(one, Sized):
+                total += len(one)
             if total + len(below) > room:
                 raise TooCostly(_too_much())
         level, depth = below, depth + 1
@@ -118,7 +123,9 @@ class Known:
     @property
     def element(self) -> Known:
         """What macros go through: the elements of lists, the keys of maps."""
-        return Known([part for value in self.values if isinstance(value, (dict, list, tuple)) for part in value])
+        return Known(
+            [part for value in self.values if isinstance(value, (dict, list, tuple)) for part in value]
+        )
 
     def select(self, field: str) -> Known:
         return Known([v[field] for v in self.values if isinstance(v, dict) and field in v])
@@ -149,7 +156,7 @@ def fits(values: Mapping[str, Any], room: int) -> bool:
         if isinstance(value, str):
             left -= 1 + (len(value) >> 8)
         elif isinstance(value, (dict, list, tuple)):
-            left -= weight(value, MAX_STEPS // PASSING)
+            left -= weight(value)
         else:
             left -= 1
     return left > 0
@@ -251,7 +258,7 @@ class _Estimate:
 
 
 def _matching(text: Size, pattern: Size) -> int:
-    """The steps of a search, in which the pattern is compiled each time, with its counted repeats written out."""
+    """The steps of a search. The pattern is compiled each time, with its counted repeats written out."""
     if isinstance(pattern, Extent):
         raise TooCostly("the pattern of 'matches' has to be a text or a field")
     if isinstance(text, Known):

@@ -17,7 +17,7 @@ from roundel.workflow.fields import Reader
 
 SECONDS = 0.5
 """The processor time that one search may take."""
-MAX_LENGTH = 10_000
+MAX_LENGTH = 5000
 
 
 class PatternError(ValueError):
@@ -39,15 +39,15 @@ class Pattern:
             with warnings.catch_warnings():
                 # A set such as `[[a]` may mean something else in a later Python; it is not for us to say so.
                 warnings.simplefilter("ignore", FutureWarning)
-                known = re.compile(source, flags)
-                self._translated = translated(source, flags)
+                translation = translated(source, flags)
         except Unsupported as error:
             raise PatternError(str(error)) from None
         except (re.error, OverflowError) as error:
             raise PatternError(str(error)) from None
         except RecursionError:
             raise PatternError("its groups are nested too deeply") from None
-        self.groups, self.groupindex = known.groups, known.groupindex
+        self._translated = translation.written
+        self.groups, self.groupindex = translation.groups, translation.names
         self._compiled: Any = None
 
     def search(self, text: str) -> Any:
@@ -65,9 +65,13 @@ class Pattern:
             raise self._too_slow(text) from None
 
     def _compile(self) -> Any:
-        import regex  # a tenth of a second, which only those pay who have patterns
+        # A tenth of a second, which only those pay who have patterns.
+        import regex  # type: ignore[import-untyped]
 
-        self._compiled = regex.compile(self._translated, regex.VERSION0)
+        try:
+            self._compiled = regex.compile(self._translated, regex.VERSION0)
+        except (regex.error, OverflowError, RecursionError) as error:
+            raise PatternError(f"the pattern {self.source!r} cannot be used: {error}") from None
         return self._compiled
 
     def _too_slow(self, text: str) -> PatternError:

@@ -9,6 +9,7 @@ anew from the tree with nothing in it that the two could read differently.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from functools import lru_cache
 from itertools import chain
 from re import _casefix  # type: ignore[attr-defined]
@@ -16,7 +17,13 @@ from re import _constants as ops  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
+from msgspec import Struct
+
 MAX_DEPTH = 100
+MAX_WRITTEN = 100_000
+MAX_PARTS = 100_000
+"""The library makes as many copies of a part as it has to be there at least; it would take all memory for
+`(?:(?:(?:a+)+)+)+` with more levels."""
 
 _WORD = r"\p{L}\p{N}_"
 _SPACE = r"\s\x1c-\x1f"
@@ -52,21 +59,36 @@ class Unsupported(ValueError):
     """Python can read it, and the engine cannot be made to mean the same."""
 
 
-def translated(source: str, flags: int) -> str:
-    """The same pattern for the library; `re.error` if Python cannot read it, Unsupported if that is rare."""
+class Translation(Struct, frozen=True):
+    written: str
+    groups: int
+    names: dict[str, int]
+    """The numbers of the groups that have names."""
+
+
+def translated(source: str, flags: int) -> Translation:
+    """The same pattern for the library; `re.error` if Python cannot read it, or Unsupported."""
     tree = parser.parse(source, flags)
-    return _Writer(tree.state).sequence(tree, tree.state.flags, 0)
+    written = _Writer(tree.state).sequence(tree, tree.state.flags, 0)
+    if len(written) > MAX_WRITTEN:
+        raise Unsupported("it is too large when all its characters are written out")
+    return Translation(written, tree.state.groups - 1, dict(tree.state.groupdict))
 
 
 class _Writer:
     def __init__(self, state: Any) -> None:
         self._names = {number: name for name, number in state.groupdict.items()}
+        self._copies, self._parts = 1, 0
+        """How often the library writes out what is being written, and all that it has written so."""
         self._behind = False
         """Whether this is inside a look-behind, which the library reads from right to left."""
 
     def sequence(self, items: Any, flags: int, depth: int) -> str:
         if depth > MAX_DEPTH:
             raise Unsupported(f"its groups are nested more than {MAX_DEPTH} deep")
+        self._parts += self._copies * max(len(items), 1)
+        if self._parts > MAX_PARTS:
+            raise Unsupported("it repeats too much: nest its repeats less, or lower their least numbers")
         return "".join([self._item(kind, value, flags, depth) for kind, value in items])
 
     def _item(self, kind: Any, value: Any, flags: int, depth: int) -> str:
@@ -83,7 +105,9 @@ class _Writer:
         if kind in _REPEATS:
             low, high, body = value
             most = "" if high is ops.MAXREPEAT else str(high)
+            outside, self._copies = self._copies, self._copies * (low + 1)
             inside = self.sequence(body, flags, depth + 1)
+            self._copies = outside
             if kind is ops.POSSESSIVE_REPEAT:  # in Python, each time round is final, not only all of them
                 return f"(?>(?>{inside}){{{low},{most}}})"
             return f"(?:{inside}){{{low},{most}}}{'?' if kind is ops.MIN_REPEAT else ''}"
@@ -91,16 +115,15 @@ class _Writer:
             branches = (self.sequence(branch, flags, depth + 1) for branch in value[1])
             return f"(?:{'|'.join(branches)})"
         if kind is ops.SUBPATTERN:
-            return self._group(*value, flags, depth)
+            return self._group(value, flags, depth)
         if kind is ops.ATOMIC_GROUP:
             return f"(?>{self.sequence(value, flags, depth + 1)})"
         if kind in (ops.ASSERT, ops.ASSERT_NOT):
-            return self._look(kind, *value, flags, depth)
+            return self._look(kind, value, flags, depth)
         return self._reference(kind, value, flags, depth)
 
-    def _group(
-        self, number: int | None, added: int, removed: int, body: Any, flags: int, depth: int
-    ) -> str:
+    def _group(self, value: Any, flags: int, depth: int) -> str:
+        number, added, removed, body = value
         inside = self.sequence(body, (_narrowed(flags, added)) & ~removed, depth + 1)
         if number is None:
             return f"(?:{inside})"
@@ -109,7 +132,10 @@ class _Writer:
         name = self._names.get(number)
         return f"(?P<{name}>{inside})" if name else f"({inside})"
 
-    def _look(self, kind: Any, direction: int, body: Any, flags: int, depth: int) -> str:
+    def _look(self, kind: Any, value: Any, flags: int, depth: int) -> str:
+        direction, body = value
+        if direction < 0 and len(set(body.getwidth())) > 1:
+            raise re.error("look-behind requires fixed-width pattern")
         outside, self._behind = self._behind, self._behind or direction < 0
         inside = self.sequence(body, flags, depth + 1)
         self._behind = outside
@@ -182,7 +208,7 @@ def _class(items: Any, flags: int) -> str:
 
 
 def _range(low: int, high: int) -> str:
-    return f"\\U{low:08x}" if low == high else f"\\U{low:08x}-\\U{high:08x}"
+    return _escaped(low) if low == high else f"{_escaped(low)}-{_escaped(high)}"
 
 
 def _other_cases(low: int, high: int, ascii_only: bool) -> list[int]:
@@ -195,8 +221,9 @@ def _other_cases(low: int, high: int, ascii_only: bool) -> list[int]:
         return sorted(map(ord, found))
     if low == high and chr(low).upper() == chr(low).lower():
         return []
-    classes = (cases for cases in _cases() if any(low <= code <= high for code in cases))
-    return sorted({code for cases in classes for code in cases})
+    codes, cases = _cases()
+    inside = codes[bisect_left(codes, low) : bisect_right(codes, high)]
+    return sorted({case for code in inside for case in cases[code]})
 
 
 _BEYOND_ASCII = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
@@ -205,12 +232,13 @@ _CASED = ((0x80, 0x2E00), (0xA600, 0xAC00), (0xFB00, 0x11900), (0x16E00, 0x16F00
 
 
 @lru_cache(maxsize=1)
-def _cases() -> list[list[int]]:
-    """The characters that are the same to Python when case is ignored."""
+def _cases() -> tuple[list[int], dict[int, list[int]]]:
+    """The letters that have cases, and for each those that are the same to Python when case is ignored."""
     classes: dict[int, list[int]] = {}
     for code in chain(range(0x80), *(range(*block) for block in _CASED)):
         if chr(code).upper() != chr(code).lower():
             lower = ord(chr(code).lower()[0])
             key = min(lower, *_casefix._EXTRA_CASES.get(lower, (lower,)))
             classes.setdefault(key, []).append(code)
-    return list(classes.values())
+    cases = {code: same for same in classes.values() for code in same}
+    return sorted(cases), cases

@@ -12,6 +12,7 @@ from msgspec import Struct
 from roundel.workflow.condition import FunctionRef
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader, child
+from roundel.workflow.functions import guarded
 from roundel.workflow.message import Message, json_text
 from roundel.workflow.pattern import Pattern, check_pattern, compiled
 
@@ -125,5 +126,5 @@ def compile_processor(processor: Processor | None, pure: Callable[[Message], Any
     if processor.regex is not None:
         return processor.regex.process()
     assert pure is not None
-    function = pure
+    function = guarded(pure)
     return lambda message: processed(message, function(message))
