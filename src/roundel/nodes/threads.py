@@ -12,9 +12,9 @@ from roundel.nodes.services import NodeError
 from roundel.workflow.functions import raised
 
 ESCAPING = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, asyncio.CancelledError)
-"""To Python and asyncio these mean that an iterator, a coroutine, the process or a task is to end. If a user's
-function raises one, it must not go up as it is: a future cannot even hold StopIteration, and would never be done.
-KeyboardInterrupt is not among them, since in the main thread it may be a real one."""
+"""To Python and asyncio these mean that an iterator, a coroutine, the process or a task is to end. If a
+user's function raises one, it must not go up as it is: a future cannot even hold StopIteration, and would
+never be done. KeyboardInterrupt is not among them, since in the main thread it may be a real one."""
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:

@@ -72,7 +72,7 @@ class Expression:
         for name, fields in self._fields:
             if name in values:
                 value = values[name]
-                if fields is not None and value.__class__ is dict and len(value) > len(fields):
+                if fields is not None and value.__class__ is dict:
                     value = {field: value[field] for field in fields if field in value}
                 given[name] = value
         return given

@@ -40,6 +40,7 @@ _MOST_COMPILING, _MOST_STATES = 4_000_000, 200_000
 _MATCHING = 0.1
 """The steps for one character of a text and one state of a pattern."""
 _COUNTED = re.compile(r"\{\s*([0-9]+)\s*(?:,\s*([0-9]*)\s*)?\}")
+_MANY = (Mapping, list, tuple)
 _SCALAR = frozenset(
     (
         *("contains", "startsWith", "endsWith", "matches", "size", "has", "type", "int", "uint", "double"),
@@ -118,22 +119,20 @@ class Known:
 
     @property
     def length(self) -> int:
-        return max((len(value) for value in self.values if isinstance(value, (dict, list, tuple))), default=0)
+        return max((len(value) for value in self.values if isinstance(value, _MANY)), default=0)
 
     @property
     def element(self) -> Known:
         """What macros go through: the elements of lists, the keys of maps."""
-        return Known(
-            [part for value in self.values if isinstance(value, (dict, list, tuple)) for part in value]
-        )
+        return Known([part for value in self.values if isinstance(value, _MANY) for part in value])
 
     def select(self, field: str) -> Known:
-        return Known([v[field] for v in self.values if isinstance(v, dict) and field in v])
+        return Known([v[field] for v in self.values if isinstance(v, Mapping) and field in v])
 
     def index(self) -> Known:
         parts: list[Any] = []
         for value in self.values:
-            parts += value.values() if isinstance(value, dict) else ()
+            parts += value.values() if isinstance(value, Mapping) else ()
             parts += value if isinstance(value, (list, tuple)) else ()
         return Known(parts)
 
@@ -169,7 +168,7 @@ def check_cost(tree: Tree, values: Mapping[str, Any]) -> None:
 
 class _Estimate:
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self._steps = 0
+        self._steps = self._looked_at = 0
         self._names: dict[str, Size] = {name: Known([value]) for name, value in values.items()}
         for value in self._names.values():
             self._spend(PASSING * value.size)
@@ -189,9 +188,8 @@ class _Estimate:
         total = sum(operand.size for operand in operands)
         grows = "+" in sequence.operators
         self._spend(total * len(operands) if grows else total + TURN * len(operands))
-        if grows or "?" in sequence.operators:
-            return Extent(total)
-        return SCALAR
+        # A choice or an entry of a map is no larger than its parts; any other operator gives one value.
+        return Extent(total) if grows or ":" in sequence.operators else SCALAR
 
     def _chain(self, chain: Chain) -> Size:
         value = self._head(chain.head)
@@ -208,8 +206,11 @@ class _Estimate:
         return value
 
     def _taken(self, value: Size) -> Size:
-        self._spend(TURN + (len(value.values) if isinstance(value, Known) else 0))
-        self._spend(value.size)
+        if isinstance(value, Known):  # to look at them is work too, but only once
+            self._looked_at += len(value.values)
+            if self._looked_at > MAX_STEPS:
+                raise TooCostly(_too_much())
+        self._spend(TURN + value.size)
         return value
 
     def _head(self, head: Literal | Name | Call | Collection | Sequence) -> Size:

@@ -40,8 +40,8 @@ def raised(error: BaseException) -> str:
 
 
 def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, called inside the kernel: whatever it raises is a FunctionError, so that SystemExit and
-    its like do not end the host. KeyboardInterrupt may be a real one."""
+    """The same function, to be called inside the kernel: whatever it raises is a FunctionError, so that a
+    SystemExit does not end the host. A KeyboardInterrupt may be a real one."""
 
     def call(*arguments: Any) -> Any:
         try:
