@@ -207,7 +207,7 @@ class _Estimate:
 
     def _taken(self, value: Size) -> Size:
         if isinstance(value, Known):  # to look at them is work too, but only once
-            self._looked_at += len(value.values)
+            self._looked_at += PASSING * len(value.values)
             if self._looked_at > MAX_STEPS:
                 raise TooCostly(_too_much())
         self._spend(TURN + value.size)
