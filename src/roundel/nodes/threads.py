@@ -54,12 +54,12 @@ async def awaited(work: Awaitable[Any]) -> Any:
     try:
         return await work
     except ESCAPING as error:
-        if _is_ours(error, task):
+        if is_ours(error, task):
             raise
         raise NodeError(raised(error)) from error
 
 
-def _is_ours(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
+def is_ours(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
     """Whether it is not from the user's code: the task is being cancelled, or the coroutine closed."""
     if isinstance(error, asyncio.CancelledError):
         return task is not None and task.cancelling() > 0
