@@ -46,7 +46,8 @@ from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import NAMES, FunctionRef, Keyword
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.dynamic import JsonPathSplit, RegexSplit, TreeSettings
-from roundel.workflow.expression import _KNOWN_FUNCTIONS, MACROS
+from roundel.workflow.expression import _KNOWN_FUNCTIONS
+from roundel.workflow.expression_tree import MACROS
 from roundel.workflow.fields import Place
 from roundel.workflow.graph import Edge, Envelope, Limits, Loop, Retry, Settings
 from roundel.workflow.loader import Root

@@ -41,19 +41,19 @@ class AtWork:
         self.tasks[command.address] = asyncio.create_task(self._report(command))
 
     async def _report(self, errand: Errand) -> None:
-        address = errand.address
+        address, task = errand.address, asyncio.current_task()
         try:
             fact = await self._performer.carry_out(errand)
         except BaseException as error:
             try:
-                fact = self._performer.failure(address, error)
+                fact = self._performer.failure(address, error, task)
             except (asyncio.CancelledError, KeyboardInterrupt):
                 raise
             except BaseException as problem:
                 self._broken = problem
                 self.arrived.set()
                 return
-        if self.tasks.get(address) is not asyncio.current_task():
+        if self.tasks.get(address) is not task:
             return  # it was called off, and has kept that to itself
         del self.tasks[address]
         self.asked.discard(address)

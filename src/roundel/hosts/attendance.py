@@ -11,6 +11,7 @@ from roundel.kernel.events import Event
 from roundel.kernel.facts import Failed, Reviewed, Reviews
 from roundel.nodes.middleware import Middleware, Veto, Visit
 from roundel.nodes.services import NodeError, outcome_of
+from roundel.nodes.threads import ESCAPING, awaited
 from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder
 from roundel.workflow.message import Message
@@ -84,13 +85,13 @@ class Attendance:
         for one in self._middleware:
             try:
                 one.begin(self._lent.run_id, self._plan.workflow.name, nodes)
-            except Exception:
+            except (Exception, *ESCAPING):
                 logger.exception("the middleware %s failed when the run began", type(one).__name__)
 
     async def close(self) -> None:
         for one in self._middleware:
             try:
-                await one.close(self._lent.run_id)
+                await awaited(one.close(self._lent.run_id))
             except Exception:
                 logger.exception("the middleware %s failed when it was closed", type(one).__name__)
 
@@ -106,7 +107,7 @@ class _Observer:
             return
         try:
             self._middleware.observe(event)
-        except Exception:
+        except (Exception, *ESCAPING):
             name = type(self._middleware).__name__
             logger.exception("the middleware %s failed at '%s', and sees no more", name, event.event)
             self._middleware = None
@@ -122,7 +123,7 @@ def made(use: MiddlewareUse, finder: Finder) -> Middleware:
     make = finder.find("middleware", use.name).call
     try:
         one = make(**use.config)
-    except Exception as error:
+    except (Exception, *ESCAPING) as error:
         raise NodeError(f"the middleware '{use.name}' cannot be made: {told(error)}") from error
     if not isinstance(one, Middleware):
         raise NodeError(f"'{use.name}' makes no roundel.Middleware, but an object of {type(one).__name__}")

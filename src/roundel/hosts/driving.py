@@ -21,6 +21,8 @@ class Driving:
 
     def __init__(self, chronicle: Chronicle, performer: Performer, at_work: AtWork) -> None:
         self._chronicle, self._performer, self._at_work = chronicle, performer, at_work
+        self._task = asyncio.current_task()
+        """That of the run; None when it has come to rest, if it is kept."""
 
     def start(self) -> None:
         """Before anything is driven."""
@@ -44,7 +46,7 @@ class Driving:
                             outcome = outcome_of(outcome)
                     fact: Fact = Finished(call.address, outcome, now())
                 except BaseException as error:
-                    fact = self._performer.failure(call.address, error)
+                    fact = self._performer.failure(call.address, error, self._task)
             else:
                 for command in commands:
                     self._at_work.begin(command)

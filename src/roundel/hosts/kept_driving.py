@@ -33,8 +33,6 @@ class KeptDriving(Driving):
         super().__init__(chronicle, performer, at_work)
         self._journal = journal
         self._steering = Steering(journal, self._obey, self._lose)
-        self._task = asyncio.current_task()
-        """That of the run; None when it has come to rest."""
         self._wishes = Wishes()
         self._wished = False
         """Another process wished the run to stop."""
@@ -88,7 +86,7 @@ class KeptDriving(Driving):
                 outcome = outcome_of(await outcome)
             fact: Fact = Finished(call.address, outcome, performer.now())
         except BaseException as error:
-            fact = performer.failure(call.address, error)
+            fact = performer.failure(call.address, error, self._task)
         finally:
             self._calling = False
         if self._heeding.locked():
@@ -122,7 +120,7 @@ class KeptDriving(Driving):
         try:
             return await self._performer.carry_out(call)
         except BaseException as error:
-            return self._performer.failure(call.address, error)
+            return self._performer.failure(call.address, error, self._task)
 
     async def _commit(self) -> None:
         await self._chronicle.commit(quiet=not (self._at_work.tasks or self._calling))

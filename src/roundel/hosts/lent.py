@@ -13,9 +13,9 @@ from roundel.llm.recorder import RecordedModel, RecordedTools, Recorder
 from roundel.llm.scripted import Script, ScriptedModel
 from roundel.llm.secrets import Secrets
 from roundel.nodes.services import Model, NodeError, Recall, Say, Toolbox
-from roundel.nodes.threads import in_thread
+from roundel.nodes.threads import awaited, in_thread
 from roundel.plan.graph import Plan
-from roundel.workflow.functions import Finder
+from roundel.workflow.functions import Finder, raised
 from roundel.workflow.graph import Node
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ class Lent:
 
     async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         if inspect.iscoroutinefunction(function):
-            return await function(*arguments, **named)
+            return await awaited(function(*arguments, **named))
         async with self._threads:
             answer = await in_thread(function, *arguments, **named)
-        return await answer if inspect.isawaitable(answer) else answer
+        return await awaited(answer) if inspect.isawaitable(answer) else answer
 
     def keep(self, store: Store) -> None:
         """The run is kept there, and so is what it remembers."""
@@ -134,4 +134,4 @@ def told(error: BaseException) -> str:
     """What went wrong, in the words of an error event."""
     if isinstance(error, NodeError):
         return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return raised(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from roundel.hosts.attendance import Attendance
 from roundel.hosts.edges import consulted
@@ -12,6 +13,7 @@ from roundel.hosts.people import People
 from roundel.kernel.commands import Ask, Call, Consult, Review
 from roundel.kernel.facts import Answered, Consulted, Fact, Failed, Finished, Outcome
 from roundel.nodes.services import Behaviour, outcome_of
+from roundel.nodes.threads import is_ours
 from roundel.plan.graph import Plan
 
 Errand = Call | Ask | Consult | Review
@@ -48,10 +50,8 @@ class Performer:
             outcome = outcome_of(await outcome)
         return Finished(errand.address, outcome, self.now())
 
-    def failure(self, address: str, error: BaseException) -> Failed:
-        """A node that raised has failed; whatever is meant for the whole run goes on up."""
-        task = asyncio.current_task()
-        stopping = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling()
-        if stopping or isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+    def failure(self, address: str, error: BaseException, task: asyncio.Task[Any] | None) -> Failed:
+        """A node that raised in a task has failed; whatever is meant for the whole run goes on up."""
+        if isinstance(error, KeyboardInterrupt) or is_ours(error, task):
             raise error
         return Failed(address, self._lent.secrets.scrub(told(error)), self.now())

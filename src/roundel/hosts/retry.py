@@ -10,6 +10,7 @@ from typing import Any
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, NodeError, outcome_of
+from roundel.nodes.time_limit import Overdue, TimeLimit
 from roundel.workflow.graph import Retry
 
 
@@ -32,14 +33,11 @@ def persistent(behave: Behaviour, timeout: float | None, retry: Retry) -> Behavi
 async def _in_time(work: Coroutine[Any, Any, Outcome], seconds: float | None) -> Outcome:
     if seconds is None:
         return await work
-    limit = asyncio.timeout(seconds)
     try:
-        async with limit:
+        async with TimeLimit(seconds):
             return await work
-    except TimeoutError:
-        if limit.expired():
-            raise NodeError(f"no answer after {seconds:g} seconds") from None
-        raise
+    except Overdue as error:
+        raise NodeError(str(error)) from None
 
 
 def _pause(retry: Retry, attempt: int) -> float:

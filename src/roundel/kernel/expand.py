@@ -12,8 +12,10 @@ import msgspec
 
 from roundel.kernel.execution import Execution, Expansion
 from roundel.kernel.facts import Outcome
-from roundel.workflow.dynamic import Dynamic
+from roundel.kernel.walk import EdgeError
+from roundel.plan.graph import EdgePlan
 from roundel.workflow.message import Message
+from roundel.workflow.pattern import PatternError
 
 MAX_LAYERS = 100
 Part = tuple[int, str, tuple[Message, ...]]
@@ -25,14 +27,19 @@ class ExpansionError(Exception):
 
 
 def expand(execution: Execution, inputs: tuple[Message, ...]) -> Expansion:
-    dynamic = _dynamic(execution)
+    edge = _edge(execution)
+    dynamic = edge.edge.dynamic
+    assert dynamic is not None
     shared = tuple(message for message in inputs if not message.dynamic)
-    parts = [
-        msgspec.structs.replace(part, dynamic=False)
-        for message in inputs
-        if message.dynamic
-        for part in dynamic.split.parts(message)
-    ]
+    try:
+        parts = [
+            msgspec.structs.replace(part, dynamic=False)
+            for message in inputs
+            if message.dynamic
+            for part in dynamic.split.parts(message)
+        ]
+    except PatternError as error:
+        raise EdgeError(execution, f"the split on {edge.edge} failed: {error}") from error
     # A guard counts its parts one after the other.
     width = 1 if execution.node.kind.guard else dynamic.max_parallel
     expansion = Expansion(execution, dynamic, shared, width)
@@ -40,12 +47,11 @@ def expand(execution: Execution, inputs: tuple[Message, ...]) -> Expansion:
     return expansion
 
 
-def _dynamic(execution: Execution) -> Dynamic:
+def _edge(execution: Execution) -> EdgePlan:
+    """The dynamic edge that leads to it; if there are several, their settings are the same."""
     plan = execution.activation.instance.plan
     target = execution.node.index
-    edge = next(edge for edge in plan.edges if edge.target == target and edge.dynamic)
-    assert edge.edge.dynamic is not None
-    return edge.edge.dynamic
+    return next(edge for edge in plan.edges if edge.target == target and edge.dynamic)
 
 
 def _group(expansion: Expansion, parts: list[Message]) -> None:

@@ -16,7 +16,8 @@ from roundel.llm.python_tool import Caller, PythonTool
 from roundel.llm.secrets import Secrets
 from roundel.nodes.agent_config import Config
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
-from roundel.workflow.functions import Finder
+from roundel.nodes.time_limit import Overdue, TimeLimit
+from roundel.workflow.functions import Finder, raised
 from roundel.workflow.graph import Node
 from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, McpServer, Tooling, ToolSource
 
@@ -218,13 +219,11 @@ class AgentTools:
             status = "failed" if request.given.failed else "completed"
             return self._result(request, status, request.given.text), True
         tool, seconds = self._known[request.name]
-        limit = asyncio.timeout(seconds)
         try:
-            async with limit:
+            async with TimeLimit(seconds):
                 text = await tool.call(request.arguments, key)
         except Exception as error:
-            told = f"no answer after {seconds:g} seconds" if limit.expired() else _told(error)
-            return self._result(request, "failed", told), True
+            return self._result(request, "failed", _told(error)), True
         return self._result(request, "completed", text), True
 
     def is_remote(self, name: str) -> bool:
@@ -250,6 +249,6 @@ def _there(known: Mapping[str, object]) -> str:
 
 
 def _told(error: Exception) -> str:
-    if isinstance(error, (NodeError, ToolError)):
+    if isinstance(error, (NodeError, ToolError, Overdue)):
         return str(error)
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return raised(error)

@@ -9,11 +9,13 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.nodes.json_objects import json_objects
-from roundel.workflow.condition import check_expression, check_pattern, compiled
+from roundel.nodes.services import NodeError
+from roundel.workflow.condition import check_expression
 from roundel.workflow.document import Located
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.fields import INVALID, Reader
 from roundel.workflow.message import Message
+from roundel.workflow.pattern import Pattern, PatternError, check_pattern, compiled
 
 Number = int | float
 NAMES = ("text", "data", "round")
@@ -44,9 +46,10 @@ class Score(Struct, frozen=True, omit_defaults=True):
     @classmethod
     def _pattern(cls, at: Located, reader: Reader) -> Any:
         source = reader.read(at, str, "'regex' of the score")
-        if source is INVALID or not check_pattern(source, at, reader):
+        pattern = None if source is INVALID else check_pattern(source, at, reader)
+        if pattern is None:
             return INVALID
-        groups = compiled(source).groups
+        groups = pattern.groups
         if groups != 1:
             message = f"the pattern of the score must have one group, and has {groups}"
             hint = "put the number in ( ), and write (?: ) for other groups"
@@ -99,11 +102,19 @@ def scorer(source: Score | None) -> Scorer:
         return lambda message, _round: _by_key(message)
     if source.regex:
         pattern = compiled(source.regex)
-        return lambda message, _round: number(match[1]) if (match := pattern.search(message.text)) else None
+        return lambda message, _round: _by_pattern(message, pattern)
     expression = Expression(source.expression, NAMES)
     return lambda message, round: number(
         expression.evaluate({"text": message.text, "data": message.data or {}, "round": round})
     )
+
+
+def _by_pattern(message: Message, pattern: Pattern) -> Number | None:
+    try:
+        match = pattern.search(message.text)
+    except PatternError as error:
+        raise NodeError(f"'score' failed: {error}") from None
+    return number(match[1]) if match else None
 
 
 def _by_key(message: Message) -> Number | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from operator import contains
 from typing import Annotated, Any, ClassVar
@@ -13,8 +12,10 @@ from msgspec import Meta, Struct
 from roundel.workflow.document import Located
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.fields import INVALID, Reader, child
+from roundel.workflow.functions import guarded
 from roundel.workflow.keywords import holds_word
 from roundel.workflow.message import Message
+from roundel.workflow.pattern import check_pattern, compiled
 
 NAMES = ("text", "data", "round", "run", "vars")
 """What an edge's expression may speak of."""
@@ -142,23 +143,7 @@ class Condition(Struct, frozen=True, omit_defaults=True):
             check_pattern(pattern, place, reader)
             for pattern, place in zip(config.regex, places, strict=False)
         ]
-        return cls(keyword=config) if all(sound) else INVALID
-
-
-def compiled(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    with warnings.catch_warnings():
-        # A set such as `[[a]` may mean something else in a later Python; it is not for us to say so.
-        warnings.simplefilter("ignore", FutureWarning)
-        return re.compile(pattern, flags)
-
-
-def check_pattern(pattern: str, at: Located, reader: Reader) -> bool:
-    try:
-        compiled(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        reader.report.error("bad-pattern", f"cannot read the pattern {pattern!r}: {error}", at)
-        return False
-    return True
+        return INVALID if None in sound else cls(keyword=config)
 
 
 def check_expression(source: str, names: tuple[str, ...], at: Located, reader: Reader) -> bool:
@@ -189,5 +174,5 @@ def compile_condition(condition: Condition | None, pure: Callable[[Message], Any
             {"text": message.text, "data": message.data or {}, **values()}
         )
     assert pure is not None
-    function = pure
+    function = guarded(pure)
     return lambda message, _values: bool(function(message))

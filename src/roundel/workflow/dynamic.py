@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from roundel.workflow.condition import compiled
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
 from roundel.workflow.message import Message, json_text
+from roundel.workflow.pattern import compiled
 from roundel.workflow.processor import check_extraction, group_of
 
 Forms = dict[str, type[Struct]]

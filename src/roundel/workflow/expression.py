@@ -1,7 +1,8 @@
 """CEL expressions: checked when a file is loaded, compiled once, bounded in what they may cost.
 
-CEL has no loops but its macros, and no access to Python. The evaluator has no cost limit of its
-own, so macros inside macros (the only way to more than linear work) and long sources are refused.
+CEL has no loops but its macros, and no access to Python. The evaluator has no limit of its own and cannot be
+interrupted. So long sources and macros inside macros are refused when a file is loaded, and an expression
+that would cost too much on what it is given (expression_cost.py) is not evaluated.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
+from roundel.workflow.expression_cost import check_cost, fits, room
+from roundel.workflow.expression_tree import SyntaxProblem, Tree, parse
+
 MAX_LENGTH = 2000
-MACROS = ("map", "filter", "all", "exists", "exists_one")
-_MACRO = re.compile(r"\.\s*(?:" + "|".join(MACROS) + r")\s*\(")
-_STRING = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')""")
 _KNOWN_FUNCTIONS = frozenset(
     (
-        *("contains", "startsWith", "endsWith", "matches", "size", "has", "type", "min", "max"),
-        *("int", "uint", "double", "string", "bytes", "bool", "timestamp", "duration"),
+        *("contains", "startsWith", "endsWith", "matches", "size", "has", "type"),
+        *("int", "uint", "double", "string", "bytes", "timestamp", "duration"),
         *("getFullYear", "getMonth", "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear"),
         *("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
     )
@@ -36,45 +37,78 @@ class ExpressionError(ValueError):
 class Expression:
     """A compiled expression."""
 
-    __slots__ = ("_program", "source")
+    __slots__ = ("_fields", "_program", "_room", "_tree", "source")
 
     def __init__(self, source: str, names: Iterable[str]) -> None:
         self.source = source
-        self._program = _compile(source)
-        _check_names(self._program, tuple(names))
+        self._program, self._tree = _compile(source)
+        _check_names(self._tree, source, tuple(names))
+        self._fields = tuple(
+            (name, None if fields is None else tuple(sorted(fields)))
+            for name, fields in self._tree.fields.items()
+        )
+        self._room = room(self._tree)
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
+        given = self._given(values)
         try:
-            return self._program.execute(dict(values))
+            if self._room is None or not fits(given, self._room):
+                check_cost(self._tree, given)
+            return self._program.execute(given)
         except KeyError as error:
             name = error.args[0] if error.args else "?"
             raise ExpressionError(
                 f"{_shown(self.source)} needs '{name}', which is not there; ask `has(…{name})` first"
             ) from None
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # the evaluator has failures of its own, which are no Exception
             reason = " ".join(str(error).split(". ")[0].split())
             raise ExpressionError(f"{_shown(self.source)}: {reason}") from None
+
+    def _given(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """No more than it looks at: each value is handed over anew for each evaluation."""
+        given = {}
+        for name, fields in self._fields:
+            if name in values:
+                value = values[name]
+                if fields is not None and value.__class__ is dict:
+                    value = {field: value[field] for field in fields if field in value}
+                given[name] = value
+        return given
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         result = self.evaluate(values)
         if not isinstance(result, bool):
             shown = _shown(self.source)
-            raise ExpressionError(f"{shown} gave {result!r}; a condition must give true or false")
+            raise ExpressionError(f"{shown} gave {result!r:.200}; a condition must give true or false")
         return result
 
 
 @lru_cache(maxsize=1024)
-def _compile(source: str) -> Any:
+def _compile(source: str) -> tuple[Any, Tree]:
     if len(source) > MAX_LENGTH:
         raise ExpressionError(
             f"the expression has {len(source)} characters; at most {MAX_LENGTH} are allowed"
         )
-    if _nests_macros(source):
-        raise ExpressionError(f"one of {', '.join(MACROS)} stands inside another; that is not allowed")
     try:
-        return _cel().compile(source)
+        program = _cel().compile(source)
     except ValueError as error:
         raise ExpressionError(f"cannot read {_shown(source)}: {_syntax_message(str(error))}") from None
+    try:
+        tree = parse(source)
+    except SyntaxProblem as error:
+        raise ExpressionError(f"cannot use {_shown(source)}: {error}") from None
+    if not _agrees(tree, program):
+        raise ExpressionError(f"cannot use {_shown(source)}: it can be read in more than one way")
+    return program, tree
+
+
+def _agrees(tree: Tree, program: Any) -> bool:
+    """Whether both find the same names: what is text to one of them must not be code to the other."""
+    functions = {name for name in program.functions() if name.isidentifier()}
+    variables = {name.removeprefix(".") for name in program.variables()}
+    return tree.functions - {"has"} == functions and tree.names <= variables <= tree.mentioned
 
 
 def _shown(source: str) -> str:
@@ -90,31 +124,16 @@ def _syntax_message(text: str) -> str:
     return f"{found[3].split(' expecting ')[0]} at {line}character {found[2]}"
 
 
-def _check_names(program: Any, names: tuple[str, ...]) -> None:
-    bound = set(re.findall(r"\.\s*(?:" + "|".join(MACROS) + r")\s*\(\s*(\w+)\s*,", program.source))
-    for name in program.variables():
-        if name not in names and name not in bound:
+def _check_names(tree: Tree, source: str, names: tuple[str, ...]) -> None:
+    for name in sorted(tree.names):
+        if name not in names:
             raise ExpressionError(
-                f"{_shown(program.source)} uses the name '{name}', which is not known here; "
+                f"{_shown(source)} uses the name '{name}', which is not known here; "
                 f"known are {', '.join(names)}"
             )
-    for name in program.functions():
-        if name.isidentifier() and name not in _KNOWN_FUNCTIONS:
-            raise ExpressionError(f"{_shown(program.source)} calls '{name}', which is not a CEL function")
-
-
-def _nests_macros(source: str) -> bool:
-    text = _STRING.sub(lambda found: " " * len(found[0]), source)
-    starts = {found.end() - 1 for found in _MACRO.finditer(text)}
-    depths: list[bool] = []
-    for position, character in enumerate(text):
-        if character == "(":
-            if position in starts and any(depths):
-                return True
-            depths.append(position in starts)
-        elif character == ")" and depths:
-            depths.pop()
-    return False
+    for name in sorted(tree.functions):
+        if name not in _KNOWN_FUNCTIONS:
+            raise ExpressionError(f"{_shown(source)} calls '{name}', which is not a CEL function")
 
 
 @lru_cache(maxsize=1)

@@ -34,6 +34,30 @@ Kind = Literal["condition", "processor", "function", "tool", "middleware"]
 FAILED_CODE = "==CODE EXECUTION FAILED=="
 
 
+class FunctionError(Exception):
+    """A function of a user raised something; the text names it."""
+
+
+def raised(error: BaseException) -> str:
+    """An exception, by its name and its text."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, to be called inside the kernel: whatever it raises is a FunctionError, so that a
+    SystemExit does not end the host. A KeyboardInterrupt may be a real one."""
+
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise FunctionError(raised(error)) from error
+
+    return call
+
+
 class Function(Struct, frozen=True):
     name: str
     call: Callable[..., Any]

@@ -9,10 +9,12 @@ from typing import Any, ClassVar, Literal
 import msgspec
 from msgspec import Struct
 
-from roundel.workflow.condition import FunctionRef, check_pattern, compiled
+from roundel.workflow.condition import FunctionRef
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader, child
+from roundel.workflow.functions import guarded
 from roundel.workflow.message import Message, json_text
+from roundel.workflow.pattern import Pattern, check_pattern, compiled
 
 Process = Callable[[Message], Message | None]
 
@@ -28,7 +30,7 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
     on_no_match: Literal["pass", "default", "drop"] = "pass"
     default_value: str = ""
 
-    def compiled(self) -> re.Pattern[str]:
+    def compiled(self) -> Pattern:
         flags = 0 if self.case_sensitive else re.IGNORECASE
         flags |= re.MULTILINE if self.multiline else 0
         flags |= re.DOTALL if self.dotall else 0
@@ -90,9 +92,9 @@ def group_of(group: str | int | None) -> str | int:
 
 
 def check_extraction(source: str, named: str | int | None, at: Located, reader: Reader) -> bool:
-    if not check_pattern(source, child(at, "pattern"), reader):
+    pattern, group = check_pattern(source, child(at, "pattern"), reader), group_of(named)
+    if pattern is None:
         return False
-    pattern, group = compiled(source), group_of(named)
     known = group in pattern.groupindex if isinstance(group, str) else 0 <= group <= pattern.groups
     if not known:
         names = ", ".join([*pattern.groupindex, *(str(n) for n in range(1, pattern.groups + 1))]) or "none"
@@ -124,5 +126,5 @@ def compile_processor(processor: Processor | None, pure: Callable[[Message], Any
     if processor.regex is not None:
         return processor.regex.process()
     assert pure is not None
-    function = pure
+    function = guarded(pure)
     return lambda message: processed(message, function(message))
