@@ -21,7 +21,8 @@ import roundel
 from roundel.journal.database import APPLICATION_ID
 from roundel.journal.schema import MIGRATIONS
 from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Gone, RunRow, StoreError
+from roundel.journal.store import Claim, Gone, RunRow, StoreError
+from roundel.memory.sqlite import SqliteMemories
 from roundel.sessions.going_on import go_on
 from tests.journal.other_user import NOBODY, roundel_as_other_user
 from tests.journal.stores import STARTED, chunk, new, query, using, waits
@@ -647,6 +648,16 @@ def test_a_run_that_was_deleted_is_not_said_to_be_taken_over(tmp_path: Path) -> 
             "INSERT INTO kept VALUES (1, 'x')",
             lambda store: store.kept("run"),
             "is left of run run cannot be read",
+        ),
+        (
+            "INSERT INTO controls (run, wish, body) VALUES (1, 'stop', 'x')",
+            lambda store: store.controls(Claim("run", 1, 1, 1)),
+            "JSON is malformed",
+        ),
+        (
+            "INSERT INTO memories VALUES (1, 'a', 'b', '', '', 1, 'text', 1, NULL, '', '', '', NULL, 'x')",
+            lambda store: SqliteMemories(store.writer).entries("a", 0),
+            "JSON is malformed",
         ),
     ],
 )

@@ -140,7 +140,7 @@ def test_in_python(flows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not roundel.check(flows / "outer.yaml")[1].ok
     assert roundel.check(flows / "outer.yaml", allow_paths=[library])[1].ok
     for allowed in (library, str(library), [library], (flows, str(library))):
-        assert roundel.load(flows / "outer.yaml", allow_paths=allowed)
+        assert roundel.load(flows / "outer.yaml", allow_paths=allowed).name == "outer"
         assert roundel.run(flows / "outer.yaml", allow_paths=allowed).output == "found"
     plan = roundel.prepare(flows / "outer.yaml", allow_paths=library)
     assert roundel.run(plan).output == "found"

@@ -33,8 +33,12 @@ class Controls:
 
     async def controls(self, claim: Claim) -> list[Control]:
         query = "SELECT no, wish, body FROM controls WHERE run = ? AND outcome = '' ORDER BY no"
-        found = await self._writer.read(lambda db: db.execute(query, (claim.run,)).fetchall())
-        return [Control(number, wish, msgspec.json.decode(body)) for number, wish, body in found]
+
+        def job(db: sqlite3.Connection) -> list[Control]:
+            found = db.execute(query, (claim.run,))
+            return [Control(number, wish, msgspec.json.decode(body)) for number, wish, body in found]
+
+        return await self._writer.read(job)  # decoded there, where what cannot be decoded is explained
 
     async def settle(self, claim: Claim, numbers: Sequence[int], outcome: str) -> None:
         def job(db: sqlite3.Connection) -> None:

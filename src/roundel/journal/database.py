@@ -134,7 +134,7 @@ class Database:
         return connection
 
     def _connect(self, options: str, file: Path | None = None, **more: Any) -> sqlite3.Connection:
-        return sqlite3.connect(
+        connection: sqlite3.Connection = sqlite3.connect(
             f"{(file or self._file).as_uri()}?{options}",
             uri=True,
             isolation_level=None,
@@ -142,6 +142,7 @@ class Database:
             check_same_thread=False,
             **more,
         )
+        return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Nothing is written to a store that is up to date: it can be read when the disk is full."""
@@ -191,6 +192,7 @@ class Database:
         return may(self._file.parent, os.W_OK) or (may(self._log, os.W_OK) and may(self._index, os.W_OK))
 
     def _open_read_only(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection
         if self._has_log() and not self._index.exists():
             connection = self._copied()
         elif self._log.exists():

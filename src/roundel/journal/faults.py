@@ -28,6 +28,7 @@ SPARE_DESCRIPTORS = 4
 SPARE_BYTES = 1 << 18
 """More than SQLite writes at once, as a rule."""
 
+UNDECODABLE = (zlib.error, msgspec.MsgspecError)
 _ADVICE = {
     "disk is full": f"make room; {LATER}",
     "readonly": f"the file or its folder may not be written; {ELSEWHERE}",
@@ -53,6 +54,8 @@ def explained(error: Exception, path: Path, file: Path | None = None) -> StoreEr
     file = file or path
     if isinstance(error, OSError):
         return StoreError(f"{path}: {_of_way(file) or _of_system(error)}")
+    if isinstance(error, UNDECODABLE):
+        return StoreError(f"{path}: {error}; {DAMAGED}")
     if not isinstance(error, sqlite3.Error):
         return StoreError(f"{path}: {type(error).__name__}: {error}")
     text = str(error) or type(error).__name__
@@ -78,7 +81,7 @@ def readable(path: Path, what: str) -> Iterator[None]:
     """Around the decoding of what a store holds: StoreError if that is damaged."""
     try:
         yield
-    except (ValueError, TypeError, KeyError, zlib.error, msgspec.MsgspecError) as error:
+    except (TypeError, *UNDECODABLE) as error:
         raise StoreError(f"{path}: {what} cannot be read: {error}; {DAMAGED}") from None
 
 

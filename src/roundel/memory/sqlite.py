@@ -61,8 +61,12 @@ class SqliteMemories:
         return await self._matches(query, (shelf.group, shelf.name, now, *best))
 
     async def _matches(self, query: str, values: tuple[Any, ...]) -> list[Match]:
-        rows = await self._writer.read(lambda db: db.execute(query, values).fetchall())
-        return [Match(_entry(row[:-1]), frozenset(row[-1].split())) for row in rows]
+        # Entries are decoded in the job: what cannot be decoded is then explained as an error of the store.
+        return await self._writer.read(
+            lambda db: [
+                Match(_entry(row[:-1]), frozenset(row[-1].split())) for row in db.execute(query, values)
+            ]
+        )
 
     async def entries(self, group: str, now: float, shelf: str = "") -> list[Entry]:
         where = "AND m.shelf = ?" if shelf else ""
@@ -71,8 +75,7 @@ class SqliteMemories:
             f"AND (m.until IS NULL OR m.until > ?) {where} ORDER BY m.shelf, m.turn DESC"
         )
         values = (group, now, shelf) if shelf else (group, now)
-        rows = await self._writer.read(lambda db: db.execute(query, values).fetchall())
-        return [_entry(row) for row in rows]
+        return await self._writer.read(lambda db: [_entry(row) for row in db.execute(query, values)])
 
     async def forget(self, group: str, ids: Sequence[int] | None = None) -> int:
         def job(db: sqlite3.Connection) -> int:
@@ -90,8 +93,9 @@ class SqliteMemories:
             f"ON v.entry = m.no AND v.model = ? WHERE {ON_SHELF} ORDER BY m.turn DESC"
         )
         values = (model, shelf.group, shelf.name, now)
-        rows = await self._writer.read(lambda db: db.execute(query, values).fetchall())
-        return [(_entry(row[:-1]), row[-1]) for row in rows]
+        return await self._writer.read(
+            lambda db: [(_entry(row[:-1]), row[-1]) for row in db.execute(query, values)]
+        )
 
     async def keep_vectors(self, model: str, vectors: Mapping[int, bytes]) -> None:
         # An entry may have been forgotten while its vector was made.

@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -107,7 +108,7 @@ def plan_of(
         path = next(iter(texts))
         workflow = json.loads(texts.pop(PYTHON)) if path == PYTHON else path
     variables = {name: restored(value) for name, value in pinned.variables.items()}
-    allowed = (*pinned.allow_paths, *allowed_folders(allow_paths))
+    allowed = (*map(Path, pinned.allow_paths), *allowed_folders(allow_paths))
     loaded = load(workflow, variables, texts, allow_paths=allowed)
     bounded = limited(loaded, _numbers({**pinned.limits, **(limits or {})}))
     return compile_workflow(grouped(bounded, pinned.group))

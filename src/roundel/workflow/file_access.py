@@ -16,7 +16,6 @@ from msgspec import Struct
 
 AllowPaths = Iterable[str | os.PathLike[str]] | str | os.PathLike[str]
 """Folders, or one folder."""
-CODE = "outside-folder"
 
 
 class Found(Struct, frozen=True):

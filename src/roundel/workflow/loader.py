@@ -17,7 +17,7 @@ from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.dotenv import read_dotenv
 from roundel.workflow.fields import INVALID, child, located, misspells, without_effect
-from roundel.workflow.file_access import CODE, AllowPaths, FileAccess, Outside, allowed_folders
+from roundel.workflow.file_access import AllowPaths, FileAccess, Outside, allowed_folders
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import PYTHON, Limits, Workflow
 from roundel.workflow.middleware import MiddlewareUse
@@ -265,7 +265,8 @@ class WorkflowReader(NamesReader):
         try:
             path = self._find(name)
         except Outside as outside:
-            self.report.error(CODE, f"the subgraph file '{name}' cannot be used: {outside}", at, outside.hint)
+            message = f"the subgraph file '{name}' cannot be used: {outside}"
+            self.report.error("outside-folder", message, at, outside.hint)
             return INVALID
         if path is None:
             hint = "it is looked for beside this file, in its folder `subgraphs`, and in the working folder"

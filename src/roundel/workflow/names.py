@@ -9,7 +9,7 @@ from roundel.workflow.attachment import AUTO, Files
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Place, child, key_place, misspells
-from roundel.workflow.file_access import CODE, Outside
+from roundel.workflow.file_access import Outside
 from roundel.workflow.graph import Edge, Graph, GraphReader, Node, Settings
 from roundel.workflow.node_type import NodeTypes
 
@@ -207,7 +207,7 @@ class NamesReader(GraphReader):
             if self.pinned:  # to look at a run reads none of it; the run itself says what it may not read
                 return True
             message = f"the memory '{name}' cannot read '{path}': {outside}"
-            self.report.error(CODE, message, at, outside.hint)
+            self.report.error("outside-folder", message, at, outside.hint)
             return True
 
 
