@@ -309,6 +309,20 @@ def test_an_unlocked_agent_goes_on_with_the_very_request_that_met_the_limit(froz
     assert model_calls(run) == 6
 
 
+def test_answers_that_came_while_the_run_was_locked_are_taken_up_once() -> None:
+    workflow = agents("A", "B", max_tool_calls=1, approval=["ask"], on_limit="suspend")
+    script = {"A": ["?look"], "B": ["?ask ask", "done"], "B/ask": ["yes"]}
+    run = Simulator(plan_of(workflow), script).start("go")
+    for address in ("A", "B", "A[1]/look", "A"):
+        do(run, address)
+    assert at_work(run) == ["B[1]/ask", "B[1]/ask#2"]
+    do(run, "B[1]/ask")
+    do(run, "B[1]/ask#2")
+    assert (run.state.status, at_work(run)) == ("suspended_locked", [])
+    run.tell(unlocked(run))
+    assert sorted(at_work(run)) == ["A[2]/look", "B[1]/ask", "B[1]/ask#2"]
+
+
 def test_unlocked_without_a_number_there_are_as_many_rounds_again() -> None:
     run = locked_beyond(1)
     run.tell(unlocked(run))

@@ -6,7 +6,7 @@ What is called when is the business of the node's dialogue, which looks at nothi
     heard(errand, outcome)     a call was answered
     failed(errand, error)      a call failed
     answered(errand, message)  a person answered
-    unlocked()                 the limit that it met has been raised
+    unlocked()                 the run goes on, and no errand of this waits: a limit that it met was raised
 
 Each gives an Act: errands to run, an outcome that ends the node, events to show, a limit that was met, an
 error that fails the node. An errand without a label is a call of the node itself, made at the node's own

@@ -87,10 +87,9 @@ class AgentDialogue:
         return self._finish_or_go_on(reply, outcome.state.get("problem", ""))
 
     def unlocked(self) -> Act:
-        """More rounds are allowed: the request that met the limit is carried out, and not asked for again."""
+        """If a request has met the limit, it is carried out now, and not asked for again."""
         reply, self._beyond = self._beyond, None
-        assert reply is not None
-        return self._begin_round(reply)
+        return Act() if reply is None else self._begin_round(reply)
 
     def called(self, errand: Errand, outcome: Outcome) -> str:
         request: ToolRequest = errand.what.request
