@@ -16,10 +16,14 @@ READY         := .venv/ready
 PYTHON_CHOICE := .uv/python
 
 export UV_PYTHON_DOWNLOADS := never
+# The certificates that pip and the rest of the system trust, not a set of uv's own.
+export UV_SYSTEM_CERTS := true
 # The caller's environment must not reach ours; without bytecode every start would compile everything.
 unexport PYTHONDONTWRITEBYTECODE PYTHONHOME PYTHONPATH VIRTUAL_ENV
 
 SAY := @printf '== %s\n'
+# pip's settings (indexes, certificates) hold for uv too.
+UV_SETTINGS := settings=$$(.uv/bin/python tools/uv_settings.py) && eval "$$settings"
 
 .DEFAULT_GOAL := setup
 .DELETE_ON_ERROR:
@@ -69,7 +73,7 @@ bench: $(READY)  ## run the benchmarks (make bench ARGS="...")
 .PHONY: pins
 pins: $(UV_READY)  ## rewrite requirements-dev.txt (make pins ARGS=--upgrade)
 	$(SAY) "requirements-dev.txt"
-	@$(UV) pip compile --quiet --universal --python-version 3.11 --extra dev \
+	@$(UV_SETTINGS) && $(UV) pip compile --quiet --universal --python-version 3.11 --extra dev \
 		--no-annotate --no-header $(ARGS) pyproject.toml -o requirements-dev.txt
 
 .PHONY: clean
@@ -101,7 +105,7 @@ endif
 $(PINS_READY): $(UV_READY) requirements-dev.txt
 	$(SAY) "packages"
 	@$(UV) venv --quiet --clear --python $(PYTHON) .venv
-	@$(UV) pip sync --quiet --python $(BIN)/python requirements-dev.txt
+	@$(UV_SETTINGS) && $(UV) pip sync --quiet --python $(BIN)/python requirements-dev.txt
 	@printf '%s\n' '$(PYTHON)' > $(PYTHON_CHOICE)
 	@touch $@
 
