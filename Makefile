@@ -38,7 +38,14 @@ demo: $(READY)  ## see two loops, with scripted replies and no model
 	@$(BIN)/roundel demo
 
 .PHONY: test
-test: lint types cover  ## all that must pass: format, lint, types, tests, coverage
+test: lint types  ## all that must pass: format, lint, types, every test
+	$(SAY) "pytest, $(WORKERS) workers"
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+.PHONY: check
+check: lint types  ## the same without the slow tests, for use while you work
+	$(SAY) "pytest, the quick tests"
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 .PHONY: lint
 lint: $(READY)  ## check the format and the rules, changing nothing
@@ -53,7 +60,7 @@ types: $(READY)  ## check the types
 	@$(BIN)/mypy
 
 .PHONY: cover
-cover: $(READY)  ## run the tests and report what they covered
+cover: $(READY)  ## run every test and report what they covered (takes longer)
 	$(SAY) "pytest, $(WORKERS) workers"
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest -n $(WORKERS) --dist worksteal

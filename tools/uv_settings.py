@@ -13,7 +13,7 @@ import shlex
 import subprocess
 import sys
 
-# pip's option -> uv's variable. Options that hold several values are separated by white space in both.
+# pip's option -> uv's variable.
 VARIABLES = {
     "index-url": "UV_DEFAULT_INDEX",
     "extra-index-url": "UV_INDEX",
@@ -40,14 +40,15 @@ def read_pip_settings() -> dict[str, str]:
 
 
 def main() -> None:
-    for option, value in read_pip_settings().items():
-        variable = VARIABLES.get(option)
-        if variable and variable not in os.environ:
-            text = ",".join(value.split()) if variable == "UV_FIND_LINKS" else " ".join(value.split())
-            print(f"export {variable}={shlex.quote(text)}")
-        if option == "extra-index-url" and "UV_INDEX_STRATEGY" not in os.environ:
-            # pip takes the best version from all indexes; uv would stop at the first that has the package.
-            print("export UV_INDEX_STRATEGY=unsafe-best-match")
+    found = read_pip_settings()
+    settings = {variable: found[option] for option, variable in VARIABLES.items() if option in found}
+    if "UV_INDEX" in settings:
+        # pip takes the best version from all indexes; uv would stop at the first that has the package.
+        settings["UV_INDEX_STRATEGY"] = "unsafe-best-match"
+    for variable, value in sorted(settings.items()):
+        if variable not in os.environ:
+            separator = "," if variable == "UV_FIND_LINKS" else " "
+            print(f"export {variable}={shlex.quote(separator.join(value.split()))}")
 
 
 if __name__ == "__main__":
