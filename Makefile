@@ -16,10 +16,14 @@ READY         := .venv/ready
 PYTHON_CHOICE := .uv/python
 
 export UV_PYTHON_DOWNLOADS := never
+# The certificates that pip and the rest of the system trust, not a set of uv's own.
+export UV_SYSTEM_CERTS := true
 # The caller's environment must not reach ours; without bytecode every start would compile everything.
 unexport PYTHONDONTWRITEBYTECODE PYTHONHOME PYTHONPATH VIRTUAL_ENV
 
 SAY := @printf '== %s\n'
+# pip's settings (indexes, certificates) hold for uv too.
+UV_SETTINGS := settings=$$(.uv/bin/python tools/uv_settings.py) && eval "$$settings"
 
 .DEFAULT_GOAL := setup
 .DELETE_ON_ERROR:
@@ -34,7 +38,14 @@ demo: $(READY)  ## see two loops, with scripted replies and no model
 	@$(BIN)/roundel demo
 
 .PHONY: test
-test: lint types cover  ## all that must pass: format, lint, types, tests, coverage
+test: lint types  ## all that must pass: format, lint, types, every test
+	$(SAY) "pytest, $(WORKERS) workers"
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal
+
+.PHONY: check
+check: lint types  ## the same without the slow tests, for use while you work
+	$(SAY) "pytest, the quick tests"
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 .PHONY: lint
 lint: $(READY)  ## check the format and the rules, changing nothing
@@ -49,7 +60,7 @@ types: $(READY)  ## check the types
 	@$(BIN)/mypy
 
 .PHONY: cover
-cover: $(READY)  ## run the tests and report what they covered
+cover: $(READY)  ## run every test and report what they covered (takes longer)
 	$(SAY) "pytest, $(WORKERS) workers"
 	@$(BIN)/coverage erase
 	@$(BIN)/coverage run -m pytest -n $(WORKERS) --dist worksteal
@@ -69,7 +80,7 @@ bench: $(READY)  ## run the benchmarks (make bench ARGS="...")
 .PHONY: pins
 pins: $(UV_READY)  ## rewrite requirements-dev.txt (make pins ARGS=--upgrade)
 	$(SAY) "requirements-dev.txt"
-	@$(UV) pip compile --quiet --universal --python-version 3.11 --extra dev \
+	@$(UV_SETTINGS) && $(UV) pip compile --quiet --universal --python-version 3.11 --extra dev \
 		--no-annotate --no-header $(ARGS) pyproject.toml -o requirements-dev.txt
 
 .PHONY: clean
@@ -101,7 +112,7 @@ endif
 $(PINS_READY): $(UV_READY) requirements-dev.txt
 	$(SAY) "packages"
 	@$(UV) venv --quiet --clear --python $(PYTHON) .venv
-	@$(UV) pip sync --quiet --python $(BIN)/python requirements-dev.txt
+	@$(UV_SETTINGS) && $(UV) pip sync --quiet --python $(BIN)/python requirements-dev.txt
 	@printf '%s\n' '$(PYTHON)' > $(PYTHON_CHOICE)
 	@touch $@
 

@@ -154,7 +154,7 @@ def _line_pattern(line: str) -> str:
     return "(?:.*\n)*" if line == "…" else re.escape(line).replace("…", ".*") + "\n"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_whatever_a_page_shows_works(page: Path, tmp_path: Path) -> None:
     copy_examples(tmp_path)
     reader = Reader(tmp_path)
@@ -171,7 +171,7 @@ def test_fragments_can_be_read(page: Path) -> None:
             assert not report.diagnostics, "\n".join(map(str, report.diagnostics))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page)):
         if target.startswith(("http://", "https://")):

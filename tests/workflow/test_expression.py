@@ -46,7 +46,8 @@ def on_itself(source: str) -> tuple[str, Any]:
     return evaluated(source, {"data": data})
 
 
-within, numbers, nested, itself = map(Deadline, (evaluated, on_numbers, on_nested, on_itself))
+within, numbers = Deadline(evaluated), Deadline(on_numbers)
+nested, itself = Deadline(on_nested), Deadline(on_itself)
 
 
 @pytest.fixture(scope="module", autouse=True)

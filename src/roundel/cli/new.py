@@ -10,11 +10,13 @@ from roundel.cli.next_step import suggest_plainly
 from roundel.cli.output import say
 
 WORKFLOW = """\
-# A writer and a reviewer go round until the reviewer accepts, three rounds at most.
-# Run it offline:  roundel run {name}.yaml --script {name}.script.yaml --input "a short text about tea"
+# A writer and a reviewer iterate until the reviewer accepts, for three rounds at most.
+# Run it offline: roundel run {name}.yaml --script {name}.script.yaml --input "a short text about tea"
 version: 0.1.0
 graph:
   id: {name}
+  start: Writer
+  end: Final
   nodes:
     - id: Writer
       type: agent
@@ -28,32 +30,30 @@ graph:
         provider: openai
         name: gpt-4o
         role: Criticise the text in one sentence, or say ACCEPT.
-    - id: Loop Guard          # silent twice; the third time it speaks, and that ends the loop
+    - id: Loop Guard # emits nothing twice; the third time it emits a message, which ends the loop
       type: loop_counter
       config: {{max_iterations: 3}}
     - id: Final
       type: passthrough
   edges:
     - {{from: Writer, to: Reviewer}}
-    - {{from: Writer, to: Final, trigger: false, clear_context: true}}
-    - from: Reviewer
-      to: Writer
-      condition: {{type: keyword, config: {{none: [ACCEPT]}}}}
-    - from: Reviewer
-      to: Loop Guard
-      condition: {{type: keyword, config: {{none: [ACCEPT]}}}}
+    - {{from: Writer, to: Final, trigger: false, clear_context: true}} # the newest draft, for later
     - from: Reviewer
       to: Final
-      condition: {{type: keyword, config: {{any: [ACCEPT]}}}}
       carry_data: false
+      condition: {{type: keyword, config: {{any: [ACCEPT], word: true}}}} # not ACCEPTABLE
+    - from: Reviewer
+      to: Writer
+      condition: {{type: keyword, config: {{none: [ACCEPT], word: true}}}}
+    - from: Reviewer
+      to: Loop Guard
+      condition: {{type: keyword, config: {{none: [ACCEPT], word: true}}}}
     - {{from: Loop Guard, to: Writer}}
     - {{from: Loop Guard, to: Final, carry_data: false}}
-  start: Writer
-  end: Final
 """
 
 SCRIPT = """\
-# What each node says, in order; the last line repeats.
+# The replies of each node, in order; the last one repeats.
 Writer:
   - Tea is a drink.
   - Tea is a drink that has travelled further than most people.
