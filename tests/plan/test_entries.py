@@ -67,6 +67,7 @@ def test_what_is_certain_is_an_error_and_said_once() -> None:
         (HIT, keyword(none=["y", "x"])),
         (keyword(any=["x", "y"]), keyword(none=["x", "y"], any=["w"])),
         (keyword(any=["x"], case_sensitive=False), keyword(none=["x"], case_sensitive=False)),
+        (keyword(any=["x"], word=True), keyword(none=["x"], word=True)),
         (HIT, False),
         (None, False),
     ],
@@ -85,6 +86,7 @@ def test_conditions_that_exclude_each_other(first: Any, second: Any) -> None:
         (keyword(any=["x"], regex=["y"]), MISS),  # a text with y and without x
         (keyword(regex=["x"]), MISS),
         (keyword(any=["x"], case_sensitive=False), MISS),  # X
+        (HIT, keyword(none=["x"], word=True)),  # xx
         (HIT, keyword(none=["X"])),
         ({"cel": "round < 1"}, MISS),
         ("code_pass", "code_fail"),
