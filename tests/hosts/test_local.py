@@ -291,7 +291,7 @@ def test_a_run_that_lacks_something_says_all_of_it_before_it_starts(tmp_path: Pa
         "  nodes:\n"
         "    - {id: A, type: agent}\n"
         "    - {id: B, type: python, config: {function: 'statistics:mode'}}\n"
-        "    - {id: C, type: python, config: {function: 'statistics:modus'}}\n"
+        "    - {id: C, type: agent}\n"
         "  edges: [{from: A, to: B}, {from: B, to: C}]\n"
     )
     with pytest.raises(roundel.WorkflowError) as caught:
@@ -299,7 +299,7 @@ def test_a_run_that_lacks_something_says_all_of_it_before_it_starts(tmp_path: Pa
     found = [(diagnostic.line, diagnostic.message) for diagnostic in caught.value.diagnostics]
     assert [line for line, _ in found] == [4, 6]
     assert "'A' has no model" in found[0][1]
-    assert "no function 'modus'" in found[1][1]
+    assert "'C' has no model" in found[1][1]
 
 
 def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
@@ -377,7 +377,7 @@ def test_a_call_that_is_called_off_may_keep_that_to_itself(tmp_path: Path, kept:
     assert (result.status, result.output) == ("completed", '["stop"]')
 
 
-def test_whatever_a_node_raises_that_is_no_error_ends_the_run() -> None:
+def test_whatever_a_node_raises_that_is_no_error_fails_the_run() -> None:
     graph = diamond()
 
     async def leave(text: str) -> str:
@@ -386,12 +386,12 @@ def test_whatever_a_node_raises_that_is_no_error_ends_the_run() -> None:
     for name in ("A", "B"):
         graph.node(name, "python", function=leave).edge("In", name).edge(name, "Join")
 
-    async def story() -> None:
+    async def story() -> roundel.Result:
         async with asyncio.timeout(30):
-            await roundel.run_async(graph, "go")
+            return await roundel.run_async(graph, "go")
 
-    with pytest.raises(GeneratorExit):
-        asyncio.run(story())
+    result = asyncio.run(story())
+    assert (result.status, result.error) == ("failed", "A: GeneratorExit")
 
 
 def test_an_error_that_is_no_text_is_kept_as_one(tmp_path: Path) -> None:

@@ -279,6 +279,8 @@ def test_a_name_may_be_registered_or_offered_by_a_package(monkeypatch: pytest.Mo
     roundel.middleware("marked")(Mark)
 
     class Point:
+        value = "some.package:Mark"
+
         def load(self) -> Any:
             return lambda: Mark("~")
 

@@ -53,7 +53,7 @@ def frozen_at_every_step(
 @pytest.mark.parametrize("block", range(2))
 def test_random_graphs(block: int) -> None:
     steps = 0
-    for seed in range(block * 60, block * 60 + 60):
+    for seed in range(block * 80, block * 80 + 80):
         workflow, text, script = graphs.case(seed)
         steps += frozen_at_every_step(partial(plan_of, workflow), script, text, seed)
     assert steps > 500

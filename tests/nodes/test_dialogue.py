@@ -260,7 +260,7 @@ def test_whatever_a_tool_does_is_told_to_the_model() -> None:
     story = told(agent(look, fail, leave), {"A": [wants(*names), "sorry"]})
     assert story.result.output == "sorry"
     assert sorted(story.results()) == [
-        "SystemExit(3)",
+        "SystemExit: 3",
         "ValueError: broken",
         "there is no tool 'nothing'; there are: fail, leave, look",
     ]

@@ -111,7 +111,7 @@ def test_the_command_line_shows_no_traceback(fault: str, tmp_path: Path) -> None
     written(tmp_path, BROKEN[fault][0], PLACES["tool"][0])
     (tmp_path / "script.yaml").write_text("'*': x\n")
     checked = command(tmp_path, "check", "flow.yaml")
-    assert checked.returncode == 2 and checked.stderr == ""
+    assert checked.returncode == 2 and checked.stderr.startswith("next: ")
     assert "flow.yaml:3:13: error: cannot import 'mine': " in checked.stdout
     ran = command(tmp_path, "run", "flow.yaml", "--script", "script.yaml")
     assert ran.returncode == 2 and ran.stdout == ""
@@ -128,7 +128,7 @@ def test_what_a_module_prints_stays_out_of_standard_output(tmp_path: Path) -> No
     checked = command(tmp_path, "check", "flow.yaml", "--json")
     assert checked.returncode == 0, checked.stderr
     assert json.loads(checked.stdout)["loops"] == []
-    assert checked.stderr == "hello from the module\n"
+    assert checked.stderr.splitlines()[0] == "hello from the module"
     ran = command(tmp_path, "run", "flow.yaml", "--script", "script.yaml", "--json", "--no-store")
     assert ran.returncode == 0, ran.stderr
     assert all(json.loads(line)["event"] for line in ran.stdout.splitlines())

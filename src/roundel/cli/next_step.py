@@ -34,7 +34,11 @@ class NextStep:
 
 
 def current() -> NextStep:
-    step: NextStep = click.get_current_context().obj
+    """That of this call; a command that is called on its own, without the group, starts one."""
+    context = click.get_current_context()
+    if context.obj is None:
+        context.obj = NextStep([])
+    step: NextStep = context.obj
     return step
 
 

@@ -24,7 +24,7 @@ STOPPED = 130
 store_option = click.option(
     "--store",
     "place",
-    type=click.Path(),
+    type=click.Path(readable=False),  # the store says better what is wrong with it
     metavar="PATH|URL",
     help="Where runs are kept, instead of .roundel/runs.db.",
 )

@@ -13,11 +13,18 @@ def run_blocking(start: Callable[[], Coroutine[Any, Any, Made]], name: str, asyn
     """What the coroutine returns; RuntimeError inside a running event loop.
 
     The coroutine is created only after the check: one that is never awaited would cause a second warning."""
+    if _loop_is_running():
+        raise RuntimeError(
+            f"{name} cannot be called from a running event loop, which it would block "
+            f"(a coroutine, or a notebook); write `await {asynchronous}(...)` instead"
+        )
+    return asyncio.run(start())
+
+
+def _loop_is_running() -> bool:
+    # On its own, so that this exception is not the context of those that the run raises.
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(start())
-    raise RuntimeError(
-        f"{name} cannot be called from a running event loop, which it would block "
-        f"(a coroutine, or a notebook); write `await {asynchronous}(...)` instead"
-    )
+        return False
+    return True
