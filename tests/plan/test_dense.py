@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -187,10 +188,10 @@ def test_one_budget_pays_for_all_graphs_of_a_workflow() -> None:
 
 def test_a_guard_in_a_loop_that_is_not_analysed_is_not_called_wrong() -> None:
     """It stands in the innermost loop of very many, and is wired as it should be."""
-    _, report = roundel.check(guarded_ladder(900))
+    _, report = roundel.check(guarded_ladder(600))
     assert report.errors == []
     (found,) = [found for found in report.diagnostics if found.code == "loops-not-analysed"]
-    assert "'N898'" not in found.message  # only some are named, however many there are
+    assert "'N598'" not in found.message  # only some are named, however many there are
     assert len(found.message) < 1000
 
 
@@ -267,10 +268,10 @@ def command(folder: Path, mapping: dict[str, Any], *words: str) -> subprocess.Co
     return subprocess.run(line, capture_output=True, text=True, timeout=DEADLINE, check=False)
 
 
-LARGE = {
-    **{name: lambda shape=shape: shape(2000) for name, shape in SHAPES.items()},
-    "complete": lambda: complete(60),
+LARGE: dict[str, Callable[[], dict[str, Any]]] = {
+    name: partial(shape, 2000) for name, shape in SHAPES.items()
 }
+LARGE["complete"] = partial(complete, 60)
 
 
 @pytest.mark.parametrize("name", LARGE)
@@ -280,7 +281,7 @@ def test_a_large_graph_is_checked(name: str, tmp_path: Path) -> None:
     assert "ok, 0 errors" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["ladder", "small loops", "scattered", "complete"])
+@pytest.mark.parametrize("name", ["ladder", "complete"])
 def test_a_large_graph_has_a_forecast(name: str, tmp_path: Path) -> None:
     made = LARGE[name]()
     done = command(tmp_path, made, "forecast", "--json")
@@ -288,15 +289,19 @@ def test_a_large_graph_has_a_forecast(name: str, tmp_path: Path) -> None:
     assert len(json.loads(done.stdout)["forecast"]["nodes"]) == len(made["graph"]["nodes"])
 
 
-@pytest.mark.parametrize("form", ["tree", "mermaid", "svg"])
-@pytest.mark.parametrize("name", ["ladder", "chain", "small loops", "complete"])
-def test_a_large_graph_is_shown_or_refused(name: str, form: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "form", "refused"),
+    [
+        ("complete", "mermaid", ""),
+        ("small loops", "svg", ""),
+        ("complete", "svg", "75,408 pieces of edges, more than 20,000, are too many to draw"),
+        ("ladder", "tree", "are nested too deep to draw"),
+    ],
+)
+def test_a_large_graph_is_shown_or_refused(name: str, form: str, refused: str, tmp_path: Path) -> None:
     done = command(tmp_path, LARGE[name](), "show", "--format", form)
-    if done.returncode:
-        assert done.stderr.startswith("Error: "), done.stderr
-        assert "to draw" in done.stderr
-    else:
-        assert done.stdout
+    assert refused in done.stderr
+    assert bool(done.stdout) == (done.returncode == 0) == (not refused)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -320,3 +325,15 @@ def test_loops_that_nest_deep_run() -> None:
     done = roundel.run(ladder(300), "go", script={"*": "a"})
     assert (done.status, done.output) == ("completed", "a")
     assert len(done.loops) == 299
+
+
+def test_very_many_unknown_names_are_reported() -> None:
+    """To look for the nearest name takes long, so that is done for the first of them only."""
+    made = SHAPES["chain"](2000)
+    for way in made["graph"]["edges"]:
+        way["to"] += "x"
+    _, report = roundel.check(made)
+    hints = [found.hint for found in report.errors if found.code == "unknown-node"]
+    assert len(hints) == 2000
+    assert hints[0] == "did you mean 'N1'?"
+    assert hints[-1].startswith("nodes: N0, N1, N2")

@@ -33,9 +33,13 @@ def _draw(plan: Plan, form: str) -> None:
 
         say(mermaid(plan), err=False)
     elif form == "svg":
+        from roundel.cli.drawing.layout import TooLarge
         from roundel.cli.drawing.svg import svg
 
-        say(svg(plan), err=False)
+        try:
+            say(svg(plan), err=False)
+        except TooLarge as error:
+            raise click.ClickException(f"{error}; use --format tree or --format mermaid") from None
     else:
         from roundel.cli.drawing.tree import tree
 

@@ -18,8 +18,10 @@ from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
 from roundel.plan.guards import effort
 from roundel.plan.scope import Scope, Unit
 
-BUDGET = 1_000_000
+BUDGET = 600_000
 """What the survey of a workflow may cost: so many times a node or an edge is looked at for a guard."""
+SMALLEST = 20
+"""The smallest loop costs as much as one of so many nodes and edges would if size were all that counts."""
 COMPILING = 5
 """It costs about so much more to compile a loop, and to look at its rounds, than to look at one guard."""
 
@@ -130,7 +132,7 @@ def _entered(scope: Scope, unit: Unit, depth: int, budget: Budget) -> Iterator[L
 
     Its nodes and edges are looked at when it is compiled, and again for each guard that it has then."""
     nodes = tuple(scope.graph.nodes[member] for member in unit.members)
-    size = sum(1 + len(node.edges) for node in nodes)
+    size = SMALLEST + sum(1 + len(node.edges) for node in nodes)
     for entry in entries(scope, unit):
         node = scope.graph.nodes[entry]
         if budget.pays(COMPILING * size):
