@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from roundel.plan.firing import always_speaks, never, sure
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
 from roundel.plan.scope import Scope, Unit
+from roundel.plan.sides import Candidate
 
 Pair = tuple[tuple[int, ...], int, int]
 """The nodes of a loop, its entry, its depth."""
@@ -86,3 +87,16 @@ def gap(scope: Scope, guard: NodePlan | None, shut: Sequence[EdgePlan] = ()) -> 
     if scope.entry in watched:
         return None
     return next((edge for edge in back if not watches(edge)), None)
+
+
+def leading_back(core: frozenset[int], beside: list[Candidate]) -> list[Candidate]:
+    """What `plan.sides.leading_back` gives, found again from the start whenever one is left out."""
+    while True:
+        reached, before = set(core), 0
+        while before != len(reached):
+            before = len(reached)
+            reached.update(each.node for each in beside if not reached.isdisjoint(each.targets))
+        kept = [each for each in beside if each.node in reached and each.targets <= reached]
+        if len(kept) == len(beside):
+            return kept
+        beside = kept

@@ -11,7 +11,7 @@ Dict = dict[str, Any]
 
 WORD = {"type": "keyword", "config": {"any": ["z"]}}
 DONE = {"type": "keyword", "config": {"none": ["z"]}}
-CONDITIONS = (WORD, DONE, {"cel": "round > 2"}, False)
+CONDITIONS = (WORD, DONE, {"cel": "round > 2"}, {"cel": "round < 3"}, {"cel": "round < 5"}, False)
 PLAIN = ("agent", "agent", "passthrough", "literal", "loop")
 KINDS = (*PLAIN, "agent", "human", "python")
 

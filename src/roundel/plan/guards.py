@@ -75,10 +75,10 @@ def counting_edges(scope: Scope) -> tuple[list[EdgePlan], int] | None:
 
 def _last_rounds(scope: Scope) -> dict[EdgePlan, int]:
     """The edges that cannot fire after some round of the loop, and that round."""
-    return {edge: last for edge in _inner_edges(scope) if (last := last_round(edge)) is not None}
+    return {edge: last for edge in inner_edges(scope) if (last := last_round(edge)) is not None}
 
 
-def _inner_edges(scope: Scope) -> list[EdgePlan]:
+def inner_edges(scope: Scope) -> list[EdgePlan]:
     """The triggering edges between nodes of a loop whose `round` is that of this loop, not of one inside."""
     nodes = (unit.node for unit in scope.units if unit.node is not None)
     edges = (edge for node in nodes for edge in node.edges if edge.trigger)
