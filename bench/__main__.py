@@ -1,4 +1,4 @@
-from bench import cycle, guards, journal, loop_agent, model_call, start, streams
+from bench import check, cycle, guards, journal, loop_agent, model_call, start, streams
 
 cycle.report()
 guards.report()
@@ -7,3 +7,4 @@ journal.report()
 model_call.report()
 streams.report()
 start.report()
+check.report()

@@ -31,10 +31,21 @@ def load(
 
     `texts` are those of all its files as they were, by path: then none is read from disk. `allow_paths` are
     folders that it may name files in, beside its own."""
-    workflow, report = check(source, variables, texts, allow_paths=allow_paths)
-    if workflow is None or not report.ok:
+    return load_plan(source, variables, texts, allow_paths=allow_paths).workflow
+
+
+def load_plan(
+    source: Source,
+    variables: Mapping[str, Any] | None = None,
+    texts: Mapping[str, str] | None = None,
+    *,
+    allow_paths: AllowPaths = (),
+) -> Plan:
+    """The same with the plan, in which what is known of the loops has been worked out."""
+    plan, report = check_plan(source, variables, texts, allow_paths=allow_paths)
+    if plan is None or not report.ok:
         raise WorkflowError(report.errors)
-    return workflow
+    return plan
 
 
 def check(
@@ -45,18 +56,31 @@ def check(
     allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
     """The workflow, if it can be read at all, and what there is to say about it."""
+    plan, report = check_plan(source, variables, texts, allow_paths=allow_paths)
+    return (plan.workflow if plan is not None else None), report
+
+
+def check_plan(
+    source: Source,
+    variables: Mapping[str, Any] | None = None,
+    texts: Mapping[str, str] | None = None,
+    *,
+    allow_paths: AllowPaths = (),
+) -> tuple[Plan | None, Report]:
+    """The same with the plan, in which what is known of the loops has been worked out."""
     workflow, report = _read(source, variables, texts, allow_paths)
+    if workflow is None:
+        return None, report
     try:
-        if workflow is not None:
-            plan = compile_workflow(workflow)
-            check_structure(plan, report)
-            if report.ok:
-                check_loops(plan, report)
+        plan = compile_workflow(workflow)
+        check_structure(plan, report)
+        if report.ok:
+            check_loops(plan, report)
     except WorkflowError as error:
         for diagnostic in error.diagnostics:
             report.add(diagnostic)
         return None, report
-    return workflow, report
+    return plan, report
 
 
 def _read(

@@ -10,9 +10,8 @@ from roundel.cli import INVALID
 from roundel.cli.arguments import WorkflowFile
 from roundel.cli.invalid import suggest_check, suggest_run
 from roundel.cli.output import allow_option, counted, print_json, say, tell, variables
-from roundel.plan.graph import compile_workflow
 from roundel.plan.proof import Proof, prove
-from roundel.sources import check
+from roundel.sources import check_plan
 from roundel.workflow.diagnostics import Diagnostic
 
 
@@ -32,11 +31,11 @@ def command(
     wrong: list[str] = []
     proofs: list[Proof] = []
     for file in files:
-        workflow, report = check(file, values, allow_paths=allowed)
+        plan, report = check_plan(file, values, allow_paths=allowed)
         diagnostics += report.diagnostics
         if any(found.severity in counting for found in report.diagnostics):
             wrong.append(file)
-        found = prove(compile_workflow(workflow)) if workflow is not None else []
+        found = prove(plan) if plan is not None else []
         proofs += found
         if not as_json:
             _tell_file(file, report.diagnostics, found)
@@ -53,7 +52,9 @@ def _tell_file(file: str, diagnostics: list[Diagnostic], proofs: list[Proof]) ->
     errors = sum(found.severity == "error" for found in diagnostics)
     warnings = len(diagnostics) - errors
     if not errors:
-        for proof in proofs:
-            say(f"{file}: loop {proof}", err=False)
+        for line in dict.fromkeys(
+            map(str, proofs)
+        ):  # entered by different ways, a loop may have the same bound
+            say(f"{file}: loop {line}", err=False)
     verdict = "ok" if not errors else "not ok"
     say(f"{file}: {verdict}, {counted(errors, 'error')}, {counted(warnings, 'warning')}", err=False)

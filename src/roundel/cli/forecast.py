@@ -10,9 +10,8 @@ from roundel.cli.arguments import file_argument
 from roundel.cli.invalid import or_exit
 from roundel.cli.output import allow_option, console, dollars, print_json, say, variables
 from roundel.plan.forecast import Estimate, Forecast, NodeForecast, Pricing, forecast
-from roundel.plan.graph import compile_workflow
 from roundel.plan.proof import prove
-from roundel.sources import load
+from roundel.sources import load_plan
 from roundel.workflow.graph import Node
 from roundel.workflow.profile import Price, Profile
 
@@ -26,13 +25,13 @@ MOST_NAMED = 5
 @allow_option
 def command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Say how many calls of models and tools a run takes, how many tokens, and what they cost."""
-    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs), allow_paths=allowed), file))
+    plan = or_exit(lambda: load_plan(file, variables(pairs), allow_paths=allowed), file)
     made, proofs = forecast(plan, _pricing(plan.workflow.models)), prove(plan)
     if as_json:
         print_json({"forecast": made, "loops": proofs})
         return
-    for proof in proofs:
-        say(str(proof), err=False)
+    for line in dict.fromkeys(map(str, proofs)):
+        say(line, err=False)
     _tell(made)
 
 

@@ -7,8 +7,8 @@ import click
 from roundel.cli.arguments import file_argument
 from roundel.cli.invalid import or_exit
 from roundel.cli.output import allow_option, console, say, variables
-from roundel.plan.graph import Plan, compile_workflow
-from roundel.sources import load
+from roundel.plan.graph import Plan
+from roundel.sources import load_plan
 
 
 @click.command("show")
@@ -20,7 +20,7 @@ from roundel.sources import load
 @allow_option
 def command(file: str, form: str, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Draw a workflow with its loops."""
-    plan = compile_workflow(or_exit(lambda: load(file, variables(pairs), allow_paths=allowed), file))
+    plan = or_exit(lambda: load_plan(file, variables(pairs), allow_paths=allowed), file)
     try:
         _draw(plan, form)
     except RecursionError:
@@ -33,9 +33,13 @@ def _draw(plan: Plan, form: str) -> None:
 
         say(mermaid(plan), err=False)
     elif form == "svg":
+        from roundel.cli.drawing.layout import TooLarge
         from roundel.cli.drawing.svg import svg
 
-        say(svg(plan), err=False)
+        try:
+            say(svg(plan), err=False)
+        except TooLarge as error:
+            raise click.ClickException(f"{error}; use --format tree or --format mermaid") from None
     else:
         from roundel.cli.drawing.tree import tree
 

@@ -6,11 +6,15 @@ from itertools import chain
 
 from roundel.plan.firing import never, sure
 from roundel.plan.graph import NodePlan, Plan
-from roundel.plan.guards import Watch, acts
+from roundel.plan.guards import Watch, Ways, acts
 from roundel.plan.loops import Loop
 from roundel.plan.proof import Case, cases, counted
+from roundel.plan.unseen import named
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.fields import Place
+
+MOST_NAMED = 8
+"""So many guards and deciders are named in a warning."""
 
 
 def check_loops(plan: Plan, report: Report) -> None:
@@ -36,9 +40,12 @@ def _warned(case: Case, report: Report) -> bool:
 def _only_capped(case: Case, report: Report) -> None:
     loop = case.loop
     message = f"loop '{loop.id}' is bounded only by its cap of {case.proof.cap} rounds"
-    for node in _idle_guards(loop):
-        message += f"; '{node.id}' does not bound it, since {_reason(loop, node)}"
-    deciders = ", ".join(f"'{node.id}'" for node in loop.nodes if _decides(node))
+    ways, idle = Ways(loop.scope), _idle_guards(loop)
+    for node in idle[:MOST_NAMED]:
+        message += f"; '{node.id}' does not bound it, since {_reason(loop, node, ways)}"
+    if len(idle) > MOST_NAMED:
+        message += f"; nor do {len(idle) - MOST_NAMED} other guards"
+    deciders = named([node for node in loop.nodes if _decides(node)], MOST_NAMED)
     if deciders:
         message += f"; whether it ends before depends on what {deciders} says"
     hint = (
@@ -52,12 +59,12 @@ def _idle_guards(loop: Loop) -> list[NodePlan]:
     return [unit.node for unit in loop.scope.units if unit.node is not None and unit.node.kind.guard]
 
 
-def _reason(loop: Loop, guard: NodePlan) -> str:
+def _reason(loop: Loop, guard: NodePlan, ways: Ways) -> str:
     if guard.expands:
         return "a dynamic edge leads to it"
     if acts(guard, loop.scope) is None:
         return "its way out is not always open"
-    gap = Watch(loop.scope, guard).gap()
+    gap = Watch(loop.scope, guard, ways=ways).gap()
     assert gap is not None
     return f"{gap.edge} may begin a round that it does not count"
 

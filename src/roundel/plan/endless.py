@@ -23,6 +23,9 @@ from roundel.plan.loops import Loop
 from roundel.plan.scope import Scope, Unit
 from roundel.workflow.diagnostics import Diagnostic, Report
 
+MOST_NODES = 20
+"""So many nodes of a loop are named in a message."""
+
 Certain = dict[Scope, set[int]]
 """For each loop the nodes, inside and outside of it, that each of its rounds triggers for certain."""
 
@@ -34,7 +37,9 @@ def check_ways_out(found: list[Loop], report: Report) -> None:
 
 def _never_ends(loop: Loop) -> Diagnostic:
     leaving = loop.leaving()
-    path = " → ".join([*(node.id for node in loop.nodes), loop.nodes[0].id])
+    shown = [node.id for node in loop.nodes[:MOST_NODES]]
+    shown += [f"… ({len(loop.nodes) - len(shown)} more)"] if len(shown) < len(loop.nodes) else []
+    path = " → ".join([*shown, loop.nodes[0].id])
     told = f"the loop {path} never ends"
     if not leaving:
         hint = "add an edge out of the loop, with a condition or from a loop_counter"
@@ -73,14 +78,15 @@ def _runs(loop: Loop) -> set[int]:
 
 def _triggered(scope: Scope, runs: set[int], certain: Certain) -> set[int]:
     found: set[int] = set()
-    exits = [unit.layer for unit in scope.units if _may_leave(unit, runs)]
+    last = min((unit.layer for unit in scope.units if _may_leave(unit, runs)), default=len(scope.units))
     for unit in scope.units:  # in the order of their layers
-        if exits and unit.layer > min(exits):
+        if unit.layer > last:
             break
         entered = [node for node in unit.members if node in found or node == scope.entry]
         if unit.node is None:
             if len(entered) == 1:
-                inside = certain.get(scope.inner(unit, entered[0]), set())
+                inner = scope.known_inner(unit, entered[0])
+                inside = certain.get(inner, set()) if inner is not None else set()
                 found |= inside.difference(unit.members)
         elif entered and always_speaks(unit.node):
             found.update(edge.target for edge in unit.node.edges if sure(edge))
@@ -96,8 +102,12 @@ def _may_be_entered(loop: Loop) -> bool:
     assert parent is not None
     if parent.entry is None and entry in graph.start:
         return True
-    edges = (edge for node in parent.members - loop.scope.members for edge in graph.nodes[node].edges)
-    return any(edge.target == entry and edge.trigger and not never(edge) for edge in edges)
+    outside = (
+        edge
+        for edge in graph.nodes[entry].into
+        if edge.source in parent.members and edge.source not in loop.scope.members
+    )
+    return any(edge.trigger and not never(edge) for edge in outside)
 
 
 def cut_short(plan: Plan) -> set[GraphPlan]:

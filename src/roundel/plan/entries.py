@@ -123,7 +123,10 @@ class _Round:
         return found + [Way(edge.target, edge) for edge in self.into[unit.index]]
 
     def clash(self, unit: Unit) -> Clash | None:
-        for one, other in combinations(self.ways(unit), 2):
+        ways = self.ways(unit)
+        if len({way.target for way in ways}) < 2:
+            return None
+        for one, other in combinations(ways, 2):
             if one.target != other.target and self._taken_together(one, other):
                 return Clash(unit, (one, other))
         return None
@@ -153,8 +156,9 @@ class _Round:
             return not self._exclude(one, other)
         here, there = self.home[one.source], self.home[other.source]
         if here is there:
-            inner = (self.seer.of(self.scope.inner(here, entry)) for entry in entries(self.scope, here))
-            return any(loop._leave_together(one, other) for loop in inner)
+            inner = (self.scope.known_inner(here, entry) for entry in entries(self.scope, here))
+            # One that is unknown has not been analysed, since there are too many loops.
+            return any(loop is None or self.seer.of(loop)._leave_together(one, other) for loop in inner)
         return True if self._begins(here) and self._begins(there) else None
 
     def _leave_together(self, one: EdgePlan, other: EdgePlan) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
-from roundel.plan.loops import loops
-from roundel.plan.proof import bounds
+from roundel.plan.loops import survey
+from roundel.plan.proof import FOREVER, bounds
 from roundel.plan.scope import Scope
 from roundel.workflow.graph import Node
 from roundel.workflow.node_type import Calls
@@ -45,12 +45,14 @@ ASSUMPTIONS = (
 
 class Estimate(Struct, frozen=True):
     worst: int | None
-    """None where nothing bounds it."""
+    """None where nothing bounds it, or nothing of use."""
     typical: int
 
     def times(self, other: Estimate) -> Estimate:
         worst = None if self.worst is None or other.worst is None else self.worst * other.worst
-        return Estimate(worst, self.typical * other.typical)
+        # Loops in loops multiply: a number that nobody lives to see is none.
+        known = worst is None or worst <= FOREVER
+        return Estimate(worst if known else None, min(self.typical * other.typical, FOREVER))
 
     def plus(self, other: Estimate) -> Estimate:
         worst = None if self.worst is None or other.worst is None else self.worst + other.worst
@@ -127,7 +129,8 @@ def _runs(graph: GraphPlan, times: Estimate) -> list[tuple[str, Estimate]]:
     found: list[tuple[str, Estimate]] = [("", times) for _ in graph.nodes]
     totals: dict[Scope, Estimate] = {graph.root: times}
     in_loops: dict[int, tuple[str, Estimate]] = {}
-    for loop in loops(graph):
+    surveyed = survey(graph)
+    for loop in surveyed.found:
         scope = loop.scope
         assert scope.parent is not None
         total = totals[scope] = totals[scope.parent].times(_rounds(scope))
@@ -135,6 +138,12 @@ def _runs(graph: GraphPlan, times: Estimate) -> list[tuple[str, Estimate]]:
             if unit.node is not None:
                 _, before = in_loops.get(unit.node.index, ("", NOTHING))
                 in_loops[unit.node.index] = (loop.id, total.at_least(before))
+    for unseen in surveyed.unseen:
+        # How deep the loops in it nest is not known, so there is no worst case.
+        total = totals[unseen.scope].times(Estimate(None, TYPICAL_CAPPED))
+        for member in unseen.unit.members:
+            _, before = in_loops.get(member, ("", NOTHING))
+            in_loops[member] = (unseen.entry.id, total.at_least(before))
     for index, entry in in_loops.items():
         found[index] = entry
     for node in graph.nodes:

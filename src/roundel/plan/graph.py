@@ -67,6 +67,8 @@ class NodePlan(Struct, eq=False):
     config: Any
     window: int
     edges: tuple[EdgePlan, ...] = ()
+    into: tuple[EdgePlan, ...] = ()
+    """The edges that lead to it."""
     bodies: tuple[GraphPlan, ...] = ()
     """The graphs that it runs inside itself."""
     asks: bool = False
@@ -115,7 +117,11 @@ class GraphPlan(Struct, eq=False):
     default_cap: int
     index: dict[str, int] = {}
     breaker: Breaker = Breaker()
+    family: list[GraphPlan] = []
+    """All graphs of the workflow, this one included: one budget pays for the analysis of their loops."""
     _root: Scope | None = None
+    _survey: Any = None
+    """What `plan.loops.survey` found, so that it is done once."""
     _candidates: tuple[Candidate, ...] | None = None
 
     @property
@@ -185,6 +191,7 @@ class _Compiler:
         self.workflow = workflow
         self.finder = finder
         self.sites: list[NodePlan] = []
+        self.graphs: list[GraphPlan] = []
         self.budgeted = False
 
     def graph(self, graph: Graph, cap: int, breaker: Breaker) -> GraphPlan:
@@ -205,7 +212,10 @@ class _Compiler:
         self.budgeted = (
             self.budgeted or bool(graph.limits.budget) or any(map(_has_budget, graph.loops.values()))
         )
-        return GraphPlan(graph, nodes, plans, tuple(start), ends, graph.vars, caps, cap, index, breaker)
+        plan = GraphPlan(graph, nodes, plans, tuple(start), ends, graph.vars, caps, cap, index, breaker)
+        plan.family = self.graphs
+        self.graphs.append(plan)
+        return plan
 
     def _node(self, number: int, node: Node, cap: int, breaker: Breaker) -> NodePlan:
         label = address_label(node.id)
@@ -275,6 +285,7 @@ def _connect(nodes: tuple[NodePlan, ...], edges: tuple[EdgePlan, ...]) -> None:
         node.edges = tuple(out.get(node.index, ()))
         node.consults = any(edge.consults for edge in node.edges)
         arriving = into.get(node.index, [])
+        node.into = tuple(arriving)
         node.arriving = len(arriving)
         node.keeps = node.window != 0 or any(edge.keep or edge.consults for edge in arriving)
         node.expands = any(edge.dynamic for edge in arriving)

@@ -24,12 +24,13 @@ cannot fire. If without them no round is followed by another, that round is the 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from roundel.plan.firing import always_speaks, never, sure
 from roundel.plan.graph import EdgePlan, NodePlan
 from roundel.plan.rounds import last_round
 from roundel.plan.scope import Scope, Unit
+from roundel.workflow.condition import Condition
 from roundel.workflow.node_type import Bound
 
 MOST_TRIED = 16
@@ -40,7 +41,15 @@ def guards(scope: Scope) -> list[tuple[NodePlan, Bound]]:
     """The guards that bound a loop, and how."""
     nodes = [unit.node for unit in scope.units if unit.node is not None]
     bounds = [(node, bound) for node in nodes if (bound := acts(node, scope)) is not None]
-    return [(node, bound) for node, bound in bounds if Watch(scope, node).gap() is None]
+    ways = Ways(scope) if bounds else None
+    return [(node, bound) for node, bound in bounds if Watch(scope, node, ways=ways).gap() is None]
+
+
+def effort(scope: Scope) -> int:
+    """How often, beside the first time, the edges of a loop are looked at to find what bounds it."""
+    acting = sum(unit.node is not None and acts(unit.node, scope) is not None for unit in scope.units)
+    lasts = _last_rounds(scope)
+    return acting + len(set(lasts.values())).bit_length() + min(len(lasts), MOST_TRIED)
 
 
 def ends_at_once(scope: Scope) -> bool:
@@ -50,33 +59,41 @@ def ends_at_once(scope: Scope) -> bool:
 
 def counting_edges(scope: Scope) -> tuple[list[EdgePlan], int] | None:
     """The edges whose conditions bound a loop together, and how many rounds they allow."""
-    lasts = {edge: last for edge in _inner_edges(scope) if (last := last_round(edge)) is not None}
+    lasts = _last_rounds(scope)
+    if not lasts:
+        return None
+    ways = Ways(scope)
 
     def shut(most: int) -> list[EdgePlan]:
         return [edge for edge, last in lasts.items() if last <= most]
 
     steps = sorted(set(lasts.values()))
     # The more edges cannot fire, the sooner the loop ends; so the first step that is enough is searched for.
-    first = bisect_left(steps, True, key=lambda most: _ends_without(scope, shut(most)))
-    return None if first == len(steps) else (_needed(scope, shut(steps[first])), max(1, steps[first] + 1))
+    first = bisect_left(steps, True, key=lambda most: _ends_without(ways, shut(most)))
+    return None if first == len(steps) else (_needed(ways, shut(steps[first])), max(1, steps[first] + 1))
 
 
-def _inner_edges(scope: Scope) -> list[EdgePlan]:
+def _last_rounds(scope: Scope) -> dict[EdgePlan, int]:
+    """The edges that cannot fire after some round of the loop, and that round."""
+    return {edge: last for edge in inner_edges(scope) if (last := last_round(edge)) is not None}
+
+
+def inner_edges(scope: Scope) -> list[EdgePlan]:
     """The triggering edges between nodes of a loop whose `round` is that of this loop, not of one inside."""
     nodes = (unit.node for unit in scope.units if unit.node is not None)
     edges = (edge for node in nodes for edge in node.edges if edge.trigger)
     return [edge for edge in edges if edge.target in scope.members]
 
 
-def _ends_without(scope: Scope, shut: list[EdgePlan]) -> bool:
-    return Watch(scope, None, shut).gap() is None
+def _ends_without(ways: Ways, shut: list[EdgePlan]) -> bool:
+    return Watch(ways.scope, None, shut, ways).gap() is None
 
 
-def _needed(scope: Scope, shut: list[EdgePlan]) -> list[EdgePlan]:
+def _needed(ways: Ways, shut: list[EdgePlan]) -> list[EdgePlan]:
     needed = shut
     for edge in shut if len(shut) <= MOST_TRIED else ():
         fewer = [other for other in needed if other is not edge]
-        needed = fewer if _ends_without(scope, fewer) else needed
+        needed = fewer if _ends_without(ways, fewer) else needed
     return needed
 
 
@@ -86,89 +103,151 @@ def acts(node: NodePlan, scope: Scope) -> Bound | None:
     # Parts of a dynamic edge are counted one by one, and there may be none at all.
     if bound is None or node.expands or (bound.rounds is None and bound.seconds is None):
         return None
-    ways = (edge for edge in node.edges if edge.target not in scope.members)
-    return bound if any(_fires(edge, None, bound.port) for edge in ways) else None
+    ways = (edge for edge in node.edges if edge.target not in scope.members and edge.edge.condition is None)
+    return bound if any(_takes_all(edge) and edge.port in (None, bound.port) for edge in ways) else None
 
 
-def _fires(edge: EdgePlan, condition: object, port: str | None) -> bool:
-    """Whether the edge triggers its target by any message for which `condition` holds, at `port`."""
-    return (
-        edge.trigger
-        and edge.process is None
-        and not edge.consults
-        and edge.port in (None, port)
-        and edge.edge.condition in (None, condition)
-    )
+def _takes_all(edge: EdgePlan) -> bool:
+    """Whether it triggers its target by any message that meets its condition and port."""
+    return edge.trigger and edge.process is None and not edge.consults
+
+
+class Ways:
+    """How the edges of a loop lie to its units; the same for all guards of the loop."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.nodes = scope.graph.nodes
+        self.home = {node: unit.index for unit in scope.units for node in unit.members}
+        self.back: list[EdgePlan] = []
+        self.into = [0] * len(scope.units)
+        """How many edges may trigger each unit."""
+        self.out: dict[int, dict[Condition | None, list[EdgePlan]]] = {}
+        """Those edges, by their source and condition."""
+        self.leaving: list[EdgePlan] = []
+        for node in sorted(scope.members):
+            for edge in self.nodes[node].edges:
+                self._sort(edge)
+
+    def _sort(self, edge: EdgePlan) -> None:
+        scope, home = self.scope, self.home
+        if edge.target not in scope.members:
+            self.leaving.append(edge)
+        elif not edge.trigger or never(edge):
+            return
+        elif edge.target == scope.entry:
+            self.back.append(edge)
+        elif home[edge.target] != home[edge.source]:
+            self.into[home[edge.target]] += 1
+            self.out.setdefault(edge.source, {}).setdefault(edge.edge.condition, []).append(edge)
+
+    def leading_to(self, target: int) -> Iterator[EdgePlan]:
+        """The edges to a node from other units of the loop."""
+        home = self.home
+        return (
+            edge for edge in self.nodes[target].into if home.get(edge.source, home[target]) != home[target]
+        )
 
 
 class Watch:
-    """The nodes of a loop that do not run without a guard; with no guard, not unless the loop is left."""
+    """The nodes of a loop that do not run without a guard; with no guard, not unless the loop is left.
 
-    def __init__(self, scope: Scope, guard: NodePlan | None, shut: Sequence[EdgePlan] = ()) -> None:
-        """`shut` are edges that are taken not to fire."""
+    They are found one after the other: each is looked at once, with its edges, when it becomes watched, so
+    that a large loop takes no more than a few looks at each edge."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        guard: NodePlan | None,
+        shut: Sequence[EdgePlan] = (),
+        ways: Ways | None = None,
+    ) -> None:
+        """`shut` are edges that are taken not to fire; `ways` need not be sorted again for each guard."""
         self.scope = scope
         self.shut = {edge.index for edge in shut}
-        self.nodes = scope.graph.nodes
-        self.home = {node: unit.index for unit in scope.units for node in unit.members}
-        self.watched = {guard.index} if guard is not None else set()
-        self.back: list[EdgePlan] = []
-        self.into: dict[int, list[EdgePlan]] = {unit.index: [] for unit in scope.units}
-        self._sort_edges()
+        self.ways = ways or Ways(scope)
+        self.watched: set[int] = set()
+        self.covers: dict[int, set[tuple[Condition | None, str | None]]] = {}
+        """For each node the conditions and ports of edges that lead to watched nodes, or out of the loop."""
+        self.done: set[int] = set()
+        """The edges into units that are watched."""
+        self.open = list(self.ways.into)
+        """How many edges into each unit are not."""
+        self.pending: list[int] = []
+        if guard is not None:
+            self._watch(guard.index)
+        for edge in self.ways.leaving:
+            self._lead(edge)
+        self._count(edge for edge in shut if edge.target != scope.entry)
+        for unit in scope.units:
+            self._settle(unit)
         self._grow()
 
     def gap(self) -> EdgePlan | None:
         """An edge back to the entry that may begin a round though the guard did not run; None if none can."""
         if self.scope.entry in self.watched:
             return None
-        return next((edge for edge in self.back if not self._watches(edge)), None)
-
-    def _sort_edges(self) -> None:
-        for node in sorted(self.scope.members):
-            for edge in self.nodes[node].edges:
-                if not edge.trigger or edge.target not in self.scope.members:
-                    continue
-                if never(edge) or edge.index in self.shut:
-                    continue
-                if edge.target == self.scope.entry:
-                    self.back.append(edge)
-                elif self.home[edge.target] != self.home[node]:
-                    self.into[self.home[edge.target]].append(edge)
+        back = (edge for edge in self.ways.back if edge.index not in self.shut)
+        return next((edge for edge in back if not self._watches(edge)), None)
 
     def _grow(self) -> None:
-        before = -1
-        while before != len(self.watched):
-            before = len(self.watched)
-            for unit in reversed(self.scope.units):
-                self.watched.update(node for node in unit.members if self._leads_on(node))
-            for unit in self.scope.units:
-                if self._comes_from_watched(unit):
-                    self.watched.update(unit.members)
+        while self.pending:
+            node = self.pending.pop()
+            for edges in self.ways.out.get(node, {}).values():
+                self._count(edges)
+            for edge in self.ways.leading_to(node):
+                self._lead(edge)
 
-    def _leads_on(self, index: int) -> bool:
-        node = self.nodes[index]
-        return always_speaks(node) and any(sure(edge) and self._leads(edge) for edge in node.edges)
+    def _watch(self, node: int) -> None:
+        if node not in self.watched:
+            self.watched.add(node)
+            self.pending.append(node)
 
-    def _comes_from_watched(self, unit: Unit) -> bool:
-        if self.scope.entry in unit.members:
+    def _lead(self, edge: EdgePlan) -> None:
+        """Once the edge has fired, the guard runs in this round, or the loop is left in it."""
+        source = self.ways.nodes[edge.source]
+        if sure(edge) and always_speaks(source):
+            self._watch(source.index)
+        if self._covers(edge, source):
+            condition, port = edge.edge.condition, edge.port
+            known = self.covers.setdefault(source.index, set())
+            if (condition, port) not in known:
+                known.add((condition, port))
+                self._count_covered(source.index, condition, port)
+
+    def _covers(self, edge: EdgePlan, source: NodePlan) -> bool:
+        """Whether it fires whenever another edge of its source with the same condition and port does."""
+        if not _takes_all(edge):
             return False
-        return all(self._watches(edge) for edge in self.into[unit.index])
+        # What stays in the loop (`Outcome.stay`) takes that edge and not one that leaves; only nodes
+        # that may be silent do that. From inside a folded loop that edge leaves, so nothing stayed.
+        inside = edge.target in self.scope.members
+        folded = self.scope.units[self.ways.home[source.index]].node is None
+        return inside or folded or always_speaks(source)
 
-    def _leads(self, edge: EdgePlan) -> bool:
-        """Whether the guard runs in this round, or the loop is left in it, once the edge has fired."""
-        target = edge.target
-        if target not in self.scope.members:
-            return True
-        return target in self.watched and self.home[target] != self.home[edge.source]
+    def _count_covered(self, source: int, condition: Condition | None, port: str | None) -> None:
+        out = self.ways.out.get(source, {})
+        for edges in out.values() if condition is None else (out.get(condition, []),):
+            self._count(edge for edge in edges if port in (None, edge.port))
+
+    def _count(self, edges: Iterable[EdgePlan]) -> None:
+        """These edges into units are watched, or cannot fire."""
+        for edge in edges:
+            if edge.index not in self.done:
+                self.done.add(edge.index)
+                unit = self.ways.home[edge.target]
+                self.open[unit] -= 1
+                self._settle(self.scope.units[unit])
+
+    def _settle(self, unit: Unit) -> None:
+        """Watches the nodes of a unit that nothing triggers but watched edges."""
+        if not self.open[unit.index] and self.scope.entry not in unit.members:
+            for node in unit.members:
+                self._watch(node)
 
     def _watches(self, edge: EdgePlan) -> bool:
-        source = self.nodes[edge.source]
-        return edge.source in self.watched or any(self._comes_with(edge, other) for other in source.edges)
-
-    def _comes_with(self, edge: EdgePlan, other: EdgePlan) -> bool:
-        if not self._leads(other) or not _fires(other, edge.edge.condition, edge.port):
-            return False
-        # What stays in the loop (`Outcome.stay`) takes this edge and not one that leaves; only nodes
-        # that may be silent do that. From inside a folded loop this edge leaves, so nothing stayed.
-        inside = other.target in self.scope.members
-        folded = self.scope.units[self.home[edge.source]].node is None
-        return inside or folded or always_speaks(self.nodes[edge.source])
+        if edge.source in self.watched:
+            return True
+        covers = self.covers.get(edge.source, ())
+        condition, port = edge.edge.condition, edge.port
+        return any((one, other) in covers for one in {condition, None} for other in {port, None})

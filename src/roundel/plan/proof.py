@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.guards import counting_edges, ends_at_once, guards
-from roundel.plan.loops import MOST, Loop, loops
+from roundel.plan.loops import Loop, survey
 from roundel.plan.scope import Scope
 from roundel.workflow.node_type import Bound
 
@@ -61,6 +61,10 @@ class Case(Struct, frozen=True, eq=False):
     """Its cap is nobody's choice."""
 
 
+Cases = dict[Scope, Case]
+"""What is certain of the free cycles of a graph."""
+
+
 class Use(Struct, frozen=True, eq=False):
     """A graph, and how it is called: so often at most in a run, inside so many loops."""
 
@@ -74,26 +78,26 @@ def prove(plan: Plan) -> list[Proof]:
     """One proof for each loop and node at which it may be entered, and for each node that is a loop."""
     found: list[Proof] = []
     for use, here in _uses(plan):
-        found += [case.proof for case in here]
+        found += [case.proof for case in here.values()]
         found += [_of_node(use, here, node) for node in use.graph.nodes if node.kind.loops]
     return found
 
 
 def cases(plan: Plan) -> list[Case]:
-    return [case for _, here in _uses(plan) for case in here]
+    return [case for _, here in _uses(plan) for case in here.values()]
 
 
-def _uses(plan: Plan) -> Iterator[tuple[Use, list[Case]]]:
+def _uses(plan: Plan) -> Iterator[tuple[Use, Cases]]:
     """Every graph as it is used, outer ones first, with what is certain of its free cycles."""
     pending = [Use(plan.graph, 1, 0, not plan.workflow.limits.rounds)]
     for use in pending:  # grows while we walk it
-        here = list(_cases(use))
+        here = {case.loop.scope: case for case in _cases(use)}
         yield use, here
         for node in use.graph.nodes:
             pending += _inside(use, here, node)
 
 
-def _of_node(use: Use, here: list[Case], node: NodePlan) -> Proof:
+def _of_node(use: Use, here: Cases, node: NodePlan) -> Proof:
     times, depth = _runs(use, here, node)
     most = node.kind.rounds(node.config)
     names = tuple(inner.id for body in node.bodies for inner in body.nodes)
@@ -104,7 +108,7 @@ def _of_node(use: Use, here: list[Case], node: NodePlan) -> Proof:
 def _cases(use: Use) -> Iterator[Case]:
     totals: dict[Scope, int | None] = {use.graph.root: use.times}
     chosen = use.graph.caps if _default(use) else range(len(use.graph.nodes))
-    for loop in loops(use.graph):
+    for loop in survey(use.graph).found:
         scope = loop.scope
         assert scope.parent is not None
         limits, worst = bounds(scope)
@@ -114,7 +118,7 @@ def _cases(use: Use) -> Iterator[Case]:
         yield Case(loop, proof, loop.entry.index not in chosen)
 
 
-def _inside(use: Use, here: list[Case], node: NodePlan) -> Iterator[Use]:
+def _inside(use: Use, here: Cases, node: NodePlan) -> Iterator[Use]:
     """How the graphs inside a node are used."""
     if not node.bodies:
         return
@@ -124,13 +128,14 @@ def _inside(use: Use, here: list[Case], node: NodePlan) -> Iterator[Use]:
         yield Use(body, _times(most, times), depth + node.kind.loops, _default(use))
 
 
-def _runs(use: Use, here: list[Case], node: NodePlan) -> tuple[int | None, int]:
+def _runs(use: Use, here: Cases, node: NodePlan) -> tuple[int | None, int]:
     """How often a node runs at most, and in how many loops: once in each round of the innermost one."""
-    around = [case for case in here if any(unit.node is node for unit in case.loop.scope.units)]
+    surveyed = survey(use.graph)
+    around = [here[loop.scope] for loop in surveyed.around(node)]
     totals = [case.proof.worst_case_total for case in around] or [use.times]
     known = [total for total in totals if total is not None]
-    # Not known: how many parts a dynamic edge brings, and what of a tangle has been left out.
-    whole = len(known) == len(totals) and not node.expands and len(here) < MOST
+    # Not known: how many parts a dynamic edge brings, and what loops that were not analysed do.
+    whole = len(known) == len(totals) and not node.expands and node.index not in surveyed.opaque
     return max(known) if whole else None, max((case.proof.depth + 1 for case in around), default=use.depth)
 
 
@@ -145,6 +150,13 @@ def _times(one: int | None, other: int | None) -> int | None:
 
 def bounds(scope: Scope) -> tuple[tuple[Limit, ...], int | None]:
     """The guards that bound a loop, and the rounds that there can be each time that it is entered."""
+    if "bounds" not in scope.memo:
+        scope.memo["bounds"] = _bounds(scope)
+    known: tuple[tuple[Limit, ...], int | None] = scope.memo["bounds"]
+    return known
+
+
+def _bounds(scope: Scope) -> tuple[tuple[Limit, ...], int | None]:
     if ends_at_once(scope):
         return (), 1
     limits = tuple(Limit(node.id, _limit(bound)) for node, bound in guards(scope)) + _edge_limits(scope)

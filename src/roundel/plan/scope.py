@@ -16,7 +16,7 @@ Which edges order units:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -61,6 +61,8 @@ class Scope(Struct, eq=False):
     cleared: tuple[int, ...] = ()
     """Nodes whose context edges from this loop clear, and which have other ways in."""
     _inner: dict[tuple[int, int], Scope] = {}
+    memo: dict[str, Any] = {}
+    """What an analysis has found out about it, by the name of the question, so that it is done once."""
 
     def inner(self, unit: Unit, entry: int) -> Scope:
         """The scope of a folded loop, entered at `entry`."""
@@ -68,6 +70,10 @@ class Scope(Struct, eq=False):
         if key not in self._inner:
             self._inner[key] = compile_scope(self.graph, unit.members, entry, self)
         return self._inner[key]
+
+    def known_inner(self, unit: Unit, entry: int) -> Scope | None:
+        """The same if it has been compiled before."""
+        return self._inner.get((unit.index, entry))
 
     def inners(self) -> Iterator[tuple[tuple[int, int], Scope]]:
         """The loops inside that have been entered, by unit and entry."""
@@ -178,8 +184,9 @@ def _unit(scope: Scope, index: int, layer: int, core: list[int], group: list[int
 
 
 def _leaving(scope: Scope, members: tuple[int, ...]) -> tuple[tuple[EdgePlan, int], ...]:
+    inside = frozenset(members)
     edges = (edge for node in members for edge in scope.graph.nodes[node].edges)
-    return tuple((edge, scope.loops_left(edge.target)) for edge in edges if edge.target not in members)
+    return tuple((edge, scope.loops_left(edge.target)) for edge in edges if edge.target not in inside)
 
 
 def _wait_for_exits(units: list[Unit], follows: list[set[int]]) -> None:

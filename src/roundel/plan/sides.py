@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from roundel.plan.components import reachable
+
 if TYPE_CHECKING:
     from roundel.plan.graph import GraphPlan
 
@@ -59,7 +61,7 @@ def side_nodes(graph: GraphPlan, loop: Sequence[int], around: Collection[int]) -
     beside = [each for each in graph.candidates if each.node in around and each.sources <= core]
     if not beside:
         return []
-    joined = _leading_back(core, beside)
+    joined = leading_back(core, beside)
     members = core.union(each.node for each in joined)
     leaves = any(
         edge.trigger and edge.target not in members for node in core for edge in graph.nodes[node].edges
@@ -67,14 +69,29 @@ def side_nodes(graph: GraphPlan, loop: Sequence[int], around: Collection[int]) -
     return [each.node for each in joined] if leaves else []
 
 
-def _leading_back(core: frozenset[int], beside: list[Candidate]) -> list[Candidate]:
+def leading_back(core: frozenset[int], beside: list[Candidate]) -> list[Candidate]:
     """Those whose data all goes to the loop, directly or by way of others of them."""
-    while True:
-        reached, before = set(core), 0
-        while before != len(reached):
-            before = len(reached)
-            reached.update(each.node for each in beside if not reached.isdisjoint(each.targets))
-        kept = [each for each in beside if each.node in reached and each.targets <= reached]
-        if len(kept) == len(beside):
-            return kept
-        beside = kept
+    givers: dict[int, list[int]] = {}
+    for each in beside:
+        for target in each.targets:
+            givers.setdefault(target, []).append(each.node)
+    targets = {each.node: each.targets for each in beside}
+    kept = _without_other_targets(core, set(targets), targets, givers)
+    leading = reachable((node for node in kept if not core.isdisjoint(targets[node])), givers)
+    # Those that lead back lead on to others that do, so whatever is left now leads back as well.
+    kept = _without_other_targets(core, kept & leading, targets, givers)
+    return [each for each in beside if each.node in kept]
+
+
+def _without_other_targets(
+    core: frozenset[int], kept: set[int], targets: dict[int, frozenset[int]], givers: dict[int, list[int]]
+) -> set[int]:
+    """The nodes that give data only to the loop, and to each other."""
+    pending = [node for node in kept if any(to not in core and to not in kept for to in targets[node])]
+    kept = kept.difference(pending)
+    for dropped in pending:  # grows while we walk it
+        for node in givers.get(dropped, ()):
+            if node in kept:
+                kept.discard(node)
+                pending.append(node)
+    return kept

@@ -13,13 +13,16 @@ from roundel.plan.endless import check_ways_out, cut_short
 from roundel.plan.entries import Clash, clashes
 from roundel.plan.firing import never, one_message, sure
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan, Plan
-from roundel.plan.loops import Loop, entries, loops
+from roundel.plan.loops import Loop, entries, loops, survey
 from roundel.plan.scope import Scope, Unit
+from roundel.plan.unseen import check_unseen
 from roundel.workflow.diagnostics import Report, Severity
 from roundel.workflow.fields import Place
 
 MOST_CLASHES = 5
 """Of so many loops of a graph it is said that they may be entered at two nodes at once."""
+MOST_NAMED = 8
+"""So many nodes are named in a message."""
 
 
 def check_structure(plan: Plan, report: Report) -> None:
@@ -51,13 +54,13 @@ def _check_jumps(graph: GraphPlan, report: Report) -> None:
 
 
 def _check_graph(graph: GraphPlan, cut: bool, single: Callable[[NodePlan], bool], report: Report) -> None:
-    found = loops(graph)
     _check_reach(graph, report)
     certain = _check_entries(graph, report)
-    _check_clashes(graph, clashes(graph, found, single), certain, report)
+    _check_clashes(graph, clashes(graph, loops(graph), single), certain, report)
     if not cut:
-        check_ways_out(found, report)
-    _check_guards(graph, found, report)
+        check_ways_out(loops(graph), report)
+    _check_guards(graph, report)
+    check_unseen(graph, report)
 
 
 def _say(report: Report, severity: Severity, code: str, message: str, at: Place, hint: str = "") -> None:
@@ -97,19 +100,25 @@ def _check_entries(graph: GraphPlan, report: Report) -> set[tuple[int, ...]]:
     certain = set()
     for scope, unit in _folded(graph):
         members = set(unit.members)
-        starts = [graph.nodes[node] for node in graph.start if node in members]
-        if len(starts) > 1 and scope.entry is None:
+        starts = [graph.nodes[node] for node in graph.start if node in members] if scope.entry is None else []
+        if len(starts) > 1:
             certain.add(unit.members)
             _entered_twice(starts, "'start' names both", starts[1].node.at, report)
-        for node in graph.nodes:
-            if node.index in scope.members and node.index not in members:
-                targets = [
-                    graph.nodes[edge.target] for edge in node.edges if edge.target in members and sure(edge)
-                ]
-                if len(targets) > 1:
-                    certain.add(unit.members)
-                    _entered_twice(targets, f"'{node.id}' leads to both", node.node.at, report)
+        for source, edges in sorted(_sure_ways_in(scope, members).items()):
+            if len(edges) > 1:
+                certain.add(unit.members)
+                node, targets = graph.nodes[source], [graph.nodes[edge.target] for edge in edges]
+                _entered_twice(targets, f"'{node.id}' leads to both", node.node.at, report)
     return certain
+
+
+def _sure_ways_in(scope: Scope, members: set[int]) -> dict[int, list[EdgePlan]]:
+    """The edges from nodes of a scope into a loop in it that fire whatever is said, by their source."""
+    found: dict[int, list[EdgePlan]] = {}
+    for edge in (edge for member in members for edge in scope.graph.nodes[member].into):
+        if edge.source in scope.members and edge.source not in members and sure(edge):
+            found.setdefault(edge.source, []).append(edge)
+    return {source: sorted(edges, key=lambda edge: edge.index) for source, edges in found.items()}
 
 
 def _check_clashes(
@@ -149,28 +158,32 @@ def _folded(graph: GraphPlan) -> Iterator[tuple[Scope, Unit]]:
 
     How a loop nests depends on its entry, and an error must hold for all of them.
     """
+    known = {loop.scope for loop in loops(graph)}
     pending = [graph.root]
     for scope in pending:  # grows while we walk it
         for unit in scope.units:
             if unit.node is None:
                 yield scope, unit
                 found = entries(scope, unit)
-                if len(found) == 1:
-                    pending.append(scope.inner(unit, found[0]))
+                inner = scope.known_inner(unit, found[0]) if len(found) == 1 else None
+                if inner is not None and inner in known:
+                    pending.append(inner)
 
 
 def _entered_twice(nodes: list[NodePlan], why: str, at: Place, report: Report) -> None:
-    names = " and ".join(f"'{node.id}'" for node in nodes)
-    message = f"a loop is entered at {names} at once: {why}"
+    shown = [f"'{node.id}'" for node in nodes[:MOST_NAMED]]
+    shown += [f"{len(nodes) - MOST_NAMED} more"] if len(nodes) > MOST_NAMED else []
+    message = f"a loop is entered at {' and '.join(shown)} at once: {why}"
     hint = "let one node lead into the loop, so that it is clear where a round begins"
     _say(report, "error", "two-entries", message, at, hint)
 
 
-def _check_guards(graph: GraphPlan, found: list[Loop], report: Report) -> None:
+def _check_guards(graph: GraphPlan, report: Report) -> None:
+    surveyed = survey(graph)
     for node in graph.nodes:
-        if not node.kind.guard:
-            continue
-        around = [loop for loop in found if any(unit.node is node for unit in loop.scope.units)]
+        if not node.kind.guard or node.index in surveyed.opaque:
+            continue  # an error must hold for all loops around it
+        around = surveyed.around(node)
         if not around:
             _outside_of_loops(node, report)
         elif not any(_leaves(loop, node) for loop in around) and not _misled(node, around[0]):
@@ -197,14 +210,14 @@ def _outside_of_loops(node: NodePlan, report: Report) -> None:
 
 def _without_exit(node: NodePlan, around: list[Loop], report: Report) -> None:
     """An error if nothing else can end the loop; else the node may have another purpose."""
-    ways = [edge for loop in around for edge in loop.leaving() if not never(edge)]
-    if not ways:
+    way = next((edge for loop in around for edge in loop.leaving() if not never(edge)), None)
+    if way is None:
         _wired_wrong(node, "no edge leads from it out of its loop, so it cannot end it", report)
         return
     loop = around[0]
     message = (
         f"{node.kind.name} '{node.id}' does not end the loop '{loop.id}': "
-        f"no edge leads from it out of the loop, which is left by {ways[0].edge}"
+        f"no edge leads from it out of the loop, which is left by {way.edge}"
     )
     driven = [target.id for target in _driven(node, loop)]
     if driven:
@@ -268,6 +281,14 @@ def _ends_after_one_round(node: NodePlan, loop: Loop) -> bool:
 
 def _nothing_else_leads_back(loop: Loop) -> bool:
     """Whether every way round the loop goes through a guard of it that is silent at first."""
+    memo = loop.scope.memo  # asked for each guard of the loop
+    if "stuck" not in memo:
+        memo["stuck"] = _guards_are_the_only_way_back(loop)
+    stuck: bool = memo["stuck"]
+    return stuck
+
+
+def _guards_are_the_only_way_back(loop: Loop) -> bool:
     entry, members = loop.entry.index, loop.scope.members
     own = (unit.node for unit in loop.scope.units if unit.node is not None)
     silent = {node.index for node in own if _silent_at_first(node)}

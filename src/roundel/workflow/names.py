@@ -13,6 +13,9 @@ from roundel.workflow.file_access import Outside
 from roundel.workflow.graph import Edge, Graph, GraphReader, Node, Settings
 from roundel.workflow.node_type import NodeTypes
 
+MOST_COMPARED = 100_000
+"""So many names of nodes are compared with unknown ones, to suggest the nearest, in one workflow."""
+
 
 class NamesReader(GraphReader):
     """Reads graphs, and checks that each name in them is that of something."""
@@ -20,6 +23,7 @@ class NamesReader(GraphReader):
     def __init__(self, report: Report, types: NodeTypes) -> None:
         super().__init__(report, types)
         self.vars: dict[str, Any] = {}
+        self._compared = 0
 
     def read_graph(self, at: Located) -> Any:
         """The graph at a place; also called by node types that hold a graph."""
@@ -121,7 +125,9 @@ class NamesReader(GraphReader):
     def _unknown_node(self, at: Located, name: str, what: str, nodes: Mapping[str, Any]) -> None:
         if not nodes:
             return  # the report says why there is none
-        hint = did_you_mean(name, nodes) or f"nodes: {', '.join(list(nodes)[:12])}"
+        suggested = did_you_mean(name, nodes) if self._compared < MOST_COMPARED else ""
+        self._compared += len(nodes)
+        hint = suggested or f"nodes: {', '.join(list(nodes)[:12])}"
         self.report.error("unknown-node", f"{what} names the node '{name}', which does not exist", at, hint)
 
     def _check_port(self, item: Located, edge: Edge, source: Node | None) -> None:

@@ -10,7 +10,7 @@ from roundel.cli.drawing.curve import Curve, flow, lane, self_curve
 from roundel.cli.drawing.frame import BULGE, PAD, Frame
 from roundel.cli.drawing.framing import frame_graph
 from roundel.cli.drawing.nesting import Group, Part, Wire, nest
-from roundel.cli.drawing.routes import Way
+from roundel.cli.drawing.routes import Way, find_routes
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 
 
@@ -84,9 +84,22 @@ class Layout:
     edges: list[EdgeCurve] = field(default_factory=list)
 
 
+MOST_PIECES = 20_000
+"""An edge has a piece in each frame that it crosses. So many are laid out in about ten seconds."""
+
+
+class TooLarge(Exception):
+    """It would take too long to lay out, and nobody could read it."""
+
+
 def lay_out(plan: Plan) -> Layout:
+    """TooLarge if there are too many edges that cross too many frames."""
     title = tuple(filter(None, (graph_title(plan), voting_words(plan.graph))))
-    frame = frame_graph(nest(plan.graph), title)
+    group = nest(plan.graph)
+    pieces = sum(find_routes(inner).pieces for inner in group.graphs())
+    if pieces > MOST_PIECES:
+        raise TooLarge(f"{pieces:,} pieces of edges, more than {MOST_PIECES:,}, are too many to draw")
+    frame = frame_graph(group, title)
     frame.shift(0, 0)
     layout = Layout(frame.width, frame.height, title)
     _add_graph(layout, frame)

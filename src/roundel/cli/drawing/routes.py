@@ -45,6 +45,11 @@ class Routes:
     outs: dict[Group, list[Way]] = field(default_factory=dict)
     within: dict[Group, list[Way]] = field(default_factory=dict)
 
+    @property
+    def pieces(self) -> int:
+        """How many there are to lay out: an edge has one in each frame that it crosses."""
+        return sum(len(ways) for kind in (self.ins, self.outs, self.within) for ways in kind.values())
+
     def parts(self, group: Group) -> list[Part]:
         """Those of the group, and the marks around a whole graph."""
         if group is not self.group:
