@@ -1,5 +1,5 @@
-"""A task that runs a workflow is cancelled after any number of turns of the event loop: the run is stopped, or
-was never there, and nobody holds it any more."""
+"""A task that runs a workflow is cancelled after any number of turns of the event loop: the run is stopped,
+or was never there, and nobody holds it any more."""
 
 from __future__ import annotations
 
@@ -44,8 +44,14 @@ async def turns(count: int, store: SqliteStore | None = None) -> None:
     same number of turns on any machine."""
     for _ in range(count):
         await asyncio.sleep(0)
-        while store is not None and store.writer._handed != store.writer._finished:
-            time.sleep(0.0001)
+        if store is not None:
+            written(store)
+
+
+def written(store: SqliteStore) -> None:
+    """Holds up the event loop until the thread of the store has nothing left to write."""
+    while store.writer._handed != store.writer._finished:
+        time.sleep(0.0001)
 
 
 async def left(store: SqliteStore) -> str:
@@ -185,7 +191,7 @@ def test_a_run_that_was_to_be_changed_is_let_go_whenever_that_is_cancelled(tmp_p
 
 
 def test_a_keyboard_interrupt_in_python_stops_the_run(tmp_path: Path) -> None:
-    """Whether it comes as Python's own handler sends it, or is raised by a node that is alone or one of two."""
+    """Whether it comes as Python's own handler sends it, or a node raises it."""
     for number, (width, how) in enumerate([(1, "signal"), (2, "signal"), (1, "raise"), (2, "raise")]):
         graph = endless(width)
 

@@ -74,9 +74,7 @@ class Pausing(Simulator):
         self.tell(Resumed(self.now()))
 
 
-def check_pauses(
-    plan: Plan, script: Script, text: str, seed: int, how: type[Pausing] | None = None
-) -> int:
+def check_pauses(plan: Plan, script: Script, text: str, seed: int, how: type[Pausing] | None = None) -> int:
     plain = Simulator(plan, script, random.Random(seed).randrange).start(text).finish()
     paused = (how or Pausing)(plan, script, seed)
     paused.start(text).finish()

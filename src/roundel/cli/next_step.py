@@ -34,7 +34,11 @@ class NextStep:
 
 
 def current() -> NextStep:
-    step: NextStep = click.get_current_context().obj
+    """That of this call; a command that is called on its own, without the group, starts one."""
+    context = click.get_current_context()
+    if context.obj is None:
+        context.obj = NextStep([])
+    step: NextStep = context.obj
     return step
 
 
@@ -51,6 +55,11 @@ def suggest_plainly(*words: str) -> None:
 def command_line(*words: str) -> str:
     """A command about a run, as this shell would have to call it."""
     return shlex.join([*program(), *words, *_store_option()])
+
+
+def again(step: NextStep) -> str:
+    """The same command once more, as for one that was interrupted before it did anything."""
+    return shlex.join([*program(), *step.arguments])
 
 
 def about(run_id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from roundel.hosts.people import People
+from roundel.hosts.people import People, Unanswered
 from roundel.hosts.performer import Errand, Performer
 from roundel.kernel.commands import Ask, Cancel, Command
 from roundel.kernel.facts import Fact
@@ -44,6 +44,11 @@ class AtWork:
         address, task = errand.address, asyncio.current_task()
         try:
             fact = await self._performer.carry_out(errand)
+        except Unanswered:  # as if there were nobody to ask
+            if self.tasks.get(address) is asyncio.current_task():
+                del self.tasks[address]
+                self.arrived.set()
+            return
         except BaseException as error:
             try:
                 fact = self._performer.failure(address, error, task)

@@ -123,8 +123,8 @@ class LocalHost:
         return result_of(self.state)
 
     def interrupt(self, reason: str = "interrupted") -> None:
-        """Cancels the calls in flight. A run that is kept is left so that it can be resumed: paused, or waiting
-        if only people were asked. One that is not kept is stopped. May be called before the run begins."""
+        """Cancels the calls in flight. A run that is kept is left so that it can be resumed: paused, or
+        waiting if only people were asked. One that is not kept is stopped. May be called before it begins."""
         self._interrupted = self._interrupted or reason
         if self._driving is not None:
             self._driving.interrupt(self._interrupted)
