@@ -30,11 +30,15 @@ class AtWork:
     def only_people(self) -> bool:
         return self.tasks.keys() <= self.asked
 
+    def is_for_people(self, command: Command | None) -> bool:
+        """Whether it is a question that no script answers."""
+        return isinstance(command, Ask) and self._people.must_answer(command)
+
     def begin(self, command: Command) -> None:
         if isinstance(command, Cancel):
             self.call_off(command.address)
             return
-        if isinstance(command, Ask) and self._people.must_answer(command):
+        if self.is_for_people(command):
             self.asked.add(command.address)
             if not self._people.can_be_asked:
                 return

@@ -20,7 +20,6 @@ from roundel.hosts.steering import Steering
 from roundel.hosts.wishes import Wishes, fact_of
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Control
-from roundel.kernel.advance import only_people_at_work
 from roundel.kernel.commands import Call, Cancel, Command
 from roundel.kernel.facts import Answered, Fact, Finished, Outcome, Paused, Waited
 from roundel.kernel.step import IllegalFact
@@ -211,8 +210,9 @@ class KeptDriving(Driving):
         if state.status != "running":
             return
         now = self._performer.now()
-        asks_only = state.calls and not state.paused and only_people_at_work(state)
-        tell(Waited(now) if asks_only else Paused(self._interrupted, now, interrupt=True))
+        calls = state.calls.values()
+        asks = calls and not state.paused and all(self._at_work.is_for_people(call.command) for call in calls)
+        tell(Waited(now) if asks else Paused(self._interrupted, now, interrupt=True))
 
     async def end(self) -> None:
         """Whoever still wishes something is told how the run is."""
