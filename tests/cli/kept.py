@@ -70,7 +70,8 @@ def open_gate(folder: Path) -> None:
 
 def calls(folder: Path) -> int:
     """How often the gate was called."""
-    return len((folder / "calls").read_text())
+    file = folder / "calls"
+    return len(file.read_text()) if file.exists() else 0
 
 
 def roundel(folder: Path, *arguments: str, input: str | None = None) -> Result:
@@ -95,6 +96,7 @@ class Process:
     """A command in a process of its own, with its events."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
+        self._said = ""
         self._complaints = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.popen = subprocess.Popen(
             [sys.executable, "-m", "roundel", *arguments, "--json"],
@@ -121,12 +123,15 @@ class Process:
     def end(self) -> int:
         assert self.popen.stdout is not None
         self.events += [json.loads(line) for line in self.popen.stdout]
-        return self.popen.wait(timeout=30)
+        return self.popen.wait(timeout=60)
 
     @property
     def complaints(self) -> str:
-        self._complaints.seek(0)
-        return self._complaints.read()
+        """What it wrote to standard error, also when all is over."""
+        if not self._complaints.closed:
+            self._complaints.seek(0)
+            self._said = self._complaints.read()
+        return self._said
 
     def __enter__(self) -> Process:
         return self
@@ -136,6 +141,7 @@ class Process:
         assert self.popen.stdout is not None
         self.popen.stdout.close()
         self.popen.wait()
+        assert self.complaints is not None
         self._complaints.close()
 
 
@@ -143,6 +149,8 @@ def begun(folder: Path) -> Process:
     """A run that has come to the gate."""
     process = Process(folder, "run", "flow.yaml", "--script", "script.yaml", "--input", "tea")
     process.until_running("Gate")
-    while not (folder / "calls").exists():
+    # Not only until the file is there: one that is killed before it has written leaves an empty one.
+    while not calls(folder):
+        assert process.popen.poll() is None, process.complaints
         time.sleep(0.01)
     return process

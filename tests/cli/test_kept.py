@@ -79,21 +79,6 @@ def test_a_run_is_stopped_from_another_process(folder: Path) -> None:
     assert "is stopped" in again.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_run_is_stopped_in_the_store_too(folder: Path, number: signal.Signals) -> None:
-    with begun(folder) as process:
-        process.popen.send_signal(number)
-        assert process.end() == 130
-        open_gate(folder)
-    assert runs(folder)[0]["status"] == "stopped"
-    resumed = roundel(folder, "resume", "last")
-    assert resumed.exit_code == 1
-    assert "is over: it is stopped" in resumed.stderr and "roundel fork" in resumed.stderr
-    forked = roundel(folder, "fork", "last")
-    assert forked.exit_code == 4, "its fork goes on from before it was stopped"
-    assert calls(folder) == 2
-
-
 def test_an_answer_reaches_the_process_that_is_at_work(folder: Path) -> None:
     (folder / "flow.yaml").write_text(
         """
@@ -198,7 +183,7 @@ def test_in_a_terminal_the_id_is_shown_and_the_person_is_asked_on(folder: Path) 
     screen += read_until(leader, "exit_edge")  # in the table at the end
     assert process.stdout is not None
     assert process.stdout.read().decode() == "first draft\n"
-    assert process.wait(timeout=20) == 0, screen
+    assert process.wait(timeout=60) == 0, screen
     process.stdout.close()
     os.close(leader)
     assert run_id in screen
@@ -206,7 +191,7 @@ def test_in_a_terminal_the_id_is_shown_and_the_person_is_asked_on(folder: Path) 
 
 def read_until(terminal: int, *texts: str) -> str:
     """What appears on a terminal, until all of the texts have."""
-    seen, until = "", time.monotonic() + 20
+    seen, until = "", time.monotonic() + 60
     while not all(text in seen for text in texts):
         assert time.monotonic() < until, f"no {texts} in {seen!r}"
         if select.select([terminal], [], [], 0.1)[0]:

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import select
-import signal
 import subprocess
 import sys
 import time
@@ -178,30 +177,10 @@ def test_bad_usage(folder: Path, arguments: list[str], said: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("what", ["calls", "pure nodes"])
-def test_to_interrupt_is_to_stop(folder: Path, number: signal.Signals, what: str) -> None:
-    (folder / "slow.yaml").write_text("Writer: [{text: one, delay: 60}]\n")
-    file = "review.yaml" if what == "calls" else "endless.yaml"
-    command = [sys.executable, "-m", "roundel", "run", file, "--script", "slow.yaml", "--json"]
-    with subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        lines = [process.stdout.readline() for _ in range(3)]
-        process.send_signal(number)
-        rest, complaints = process.communicate(timeout=20)
-    last = json.loads([*lines, *rest.splitlines()][-1])
-    assert process.returncode == 130, complaints
-    assert (last["event"], last["data"]["status"]) == ("run_finished", "stopped")
-    assert "Traceback" not in complaints
-
-
 def test_a_reader_that_goes_away_ends_the_run(folder: Path) -> None:
     command = f"{sys.executable} -m roundel run endless.yaml --json | head -n 2"
     done = subprocess.run(
-        command, shell=True, cwd=folder, capture_output=True, text=True, timeout=30, check=False
+        command, shell=True, cwd=folder, capture_output=True, text=True, timeout=60, check=False
     )
     assert len(done.stdout.splitlines()) == 2
     assert "Traceback" not in done.stderr
@@ -232,7 +211,7 @@ def test_in_a_terminal_a_person_is_asked(folder: Path) -> None:
     os.write(leader, b"ACCEPT at last\n")
     assert process.stdout is not None
     out = process.stdout.read().decode()
-    assert process.wait(timeout=20) == 0, screen
+    assert process.wait(timeout=60) == 0, screen
     process.stdout.close()
     os.close(leader)
     assert out == "ACCEPT at last\n"
@@ -240,7 +219,7 @@ def test_in_a_terminal_a_person_is_asked(folder: Path) -> None:
 
 def _read_until(terminal: int, *texts: str) -> str:
     """What appears on a terminal, until all of the texts have."""
-    seen, until = "", time.monotonic() + 20
+    seen, until = "", time.monotonic() + 60
     while not all(text in seen for text in texts):
         assert time.monotonic() < until, f"no {texts} in {seen!r}"
         if select.select([terminal], [], [], 0.1)[0]:

@@ -1,7 +1,8 @@
 """Runs the story again and again, each time killed somewhere, in processes that are forked from a warm one.
 
 Reads cases as JSON lines: a folder, and the kills that its run is to meet, one for each process that works on
-it, until one is left alone and ends it. What the processes saw and did is in files of the folder.
+it, until one is left alone and ends it. What the processes saw and did is in files of the folder. With
+`interrupted` the processes are commands of the command line, and are interrupted instead.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import roundel
+from roundel.cli import main, work
 from roundel.hosts.local import LocalHost
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.events import encode_event
@@ -62,25 +64,85 @@ async def attempt(width: int) -> tuple[str, str]:
         return result.status, result.output
     if rows[0].summary is not None and rows[0].status == "completed":
         return rows[0].status, rows[0].summary["output"]
-    facts = await store.facts(rows[0].id)
-    kept = [fact.address for fact in facts if isinstance(fact, Finished)]
-    reviewed = [fact.address for fact in facts if isinstance(fact, Reviewed)]
-    made = {name: len(kills.lines(name)) for name in ("calls", "attempts", "stamps", "reviews")}
-    kills.append("resumed", json.dumps({"kept": kept, "reviewed": reviewed, "made": made}))
+    await note_kept(store, rows[0].id)
     result = await resume_async(rows[0].id, store=store, on_event=show)
     return result.status, result.output
 
 
-def process(case: dict[str, Any], place: str, number: int) -> None:
+async def note_kept(store: SqliteStore, run_id: str) -> None:
+    """What is known of a run before it goes on."""
+    facts = await store.facts(run_id)
+    kept = [fact.address for fact in facts if isinstance(fact, Finished)]
+    reviewed = [fact.address for fact in facts if isinstance(fact, Reviewed)]
+    made = {name: len(kills.lines(name)) for name in ("calls", "attempts", "stamps", "reviews")}
+    kills.append("resumed", json.dumps({"kept": kept, "reviewed": reviewed, "made": made}))
+
+
+def prepare(case: dict[str, Any], place: str, number: int, sent: signal.Signals) -> None:
     os.chdir(case["folder"])
-    kills.arm(place, number)
+    kills.arm(place, number, sent)
     kills.pace = case.get("pace", 0.0)
     kills.watch_commits()
     ScriptedModel.reply = reply  # type: ignore[method-assign]
+
+
+def process(case: dict[str, Any], place: str, number: int) -> None:
+    prepare(case, place, number, signal.SIGKILL)
     status, output = asyncio.run(attempt(case["width"]))
     counted = {name: kills.count(name) for name in ("event", "before commit", "before effect")}
     told = {"status": status, "output": output, "counted": counted}
     Path("result.json").write_text(json.dumps(told), encoding="utf-8")
+
+
+async def begun() -> bool:
+    """Whether there is a run already."""
+    store = SqliteStore("runs.db", sync="normal")
+    rows = await store.rows()
+    if rows:
+        await note_kept(store, rows[0].id)
+    await store.close()
+    return bool(rows)
+
+
+def command(case: dict[str, Any], place: str, number: int) -> None:
+    """Ends the process, with the command's exit code."""
+    os.chdir(case["folder"])
+    goes_on = asyncio.run(begun())
+    prepare(case, place, number, signal.SIGINT)
+
+    def print_json(event: Any) -> None:
+        if isinstance(event, roundel.Event):  # and no summary
+            show(event)
+
+    work.print_json = print_json  # type: ignore[attr-defined,assignment]
+    run = [str(STORY / "workflow.yaml"), "--script", str(STORY / "script.yaml"), "--input", "go"]
+    begin = ["run", *run, "--var", f"WIDTH={case['width']}"]
+    sys.argv = ["roundel", *(["resume", "last"] if goes_on else begin)]
+    sys.argv += ["--json", "--store", "sqlite:///runs.db?sync=normal"]
+    main()
+
+
+def interrupted(case: dict[str, Any]) -> None:
+    for place, number in [*case["kills"], ("", 0)]:
+        child = os.fork()
+        if not child:
+            try:
+                command(case, place, number)
+            except SystemExit as end:
+                os._exit(int(end.code or 0))
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        _, status = os.waitpid(child, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if code == 130:
+            kills.append(f"{case['folder']}/killed", f"{place} {number}")
+        elif code:
+            sys.exit(f"{case}: the process failed with {code}")
+        else:
+            break
+    last = json.loads(kills.lines(f"{case['folder']}/shown")[-1])
+    Path(case["folder"], "result.json").write_text(json.dumps(last["data"]), encoding="utf-8")
 
 
 def carry_out(case: dict[str, Any]) -> None:
@@ -112,4 +174,5 @@ if __name__ == "__main__":
     LocalHost(roundel.prepare(STORY / "workflow.yaml"), script=script)  # imports all that a run needs
     gc.freeze()  # what is there now need not be looked at, nor copied, in each process
     for line in sys.stdin:
-        carry_out(json.loads(line))
+        one = json.loads(line)
+        (interrupted if one.get("interrupted") else carry_out)(one)

@@ -1,4 +1,5 @@
-"""Where a process is to be killed: it counts how often it has come to each place, and ends itself at one."""
+"""Where a process is to be killed or interrupted: it counts how often it has come to each place, and sends
+itself a signal at one."""
 
 from __future__ import annotations
 
@@ -11,19 +12,19 @@ from typing import Any
 
 pace = 0.0
 """Seconds that each tool takes."""
-_place, _number = "", 0
+_place, _number, _signal = "", 0, signal.SIGKILL
 _reached: Counter[str] = Counter()
 
 
-def arm(place: str, number: int) -> None:
-    global _place, _number
-    _place, _number = place, number
+def arm(place: str, number: int, sent: signal.Signals = signal.SIGKILL) -> None:
+    global _place, _number, _signal
+    _place, _number, _signal = place, number, sent
 
 
 def reach(place: str) -> None:
     _reached[place] += 1
     if place == _place and _reached[place] == _number:
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), _signal)
 
 
 def count(place: str) -> int:

@@ -45,10 +45,13 @@ def carry_out(cases: Iterable[dict[str, Any]]) -> None:
 class Story:
     """A run of the story, and what its processes left behind."""
 
-    def __init__(self, folder: Path, width: int, kills: list[Kill], pace: float = 0.0) -> None:
+    def __init__(
+        self, folder: Path, width: int, kills: list[Kill], pace: float = 0.0, *, interrupted: bool = False
+    ) -> None:
         folder.mkdir(parents=True)
         self.folder = folder
         self.case = {"folder": str(folder), "width": width, "kills": kills, "pace": pace}
+        self.case["interrupted"] = interrupted
 
     def lines(self, name: str) -> list[str]:
         file = self.folder / name
@@ -67,6 +70,7 @@ class Story:
         store = SqliteStore(self.folder / "runs.db", sync="off")
         try:
             (row,) = await store.rows()
+            assert row.owner == ""
             return await events_of(store, row.id)
         finally:
             await store.close()
@@ -96,11 +100,16 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Story]:
 def compare(story: Story, other: Story, *, in_order: bool) -> None:
     assert (story.result["status"], story.result["output"]) == ("completed", "the report")
     trace, expected = story.trace, other.trace
-    assert [event.seq for event in trace] == list(range(1, len(expected) + 1))
+    assert [event.seq for event in trace] == list(range(1, len(trace) + 1))
+    check_shown(story, trace)
+    if story.case["interrupted"]:
+        changes = [event.data["status"] for event in trace if event.event == "run_state_change"]
+        assert changes == ["paused", "running"] * len(story.lines("killed"))
+        trace = [event for event in trace if event.event != "run_state_change"]
+    assert len(trace) == len(expected)
     if in_order:
         assert [plain(event) for event in trace] == [plain(event) for event in expected]
     assert by_place(trace) == by_place(expected)
-    check_shown(story, trace)
     check_effects(story, other)
     check_rows(story)
 
@@ -226,3 +235,26 @@ def test_killed_at_random_moments(
         kills = [("some time", chance.randint(5, 90)) for _ in range(chance.randint(1, MOST_KILLS))]
         stories.append(Story(tmp_path / str(number), width, kills, PACE))
     check(stories, unbroken[width], count_kills, in_order=width == 1)
+
+
+@pytest.mark.parametrize("place", ["event", "before commit", "before effect"])
+def test_interrupted_everywhere(place: str, unbroken: dict[int, Story], tmp_path: Path) -> None:
+    """The same with commands and SIGINT: the run is paused in good order, and resumed."""
+    many = unbroken[1].result["counted"][PLACES.get(place, place)]
+    stories = [
+        Story(tmp_path / str(number), 1, [(place, number)], interrupted=True) for number in range(1, many + 1)
+    ]
+    check(stories, unbroken[1], lambda _: None, in_order=True)
+    assert sum(len(story.lines("killed")) for story in stories) > many // 2, "some came after the end"
+
+
+def test_interrupted_again_and_again_with_several_calls_in_flight(
+    unbroken: dict[int, Story], tmp_path: Path
+) -> None:
+    chance = random.Random(11)
+    places = ["event", "before commit", "after commit", "before effect", "after effect"]
+    stories = []
+    for number in range(20):
+        kills = [(chance.choice(places), chance.randint(1, 12)) for _ in range(chance.randint(1, 5))]
+        stories.append(Story(tmp_path / str(number), 2, kills, PACE, interrupted=True))
+    check(stories, unbroken[2], lambda _: None, in_order=False)

@@ -58,6 +58,7 @@ class Work:
     def __init__(self) -> None:
         self.go = asyncio.Event()
         self.begun = asyncio.Event()
+        self.done = asyncio.Event()
         self.ran: list[str] = []
         self.graph = graph = roundel.Graph(start="A", end="C")
 
@@ -66,6 +67,7 @@ class Work:
             self.begun.set()
             await self.go.wait()
             self.ran.append("A")
+            self.done.set()
             return "a"
 
         @graph.function("B")
@@ -95,10 +97,9 @@ def test_a_pause_holds_back_the_next_node(tmp_path: Path) -> None:
         running = asyncio.create_task(host.run(()))
         await work.begun.wait()
         first = await store.ask("run", "pause", {"reason": "lunch"})
-        await asyncio.sleep(0.05)
+        assert await outcome(store, first) == DONE
         work.go.set()
         result = await running
-        assert await store.outcome(first) == DONE
         assert (result.status, work.ran) == ("paused", ["A"])
         row = await store.row("run")
         assert (row.status, row.owner) == ("paused", "")
@@ -150,8 +151,12 @@ class Slow(SqliteStore):
         super().__init__(path, sync="off")
         self.may_append = asyncio.Event()
         self.may_append.set()
+        self.held_up = asyncio.Event()
+        """Something is to be appended, and may not."""
 
     async def append(self, claim: Claim, first: int, chunk: Chunk, *told: Any) -> None:
+        if not self.may_append.is_set():
+            self.held_up.set()
         await self.may_append.wait()
         await super().append(claim, first, chunk, *told)
 
@@ -170,7 +175,7 @@ def test_an_answer_is_not_acknowledged_before_it_is_safe(tmp_path: Path) -> None
         run_id = await waiting(store)
         store.may_append.clear()
         number = await store.ask(run_id, "answer", body("H", "yes"))
-        await asyncio.sleep(0.1)
+        await store.held_up.wait()
         assert await store.outcome(number) == ""
         assert not any(isinstance(fact, Answered) for fact in await store.facts(run_id))
         store.may_append.set()

@@ -23,11 +23,13 @@ from roundel.kernel.facts import (
     Started,
     Stopped,
     Waited,
+    decode_fact,
+    encode_fact,
 )
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import freeze, thaw
 from roundel.kernel.state import Run
-from roundel.kernel.step import IllegalFact, step
+from roundel.kernel.step import IllegalFact, replay, step
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 from tests.kernel import graphs, loop_agents
@@ -72,9 +74,9 @@ class Pausing(Simulator):
         self.tell(Resumed(self.now()))
 
 
-def check_pauses(plan: Plan, script: Script, text: str, seed: int) -> int:
+def check_pauses(plan: Plan, script: Script, text: str, seed: int, how: type[Pausing] | None = None) -> int:
     plain = Simulator(plan, script, random.Random(seed).randrange).start(text).finish()
-    paused = Pausing(plan, script, seed)
+    paused = (how or Pausing)(plan, script, seed)
     paused.start(text).finish()
     assert [event.seq for event in paused.events] == list(range(1, len(paused.events) + 1))
     if plain.state.status != "completed":  # which of several failures is first depends on the order
@@ -101,6 +103,110 @@ def test_pauses_in_loop_agents_and_talks() -> None:
         workflow, text, script, _ = loop_agents.case(seed, tools=bool(seed % 2))
         pauses += check_pauses(plan_of(workflow, loop_agents.FUNCTIONS), script, text, seed)
     assert pauses > 200
+
+
+# Interrupts: the calls in flight are cancelled, and made again when the run is resumed.
+
+
+class Interrupting(Pausing):
+    """Is interrupted after some of its facts, kept as a journal or as a snapshot, and resumed."""
+
+    def finish(self) -> Self:
+        while self.at_work:
+            if self.state.status == "running" and not self.chance.randrange(3):
+                self.interrupt()
+            else:
+                self.tell(self.answer(self.at_work.pop(self.choose(len(self.at_work)))))
+        return self
+
+    def interrupt(self) -> None:
+        if not self.chance.randrange(4) and not self.state.paused:
+            self.tell(Paused("lunch", self.now()))
+            if self.state.status == "paused":  # only people are asked
+                return self.go_on()
+        in_flight = sorted(command.address for command in self.at_work)
+        self.tell(Paused("interrupted", self.now(), interrupt=True))
+        assert (self.state.status, self.events[-1].data["reason"]) == ("paused", "interrupted")
+        self.pauses += 1
+        self.at_work = []
+        if self.chance.randrange(2):
+            self.state, _ = replay(self.plan, map(decode_fact, self.journal))
+        self.go_on()
+        again = [call.command for call in self.state.calls.values() if call.command is not None]
+        assert set(in_flight) <= {command.address for command in again}
+        self.at_work = again
+        return None
+
+
+def check_interrupts(plan: Plan, script: Script, text: str, seed: int) -> int:
+    return check_pauses(plan, script, text, seed, Interrupting)
+
+
+@given(seeds, seeds)
+@settings(max_examples=60, deadline=None)
+def test_an_interrupted_run_is_resumed_to_the_same_end(seed: int, order: int) -> None:
+    workflow, text, script = graphs.case(seed)
+    check_interrupts(plan_of(workflow), script, text, order)
+
+
+def test_interrupts_in_loop_agents_and_tool_rounds() -> None:
+    interrupts = 0
+    for seed in range(120):
+        workflow, text, script, _ = loop_agents.case(seed, tools=bool(seed % 2))
+        interrupts += check_interrupts(plan_of(workflow, loop_agents.FUNCTIONS), script, text, seed)
+    assert interrupts > 200
+
+
+def test_an_interrupt_pauses_at_once_and_the_call_is_made_again() -> None:
+    run = started("agent", "agent")
+    commands, events = step(run, Paused("interrupted", 2.0, interrupt=True))
+    assert not commands
+    assert [event.data for event in events] == [{"status": "paused", "reason": "interrupted"}]
+    assert list(run.calls) == ["N0"]
+    commands, events = step(run, Resumed(3.0))
+    assert not commands, "the call is still wanted, and the host makes it again"
+    assert [event.data["status"] for event in events] == ["running"]
+    step(run, said("N0", "a", 4.0))
+    step(run, said("N1", "b", 5.0))
+    assert (run.status, run.summary()["output"]) == ("completed", "b")
+
+
+def test_the_time_of_a_pause_is_nobodys_work_whoever_answers_meanwhile() -> None:
+    workflow = {
+        "nodes": [{"id": "A", "type": "agent", "config": {}}, {"id": "H", "type": "human", "config": {}}],
+        "start": ["A", "H"],
+        "edges": [],
+    }
+    run = Simulator(plan_of({"graph": workflow}), {}).start("go")
+    run.tell(Paused("interrupted", run.now(), interrupt=True))
+    worked = run.state.worked
+    run.tell(Answered("H", Message("yes"), run.clock + 86400))
+    assert run.state.worked == worked
+    run.tell(Resumed(run.clock + 2 * 86400))
+    assert run.state.worked == worked
+
+
+@pytest.mark.parametrize("end", ["failed", "suspended_locked"])
+def test_an_interrupt_keeps_what_was_decided_before_it(end: str) -> None:
+    """Another call had failed, or met a limit: when the cancelled one has been made, that takes effect."""
+    nodes = [{"id": name, "type": "agent", "config": {}} for name in "ABC"]
+    limits = {"limits": {"steps": 2}} if end == "suspended_locked" else {}
+    graph = {"nodes": nodes, "start": ["A", "B"], "edges": [{"from": "A", "to": "C"}], **limits}
+    first = ["!no"] if end == "failed" else ["a"]
+    run = Simulator(plan_of({"graph": graph}), {"A": first}).start("go")
+    run.tell(run.answer(run.at_work.pop(0)))
+    run.tell(Paused("interrupted", run.now(), interrupt=True))
+    assert run.state.status == "paused"
+    run.tell(Resumed(run.now()))
+    assert run.state.status == "running"
+    run.finish()
+    assert run.state.status == end
+
+
+def test_an_old_pause_is_read_and_written_as_before() -> None:
+    line = b'{"type":"paused","reason":"lunch","time":2.0}'
+    assert decode_fact(line) == Paused("lunch", 2.0)
+    assert encode_fact(Paused("lunch", 2.0)) == line
 
 
 # One chain, looked at closely.
@@ -193,9 +299,14 @@ def test_what_is_asked_can_be_changed_while_it_is_at_work() -> None:
 
 
 PAUSED = Paused("", 9.0)
+INTERRUPTED = Paused("", 9.0, interrupt=True)
 ILLEGAL: dict[str, tuple[list[Fact], Fact]] = {
     "paused before it began": ([], PAUSED),
     "paused twice": ([PAUSED], PAUSED),
+    "interrupted twice": ([INTERRUPTED], INTERRUPTED),
+    "interrupted when at rest": ([PAUSED, said("N0", "a")], INTERRUPTED),
+    "interrupted when over": ([Stopped("", 2.0)], INTERRUPTED),
+    "paused when interrupted": ([INTERRUPTED], PAUSED),
     "paused when at rest": ([PAUSED, said("N0", "a")], PAUSED),
     "paused when over": ([Stopped("", 2.0)], PAUSED),
     "resumed without a pause": ([], Resumed(9.0)),

@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
-from roundel.cli.next_step import NextStep, program
+from roundel.cli.next_step import NextStep, again, program
+from roundel.cli.signals import INTERRUPTED, interrupts
 
 COMMANDS = {
     "run": "Run a workflow to its end.",
@@ -36,9 +37,9 @@ COMMANDS = {
 
 EXIT = {"completed": 0, "failed": 1, "suspended_locked": 3, "waiting": 4, "paused": 4, "stopped": 130}
 INVALID = 2
-INTERRUPTED = 130
 
 
+NO_ANSWER = "the input ended before there was an answer"
 COMPLETION = "_ROUNDEL_COMPLETE"
 """The variable in which a shell asks for completion."""
 
@@ -67,9 +68,11 @@ class Commands(click.Group):
         try:
             code = super().main(arguments, prog_name, complete_var, standalone_mode=False, **extra)
         except click.Abort as abort:
-            # Raised at a prompt, by Ctrl-C or by the end of input.
-            code = INTERRUPTED if isinstance(abort.__context__, KeyboardInterrupt) else 1
-            click.echo("Aborted!", err=True)
+            # By an interrupt, or at a prompt by the end of input.
+            interrupted = isinstance(abort.__context__, KeyboardInterrupt)
+            code = INTERRUPTED if interrupted else 1
+            click.echo("interrupted" if interrupted else f"{NO_ANSWER}; nothing was changed", err=True)
+            step.command = step.command or again(step)
         except click.ClickException as error:
             code = error.exit_code
             _show(error, step)
@@ -130,9 +133,14 @@ def _end(code: Any, step: NextStep) -> NoReturn:
 
 
 def main() -> None:
+    interrupts.listen()
     try:
         cli.main(standalone_mode=True)
     except BrokenPipeError:
         # Whoever read our output has gone; there is nobody left to tell.
         sys.stderr.close()
         sys.exit(1)
+    except SystemExit as end:
+        if interrupts.received:
+            interrupts.end(end.code if isinstance(end.code, int) else 1)
+        raise

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import shlex
-import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from roundel.cli.next_step import program, suggest_plainly
+from roundel.cli.stored import finished
 from roundel.cli.work import person_is_there
 from roundel.hosts.local import LocalHost
 from roundel.kernel.events import Event
@@ -39,10 +38,7 @@ def command() -> None:
     breaker stops because it goes in circles, with the evidence, and the unlock."""
     from roundel.cli.output import console
 
-    try:
-        asyncio.run(_play(console()))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    finished(lambda: _play(console()))
 
 
 async def _play(out: Console) -> None:
@@ -67,7 +63,9 @@ async def _play(out: Console) -> None:
     assert lock is not None
     out.print("", evidence(lock), "", sep="\n")
     if person_is_there():
-        click.prompt("Press Enter to unlock it", default="", show_default=False, prompt_suffix=" ", err=True)
+        from roundel.cli.prompt import ask
+
+        ask("Press Enter to unlock it ")
     await _unlocked(host, plan, script, out)
     _suggest()
 

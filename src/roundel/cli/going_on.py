@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from roundel.cli.output import say
+from roundel.cli.signals import interrupts
 from roundel.cli.work import Work, carry_out
+from roundel.hosts.local import LocalHost
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Busy, StoreError
 from roundel.sessions import control
@@ -12,13 +16,16 @@ from roundel.sessions.going_on import Answer, TakenUp, take_up
 
 async def go_on(store: SqliteStore, run_id: str, as_json: bool, answer: Answer | None = None) -> int:
     """The exit code."""
+
+    async def work() -> Work:
+        return _work(await take_up(store, run_id), answer)
+
     try:
-        taken = await take_up(store, run_id)
+        return await carry_out(work, as_json)
     except Busy as busy:
         await _goes_on_there(store, run_id, busy)
         say(f"run {run_id} goes on, in the process that is at work on it")
         return 0
-    return await carry_out(_work(taken, answer), as_json)
 
 
 async def _goes_on_there(store: SqliteStore, run_id: str, busy: Busy) -> None:
@@ -33,9 +40,14 @@ async def _goes_on_there(store: SqliteStore, run_id: str, busy: Busy) -> None:
 
 def _work(taken: TakenUp, answer: Answer | None) -> Work:
     run = taken.run
+
+    async def host(**options: Any) -> LocalHost:
+        with interrupts.synchronously():
+            return await taken.host(**options)
+
     return Work(
         run.plan,
-        taken.host,
+        host,
         lambda host: taken.go_on(host, answer),
         run.script is not None,
         True,

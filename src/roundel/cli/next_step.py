@@ -57,6 +57,11 @@ def command_line(*words: str) -> str:
     return shlex.join([*program(), *words, *_store_option()])
 
 
+def again(step: NextStep) -> str:
+    """The same command once more, as for one that was interrupted before it did anything."""
+    return shlex.join([*program(), *step.arguments])
+
+
 def about(run_id: str) -> str:
     current().run_id = run_id
     return run_id

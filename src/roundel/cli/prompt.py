@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import select
@@ -10,6 +11,7 @@ import sys
 import threading
 from typing import Any
 
+import click
 from rich.console import Console, Group
 from rich.panel import Panel
 from rich.text import Text
@@ -17,6 +19,7 @@ from rich.text import Text
 from roundel.cli.drawing.caption import one_line
 from roundel.cli.live import LiveView
 from roundel.cli.output import printable
+from roundel.cli.signals import interrupts
 from roundel.hosts.result import Question
 from roundel.nodes.approval import NO, YES
 from roundel.workflow.message import Message
@@ -33,16 +36,56 @@ POLL_SECONDS = 0.2
 
 
 async def ask_in_terminal(question: Question, view: LiveView) -> str:
-    """The answer; a line that ends with a backslash goes on in the next. EOFError at the end of input."""
+    """The answer; a line that ends with a backslash goes on in the next. EOFError at the end of input
+    (Ctrl-D): then the question stays open."""
     with view.suspend():
-        console = view.console
-        console.print(shown(question, HINT))
-        while True:
-            answer = await _lines(console)
-            problem = unclear(answer) if question.tool is not None else ""
-            if not problem:
-                return answer
-            console.print(Text(printable(problem), "yellow"))
+        view.console.print(shown(question, HINT))
+        try:
+            return await _answer(question, view.console)
+        except EOFError as end:
+            ended = end
+    raise ended
+
+
+async def _answer(question: Question, console: Console) -> str:
+    while True:
+        answer = await _lines(console)
+        problem = unclear(answer) if question.tool is not None else ""
+        if not problem:
+            return answer
+        console.print(Text(printable(problem), "yellow"))
+
+
+# Questions of commands, asked while nothing else goes on.
+
+
+def ask(question: str, *, required: bool = False) -> str:
+    """One line from the terminal; click.Abort at the end of input."""
+    while True:
+        answer = _ask_once(question)
+        if answer.strip() or not required:
+            return answer
+
+
+def confirm(question: str) -> bool:
+    while True:
+        answer = _ask_once(f"{question} [y/N]: ").strip().lower()
+        if answer in ("y", "yes"):
+            return True
+        if answer in ("", "n", "no"):
+            return False
+        click.echo("Please answer y or n.", err=True)
+
+
+def _ask_once(question: str) -> str:
+    with interrupts.synchronously():
+        click.echo(question, nl=False, err=True)
+        # Not by `input()`: a signal that arrives just before it would be noticed only after the next key.
+        line = _read_line(sys.stdin.fileno(), threading.Event())
+    if line is None:
+        click.echo(err=True)
+        raise click.Abort
+    return line
 
 
 def unclear(answer: str) -> str:
@@ -116,16 +159,18 @@ async def _line(console: Console, mark: str) -> str:
     def read() -> None:
         try:
             line = _read_line(sys.stdin.fileno(), given_up)
-            if not given_up.is_set():
+        except (OSError, ValueError):  # the terminal is gone
+            line = None
+        if not given_up.is_set():
+            with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
                 loop.call_soon_threadsafe(settle, line)
-        except (OSError, RuntimeError, ValueError):  # the terminal or the loop is gone: nobody waits any more
-            pass
 
     threading.Thread(target=read, daemon=True, name="roundel-answer").start()
     try:
         return await answer
     except BaseException:
-        console.print()  # nobody ended the line
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            console.print()  # nobody ended the line
         raise
     finally:
         given_up.set()

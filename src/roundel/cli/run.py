@@ -14,6 +14,7 @@ from roundel.cli.invalid import suggest_check
 from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.next_step import about, current, suggest_for_run, suggest_plainly
 from roundel.cli.output import allow_option, say, styled, tell, variables
+from roundel.cli.signals import interrupts
 from roundel.cli.stored import finished, store_of, store_option
 from roundel.cli.work import Work, carry_out, person_is_there
 from roundel.hosts.local import LocalHost
@@ -67,7 +68,7 @@ def command(
     The result goes to standard output, everything else to standard error. The run is kept in a store, so
     that it can go on after a crash (roundel resume), be looked at and forked.
     Exit codes: 0 completed, 1 failed, 2 bad usage or an invalid workflow, 3 locked by a limit,
-    4 waiting for a person or paused, 130 stopped.
+    4 waiting for a person or paused, 130 interrupted (`roundel resume` goes on with it) or stopped.
     """
     if forgotten and place:
         raise click.UsageError("--store keeps the run, and --no-store does not; give one of them")
@@ -100,13 +101,16 @@ async def _run(
     as_json: bool,
 ) -> int:
     async def host(**watching: Any) -> LocalHost:
-        made = LocalHost(plan, script=script, record=recorder, **watching)
+        with interrupts.synchronously():
+            made = LocalHost(plan, script=script, record=recorder, **watching)
         if store is not None:
             about(made.run_id)
             made.keep(await begin(store, made.run_id, plan, pinned, messages, reviews=made.reviews))
         return made
 
-    work = Work(plan, host, lambda made: made.run(messages), script is not None, store is not None)
+    async def work() -> Work:
+        return Work(plan, host, lambda made: made.run(messages), script is not None, store is not None)
+
     try:
         return await carry_out(work, as_json)
     finally:
@@ -154,6 +158,7 @@ def _input(text: str | None, workflow: Workflow) -> str:
     if text is None and person_is_there():
         if workflow.graph.initial_instruction:
             say(workflow.graph.initial_instruction)
-        answer: str = click.prompt("input", default="", show_default=False, err=True)
-        return answer
+        from roundel.cli.prompt import ask
+
+        return ask("input: ")
     return (text or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import click
@@ -12,6 +12,7 @@ import click
 from roundel.cli import INVALID
 from roundel.cli.next_step import about, suggest, suggest_for_run, suggest_plainly
 from roundel.cli.output import tell
+from roundel.cli.signals import interrupts
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import NoRun, StoreError
 from roundel.sessions.naming import Ambiguous, find
@@ -19,7 +20,6 @@ from roundel.sessions.place import store_at
 from roundel.workflow.diagnostics import WorkflowError
 
 Made = TypeVar("Made")
-STOPPED = 130
 
 store_option = click.option(
     "--store",
@@ -102,13 +102,17 @@ async def _with(store: SqliteStore, do: Callable[[SqliteStore], Awaitable[Made]]
 
 
 def finished(work: Callable[[], Awaitable[Made]]) -> Made:
-    """Runs it to its end; what goes wrong with the store or a workflow ends the command, and is told."""
+    """Runs it to its end; what goes wrong with the store or a workflow ends the command, and is told.
+    KeyboardInterrupt if it was interrupted."""
 
     async def main() -> Made:
-        return await work()
+        task = asyncio.current_task()
+        assert task is not None
+        with interrupts.in_loop(task.cancel):
+            return await work()
 
     try:
-        return asyncio.run(main())
+        return _run(main())
     except (NoRun, Ambiguous) as error:
         raise Unknown(str(error)) from None
     except StoreError as error:
@@ -116,5 +120,15 @@ def finished(work: Callable[[], Awaitable[Made]]) -> Made:
     except WorkflowError as error:
         tell(error.diagnostics)
         sys.exit(INVALID)
-    except (KeyboardInterrupt, asyncio.CancelledError):
-        sys.exit(STOPPED)
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+
+
+def _run(main: Coroutine[Any, Any, Made]) -> Made:
+    runner = asyncio.Runner()
+    try:
+        return runner.run(main)
+    finally:
+        # To close it is to wait for the threads of functions, which nobody can cancel.
+        if not interrupts.received:
+            runner.close()

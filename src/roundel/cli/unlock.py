@@ -88,8 +88,10 @@ def command(
 
             console().print(evidence(lock))
             if person_is_there():
-                why = why or click.prompt("Why may it go on", err=True)
-                checks = [name for name in CHECKS if given[name] or click.confirm(QUESTIONS[name], err=True)]
+                from roundel.cli.prompt import ask, confirm
+
+                why = why or ask("Why may it go on: ", required=True)
+                checks = [name for name in CHECKS if given[name] or confirm(QUESTIONS[name])]
             _must_be_complete(run_id, _missing(why, checks))
         try:
             await unlock(store, run_id, why, checks, _me(by), raised, message, note, way_out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from roundel.hosts.people import People
+from roundel.hosts.people import People, Unanswered
 from roundel.hosts.performer import Errand, Performer
 from roundel.kernel.commands import Ask, Cancel, Command
 from roundel.kernel.facts import Fact
@@ -30,11 +30,15 @@ class AtWork:
     def only_people(self) -> bool:
         return self.tasks.keys() <= self.asked
 
+    def is_for_people(self, command: Command | None) -> bool:
+        """Whether it is a question that no script answers."""
+        return isinstance(command, Ask) and self._people.must_answer(command)
+
     def begin(self, command: Command) -> None:
         if isinstance(command, Cancel):
             self.call_off(command.address)
             return
-        if isinstance(command, Ask) and self._people.must_answer(command):
+        if self.is_for_people(command):
             self.asked.add(command.address)
             if not self._people.can_be_asked:
                 return
@@ -44,6 +48,11 @@ class AtWork:
         address, task = errand.address, asyncio.current_task()
         try:
             fact = await self._performer.carry_out(errand)
+        except Unanswered:  # as if there were nobody to ask
+            if self.tasks.get(address) is asyncio.current_task():
+                del self.tasks[address]
+                self.arrived.set()
+            return
         except BaseException as error:
             try:
                 fact = self._performer.failure(address, error, task)

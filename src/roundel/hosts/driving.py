@@ -22,7 +22,13 @@ class Driving:
     def __init__(self, chronicle: Chronicle, performer: Performer, at_work: AtWork) -> None:
         self._chronicle, self._performer, self._at_work = chronicle, performer, at_work
         self._task = asyncio.current_task()
-        """That of the run; None when it has come to rest, if it is kept."""
+        """That of the run; None when it has come to rest."""
+        self._interrupted = ""
+        """Why somebody interrupted the run; empty if nobody did."""
+        self._stopping = False
+        self._requests = 0
+        """How often the run's task was cancelled from here, which is not a cancellation by its caller."""
+        self._cancelled_before = 0
 
     def start(self) -> None:
         """Before anything is driven."""
@@ -47,6 +53,8 @@ class Driving:
                     fact: Fact = Finished(call.address, outcome, now())
                 except BaseException as error:
                     fact = self._performer.failure(call.address, error, self._task)
+                if self._requests:  # the run was interrupted, and the node has kept that to itself
+                    raise asyncio.CancelledError
             else:
                 for command in commands:
                     self._at_work.begin(command)
@@ -83,11 +91,41 @@ class Driving:
         """Whether something had happened that must be safe before anybody waits."""
         return False
 
-    async def stop(self) -> bool:
-        """Calls off what is at work, and tells the run; whether whoever cancelled it is to hear of that."""
+    # How it ends before its time.
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the run's task was cancelled from here, although it may not have noticed yet."""
+        return self._requests > 0
+
+    def interrupt(self, reason: str) -> None:
+        """Cancels the calls in flight and ends the drive; without effect on a run that is ending already."""
+        if not (self._interrupted or self._stopping):
+            self._interrupted = reason
+            self._cancel_drive()
+
+    def _cancel_drive(self) -> None:
+        if self._task is None:
+            return
+        if not self._requests:
+            self._cancelled_before = self._task.cancelling()
+        self._requests += 1
+        self._task.cancel()
+
+    def was_cancelled(self) -> bool:
+        """Once it has stopped: whether the caller of the run cancelled it, and has to hear of that."""
+        if self._task is None or not self._requests:
+            return self._chronicle.state.status == "stopped"
+        left = 0
+        for _ in range(self._requests):
+            left = self._task.uncancel()
+        return left > self._cancelled_before
+
+    async def stop(self) -> None:
+        """Cancels the calls in flight, and tells the run."""
+        self._stopping = True
         await self._at_work.cancel()
-        self._tell_of_stop("stopped")
-        return self._chronicle.state.status == "stopped"
+        self._tell_of_stop(self._interrupted or "stopped")
 
     def _tell_of_stop(self, why: str) -> None:
         state = self._chronicle.state
@@ -96,4 +134,5 @@ class Driving:
 
     async def end(self) -> None:
         """Nothing is driven any more."""
+        self._task = None
         await self._at_work.cancel()

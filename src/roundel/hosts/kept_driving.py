@@ -20,8 +20,8 @@ from roundel.hosts.steering import Steering
 from roundel.hosts.wishes import Wishes, fact_of
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Control
-from roundel.kernel.commands import Call, Command
-from roundel.kernel.facts import Answered, Fact, Finished, Outcome
+from roundel.kernel.commands import Call, Cancel, Command
+from roundel.kernel.facts import Answered, Fact, Finished, Outcome, Paused, Waited
 from roundel.kernel.step import IllegalFact
 from roundel.nodes.services import outcome_of
 
@@ -36,7 +36,6 @@ class KeptDriving(Driving):
         self._wishes = Wishes()
         self._wished = False
         """Another process wished the run to stop."""
-        self._stopping = False
         self._why = "stopped"
         self._lost: Exception | None = None
         self._decisions = 0
@@ -92,7 +91,7 @@ class KeptDriving(Driving):
         if self._heeding.locked():
             await self._heeding.acquire()
             self._heeding.release()
-        if self._wished or self._lost is not None:
+        if self.is_ending:  # whatever a call says that was cancelled, it is not believed
             await asyncio.sleep(0)  # here the run is cancelled, unless the node has kept that to itself
             raise asyncio.CancelledError
         return fact
@@ -145,7 +144,9 @@ class KeptDriving(Driving):
             self._why = str(control.body.get("reason") or self._why)
             if not self._stopping:  # else it would be called off while it is told so
                 self._wished = True
-                self._task.cancel()
+                self._cancel_drive()
+            elif self._interrupted and not self._wished:
+                return "it was interrupted at the same time, and can be resumed; try again"
             return await self._wishes.heed()  # the next commit says that the run has stopped
         try:
             done = self._wishes.add(fact_of(control, self._performer.now))
@@ -183,26 +184,38 @@ class KeptDriving(Driving):
     def _lose(self, error: Exception) -> None:
         """The run is not ours any more, cannot be kept, or is not steered any more."""
         self._lost = error
-        if self._task is not None:
-            self._task.cancel()
+        self._cancel_drive()
 
-    async def stop(self) -> bool:
-        """Raises why the run was lost, if it was."""
+    async def stop(self) -> None:
+        """Raises why the run was lost, if it was. Interrupted, it is left so that it can be resumed."""
         self._stopping = True
-        await self._at_work.cancel()
         async with self._heeding:
+            await self._at_work.cancel()
             if self._lost is not None:
                 raise self._lost from None
-            self._tell_of_stop(self._why)
+            if self._interrupted and not self._wished:
+                self._leave()
+            else:
+                self._tell_of_stop(self._why)
             await self._commit()
-        if self._wished and self._task is not None:
-            self._task.uncancel()
-            return False
-        return self._chronicle.state.status == "stopped"
+
+    def _leave(self) -> None:
+        """What has finished is kept. What was in flight stays in the state, and is begun again when the run
+        is resumed; an open question stays open."""
+        state, tell, facts = self._chronicle.state, self._chronicle.tell, self._at_work.facts
+        while facts and not state.over:
+            for command in tell(facts.popleft()):
+                if isinstance(command, Cancel):
+                    self._at_work.call_off(command.address)
+        if state.status != "running":
+            return
+        now = self._performer.now()
+        calls = state.calls.values()
+        asks = calls and not state.paused and all(self._at_work.is_for_people(call.command) for call in calls)
+        tell(Waited(now) if asks else Paused(self._interrupted, now, interrupt=True))
 
     async def end(self) -> None:
         """Whoever still wishes something is told how the run is."""
-        self._task = None
         await super().end()
         self._wishes.refuse(str(self._lost or f"the run is {self._chronicle.state.status}"))
         await self._steering.stop()

@@ -35,6 +35,7 @@ from roundel.hosts.people import People
 from roundel.hosts.performer import Performer
 from roundel.hosts.result import Asker, Result, result_of
 from roundel.journal.run_journal import RunJournal
+from roundel.journal.shield import shielded
 from roundel.journal.store import StoreError
 from roundel.kernel.commands import Command
 from roundel.kernel.events import Event
@@ -81,6 +82,8 @@ class LocalHost:
         self._performer = Performer(plan, behaviours, self._lent, people, self._attendance)
         self._at_work = AtWork(self._performer, people)
         self._chronicle = Chronicle(Run(plan))
+        self._driving: Driving | None = None
+        self._interrupted = ""
         observers = (on_event, event_logger(plan.graph.graph.log_level), *self._attendance.observers)
         self._chronicle.observers = tuple(observer for observer in observers if observer is not None)
 
@@ -119,6 +122,13 @@ class LocalHost:
     def result(self) -> Result:
         return result_of(self.state)
 
+    def interrupt(self, reason: str = "interrupted") -> None:
+        """Cancels the calls in flight. A run that is kept is left so that it can be resumed: paused, or
+        waiting if only people were asked. One that is not kept is stopped. May be called before it begins."""
+        self._interrupted = self._interrupted or reason
+        if self._driving is not None:
+            self._driving.interrupt(self._interrupted)
+
     async def run(self, messages: tuple[Message, ...]) -> Result:
         journal = self._chronicle.journal
         started = journal.started if journal is not None else None
@@ -155,13 +165,24 @@ class LocalHost:
             leaving.push_async_callback(self._lent.close)
             leaving.push_async_callback(driving.end)
             try:
-                self._attendance.begin()
-                driving.start()
-                await driving.drive(begin())
-            except asyncio.CancelledError:
-                if await driving.stop():
+                await self._drive(driving, begin)
+            except (asyncio.CancelledError, KeyboardInterrupt) as error:
+                await shielded(driving.stop())
+                if driving.was_cancelled() or isinstance(error, KeyboardInterrupt):
                     raise
         return self.result()
+
+    async def _drive(self, driving: Driving, begin: Callable[[], list[Command]]) -> None:
+        self._attendance.begin()
+        driving.start()
+        self._driving = driving
+        if self._interrupted:
+            driving.interrupt(self._interrupted)
+        commands = begin()
+        if not driving.is_ending:
+            await driving.drive(commands)
+        if driving.is_ending:  # the task was cancelled, and has not noticed yet
+            raise asyncio.CancelledError
 
     async def _let_go(self, journal: RunJournal) -> None:
         """Others may go on with the run; if the store cannot be told, they find that we are gone."""

@@ -12,6 +12,10 @@ from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
 
+class Unanswered(Exception):
+    """Nobody answers now; the question stays open."""
+
+
 class People:
     """The script answers where it has an answer; then the asker does; without one a question waits."""
 
@@ -43,7 +47,10 @@ class People:
         assert self._asker is not None
         question = question_of(self._plan, ask)
         async with self._asking:  # a person answers one question at a time
-            return Message(await self._asker(question), "user")
+            try:
+                return Message(await self._asker(question), "user")
+            except EOFError:
+                raise Unanswered from None
 
     def _line(self, ask: Ask) -> Line | None:
         script, node_id = self._script, self._plan.sites[ask.site].id

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import sqlite3
 import time
@@ -24,11 +26,13 @@ from roundel.journal.appending import (
     row_of,
     taken_over,
 )
+from roundel.journal.batch import Job
 from roundel.journal.controls import Controls
 from roundel.journal.database import Database
 from roundel.journal.faults import readable
 from roundel.journal.owner import LEASE, is_alive, let_go, me
 from roundel.journal.reading import Unreadable, chunks_after, facts_in, no_run
+from roundel.journal.shield import shielded
 from roundel.journal.store import Busy, Chunk, Claim, NewRun, Pinned, RunRow, StoreError
 from roundel.journal.writer import Writer
 from roundel.kernel.events import Event
@@ -96,7 +100,11 @@ class SqliteStore(Controls):
                 insert(db, number, 0, chunk)
             return Claim(run.id, number, 1, count, owner, count)
 
-        return await self._claimed(owner, job, Told("running", self._now()))
+        def undo(db: sqlite3.Connection) -> None:
+            for (number,) in db.execute("SELECT no FROM runs WHERE owner = ?", (owner,)).fetchall():
+                _delete(db, number)
+
+        return await self._claimed(owner, job, Told("running", self._now()), undo)
 
     async def claim(self, run_id: str) -> Claim:
         mine = me()
@@ -118,13 +126,20 @@ class SqliteStore(Controls):
             db.execute("UPDATE runs SET fence = ?, owner = ?, until = ? WHERE no = ?", changed)
             return Claim(run_id, number, fence + 1, facts, mine, facts - frozen)
 
-        return await self._claimed(mine, job, Told())
+        def undo(db: sqlite3.Connection) -> None:
+            db.execute("UPDATE runs SET owner = '', until = 0 WHERE owner = ?", (mine,))
 
-    async def _claimed(self, owner: str, job: Callable[[sqlite3.Connection], Claim], told: Told) -> Claim:
+        return await self._claimed(mine, job, Told(), undo)
+
+    async def _claimed(self, owner: str, job: Job[Claim], told: Told, undo: Job[None]) -> Claim:
         try:
             claim = await self._writer.write(job)
-        except BaseException:
+        except BaseException as error:
             let_go(owner)
+            if isinstance(error, asyncio.CancelledError):
+                # The writer does what it was asked for all the same, and nobody would hold the claim.
+                with contextlib.suppress(StoreError):
+                    await shielded(self._writer.write(undo))
             raise
         self._at_work[owner] = told
         self._writer.crowd = len(self._at_work)
@@ -213,9 +228,7 @@ class SqliteStore(Controls):
 
     async def delete(self, run_id: str) -> None:
         def job(db: sqlite3.Connection) -> None:
-            number = _number(db, run_id)
-            _clear(db, number, "snapshots", "controls", "kept", "pins")
-            db.execute("DELETE FROM runs WHERE no = ?", (number,))
+            _delete(db, _number(db, run_id))
 
         await self._writer.write(job)
 
@@ -285,6 +298,11 @@ def _number(db: sqlite3.Connection, run_id: str) -> int:
         raise no_run(run_id)
     number: int = found[0]
     return number
+
+
+def _delete(db: sqlite3.Connection, number: int) -> None:
+    _clear(db, number, "snapshots", "controls", "kept", "pins")
+    db.execute("DELETE FROM runs WHERE no = ?", (number,))
 
 
 def _clear(db: sqlite3.Connection, number: int, *tables: str) -> None:

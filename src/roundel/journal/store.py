@@ -116,10 +116,11 @@ class Store(Protocol):
         """Where there is room for what belongs to its runs."""
 
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
-        """A new run, claimed."""
+        """A new run, claimed. If the caller is cancelled meanwhile, there is no such run."""
 
     async def claim(self, run_id: str) -> Claim:
-        """NoRun; Busy if a process that is alive is at work on it."""
+        """NoRun; Busy if a process that is alive is at work on it. If the caller is cancelled meanwhile, the
+        run is as it was."""
 
     async def append(
         self,

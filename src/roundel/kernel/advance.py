@@ -69,16 +69,16 @@ def _rest(run: Run) -> None:
         _fail_run(run)
     elif run.lock is not None and not run.calls and run.status in ("running", "paused"):
         reason = f"{run.lock} at {run.lock.address}"
-        _come_to_rest(run, "suspended_locked", reason)
+        come_to_rest(run, "suspended_locked", reason)
     elif run.paused and run.status in ("running", "waiting") and only_people_at_work(run):
-        _come_to_rest(run, "paused", run.paused)
+        come_to_rest(run, "paused", run.paused)
 
 
 def only_people_at_work(run: Run) -> bool:
     return all(isinstance(call.command, Ask) for call in run.calls.values())
 
 
-def _come_to_rest(run: Run, status: str, reason: str) -> None:
+def come_to_rest(run: Run, status: str, reason: str) -> None:
     run.status = status
     run.emit("run_state_change", None, None, {"status": status, "reason": reason})
 

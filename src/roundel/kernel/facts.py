@@ -124,11 +124,14 @@ class Waited(Struct, frozen=True, tag="waited"):
     time: float
 
 
-class Paused(Struct, frozen=True, tag="paused"):
+class Paused(Struct, frozen=True, omit_defaults=True, tag="paused"):
     """Nothing new is to begin; what is at work finishes."""
 
     reason: str
     time: float
+    interrupt: bool = False
+    """The calls in flight were cancelled: the run is paused at once, and they are made again, under the same
+    addresses, when it is resumed."""
 
 
 class Resumed(Struct, frozen=True, tag="resumed"):

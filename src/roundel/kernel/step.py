@@ -48,7 +48,8 @@ there were: nothing is kept of a finished round but its messages in queues.
 | `running`          | the graph is over -> completed; a node fails -> failed, once what is at  |
 |                    | work has finished; a limit is met -> suspended_locked, likewise;         |
 |                    | Waited -> waiting; Stopped -> stopped                                    |
-|                    | Paused -> paused, once what is at work has finished                      |
+|                    | Paused -> paused, once what is at work has finished; at once if it was   |
+|                    | interrupted, and then the calls in flight are made again after Resumed   |
 | `waiting`          | Answered -> running; Paused -> paused; Stopped -> stopped                |
 | `paused`           | Resumed -> running; Stopped -> stopped                                   |
 | `suspended_locked` | Unlocked -> running; Stopped -> stopped                                  |
@@ -64,7 +65,8 @@ there were: nothing is kept of a finished round but its messages in queues.
 | `Reviewed`  | Review                 | nothing was asked at that address                       |
 | `Streamed`  | a part of a Call       | nothing is at work at that address, or it is not a call |
 | `Waited`    |                        | something other than people is at work                  |
-| `Paused`    |                        | the run is not at work, or paused already               |
+| `Paused`    |                        | the run is not at work, or paused already; an interrupt |
+|             |                        | is legal until the pause has taken effect               |
 | `Reopened`  |                        | the run has not started, or is over                     |
 | `Resumed`   |                        | the run is not paused                                   |
 | `Unlocked`  |                        | the run is not locked, or not to be unlocked like this  |
@@ -84,7 +86,7 @@ from typing import Any
 import msgspec
 
 from roundel.kernel.activation import Instance
-from roundel.kernel.advance import advance, end, only_people_at_work, skip
+from roundel.kernel.advance import advance, come_to_rest, end, only_people_at_work, skip
 from roundel.kernel.breaker import check_time
 from roundel.kernel.budget import release, spend
 from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
@@ -187,7 +189,7 @@ def _finished(run: Run, fact: Finished) -> None:
 
 def _answered(run: Run, fact: Answered) -> None:
     execution = _at_work(run, fact.address, Ask)
-    if only_people_at_work(run):
+    if run.status == "paused" or only_people_at_work(run):
         run.rest(fact.time)
     run.at(fact.time)
     del run.calls[fact.address]
@@ -275,11 +277,14 @@ def _waited(run: Run, fact: Waited) -> None:
 
 
 def _paused(run: Run, fact: Paused) -> None:
-    if run.status not in ("running", "waiting") or run.paused:
+    if run.status not in ("running", "waiting") or (run.paused and not fact.interrupt):
         raise IllegalFact("the run is not at work")
     run.at(fact.time)
     run.paused, run.smooth = fact.reason or "paused", False
-    advance(run)
+    if fact.interrupt:
+        come_to_rest(run, "paused", run.paused)
+    else:
+        advance(run)
 
 
 def _resumed(run: Run, fact: Resumed) -> None:

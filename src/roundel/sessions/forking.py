@@ -69,8 +69,10 @@ async def fork(
         forked_at=at,
         chunk=Chunk(len(lines), pack(lines)),
     )
-    await journal.commit(state)
-    await journal.close()
+    try:
+        await journal.commit(state)
+    finally:
+        await journal.close()
     return made
 
 

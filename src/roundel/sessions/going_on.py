@@ -63,22 +63,20 @@ async def take_up(store: Store, run_id: str, workflow: Source | None = None) -> 
     journal = RunJournal(store, claim)
     try:
         run = await open_run(store, run_id, workflow)
+        if run.state.over or run.state.status == "suspended_locked":
+            if run.row.status != run.state.status:  # its process died before it could say so
+                await journal.commit(run.state)
+            raise StoreError(_cannot(run))
+        lacking = missing(run.pinned) if workflow is None and run.script is None else []
+        if lacking:
+            names = ", ".join(lacking)
+            raise StoreError(
+                "keys are not kept with a run: put those that stood in its file or variables into the "
+                f"environment, the longest first, as {names}"
+            )
     except BaseException:
         await journal.close()
         raise
-    if run.state.over or run.state.status == "suspended_locked":
-        if run.row.status != run.state.status:  # its process died before it could say so
-            await journal.commit(run.state)
-        await journal.close()
-        raise StoreError(_cannot(run))
-    lacking = missing(run.pinned) if workflow is None and run.script is None else []
-    if lacking:
-        await journal.close()
-        names = ", ".join(lacking)
-        raise StoreError(
-            "keys are not kept with a run: put those that stood in its file or variables into the "
-            f"environment, the longest first, as {names}"
-        )
     return TakenUp(run, journal)
 
 
