@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -57,13 +56,6 @@ def on_edge(source: str) -> tuple[str, str]:
 
 within, numbers = Deadline(evaluated), Deadline(on_numbers)
 nested, itself, edge = Deadline(on_nested), Deadline(on_itself), Deadline(on_edge)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _ends_what_it_started() -> Iterator[None]:
-    yield
-    for one in (within, numbers, nested, itself, edge):
-        one.close()
 
 
 # Macros inside macros

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,13 +25,6 @@ def run(graph: dict[str, Any], text: str, script: dict[str, Any] | None = None) 
 
 
 within = Deadline(run)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _ends_what_it_started() -> Iterator[None]:
-    yield
-    within.close()
-    compared.close()
 
 
 def two(**edge: Any) -> dict[str, Any]:
