@@ -210,6 +210,30 @@ def test_what_cannot_be_used_is_refused(pattern: str, reason: str) -> None:
         Pattern(pattern)
 
 
+@pytest.mark.parametrize(
+    "edge",
+    [
+        {"condition": {"type": "keyword", "config": {"regex": r"(?a)(x)\1", "case_sensitive": False}}},
+        {"process": {"type": "regex_extract", "config": {"pattern": r"(?a)(x)\1", "case_sensitive": False}}},
+        {
+            "dynamic": {
+                "type": "map",
+                "split": {"type": "regex", "config": {"pattern": r"(?a)(x)\1", "case_sensitive": False}},
+            }
+        },
+    ],
+)
+def test_it_is_checked_as_it_will_be_used(edge: dict[str, Any]) -> None:
+    with pytest.raises(roundel.WorkflowError, match=r"both \(\?a\) and \(\?i\)"):
+        roundel.run({"graph": two(**edge)})
+
+
+def test_the_first_match_is_all_that_is_looked_for_if_one_is_wanted() -> None:
+    process = {"type": "regex_extract", "config": {"pattern": "(x+x+)+y|z"}}
+    graph = two(process=process)
+    assert within(graph, "z" + "x" * 10_000) == ("completed", "None")
+
+
 def test_it_is_an_error_of_the_file() -> None:
     condition = {"type": "keyword", "config": {"regex": ["fine", r"\p{L}"]}}
     with pytest.raises(roundel.WorkflowError) as refused:
