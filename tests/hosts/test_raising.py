@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -114,13 +114,6 @@ def pure(kind: str, name: str) -> tuple[str, str]:
 KINDS = ("node", "condition", "processor", "predicate", "converter", "strategy", "tool")
 HOOKS = ("before", "after", "begin", "observe", "close")
 within, inside = Deadline(outcome), Deadline(pure)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _ends_what_it_started() -> Iterator[None]:
-    yield
-    within.close()
-    inside.close()
 
 
 @pytest.mark.parametrize("name", RAISED)

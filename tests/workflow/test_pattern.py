@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -26,13 +25,6 @@ def run(graph: dict[str, Any], text: str, script: dict[str, Any] | None = None) 
 
 
 within = Deadline(run)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _ends_what_it_started() -> Iterator[None]:
-    yield
-    within.close()
-    compared.close()
 
 
 def two(**edge: Any) -> dict[str, Any]:
@@ -216,6 +208,30 @@ def test_a_pattern_means_the_same_to_both(pattern: str, text: str) -> None:
 def test_what_cannot_be_used_is_refused(pattern: str, reason: str) -> None:
     with pytest.raises(PatternError, match=reason):
         Pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "edge",
+    [
+        {"condition": {"type": "keyword", "config": {"regex": r"(?a)(x)\1", "case_sensitive": False}}},
+        {"process": {"type": "regex_extract", "config": {"pattern": r"(?a)(x)\1", "case_sensitive": False}}},
+        {
+            "dynamic": {
+                "type": "map",
+                "split": {"type": "regex", "config": {"pattern": r"(?a)(x)\1", "case_sensitive": False}},
+            }
+        },
+    ],
+)
+def test_it_is_checked_as_it_will_be_used(edge: dict[str, Any]) -> None:
+    with pytest.raises(roundel.WorkflowError, match=r"both \(\?a\) and \(\?i\)"):
+        roundel.run({"graph": two(**edge)})
+
+
+def test_the_first_match_is_all_that_is_looked_for_if_one_is_wanted() -> None:
+    process = {"type": "regex_extract", "config": {"pattern": "(x+x+)+y|z"}}
+    graph = two(process=process)
+    assert within(graph, "z" + "x" * 10_000) == ("completed", "None")
 
 
 def test_it_is_an_error_of_the_file() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from operator import contains
 from typing import Annotated, Any, ClassVar
@@ -15,7 +14,7 @@ from roundel.workflow.fields import INVALID, Reader, child
 from roundel.workflow.functions import guarded
 from roundel.workflow.keywords import holds_word
 from roundel.workflow.message import Message
-from roundel.workflow.pattern import check_pattern, compiled
+from roundel.workflow.pattern import check_pattern, compiled, flags_of
 
 NAMES = ("text", "data", "round", "run", "vars")
 """What an edge's expression may speak of."""
@@ -38,7 +37,8 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
         fold = str if self.case_sensitive else str.casefold
         any_of = [fold(word) for word in self.any if word]
         none_of = [fold(word) for word in self.none if word]
-        patterns = [compiled(p, 0 if self.case_sensitive else re.IGNORECASE) for p in self.regex]
+        flags = flags_of(case_sensitive=self.case_sensitive)
+        patterns = [compiled(pattern, flags) for pattern in self.regex]
         otherwise = not (self.any or self.regex)
         hits = holds_word if self.word else contains
 
@@ -137,10 +137,10 @@ class Condition(Struct, frozen=True, omit_defaults=True):
         if config.word and not (config.any or config.none):
             message = "'word' has no effect: it is about 'any' and 'none'"
             reader.report.warning("without-effect", message, child(at, "word"), "a pattern may use \\b")
-        words = child(at, "regex")
+        words, flags = child(at, "regex"), flags_of(case_sensitive=config.case_sensitive)
         places = words.value if isinstance(words.value, list) else [words]
         sound = [
-            check_pattern(pattern, place, reader)
+            check_pattern(pattern, place, reader, flags)
             for pattern, place in zip(config.regex, places, strict=False)
         ]
         return INVALID if None in sound else cls(keyword=config)

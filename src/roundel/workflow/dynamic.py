@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
 from roundel.workflow.message import Message, json_text
-from roundel.workflow.pattern import compiled
+from roundel.workflow.pattern import compiled, flags_of
 from roundel.workflow.processor import check_extraction, group_of
 
 Forms = dict[str, type[Struct]]
@@ -36,11 +36,13 @@ class RegexSplit(Struct, frozen=True, omit_defaults=True):
     dotall: bool = False
     on_no_match: Literal["pass", "empty"] = "pass"
 
+    @property
+    def flags(self) -> int:
+        return flags_of(case_sensitive=self.case_sensitive, multiline=self.multiline, dotall=self.dotall)
+
     def parts(self, message: Message) -> list[Message]:
-        flags = 0 if self.case_sensitive else re.IGNORECASE
-        flags |= (re.MULTILINE if self.multiline else 0) | (re.DOTALL if self.dotall else 0)
         group = group_of(self.group)
-        matches = compiled(self.pattern, flags).finditer(message.text)
+        matches = compiled(self.pattern, self.flags).finditer(message.text)
         found = [match[group] for match in matches if match[group]]
         if not found and self.on_no_match == "pass":
             return [message]
@@ -132,6 +134,6 @@ class Dynamic(Struct, frozen=True, omit_defaults=True):
         kind, config_at = form
         split = reader.read(config_at, kind, "the split")
         if isinstance(split, RegexSplit):
-            sound = check_extraction(split.pattern, split.group, config_at, reader)
+            sound = check_extraction(split, config_at, reader)
             return split if sound else INVALID
         return split

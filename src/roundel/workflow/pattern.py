@@ -40,9 +40,7 @@ class Pattern:
                 # A set such as `[[a]` may mean something else in a later Python; it is not for us to say so.
                 warnings.simplefilter("ignore", FutureWarning)
                 translation = translated(source, flags)
-        except Unsupported as error:
-            raise PatternError(str(error)) from None
-        except (re.error, OverflowError) as error:
+        except (Unsupported, re.error, OverflowError) as error:
             raise PatternError(str(error)) from None
         except RecursionError:
             raise PatternError("its groups are nested too deeply") from None
@@ -87,10 +85,15 @@ def compiled(source: str, flags: int = 0) -> Pattern:
     return Pattern(source, flags)
 
 
-def check_pattern(source: str, at: Located, reader: Reader) -> Pattern | None:
+def flags_of(*, case_sensitive: bool, multiline: bool = False, dotall: bool = False) -> int:
+    flags = 0 if case_sensitive else re.IGNORECASE
+    return flags | (re.MULTILINE if multiline else 0) | (re.DOTALL if dotall else 0)
+
+
+def check_pattern(source: str, at: Located, reader: Reader, flags: int = 0) -> Pattern | None:
     """The pattern; None if it cannot be used, which the report says."""
     try:
-        return compiled(source)
+        return compiled(source, flags)
     except PatternError as error:
         shown = source if len(source) <= 200 else source[:199] + "…"
         reader.report.error("bad-pattern", f"cannot read the pattern {shown!r}: {error}", at)

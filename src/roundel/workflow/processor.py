@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from itertools import islice
+from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +15,7 @@ from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader, child
 from roundel.workflow.functions import guarded
 from roundel.workflow.message import Message, json_text
-from roundel.workflow.pattern import Pattern, check_pattern, compiled
+from roundel.workflow.pattern import check_pattern, compiled, flags_of
 
 Process = Callable[[Message], Message | None]
 
@@ -30,21 +31,18 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
     on_no_match: Literal["pass", "default", "drop"] = "pass"
     default_value: str = ""
 
-    def compiled(self) -> Pattern:
-        flags = 0 if self.case_sensitive else re.IGNORECASE
-        flags |= re.MULTILINE if self.multiline else 0
-        flags |= re.DOTALL if self.dotall else 0
-        return compiled(self.pattern, flags)
+    @property
+    def flags(self) -> int:
+        return flags_of(case_sensitive=self.case_sensitive, multiline=self.multiline, dotall=self.dotall)
 
     def process(self) -> Process:
-        pattern, group = self.compiled(), group_of(self.group)
+        pattern, group = compiled(self.pattern, self.flags), group_of(self.group)
 
         def extract(message: Message) -> Message | None:
             found = (match[group] for match in pattern.finditer(message.text))
-            parts = [part for part in found if part is not None]
+            parts = list(islice((part for part in found if part is not None), None if self.multiple else 1))
             if not parts:
                 return self._without_match(message)
-            parts = parts if self.multiple else parts[:1]
             if self.template:
                 parts = [self.template.replace("{match}", part) for part in parts]
             return msgspec.structs.replace(message, content="\n".join(parts))
@@ -76,7 +74,7 @@ class Processor(Struct, frozen=True, omit_defaults=True):
             return INVALID
         if isinstance(config, FunctionRef):
             return cls(function=config.name)
-        sound = check_extraction(config.pattern, config.group, config_at, reader)
+        sound = check_extraction(config, config_at, reader)
         return cls(regex=config) if sound else INVALID
 
     @classmethod
@@ -91,8 +89,20 @@ def group_of(group: str | int | None) -> str | int:
     return int(group) if isinstance(group, str) and re.fullmatch("[0-9]{1,9}", group) else group
 
 
-def check_extraction(source: str, named: str | int | None, at: Located, reader: Reader) -> bool:
-    pattern, group = check_pattern(source, child(at, "pattern"), reader), group_of(named)
+class Extracting(Protocol):
+    """What takes a group of a pattern."""
+
+    @property
+    def pattern(self) -> str: ...
+    @property
+    def group(self) -> str | int | None: ...
+    @property
+    def flags(self) -> int: ...
+
+
+def check_extraction(config: Extracting, at: Located, reader: Reader) -> bool:
+    pattern = check_pattern(config.pattern, child(at, "pattern"), reader, config.flags)
+    group = group_of(config.group)
     if pattern is None:
         return False
     known = group in pattern.groupindex if isinstance(group, str) else 0 <= group <= pattern.groups
