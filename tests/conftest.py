@@ -1,4 +1,4 @@
-"""What is said at the end of all tests, and that none was left out where all have to run."""
+"""Which tests are slow, what is said at the end of all tests, and that none was left out in CI."""
 
 from __future__ import annotations
 
@@ -8,6 +8,44 @@ from typing import Any
 import pytest
 
 KILLS = "processes killed"
+SLOW = (
+    "tests/cli/",
+    "tests/conformance/",
+    "tests/crash/",
+    "tests/docs/test_docs.py",
+    "tests/docs/test_examples.py",
+    "tests/hosts/test_cancelling.py",
+    "tests/journal/test_database.py",
+    "tests/journal/test_faults.py",
+    "tests/journal/test_prefixes.py",
+    "tests/kernel/test_conduct.py",
+    "tests/kernel/test_review.py",
+    "tests/kernel/test_snapshot.py",
+    "tests/kernel/test_step.py",
+    "tests/kernel/test_talk.py",
+    "tests/llm/test_mcp.py",
+    "tests/llm/test_persistence.py",
+    "tests/llm/wire/",
+    "tests/memory/test_isolation.py",
+    "tests/plan/test_dense.py",
+    "tests/plan/test_endless.py",
+    "tests/plan/test_entries.py",
+    "tests/plan/test_forecast.py",
+    "tests/plan/test_proof.py",
+    "tests/telemetry/test_setup.py",
+    "tests/test_broken.py",
+    "tests/workflow/test_expression.py",
+    "tests/workflow/test_imports.py",
+    "tests/workflow/test_loader_fuzz.py",
+    "tests/workflow/test_pattern.py",
+)
+"""Files and folders that `make check` leaves out: those that start processes, and the large random sweeps."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
