@@ -167,15 +167,16 @@ def test_the_files_may_be_gone_or_changed(folder: Path) -> None:
     assert (done.exit_code, done.stdout) == (0, "second draft\n")
 
 
-def test_in_a_terminal_the_id_is_shown_and_the_person_is_asked_on(folder: Path) -> None:
+@pytest.mark.parametrize("command", ["resume", "answer"])
+def test_in_a_terminal_the_id_is_shown_and_the_person_is_asked_on(folder: Path, command: str) -> None:
     open_gate(folder)
     run(folder)
     run_id = runs(folder)[0]["run_id"]
-    command = [sys.executable, "-m", "roundel", "resume", "last"]
+    arguments = [sys.executable, "-m", "roundel", command, "last"]
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
     process = subprocess.Popen(
-        command, cwd=folder, stdin=follower, stdout=subprocess.PIPE, stderr=follower, env=environment
+        arguments, cwd=folder, stdin=follower, stdout=subprocess.PIPE, stderr=follower, env=environment
     )
     os.close(follower)
     screen = read_until(leader, "first draft", "what to change?")

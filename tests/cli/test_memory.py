@@ -77,7 +77,7 @@ def test_search(folder: Path) -> None:
 def test_promote_and_forget(folder: Path) -> None:
     (known,) = entries(folder, "list", "--group", "team", "--kind", "working")
     done = roundel(folder, "memory", "promote", "--group", "team", str(known["id"]))
-    assert (done.exit_code, done.stderr) == (0, "promoted 1 passage for group 'team'\n")
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (0, "promoted 1 passage for group 'team'")
     (other,) = entries(folder, "promote", "--group", "team", "--run", "last", "--at", "B")
     assert other["text"] == "who knows"
     entries(folder, "promote", "--group", "team", "--text", "tea is a drink")
@@ -88,10 +88,11 @@ def test_promote_and_forget(folder: Path) -> None:
         "oolong tastes of peaches",
     ]
     done = roundel(folder, "memory", "forget", "--group", "team", str(other["id"]))
-    assert (done.exit_code, done.stderr) == (0, "forgot 1 entry\n")
+    assert (done.exit_code, done.stderr.splitlines()[0]) == (0, "forgot 1 entry")
     done = roundel(folder, "memory", "forget", "--group", "others", str(known["id"]))
     assert done.exit_code == 1 and "group 'others' had none of these entries" in done.stderr
-    assert roundel(folder, "memory", "forget", "--group", "team", "--all").stderr == "forgot 4 entries\n"
+    done = roundel(folder, "memory", "forget", "--group", "team", "--all")
+    assert done.stderr.splitlines()[0] == "forgot 4 entries"
     assert entries(folder, "list", "--group", "team") == []
 
 

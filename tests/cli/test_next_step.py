@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.kept import roundel
+from tests.cli.test_safe_output import in_terminal
 
 PROGRAM = Path(sys.executable).with_name("roundel")
 FLOW = """
@@ -146,6 +148,23 @@ def test_a_locked_run_names_unlock_and_unlock_names_its_options(shell: Shell) ->
     assert "unlocked  TEXT" in shell(log, DONE).stdout
 
 
+def test_in_a_terminal_unlock_shows_the_evidence_and_asks(shell: Shell) -> None:
+    shell.run({"Writer": "one", "Editor": ["no", "no", "OK"]}, "--limit", "rounds=2", code=LOCKED)
+    refused = without_colours(
+        in_terminal(shell.folder, "unlock", "last", "--store", ODD, typed="why not\ny\nn\ny\n")
+    )
+    assert "locked: limit of 2 rounds, at Writer[2]" in refused
+    assert "Writer[2]/Editor  no" in refused
+    assert "missing: --cost-accepted" in " ".join(refused.split())
+    unlocked = in_terminal(shell.folder, "unlock", "last", "--store", ODD, typed="why not\ny\ny\ny\n")
+    log = f"next: {sys.executable} -m roundel log {shell.last()}{shell.store}"
+    assert log in without_colours(unlocked)
+
+
+def without_colours(screen: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", screen)
+
+
 def test_a_run_that_is_locked_twice_names_the_options_that_change_something(shell: Shell) -> None:
     shell.run({"Writer": "one", "Editor": "no"}, "--limit", "rounds=1", code=LOCKED)
     unlock = f"roundel unlock last --reason why {CHECKED}{shell.store}"
@@ -275,3 +294,12 @@ def test_the_demo_ends_with_a_command_that_works_and_shows_the_one_that_unlocks(
     again = next_of(shell(f"{PROGRAM} demo", DONE))
     assert again.startswith(f"{PROGRAM} run my-workflow.yaml")
     shell(again, DONE)
+
+
+def test_memory_and_schema(tmp_path: Path) -> None:
+    made = roundel(tmp_path, "memory", "promote", "--group", "the team", "--text", "tea is a drink")
+    assert made.stderr.splitlines()[-1] == "next: roundel memory list --group 'the team'"
+    found = roundel(tmp_path, "memory", "list", "--group", "the team")
+    assert (found.exit_code, "tea is a drink" in found.stdout) == (DONE, True)
+    assert found.stderr == "next: roundel memory --help\n"
+    assert roundel(tmp_path, "schema").stderr == "next: roundel check --help\n"

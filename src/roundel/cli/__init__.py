@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -120,7 +121,7 @@ def _show(error: click.ClickException, step: NextStep) -> None:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
         say(context.get_usage())
-        step.command = step.command or " ".join([*program(), *context.command_path.split()[1:], "--help"])
+        step.command = step.command or shlex.join([*program(), *context.command_path.split()[1:], "--help"])
     say(f"Error: {error.format_message()}")
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from roundel.cli.arguments import RunName, run_argument
 from roundel.cli.live.lines import excerpt
+from roundel.cli.next_step import suggest, suggest_plainly
 from roundel.cli.output import counted, print_json, say, styled
 from roundel.cli.stored import in_store, most_option, store_option
 from roundel.kernel.events import stamp
@@ -42,6 +43,7 @@ def _in_memory(place: str | None, do: Callable[[Memory], Awaitable[Made]], *, ma
 def list_entries(group: str, kind: str, as_json: bool, place: str | None) -> None:
     """List what a group remembers, the newest first."""
     entries = _in_memory(place, lambda memory: memory.list(group, kind))
+    suggest_plainly("memory", "--help")
     _show(entries, as_json, f"group '{group}' remembers nothing{f' in {kind}' if kind else ''}")
 
 
@@ -55,6 +57,7 @@ def list_entries(group: str, kind: str, as_json: bool, place: str | None) -> Non
 def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: str | None) -> None:
     """Find what shares words with a text, the best first."""
     entries = _in_memory(place, lambda memory: memory.search(group, text, kind, limit))
+    suggest("memory", "list", "--group", group)
     _show(entries, as_json, f"group '{group}' remembers nothing with these words")
 
 
@@ -83,6 +86,7 @@ def promote(
         place, lambda memory: memory.promote(group, entry, run=run, at=at, text=text), makes_it=bool(text)
     )
     _show(made, as_json, "")
+    suggest("memory", "list", "--group", group)
     say(f"promoted {counted(len(made), 'passage')} for group '{group}'")
 
 
@@ -99,6 +103,7 @@ def forget(entries: tuple[int, ...], group: str, everything: bool, place: str | 
     async def work(memory: Memory) -> int:
         return await (memory.forget_all(group) if everything else memory.forget(group, *entries))
 
+    suggest("memory", "list", "--group", group)
     gone = _in_memory(place, work)
     if entries and gone < len(set(entries)):
         raise click.ClickException(
@@ -117,6 +122,7 @@ def quarantine(run: str, as_json: bool, place: str | None) -> None:
     RUN is an id, the beginning of one, or `last`.
     """
     given = _in_memory(place, lambda memory: memory.quarantine(run))
+    suggest_plainly("memory", "promote", "--help")
     for one in given:
         if as_json:
             print_json(_as_data(one))
