@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
-from roundel.journal.chunks import encode_fact, pack
+from roundel.journal.chunks import pack
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, NewRun, Pinned
-from roundel.kernel.facts import Fact, Started, Waited
+from roundel.kernel.facts import Fact, Started, Waited, encode_fact
 from roundel.workflow.message import Message
 
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from roundel.journal import chunks
-from roundel.journal.chunks import encode_fact, pack, unpack
-from roundel.kernel.facts import Fact, Finished, Outcome, Streamed, Waited
+from roundel.journal.chunks import pack, unpack
+from roundel.kernel.facts import Entry, Fact, Finished, Outcome, Streamed, Waited, encode_entry, encode_fact
 from roundel.workflow.message import Message
 from tests.journal.stores import STARTED
 
@@ -18,10 +18,12 @@ FACTS: list[Fact] = [
     Finished("A", Outcome((Message('a "text"\nof two lines, 好 \x00', "assistant", {"n": [1, None]}),)), 2.5),
     Waited(3.25),
 ]
+DECISIONS: list[tuple[Any, ...]] = [(), (True, "a\ttab and\na line", None, [0.25, 1.0], {"error": "no"}), ()]
 
 
 def test_what_was_packed_comes_back() -> None:
-    assert unpack(pack(map(encode_fact, FACTS))) == FACTS
+    entries = [Entry(fact, decided) for fact, decided in zip(FACTS, DECISIONS, strict=True)]
+    assert unpack(pack(map(encode_entry, entries))) == entries
     assert unpack(pack([])) == []
 
 
@@ -29,7 +31,7 @@ def test_much_of_the_same_takes_little_room_and_noise_no_more_than_it_has() -> N
     same: list[Fact] = [Streamed("A", "word " * 20, 1, float(number)) for number in range(100)]
     body = pack(map(encode_fact, same))
     assert len(body) < sum(len(encode_fact(fact)) for fact in same) / 10
-    assert unpack(body) == same
+    assert unpack(body) == [Entry(fact) for fact in same]
     noise = random.Random(1).randbytes(400)
     assert pack([noise]) == chunks.PLAIN + noise
 
@@ -44,13 +46,13 @@ def test_an_older_version_is_brought_up_to_date_step_by_step(monkeypatch: pytest
     monkeypatch.setattr(chunks, "VERSION", 3)
     monkeypatch.setattr(chunks, "UPGRADES", {1: second, 2: third})
     written = pack([b'{"type":"halt","time":4.0}', encode_fact(Waited(5.0))])
-    assert unpack(written, 1) == [Waited(4.0), Waited(5.0)]
-    assert unpack(pack([b'{"type":"pause","time":4.0}']), 2) == [Waited(4.0)]
-    assert unpack(pack([encode_fact(Waited(6.0))]), 3) == [Waited(6.0)]
+    assert unpack(written, 1) == [Entry(Waited(4.0), None), Entry(Waited(5.0), None)]
+    assert unpack(pack([b'{"type":"pause","time":4.0}']), 2) == [Entry(Waited(4.0))]
+    assert unpack(pack([encode_fact(Waited(6.0))]), 3) == [Entry(Waited(6.0))]
 
 
 def test_a_newer_version_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"have version 9; this program knows 1 and older"):
+    with pytest.raises(ValueError, match=r"have version 9; this program knows 2 and older"):
         unpack(pack([encode_fact(Waited(1.0))]), 9)
 
 

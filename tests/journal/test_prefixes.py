@@ -15,10 +15,11 @@ import pytest
 import roundel
 from roundel.hosts.result import result_of
 from roundel.journal import run_journal
+from roundel.journal.chunks import pack
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, Claim, StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Fact, Started
+from roundel.kernel.facts import Entry, Started, encode_entry
 from roundel.llm.scripted import Script, script_from
 from roundel.nodes import TYPES
 from roundel.sessions.going_on import go_on
@@ -26,7 +27,7 @@ from roundel.sessions.opening import begin, events_of, open_run, pin
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
-from tests.journal.stores import chunk, using
+from tests.journal.stores import using
 from tests.kernel import graphs, loop_agents
 from tests.kernel.reference import FAILS, wanted
 
@@ -108,15 +109,16 @@ class Failing(SqliteStore):
         await super().append(claim, first, chunk, *told)
 
 
-async def begun_again(store: SqliteStore, case: Case, facts: list[Fact], name: str) -> roundel.Result:
-    """A run of which these facts are there, gone on with."""
+async def begun_again(store: SqliteStore, case: Case, entries: list[Entry], name: str) -> roundel.Result:
+    """Resumes a run whose journal holds these entries."""
     workflow, _, script = case
-    started, *rest = facts
+    (started, decisions), *rest = entries
     assert isinstance(started, Started)
-    first = Started(name, started.input, started.time)
+    first = Entry(Started(name, started.input, started.time), decisions)
+    written = Chunk(len(entries), pack(map(encode_entry, (first, *rest))))
     plan = roundel.prepare(workflow)
     pinned = pin(workflow, script)
-    await (await begin(store, name, plan, pinned, started.input, chunk=chunk(first, *rest))).close()
+    await (await begin(store, name, plan, pinned, started.input, chunk=written)).close()
     return await go_on(store, name, workflow=workflow, asker=person)
 
 
@@ -130,11 +132,11 @@ def test_any_prefix_of_the_facts_leads_to_the_same_end(kind: str, tmp_path: Path
             workflow, text, script = case
             whole = await roundel.run_async(workflow, text, script=script, store=store, ask=person)
             trace = await events_of(store, whole.run_id, workflow)
-            facts = await store.facts(whole.run_id)
+            entries = await store.entries(whole.run_id)
             chance = random.Random(seed)
-            for length in sorted(chance.sample(range(1, len(facts)), min(12, len(facts) - 1))):
+            for length in sorted(chance.sample(range(1, len(entries)), min(12, len(entries) - 1))):
                 name = f"{seed} {length}"
-                result = await begun_again(store, case, facts[:length], name)
+                result = await begun_again(store, case, entries[:length], name)
                 check(result, await events_of(store, name, workflow), whole, trace)
                 prefixes += 1
 

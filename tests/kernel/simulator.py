@@ -18,8 +18,10 @@ from roundel.kernel.facts import (
     Reviews,
     Started,
     Verdict,
+    decode_entry,
     decode_fact,
     encode_fact,
+    with_decisions,
 )
 from roundel.kernel.state import Run
 from roundel.kernel.step import replay, step
@@ -78,13 +80,14 @@ class Simulator:
     def resume(self, journal: Iterable[bytes]) -> Self:
         """Goes on where a journal ends."""
         self.journal = list(journal)
-        self.state, self.at_work = replay(self.plan, map(decode_fact, self.journal))
+        self.state, self.at_work = replay(self.plan, map(decode_entry, self.journal))
         self.clock += 0.25 * len(self.journal)
         return self
 
     def tell(self, fact: Fact) -> None:
-        self.journal.append(encode_fact(fact))
-        commands, events = step(self.state, decode_fact(self.journal[-1]))
+        line = encode_fact(fact)
+        commands, events = step(self.state, decode_fact(line))
+        self.journal.append(with_decisions(line, self.state.decisions.made))
         self.events += events
         for command in commands:
             if isinstance(command, Cancel):

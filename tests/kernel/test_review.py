@@ -10,7 +10,7 @@ import pytest
 
 from roundel.kernel.commands import Call, Command, Review
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Edited, Failed, Reopened, Reviewed, Reviews, Unlocked, decode_fact
+from roundel.kernel.facts import Edited, Failed, Reopened, Reviewed, Reviews, Unlocked, decode_entry
 from roundel.kernel.step import IllegalFact
 from roundel.kernel.unlock import CHECKS
 from roundel.plan.graph import Plan
@@ -175,7 +175,7 @@ def test_a_run_that_goes_on_without_middleware_asks_nobody() -> None:
     run.tell(Reopened(run.now(), Reviews()))
     run.finish()
     assert run.state.summary()["output"] == "raw"
-    assert len([line for line in run.journal if isinstance(decode_fact(line), Reviewed)]) == 1
+    assert len([line for line in run.journal if isinstance(decode_entry(line).fact, Reviewed)]) == 1
 
 
 @pytest.mark.parametrize("kind", ["agent", "human"])

@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 import pytest
 
-from roundel.kernel.facts import Reviews, decode_fact
+from roundel.kernel.facts import Reviews, decode_entry
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import VERSION, SnapshotError, freeze, thaw
 from roundel.kernel.step import replay
@@ -46,7 +46,7 @@ def frozen_at_every_step(
         other.tell(other.answer(command))
         steps += 1
     assert other.events == plain.events
-    assert [decode_fact(line) for line in other.journal] == [decode_fact(line) for line in plain.journal]
+    assert [*map(decode_entry, other.journal)] == [*map(decode_entry, plain.journal)]
     return steps
 
 
@@ -72,7 +72,7 @@ def test_a_snapshot_equals_the_replay_of_the_journal() -> None:
     workflow, text, script = graphs.case(7)
     run = Simulator(plan_of(workflow), script).start(text).finish()
     plan = plan_of(workflow)
-    replayed, _ = replay(plan, map(decode_fact, run.journal))
+    replayed, _ = replay(plan, map(decode_entry, run.journal))
     thawed = thaw(freeze(run.state, PlanIndex(run.state.plan)), PlanIndex(plan))
     assert thawed.summary() == replayed.summary() == run.state.summary()
 

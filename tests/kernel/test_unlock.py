@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from roundel.kernel.facts import decode_fact, encode_fact
+from roundel.kernel.facts import decode_entry, decode_fact, encode_fact
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import freeze
 from roundel.kernel.unlock import CHECKS
@@ -87,7 +87,7 @@ def test_who_when_and_why_are_told_and_kept() -> None:
         "status": "running",
         "reason": "unlocked: the draft is nearly there",
     }
-    fact = decode_fact(run.journal[-1])
+    fact = decode_entry(run.journal[-1]).fact
     assert (fact.by, fact.checks) == ("mei", CHECKS)  # type: ignore[union-attr]
     assert decode_fact(encode_fact(fact)) == fact
     assert address == "A[3]"

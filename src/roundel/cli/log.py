@@ -75,11 +75,11 @@ async def _events(store: SqliteStore, run_id: str, plan: Plan | None, follow: bo
         return
     state, known = Run(plan), 0
     while True:
-        facts = await store.facts(run_id, known)
-        for _, events in played(state, facts, run_id, known):
+        entries = await store.entries(run_id, known)
+        for _, events in played(state, entries, run_id, known):
             for event in events:
                 yield event
-        known += len(facts)
+        known += len(entries)
         if not follow or state.over:
             return
         await asyncio.sleep(LOOK_EVERY)

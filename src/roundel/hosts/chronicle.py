@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from roundel.journal.run_journal import RunJournal
 from roundel.kernel.commands import Command
@@ -35,14 +36,16 @@ class Chronicle:
         except ValueError as error:
             fact = journal.add(_without(fact, error))
         try:
-            return self.take(fact)
+            commands = self.take(fact)
         except BaseException:
             journal.take_back()
             raise
+        journal.add_decisions(self.state.decisions.made)
+        return commands
 
-    def take(self, fact: Fact) -> list[Command]:
-        """The same for a fact that is in the journal already."""
-        commands, events = step(self.state, fact)
+    def take(self, fact: Fact, decisions: Sequence[Any] | None = None) -> list[Command]:
+        """The same for a fact that is in the journal already, with its decisions."""
+        commands, events = step(self.state, fact, decisions)
         self._unshown += events
         self.unsafe = True
         return commands

@@ -133,8 +133,8 @@ class LocalHost:
         journal = self._chronicle.journal
         started = journal.started if journal is not None else None
         if started is not None:
-            self._go_on_from(started.time)
-            return await self._carry(lambda: self._chronicle.take(started))
+            self._go_on_from(started.fact.time)
+            return await self._carry(lambda: self._chronicle.take(*started))
         begun = Started(self.run_id, messages, self.now(), self.reviews)
         return await self._carry(lambda: self._chronicle.tell(begun))
 

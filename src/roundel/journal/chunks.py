@@ -1,7 +1,7 @@
 """Facts as rows: many in one, so that what is written together is read together and takes little room.
 
-A chunk is the JSON of its facts, a line each, packed if that makes it smaller. Each has the version of the
-facts in it; older ones are brought up to date as they are read, one version at a time.
+A chunk holds its entries, a line of JSON each, compressed if that makes it smaller. Each chunk has the
+version of its entries; older ones are brought up to date as they are read, one version at a time.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
-from roundel.kernel.facts import Fact, decode_fact, encode_fact
+from roundel.kernel.facts import Entry, decode_entry
 
-VERSION = 1
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""From each older version to the next."""
+VERSION = 2
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: lambda fact: fact}
+"""The fields of a fact, from each older version to the next. Version 1 had no decisions."""
+DECISIONS_SINCE = 2
 PLAIN, PACKED = b"j", b"z"
 WORTH_PACKING = 300
 
@@ -30,7 +31,7 @@ def pack(lines: Iterable[bytes]) -> bytes:
     return PLAIN + body
 
 
-def unpack(body: bytes, version: int = VERSION) -> list[Fact]:
+def unpack(body: bytes, version: int = VERSION) -> list[Entry]:
     """ValueError if it cannot be read."""
     if version > VERSION:
         raise ValueError(f"the facts have version {version}; this program knows {VERSION} and older ones")
@@ -39,16 +40,15 @@ def unpack(body: bytes, version: int = VERSION) -> list[Fact]:
     except zlib.error as error:
         raise ValueError(f"the facts are damaged: {error}") from None
     lines = text.split(b"\n") if text else []
-    return [_decoded(line, version) for line in lines]
+    return [_entry(line, version) for line in lines]
 
 
-def _decoded(line: bytes, version: int) -> Fact:
+def _entry(line: bytes, version: int) -> Entry:
     if version == VERSION:
-        return decode_fact(line)
+        return decode_entry(line)
+    line, tab, decisions = line.partition(b"\t")
     fields = msgspec.json.decode(line)
     for older in range(version, VERSION):
         fields = UPGRADES[older](fields)
-    return decode_fact(msgspec.json.encode(fields))
-
-
-__all__ = ["UPGRADES", "VERSION", "encode_fact", "pack", "unpack"]
+    entry = decode_entry(msgspec.json.encode(fields) + tab + decisions)
+    return entry if version >= DECISIONS_SINCE else Entry(entry.fact, None)

@@ -10,7 +10,7 @@ import msgspec
 from roundel.journal.appending import FACTS
 from roundel.journal.chunks import unpack
 from roundel.journal.store import NoRun, StoreError
-from roundel.kernel.facts import Fact
+from roundel.kernel.facts import Entry
 
 Row = tuple[int, int, int, bytes]
 """The number of a chunk's first fact, how many there are, their version, and the facts."""
@@ -43,21 +43,21 @@ def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, 
     return count, db.execute(query, (begins, begins + after, ends)).fetchall()
 
 
-def facts_in(rows: Sequence[Row], after: int, count: int) -> list[Fact]:
-    """The facts from number `after` on; Unreadable if one of them is not there."""
-    facts: list[Fact] = []
+def entries_in(rows: Sequence[Row], after: int, count: int) -> list[Entry]:
+    """The entries from number `after` on; Unreadable if one of them is not there."""
+    entries: list[Entry] = []
     reached = after
     for first, many, version, body in rows:
         if first > reached:
             raise Unreadable(reached, f"{first - reached} facts are missing")
-        facts += _unpacked(first, many, version, body)[reached - first :]
+        entries += _unpacked(first, many, version, body)[reached - first :]
         reached = max(reached, first + many)
     if reached < count:
         raise Unreadable(reached, f"{count - reached} facts are missing")
-    return facts
+    return entries
 
 
-def _unpacked(first: int, many: int, version: int, body: bytes) -> list[Fact]:
+def _unpacked(first: int, many: int, version: int, body: bytes) -> list[Entry]:
     try:
         found = unpack(body, version)
     except (ValueError, msgspec.MsgspecError) as error:

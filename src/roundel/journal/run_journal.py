@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import msgspec
 
-from roundel.journal.chunks import encode_fact, pack
+from roundel.journal.chunks import pack
 from roundel.journal.store import Chunk, Claim, Store
-from roundel.kernel.facts import Fact, Started, decode_fact
+from roundel.kernel.facts import Entry, Fact, decode_fact, encode_fact, with_decisions
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import SnapshotError, freeze
 from roundel.kernel.state import Run
@@ -21,7 +24,7 @@ MOST_PENDING = 500
 
 
 class RunJournal:
-    def __init__(self, store: Store, claim: Claim, started: Started | None = None) -> None:
+    def __init__(self, store: Store, claim: Claim, started: Entry | None = None) -> None:
         self.store = store
         self.claim = claim
         self.started = started
@@ -43,6 +46,11 @@ class RunJournal:
             raise ValueError(f"it cannot be written as JSON: {error}") from error
         self._lines.append(line)
         return read
+
+    def add_decisions(self, decisions: Sequence[Any]) -> None:
+        """What the step decided that the last fact caused."""
+        if decisions:
+            self._lines[-1] = with_decisions(self._lines[-1], decisions)
 
     def take_back(self) -> None:
         """The last fact was not true."""

@@ -31,12 +31,12 @@ from roundel.journal.controls import Controls
 from roundel.journal.database import Database
 from roundel.journal.faults import readable
 from roundel.journal.owner import LEASE, is_alive, let_go, me
-from roundel.journal.reading import Unreadable, chunks_after, facts_in, no_run
+from roundel.journal.reading import Unreadable, chunks_after, entries_in, no_run
 from roundel.journal.shield import shielded
 from roundel.journal.store import Busy, Chunk, Claim, NewRun, Pinned, RunRow, StoreError
 from roundel.journal.writer import Writer
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Fact
+from roundel.kernel.facts import Entry, Fact
 
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
@@ -197,9 +197,12 @@ class SqliteStore(Controls):
         return await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
 
     async def facts(self, run_id: str, after: int = 0) -> list[Fact]:
+        return [entry.fact for entry in await self.entries(run_id, after)]
+
+    async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
         count, rows = await self._writer.read(lambda db: chunks_after(db, run_id, after))
         try:
-            return facts_in(rows, after, count)
+            return entries_in(rows, after, count)
         except Unreadable as found:
             raise StoreError(
                 f"{self.path}: run {run_id} cannot be read at fact {found.number}: {found.why}; "

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol
 from msgspec import Struct
 
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Fact
+from roundel.kernel.facts import Entry
 
 Wish = Literal["pause", "resume", "stop", "answer", "unlock"]
 
@@ -147,8 +147,8 @@ class Store(Protocol):
 
     async def snapshot(self, run_id: str) -> tuple[int, bytes] | None: ...
 
-    async def facts(self, run_id: str, after: int = 0) -> list[Fact]:
-        """StoreError if one of them cannot be read, or is not there."""
+    async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
+        """A run's journal, from an entry on. StoreError if one of them cannot be read, or is not there."""
 
     async def row(self, run_id: str) -> RunRow: ...
 

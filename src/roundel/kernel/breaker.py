@@ -8,7 +8,7 @@ What literals, guards and pass-through nodes say does not count.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from roundel.kernel.activation import Activation, History, Instance, moment
@@ -65,12 +65,13 @@ def goes_in_circles(run: Run, history: History, breaker: Breaker, at: Place, sco
     What was said at the same time is looked at in the order of the file, so that nothing depends on who was
     quicker."""
     heard = sorted(history.heard)[-MOST_EARLIER - breaker.window :]
-    for number, (_, node, address, text) in enumerate(heard):
-        earlier = [before for _, _, before in history.said[-MOST_EARLIER:]]
-        history.said.append((node, address, text))
-        if breaker.watches_loops and number >= len(heard) - breaker.window:
-            history.novelty.append(novelty(text, earlier) if earlier else 1.0)
+    before = len(history.said)
+    history.said += [(node, address, text) for _, node, address, text in heard]
     history.heard.clear()
+    if breaker.watches_loops:
+        history.novelty += run.decisions.take(
+            _novelty, history.said, max(before, len(history.said) - breaker.window)
+        )
     del history.said[: -MOST_EARLIER - breaker.window], history.novelty[: -breaker.window]
     history.calls.append("\n".join(sorted(history.tools)))
     history.tools.clear()
@@ -78,10 +79,19 @@ def goes_in_circles(run: Run, history: History, breaker: Breaker, at: Place, sco
     figures = _figures(history, breaker) if breaker.watches_loops else None
     if figures is None or run.lock is not None:
         return False
-    trip(run, "dead_loop", at, figures, _evidence(history, scope))
+    trip(run, "dead_loop", at, figures, _evidence(run, history, scope))
     history.novelty.clear()
     history.calls.clear()
     return True
+
+
+def _novelty(said: Sequence[tuple[str, str, str]], first: int) -> list[float]:
+    """How new each message is beside those before it, from a message on."""
+    texts = [text for _, _, text in said]
+    return [
+        novelty(text, texts[max(0, number - MOST_EARLIER) : number]) if number else 1.0
+        for number, text in enumerate(texts[first:], first)
+    ]
 
 
 def _figures(history: History, breaker: Breaker) -> Figures | None:
@@ -129,13 +139,18 @@ def trip(run: Run, trigger: str, at: Place, figures: Figures, evidence: Figures)
     lock(run, trigger, limit, node_id, address, {**figures, **evidence}, tell=False)
 
 
-def _evidence(history: History, scope: Scope | None) -> dict[str, Any]:
+def _evidence(run: Run, history: History, scope: Scope | None) -> dict[str, Any]:
     """The last messages side by side, and who could have ended the loop."""
     evidence: dict[str, Any] = {"messages": last_messages(history)}
-    nearest = guards(scope) if scope is not None else ()
+    nearest = run.decisions.take(_nearest_guard, scope)
     if nearest:
-        evidence["guard"] = nearest[0][0].id
+        evidence["guard"] = nearest
     return evidence
+
+
+def _nearest_guard(scope: Scope | None) -> str:
+    found = guards(scope) if scope is not None else ()
+    return found[0][0].id if found else ""
 
 
 def last_messages(history: History) -> list[Figures]:
@@ -146,7 +161,8 @@ def last_messages(history: History) -> list[Figures]:
 def _estimate(run: Run) -> float:
     """The tokens that the run may be expected to take: the forecast's calls, of the size that they have."""
     if run.watch.expected is None:
-        run.watch.expected = expectation(run.plan)
+        calls, size = run.decisions.take(expectation, run.plan)
+        run.watch.expected = (calls, size)
     calls, size = run.watch.expected
     measured = sum(run.watch.first_calls) / len(run.watch.first_calls) if run.watch.first_calls else 0
     return max(1, calls) * max(size, measured) + run.watch.surge_from

@@ -59,7 +59,7 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, looked_at: boo
     else:
         if node.remembered:
             _remember(execution.activation.instance, node, outcome.messages)
-        walk(execution, outcome, None)
+        walk(run, execution, outcome, None)
         if node.voice:
             listen(execution, outcome.messages)
         settle(run, execution.activation, execution.unit)
@@ -146,7 +146,7 @@ def conclude(
         _remember(execution.activation.instance, node, messages)
     first = 0
     for outcome in outcomes:
-        walk(execution, outcome, _from(verdicts, first) if verdicts else None)
+        walk(run, execution, outcome, _from(verdicts, first) if verdicts else None)
         first += len(outcome.messages)
     if node.voice:
         listen(execution, tuple(message for outcome in outcomes for message in outcome.messages))
@@ -170,7 +170,7 @@ def _from(verdicts: tuple[Verdict, ...], first: int) -> Verdicts:
 
 def _consult(run: Run, execution: Execution, outcomes: Sequence[Outcome]) -> bool:
     """Whether there is anything to wait for before the messages may go out."""
-    asked = questions(execution, outcomes)
+    asked = questions(run, execution, outcomes)
     if not asked:
         return False
     messages = tuple(message for outcome in outcomes for message in outcome.messages)

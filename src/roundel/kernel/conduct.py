@@ -28,6 +28,7 @@ from roundel.kernel.agenda import QUESTION, TURNS
 from roundel.kernel.breaker import breaker_of, goes_in_circles
 from roundel.kernel.commands import Call
 from roundel.kernel.completion import add_ordinals, call_off, complete, fail
+from roundel.kernel.decisions import Decide
 from roundel.kernel.execution import Execution, Expansion, Performance, Turn
 from roundel.kernel.facts import Outcome
 from roundel.kernel.launch import give
@@ -72,6 +73,9 @@ class Move(Struct, frozen=True):
 
 
 class Conductor(Protocol):
+    decide: Decide
+    """Set by the kernel. What depends on patterns, CEL or Unicode tables goes through it (decisions.py)."""
+
     def begin(self, inputs: tuple[Message, ...]) -> Move | Turn: ...
     def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move | Turn: ...
     def broken(self, turn: Turn, messages: tuple[Message, ...]) -> Move | Turn: ...

@@ -12,8 +12,11 @@ import msgspec
 
 from roundel.kernel.execution import Execution, Expansion
 from roundel.kernel.facts import Outcome
+from roundel.kernel.decisions import DecisionError
+from roundel.kernel.state import Run
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import EdgePlan
+from roundel.workflow.dynamic import RegexSplit, Split
 from roundel.workflow.message import Message
 from roundel.workflow.pattern import PatternError
 
@@ -26,7 +29,7 @@ class ExpansionError(Exception):
     """A tree that does not come together."""
 
 
-def expand(execution: Execution, inputs: tuple[Message, ...]) -> Expansion:
+def expand(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> Expansion:
     edge = _edge(execution)
     dynamic = edge.edge.dynamic
     assert dynamic is not None
@@ -36,15 +39,23 @@ def expand(execution: Execution, inputs: tuple[Message, ...]) -> Expansion:
             msgspec.structs.replace(part, dynamic=False)
             for message in inputs
             if message.dynamic
-            for part in dynamic.split.parts(message)
+            for part in _parts(run, dynamic.split, message)
         ]
-    except PatternError as error:
+    except (DecisionError, PatternError) as error:
         raise EdgeError(execution, f"the split on {edge.edge} failed: {error}") from error
     # A guard counts its parts one after the other.
     width = 1 if execution.node.kind.guard else dynamic.max_parallel
     expansion = Expansion(execution, dynamic, shared, width)
     _group(expansion, parts)
     return expansion
+
+
+def _parts(run: Run, split: Split, message: Message) -> list[Message]:
+    """The parts of a message; where a pattern cuts it, that is a decision."""
+    if not isinstance(split, RegexSplit):
+        return split.parts(message)
+    texts = run.decisions.take(split.texts, message)
+    return split.made_of(message, texts)
 
 
 def _edge(execution: Execution) -> EdgePlan:

@@ -5,7 +5,8 @@ Facts are frozen and encode to JSON and back without loss; times and ids come in
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -196,12 +197,35 @@ Fact = (
     | Stopped
 )
 
+
+class Entry(NamedTuple):
+    """One entry of a journal: a fact, and the decisions of the step that it caused (decisions.py)."""
+
+    fact: Fact
+    decisions: tuple[Any, ...] | None = ()
+    """None if they are not known: then the step decides again."""
+
+
 _decoder = msgspec.json.Decoder(Fact)
 _encoder = msgspec.json.Encoder()
 
 
 def encode_fact(fact: Fact) -> bytes:
     return _encoder.encode(fact)
+
+
+def encode_entry(entry: Entry) -> bytes:
+    return with_decisions(encode_fact(entry.fact), entry.decisions or ())
+
+
+def with_decisions(line: bytes, decisions: Sequence[Any]) -> bytes:
+    """The line of a fact with the decisions that it caused, behind a tab, which JSON has in no text."""
+    return line + b"\t" + _encoder.encode(decisions) if decisions else line
+
+
+def decode_entry(line: bytes) -> Entry:
+    fact, _, decisions = line.partition(b"\t")
+    return Entry(decode_fact(fact), tuple(msgspec.json.decode(decisions)) if decisions else ())
 
 
 def decode_fact(line: bytes | str) -> Fact:

@@ -41,7 +41,7 @@ def run_node(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> No
         queue.clear()
     address = activation.prefix + node.label
     if node.expands and any(message.dynamic for message in inputs):
-        run_parts(run, expand(Execution(activation, unit, node, address), inputs))
+        run_parts(run, expand(run, Execution(activation, unit, node, address), inputs))
     else:
         launch(run, activation, unit, node, address, inputs)
 
@@ -114,7 +114,9 @@ def _begin_bodies(run: Run, execution: Execution, inputs: tuple[Message, ...]) -
     if node.kind.conduct is not None:
         record = run.loops.setdefault(_loop_id(execution), LoopRecord()) if node.kind.loops else LoopRecord()
         record.entries += 1
-        performance = Performance(execution, node.kind.conduct(node.config), inputs, record)
+        conductor = node.kind.conduct(node.config)
+        conductor.decide = run.decisions.take
+        performance = Performance(execution, conductor, inputs, record)
         run.agenda.append((performance, OPEN))
         return
     ordinals = outer.ordinals

@@ -26,6 +26,7 @@ from msgspec import Struct
 from roundel.kernel.activation import Activation, History, Instance, LoopRecord
 from roundel.kernel.budget import Budget
 from roundel.kernel.conduct import Stage
+from roundel.kernel.decisions import Decisions
 from roundel.kernel.execution import Execution, Expansion, Performance, Talk
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.state import Run, Watch
@@ -49,7 +50,7 @@ _MUTABLE: dict[str, type[Any]] = {
         Watch,
     )
 }
-_PASSING = ("commands", "events")
+_PASSING = ("commands", "decisions", "events")
 """What a run holds only while a step is made."""
 
 
@@ -194,10 +195,13 @@ class _Thawer:
         self._index = index
         self._table = table
         self._made: list[Any] = []
+        self._decisions = Decisions()
 
     def run(self) -> Run:
         for entry in self._table:
             self._made.append(self._empty(entry))
+        if isinstance(self._made[0], Run):
+            self._made[0].decisions = self._decisions
         for value, entry in zip(self._made, self._table, strict=True):
             self._fill(value, entry)
         run = self._made[0]
@@ -238,6 +242,8 @@ class _Thawer:
         node = self._value(self._table[number][2]["node"])
         make = node.kind.conduct if mind == "conductor" else node.kind.talk
         made = make(node.config)
+        if mind == "conductor":
+            made.decide = self._decisions.take
         for field, value in noted.items():
             setattr(made, field, self._value(value))
         return made

@@ -10,6 +10,7 @@ from msgspec import Struct
 from roundel.kernel.activation import Instance, LoopRecord
 from roundel.kernel.budget import Budget
 from roundel.kernel.commands import Command
+from roundel.kernel.decisions import Decisions
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.execution import Execution
 from roundel.kernel.facts import Reviews
@@ -75,6 +76,7 @@ class Run:
         "calls",
         "commands",
         "deadline",
+        "decisions",
         "error",
         "events",
         "held",
@@ -155,6 +157,7 @@ class Run:
         """When middleware is asked about a node, by site (review.py)."""
         self.smooth = True
         """There is no error, no lock, no pause, nothing torn: what comes up needs no second look."""
+        self.decisions = Decisions()
         self.commands: list[Command] = []
         self.events: list[Event] = []
 

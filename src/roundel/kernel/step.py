@@ -80,7 +80,7 @@ looks at nothing else: the same facts always make the same run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -98,6 +98,7 @@ from roundel.kernel.facts import (
     Answered,
     Consulted,
     Edited,
+    Entry,
     Fact,
     Failed,
     Finished,
@@ -127,25 +128,30 @@ class IllegalFact(Exception):
     """A fact that cannot be true of the run as it is."""
 
 
-def step(run: Run, fact: Fact) -> tuple[list[Command], list[Event]]:
-    """What the host is to do now, and what there is to show."""
+def step(run: Run, fact: Fact, decisions: Sequence[Any] | None = None) -> tuple[list[Command], list[Event]]:
+    """What the host is to do now, and what there is to show. With `decisions` the step is a replay.
+
+    `run.decisions.made` holds the step's decisions afterwards (decisions.py)."""
     commands: list[Command] = []
     events: list[Event] = []
     run.commands = commands
     run.events = events
+    run.decisions.begin(decisions)
     try:
         _HANDLERS[fact.__class__](run, fact)
     except EdgeError as error:
         fail(run, error.execution, str(error))
         advance(run)
+    if decisions is not None:
+        run.decisions.end()
     return commands, events
 
 
-def replay(plan: Plan, facts: Iterable[Fact]) -> tuple[Run, list[Command]]:
-    """The run that the facts make, and what is at work in it."""
+def replay(plan: Plan, entries: Iterable[Entry]) -> tuple[Run, list[Command]]:
+    """The run that a journal makes, and what is at work in it."""
     run = Run(plan)
-    for fact in facts:
-        step(run, fact)
+    for entry in entries:
+        step(run, entry.fact, entry.decisions)
     return run, [call.command for call in run.calls.values() if call.command is not None]
 
 

@@ -7,13 +7,19 @@ mark as triggered. A message that a processor drops triggers nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import msgspec
+
+from roundel.kernel.decisions import DecisionMismatch
 from roundel.kernel.execution import Execution
 from roundel.kernel.facts import Outcome, Verdict
 from roundel.kernel.loops import leave
 from roundel.kernel.queue import arrive
+from roundel.kernel.state import Run
 from roundel.plan.graph import EdgePlan
 from roundel.workflow.message import Message
+from roundel.workflow.processor import Process
 
 Verdicts = Mapping[tuple[int, int], Verdict]
 """By edge and message."""
@@ -27,7 +33,7 @@ class EdgeError(Exception):
         self.execution = execution
 
 
-def walk(execution: Execution, outcome: Outcome, verdicts: Verdicts | None) -> None:
+def walk(run: Run, execution: Execution, outcome: Outcome, verdicts: Verdicts | None) -> None:
     port, stay, number = outcome.port, outcome.stay, 0
     unit, instance = execution.unit, execution.activation.instance
     for message in outcome.messages:
@@ -39,7 +45,7 @@ def walk(execution: Execution, outcome: Outcome, verdicts: Verdicts | None) -> N
                 instance.queues[edge.target].append(delivered(edge, message))
             else:
                 verdict = verdicts.get((edge.index, number)) if verdicts is not None else None
-                if not _passes(execution, edge, message, verdict):
+                if not _passes(run, execution, edge, message, verdict):
                     continue
             if edge.trigger:
                 instance.marks[edge.target] = 1
@@ -48,7 +54,7 @@ def walk(execution: Execution, outcome: Outcome, verdicts: Verdicts | None) -> N
         number += 1
 
 
-def questions(execution: Execution, outcomes: Sequence[Outcome]) -> list[tuple[int, int]]:
+def questions(run: Run, execution: Execution, outcomes: Sequence[Outcome]) -> list[tuple[int, int]]:
     """Which messages have to be shown to the functions of which edges."""
     asked, number = [], 0
     for outcome in outcomes:
@@ -56,7 +62,7 @@ def questions(execution: Execution, outcomes: Sequence[Outcome]) -> list[tuple[i
             for edge, loops in execution.unit.out:
                 if not edge.consults or not _open(edge, loops, outcome):
                     continue
-                if edge.asks_condition is not None or _fires(execution, edge, message, None):
+                if edge.asks_condition is not None or _fires(run, execution, edge, message, None):
                     asked.append((edge.index, number))
             number += 1
     return asked
@@ -66,22 +72,26 @@ def _open(edge: EdgePlan, loops: int, outcome: Outcome) -> bool:
     return edge.port in (None, outcome.port) and not (outcome.stay and loops)
 
 
-def _fires(execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None) -> bool:
+def _fires(run: Run, execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None) -> bool:
     if verdict is not None and edge.asks_condition is not None:
         return verdict.fires
     if edge.test is None:
         return True
     try:
-        return edge.test(message, execution.activation.values)
+        return run.decisions.take(edge.test, message, execution.activation.values)  # type: ignore[no-any-return]
+    except DecisionMismatch:
+        raise
     except Exception as error:
         raise EdgeError(execution, f"the condition on {edge.edge} failed: {error}") from error
 
 
-def _passes(execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None) -> bool:
+def _passes(
+    run: Run, execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None
+) -> bool:
     """Whether the message gets to the other end; False also if a processor dropped it on the way."""
-    if not _fires(execution, edge, message, verdict):
+    if not _fires(run, execution, edge, message, verdict):
         return False
-    carried = _carried(execution, edge, message, verdict) if edge.carry else None
+    carried = _carried(run, execution, edge, message, verdict) if edge.carry else None
     if carried is not None or edge.clear or edge.clear_kept:
         _hand_over(execution, edge, carried)
     if carried is None and edge.carry:
@@ -101,7 +111,7 @@ def _hand_over(execution: Execution, edge: EdgePlan, message: Message | None) ->
 
 
 def _carried(
-    execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None
+    run: Run, execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None
 ) -> Message | None:
     if verdict is not None and edge.asks_processor is not None:
         return verdict.result
@@ -109,9 +119,28 @@ def _carried(
     if edge.process is None:
         return carried
     try:
-        return edge.process(carried)
+        decided = run.decisions.take(_processed, edge.process, carried)
+    except DecisionMismatch:
+        raise
     except Exception as error:
         raise EdgeError(execution, f"the processor on {edge.edge} failed: {error}") from error
+    if decided is None or decided is True:
+        return carried if decided else None
+    if isinstance(decided, str):
+        return msgspec.structs.replace(carried, content=decided)
+    return msgspec.convert(decided[0], Message)
+
+
+def _processed(process: Process, message: Message) -> bool | str | list[Any] | None:
+    """What a processor makes of a message, as a decision that stores no more than what changed: None if it
+    drops it, True if it leaves it as it is, a text if that is all that is new, else the whole message."""
+    result = process(message)
+    if result is None or result is message:
+        return None if result is None else True
+    content = result.content
+    if isinstance(content, str) and result == msgspec.structs.replace(message, content=content):
+        return content
+    return [msgspec.to_builtins(result)]
 
 
 def delivered(edge: EdgePlan, message: Message) -> Message:

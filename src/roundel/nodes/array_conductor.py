@@ -13,10 +13,12 @@ import msgspec
 from msgspec.structs import replace
 
 from roundel.kernel.conduct import Move, Turn, as_move
+from roundel.kernel.decisions import DecisionError
 from roundel.kernel.facts import Outcome
 from roundel.nodes.conductors import Messages, Rounds, expression_of, handed_on, known, notice, wants_all
 from roundel.nodes.result_value import is_element, value_of
 from roundel.nodes.strategies import ITEMS_NAMES, Array
+from roundel.workflow.expression import Expression
 from roundel.workflow.message import Message, json_text
 
 _FENCED = re.compile(r"\s*```\w*\n(.*)```\s*", re.DOTALL)
@@ -45,8 +47,8 @@ class ArrayRounds(Rounds):
         if expression is None:
             return Move(ask={"items": True}, inputs=tuple(self.history or ()))
         try:
-            items = listed(expression.evaluate(known(self.last, self.history)))
-        except (TypeError, ValueError) as error:
+            items = self.decide(_evaluated, expression, known(self.last, self.history))
+        except (DecisionError, TypeError, ValueError) as error:
             return self._nothing(f"'items' failed: {error}", "items_failed")
         return self._through(items, "what 'items' gives is not a list")
 
@@ -145,6 +147,10 @@ class ArrayRounds(Rounds):
     def report(self) -> dict[str, Any]:
         errors = [{"round": number, "error": self.errors[number]} for number in sorted(self.errors)]
         return {**super().report(), "errors": errors} if errors else super().report()
+
+
+def _evaluated(expression: Expression, values: dict[str, Any]) -> Any:
+    return listed(expression.evaluate(values))
 
 
 def listed(value: object) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from roundel.kernel.commands import Call
 from roundel.kernel.conduct import Move, Turn
+from roundel.kernel.decisions import Decide, decide_live
 from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.workflow.graph import Node
@@ -13,6 +14,8 @@ from roundel.workflow.graph import Node
 
 class TurnsAlone:
     """A conductor of turns and nothing else: it lets failures pass, and has nothing to ask."""
+
+    decide: Decide = staticmethod(decide_live)
 
     def catches(self, _turn: Turn) -> bool:
         return False

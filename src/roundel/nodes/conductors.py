@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from roundel.kernel.conduct import Move, Turn
+from roundel.kernel.decisions import Decide, DecisionError, decide_live
 from roundel.kernel.facts import Outcome
 from roundel.nodes.asked import Asked
 from roundel.nodes.strategies import UNTIL_NAMES, Count, Custom, Until
@@ -22,6 +23,8 @@ Messages = tuple[Message, ...]
 
 class Rounds:
     """What all loop agents have in common."""
+
+    decide: Decide = staticmethod(decide_live)
 
     def __init__(self, carry: bool, remembers: bool = False) -> None:
         self.carry = carry
@@ -132,8 +135,8 @@ class UntilRounds(Rounds):
         if self.test is None:
             return Move(ask={"until": self.done}, inputs=tuple(self.history or ()))
         try:
-            holds = self.test.holds({**known(self.last, self.history), "round": self.done})
-        except ExpressionError as error:
+            holds = self.decide(self.test.holds, {**known(self.last, self.history), "round": self.done})
+        except (DecisionError, ExpressionError) as error:
             return Move(error=f"'until' failed: {error}")
         return self.told(holds)
 

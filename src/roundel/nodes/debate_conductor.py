@@ -7,7 +7,7 @@ from typing import Any
 from roundel.kernel.conduct import Move, Turn
 from roundel.kernel.facts import Outcome
 from roundel.nodes.conducted import TurnsAlone
-from roundel.nodes.consensus import Consensus, ballot, reached, rounds_in_a_row
+from roundel.nodes.consensus import Choice, Consensus, ballot, reached, rounds_in_a_row
 from roundel.workflow.message import Message, Role
 
 Pair = tuple[str, str]
@@ -88,7 +88,7 @@ class DebateConductor(TurnsAlone):
         if self.consensus is None:
             return self._go_on(False, events)
         if self.consensus.method != "judge":
-            return self._go_on(reached(self.consensus, self.latest), events)
+            return self._go_on(self.decide(reached, self.consensus, self.latest), events)
         if self.before == len(self.said):
             return self._go_on(False, events)
         inputs = (*self.said[self.before :], Message(self.consensus.question))
@@ -96,7 +96,7 @@ class DebateConductor(TurnsAlone):
 
     def _judged(self, messages: tuple[Message, ...]) -> Move:
         verdict = messages[-1] if messages else Message()
-        choice = ballot(verdict.text, data=verdict.data).choice
+        choice = self.decide(_choice, verdict)
         if choice != "abstain":
             return self._go_on(choice == "approve", ())
         text = f"The judge said neither yes nor no, which counts as no: {verdict.text[:80]!r}"
@@ -115,6 +115,10 @@ class DebateConductor(TurnsAlone):
         data = {**(last.data or {}), "debate_history": self.history, **report}
         outcome = Outcome((Message(last.content, "assistant", data),), report=report, reason=reason)
         return Move(outcome=outcome, events=events)
+
+
+def _choice(verdict: Message) -> Choice:
+    return ballot(verdict.text, data=verdict.data).choice
 
 
 def _heard(message: Message, by: str) -> Message:

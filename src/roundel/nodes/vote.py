@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
@@ -47,7 +47,7 @@ class VoteConductor(TurnsAlone):
 
     def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
         said = messages[-1] if messages else Message()
-        self.ballots[turn.body] = ballot(said.text, self.config.vote_type, said.data)
+        self.ballots[turn.body] = Ballot(*self.decide(_read_ballot, said, self.config.vote_type))
         waiting = len(self.ballots) < len(self.config.participants)
         return Move() if waiting else Move(outcome=self._counted())
 
@@ -69,6 +69,11 @@ class VoteConductor(TurnsAlone):
         away = len(self.config.participants) - len(cast)
         abstained = f", {away} abstained" if cast and away else ""
         return abstained + (f", less than {self.config.threshold:g}" if cast and not approved else "")
+
+
+def _read_ballot(said: Message, vote_type: VoteType) -> list[Any]:
+    read = ballot(said.text, vote_type, said.data)
+    return [read.choice, read.score]
 
 
 def _approving(cast: list[Ballot]) -> tuple[float, str]:

@@ -164,6 +164,7 @@ async def _tell(store: Store, run_id: str, fact: Fact, workflow: Source | None =
         except IllegalFact as error:
             raise StoreError(f"run {run_id} is {state.status}: {error}") from error
         journal.add(fact)
+        journal.add_decisions(state.decisions.made)
         await journal.commit(state)
     finally:
         await journal.close()

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from roundel.journal.chunks import encode_fact, pack
+from roundel.journal.chunks import pack
 from roundel.journal.store import Chunk, Pinned, Store, StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Edited, Fact, Started, Stopped
+from roundel.kernel.facts import Edited, Entry, Started, Stopped, encode_entry
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.scripted import Script
@@ -39,14 +39,14 @@ async def fork(
     `at` is an address: the new run begins where the old one came to it, before it ran. Without it, it begins
     where the old one is now."""
     pinned = await store.pinned(run_id)
-    facts = _without_end(await store.facts(run_id))
+    entries = _without_end(await store.entries(run_id))
     before = plan_of(pinned)
     changed = workflow is not None or bool(limits)
     plan = plan_of(pinned, workflow, limits, allow_paths) if changed else before
     made = new_id()
-    state, told = _played(before, facts, plan, made, at, changed)
+    state, told = _played(before, entries, plan, made, at, changed)
     if message is not None:
-        edited = Edited(_call_at(state, at), Message(message), max(time.time(), told[-1].time))
+        edited = Edited(_call_at(state, at), Message(message), max(time.time(), told[-1].fact.time))
         try:
             step(state, edited)
         except IllegalFact:
@@ -54,10 +54,10 @@ async def fork(
                 f"'{edited.address}' has done its work, and no message of it can be changed; "
                 "say where the new run is to begin (--at ADDRESS)"
             ) from None
-        told.append(edited)
+        told.append(Entry(edited, tuple(state.decisions.made)))
     if state.over:
         raise StoreError(f"run {run_id} is over; say where the new one is to begin (--at ADDRESS)")
-    lines = [encode_fact(fact) for fact in told]
+    lines = [encode_entry(entry) for entry in told]
     new_pinned = _pinned(pinned, plan, workflow, limits, script)
     journal = await begin(
         store,
@@ -86,28 +86,30 @@ async def replay(
     """Where the run would first have gone another way; None if it would not."""
     pinned = await store.pinned(run_id)
     now = plan_of(pinned, workflow, limits, allow_paths)
-    rerun = Rerun(plan_of(pinned), await store.facts(run_id), now)
+    rerun = Rerun(plan_of(pinned), await store.entries(run_id), now)
     rerun.play()
     return rerun.difference
 
 
-def _without_end(facts: list[Fact]) -> list[Fact]:
+def _without_end(entries: list[Entry]) -> list[Entry]:
     """A stopped run goes on, in its fork, from before it was stopped."""
-    return [fact for fact in facts if not isinstance(fact, Stopped)]
+    return [entry for entry in entries if not isinstance(entry.fact, Stopped)]
 
 
 def _played(
-    before: Plan, facts: list[Fact], plan: Plan, run_id: str, at: str, changed: bool
-) -> tuple[Run, list[Fact]]:
+    before: Plan, entries: list[Entry], plan: Plan, run_id: str, at: str, changed: bool
+) -> tuple[Run, list[Entry]]:
     comes_up = _comes_up(at) if at else (lambda _events: False)
     if changed:
-        rerun = Rerun(before, facts, plan, run_id)
-        found, state, told = rerun.play(comes_up), rerun.state, rerun.facts
+        rerun = Rerun(before, entries, plan, run_id)
+        found, state, told = rerun.play(comes_up), rerun.state, rerun.entries
     else:
         found, state, told = False, Run(plan), []
-        for fact in facts:
-            told.append(msgspec.structs.replace(fact, run_id=run_id) if isinstance(fact, Started) else fact)
-            if comes_up(step(state, told[-1])[1]):
+        for fact, decisions in entries:
+            own = msgspec.structs.replace(fact, run_id=run_id) if isinstance(fact, Started) else fact
+            events = step(state, own, decisions)[1]
+            told.append(Entry(own, tuple(state.decisions.made)))
+            if comes_up(events):
                 found = True
                 break
     if at and not found:

@@ -10,11 +10,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from roundel.journal.chunks import encode_fact, pack
+from roundel.journal.chunks import pack
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
+from roundel.kernel.decisions import DecisionMismatch
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Fact, Reviews, Started
+from roundel.kernel.facts import Entry, Fact, Reviews, Started, encode_entry
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import SnapshotError, thaw
 from roundel.kernel.state import Run
@@ -81,8 +82,12 @@ async def begin(
     if chunk is not None:
         return RunJournal(store, await store.create(new, chunk))
     started = Started(run_id, messages, new.created, reviews or Reviews())
-    written = Chunk(1, pack([encode_fact(started)]))
-    return RunJournal(store, await store.create(new, written), started)
+    # It is written before the run takes its first step, so the step is made here to know its decisions.
+    first = Run(plan)
+    step(first, started)
+    entry = Entry(started, tuple(first.decisions.made))
+    written = Chunk(1, pack([encode_entry(entry)]))
+    return RunJournal(store, await store.create(new, written), entry)
 
 
 def new_id() -> str:
@@ -127,7 +132,7 @@ async def open_run(store: Store, run_id: str, workflow: Source | None = None) ->
     except WorkflowError as error:
         raise StoreError(f"run {run_id} cannot be opened: {error}") from error
     state, after = await _from_snapshot(store, run_id, plan)
-    for _ in played(state, await store.facts(run_id, after), run_id, after):
+    for _ in played(state, await store.entries(run_id, after), run_id, after):
         pass
     script = script_from(pinned.script) if pinned.script else None
     return Opened(row, pinned, plan, script, state)
@@ -144,12 +149,14 @@ async def _from_snapshot(store: Store, run_id: str, plan: Plan) -> tuple[Run, in
     return Run(plan), 0
 
 
-def played(state: Run, facts: list[Fact], run_id: str, first: int = 0) -> Iterator[tuple[Fact, list[Event]]]:
+def played(
+    state: Run, entries: list[Entry], run_id: str, first: int = 0
+) -> Iterator[tuple[Fact, list[Event]]]:
     """Tells a run what happened, fact by fact; StoreError where they do not fit it."""
-    for number, fact in enumerate(facts, first):
+    for number, (fact, decisions) in enumerate(entries, first):
         try:
-            yield fact, step(state, fact)[1]
-        except IllegalFact as error:
+            yield fact, step(state, fact, decisions)[1]
+        except (DecisionMismatch, IllegalFact) as error:
             raise StoreError(f"run {run_id} does not fit its workflow at fact {number}: {error}") from error
 
 
@@ -159,5 +166,5 @@ async def events_of(store: Store, run_id: str, workflow: Source | None = None) -
     if kept is not None:
         return kept
     plan = plan_of(await store.pinned(run_id), workflow)
-    facts = await store.facts(run_id)
-    return [event for _, events in played(Run(plan), facts, run_id) for event in events]
+    entries = await store.entries(run_id)
+    return [event for _, events in played(Run(plan), entries, run_id) for event in events]

@@ -42,7 +42,7 @@ async def quarantine(store: Store, run_id: str, workflow: Source | None = None) 
     if kept is not None:
         return [_told(event, _seconds(event)) for event in kept if _shows_output(event)]
     plan = plan_of(await store.pinned(run_id), workflow)
-    return list(_given(played(Run(plan), await store.facts(run_id), run_id)))
+    return list(_given(played(Run(plan), await store.entries(run_id), run_id)))
 
 
 def _given(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator[Quarantined]:

@@ -20,6 +20,7 @@ from roundel.kernel.facts import (
     Answered,
     Consulted,
     Edited,
+    Entry,
     Fact,
     Failed,
     Finished,
@@ -62,15 +63,15 @@ class Difference(Struct, frozen=True):
 
 
 class Rerun:
-    def __init__(self, before: Plan, facts: list[Fact], plan: Plan, run_id: str = "") -> None:
+    def __init__(self, before: Plan, entries: list[Entry], plan: Plan, run_id: str = "") -> None:
         self.state = Run(plan)
-        self.facts: list[Fact] = []
-        """What the rerun was told."""
+        self.entries: list[Entry] = []
+        """The journal of the rerun."""
         self.difference: Difference | None = None
         self._plan = plan
-        past = _Past(before, facts)
+        past = _Past(before, entries)
         self._history, self._ended, self._unasked = past.history, past.ended, past.unasked
-        self._begun = msgspec.structs.replace(past.begun, reviews=_reviews(facts))
+        self._begun = msgspec.structs.replace(past.begun, reviews=_reviews([entry.fact for entry in entries]))
         self._run_id = run_id
         self._time = 0.0
         self._behaviours: dict[int, Any] = {}
@@ -93,7 +94,7 @@ class Rerun:
         """IllegalFact, and nothing has changed, if it cannot be true of the rerun."""
         commands, events = step(self.state, fact)
         self._time = max(self._time, fact.time)
-        self.facts.append(fact)
+        self.entries.append(Entry(fact, tuple(self.state.decisions.made)))
         for command in commands:
             if isinstance(command, Cancel):
                 self._waiting.pop(command.address, None)
@@ -197,17 +198,17 @@ class _Happened(Struct, frozen=True):
 class _Past:
     """What the run that happened can tell."""
 
-    def __init__(self, plan: Plan, facts: list[Fact]) -> None:
-        begun, state = facts[0], Run(plan)
+    def __init__(self, plan: Plan, entries: list[Entry]) -> None:
+        begun, state = entries[0].fact, Run(plan)
         assert isinstance(begun, Started)
         self.begun = begun
         self.history: list[_Happened] = []
         """In order; what pure nodes decided is left out."""
         asked: set[Moment] = set()
         came: set[Moment] = set()
-        for fact in facts:
+        for fact, decisions in entries:
             self._note(plan, state, fact)
-            commands, events = step(state, fact)
+            commands, events = step(state, fact, decisions)
             asked |= {_moment(command) for command in commands if isinstance(command, Review)}
             came |= {
                 (event.address or "", _SEEN[event.data["status"]])

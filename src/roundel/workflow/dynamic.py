@@ -41,9 +41,16 @@ class RegexSplit(Struct, frozen=True, omit_defaults=True):
         return flags_of(case_sensitive=self.case_sensitive, multiline=self.multiline, dotall=self.dotall)
 
     def parts(self, message: Message) -> list[Message]:
+        return self.made_of(message, self.texts(message))
+
+    def texts(self, message: Message) -> list[str]:
+        """What the pattern matches."""
         group = group_of(self.group)
         matches = compiled(self.pattern, self.flags).finditer(message.text)
-        found = [match[group] for match in matches if match[group]]
+        return [match[group] for match in matches if match[group]]
+
+    def made_of(self, message: Message, found: list[str]) -> list[Message]:
+        """The message cut into these texts."""
         if not found and self.on_no_match == "pass":
             return [message]
         return [msgspec.structs.replace(message, content=part) for part in found]
