@@ -9,7 +9,7 @@ import pytest
 
 from roundel.journal import chunks
 from roundel.journal.chunks import pack, unpack
-from roundel.kernel.facts import Entry, Fact, Finished, Outcome, Streamed, Waited, encode_entry, encode_fact
+from roundel.kernel.facts import Entry, Fact, Failed, Finished, Outcome, Waited, encode_entry, encode_fact
 from roundel.workflow.message import Message
 from tests.journal.stores import STARTED
 
@@ -28,7 +28,7 @@ def test_what_was_packed_comes_back() -> None:
 
 
 def test_much_of_the_same_takes_little_room_and_noise_no_more_than_it_has() -> None:
-    same: list[Fact] = [Streamed("A", "word " * 20, 1, float(number)) for number in range(100)]
+    same: list[Fact] = [Failed("A", "word " * 20, float(number)) for number in range(100)]
     body = pack(map(encode_fact, same))
     assert len(body) < sum(len(encode_fact(fact)) for fact in same) / 10
     assert unpack(body) == [Entry(fact) for fact in same]

@@ -22,7 +22,6 @@ from roundel.kernel.facts import (
     Outcome,
     Started,
     Stopped,
-    Streamed,
     Unlocked,
     Waited,
 )
@@ -177,13 +176,13 @@ def _tells(event: Event, name: str, status: str) -> bool:
 def wrong_facts(run: Simulator, time: float) -> list[Fact]:
     """What cannot be true now, of each address that is at work, and of some that are not."""
     wrong: list[Fact] = [Started("other", (), time), Finished("nowhere", Outcome(), time)]
-    wrong += [Streamed("A[9]/look", "x", 1, time), Failed("A[9]/look", "x", time)]
+    wrong += [Failed("A[9]/look", "x", time)]
     for address, execution in run.state.calls.items():
         command = execution.command
         if isinstance(command, Call):
             wrong += [Answered(address, Message("yes"), time), Consulted(address, (), time)]
         elif isinstance(command, Ask):
-            wrong += [Finished(address, Outcome(), time), Streamed(address, "x", 1, time)]
+            wrong += [Finished(address, Outcome(), time)]
     if any(isinstance(execution.command, Call) for execution in run.state.calls.values()):
         wrong.append(Waited(time))
     return wrong
@@ -227,25 +226,12 @@ def at_work(run: Simulator) -> list[str]:
     return [command.address for command in run.at_work]
 
 
-def test_what_was_said_is_streamed_at_the_address_of_the_node() -> None:
-    run = Simulator(plan_of(agents("A")), {"A": ["?look", "done"]}).start("go")
-    run.tell(Streamed("A", "Let me", 1, run.now()))
-    run.tell(Streamed("A", "Let me look", 2, run.now()))
-    assert [event.data for event in run.events if event.event == "token_stream"] == [
-        {"text": "Let me"},
-        {"text": "Let me look", "attempt": 2},
-    ]
-    assert run.finish().state.status == "completed"
-
-
 def test_what_is_not_to_be_logged_is_not_shown_on_the_way_either() -> None:
     workflow = agents("A", approval=["ask"])
     workflow["graph"]["nodes"][0]["log_output"] = False
     run = Simulator(plan_of(workflow), {"A": ["?look ask", "secret"], "A/ask": ["yes"]}).start("go")
-    run.tell(Streamed("A", "sec", 1, run.now()))
     run.finish()
     told = [event for event in run.events if event.node_id == "A"]
-    assert "token_stream" not in {event.event for event in told}
     assert not any(event.data.get("output") for event in told)
     calls = [event.data for event in told if event.event == "tool_call"]
     assert all(not data["arguments"] and not data.get("result") for data in calls)

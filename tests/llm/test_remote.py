@@ -6,11 +6,13 @@ import asyncio
 import json
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import roundel
+from roundel.kernel.events import encode_event
 from tests.llm.story import KEY, asking, every_provider, every_way, profile, told, workflow
 from tests.llm.wire import Recorded, Reply, Wire
 from tests.llm.wire.connection import Connection
@@ -138,9 +140,30 @@ def test_a_slow_answer_comes_in_parts(wire: Wire, provider: str) -> None:
     parts = story.of("token_stream")
     assert len(parts) > 1
     assert "".join(data["text"] for data in parts) == story.result.output == "one two three"
-    assert not any("attempt" in data for data in parts)
+    assert {data["attempt"] for data in parts} == {1}
+    lengths = [len(data["text"]) for data in parts]
+    assert [data["offset"] for data in parts] == [sum(lengths[:number]) for number in range(len(parts))]
+    assert {event.seq for event in story.events if event.event == "token_stream"} == {0}
     addresses = {event.address for event in story.events if event.event == "token_stream"}
     assert addresses == {"A"}
+
+
+def test_parts_are_transient(wire: Wire, tmp_path: Path) -> None:
+    """They have no number, and the stored run does not know of them."""
+    wire.replies(Reply(text="one two three", chunk_delay=0.06))
+    shown: list[roundel.Event] = []
+    store = tmp_path / "runs.db"
+    result = roundel.run(asking(wire), store=store, on_event=shown.append)
+    numbered = [event for event in shown if event.event != "token_stream"]
+    assert len(numbered) < len(shown)
+    assert [event.seq for event in numbered] == list(range(1, len(numbered) + 1))
+    assert b'"seq"' not in encode_event(next(event for event in shown if event.event == "token_stream"))
+
+    async def read() -> list[roundel.Event]:
+        async with roundel.Runs(store) as runs:
+            return await runs.events(result.run_id)
+
+    assert asyncio.run(read()) == numbered
 
 
 # Many at once, and none.

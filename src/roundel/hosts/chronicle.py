@@ -7,8 +7,8 @@ from typing import Any
 
 from roundel.journal.run_journal import RunJournal
 from roundel.kernel.commands import Command
-from roundel.kernel.events import Event
-from roundel.kernel.facts import Answered, Consulted, Fact, Failed, Finished, Reviewed, Streamed
+from roundel.kernel.events import Event, stamp
+from roundel.kernel.facts import Answered, Consulted, Fact, Failed, Finished, Reviewed
 from roundel.kernel.state import Run
 from roundel.kernel.step import step
 
@@ -63,16 +63,14 @@ class Chronicle:
             for event in events:
                 observe(event)
 
-    def say(self, address: str, text: str, attempt: int, now: float) -> None:
-        """A model is speaking. Nothing follows from it, so it needs no turn of its own: it is seen at once,
-        and the whole of it is kept when it is over."""
-        if address not in self.state.calls:
+    def publish(self, event: str, address: str, data: dict[str, Any], now: float) -> None:
+        """Shows a transient event: no fact, no number, and nothing follows from it."""
+        execution = self.state.calls.get(address)
+        if execution is None or not execution.node.logs:
             return
-        unsafe = self.unsafe
-        self.tell(Streamed(address, text, attempt, now))
-        if not unsafe and self.journal is not None:
-            self.unsafe = False
-            self._show()
+        node_id = execution.node.id
+        for observe in self.observers:
+            observe(Event(0, event, stamp(now), self.state.run_id, node_id, address, data))
 
 
 def _without(fact: Fact, error: ValueError) -> Failed:

@@ -34,7 +34,7 @@ class Lent:
         script: Script | None,
         folder: Path,
         record: Recorder | None,
-        say: Callable[[str, str, int], None],
+        say: Callable[[str, str, int, int], None],
     ) -> None:
         self.now = clock
         self.run_id = run_id
@@ -95,7 +95,7 @@ class Lent:
         return self.remembered.recall(node)
 
     def speaker(self, address: str) -> Say | None:
-        return lambda text, attempt: self._say(address, text, attempt)
+        return lambda text, attempt, offset: self._say(address, text, attempt, offset)
 
     def key(self, address: str) -> str:
         return f"{self.run_id}:{address}"

@@ -87,8 +87,9 @@ class LocalHost:
         observers = (on_event, event_logger(plan.graph.graph.log_level), *self._attendance.observers)
         self._chronicle.observers = tuple(observer for observer in observers if observer is not None)
 
-    def _say(self, address: str, text: str, attempt: int) -> None:
-        self._chronicle.say(address, text, attempt, self.now())
+    def _say(self, address: str, text: str, attempt: int, offset: int) -> None:
+        data = {"text": text, "attempt": attempt, "offset": offset}
+        self._chronicle.publish("token_stream", address, data, self.now())
 
     def now(self) -> float:
         return self._lent.now()

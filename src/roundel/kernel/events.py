@@ -9,9 +9,14 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+TRANSIENT = ("token_stream", "progress")
+"""Events about a call while it is made. They are no part of the run: they have no number, are never stored,
+and reach only those who follow the run at that moment."""
+
 
 class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     seq: int
+    """Counts the events of a run, from 1; 0 for a transient event, which has no number (in JSON no `seq`)."""
     event: str
     timestamp: str
     run_id: str
@@ -24,7 +29,10 @@ _encoder = msgspec.json.Encoder(enc_hook=repr)
 
 
 def encode_event(event: Event) -> bytes:
-    return _encoder.encode(event)
+    if event.seq:
+        return _encoder.encode(event)
+    # Without the number, a field of its own type would be needed; its text is cut off instead.
+    return b"{" + _encoder.encode(event)[len(b'{"seq":0,') :]
 
 
 def stamp(seconds: float) -> str:

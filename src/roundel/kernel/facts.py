@@ -84,15 +84,6 @@ class Answered(Struct, frozen=True, tag="answered"):
     time: float
 
 
-class Streamed(Struct, frozen=True, tag="streamed"):
-    """A part of what a model is saying; the whole comes with Finished."""
-
-    address: str
-    text: str
-    attempt: int
-    time: float
-
-
 class Verdict(Struct, frozen=True, omit_defaults=True):
     """What the functions on one edge said of one message."""
 
@@ -187,7 +178,6 @@ Fact = (
     | Answered
     | Consulted
     | Reviewed
-    | Streamed
     | Waited
     | Paused
     | Resumed

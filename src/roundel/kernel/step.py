@@ -63,7 +63,6 @@ there were: nothing is kept of a finished round but its messages in queues.
 | `Answered`  | Ask                    | nobody was asked at that address                        |
 | `Consulted` | Consult                | nothing was asked at that address                       |
 | `Reviewed`  | Review                 | nothing was asked at that address                       |
-| `Streamed`  | a part of a Call       | nothing is at work at that address, or it is not a call |
 | `Waited`    |                        | something other than people is at work                  |
 | `Paused`    |                        | the run is not at work, or paused already; an interrupt |
 |             |                        | is legal until the pause has taken effect               |
@@ -109,7 +108,6 @@ from roundel.kernel.facts import (
     Reviewed,
     Started,
     Stopped,
-    Streamed,
     Unlocked,
     Waited,
 )
@@ -261,17 +259,6 @@ def _failed(run: Run, fact: Failed) -> None:
     advance(run)
 
 
-def _streamed(run: Run, fact: Streamed) -> None:
-    execution = _at_work(run, fact.address, Call)
-    if not execution.node.logs:
-        return
-    run.at(fact.time)
-    data: dict[str, Any] = {"text": fact.text}
-    if fact.attempt > 1:
-        data["attempt"] = fact.attempt
-    run.emit("token_stream", execution.node.id, fact.address, data)
-
-
 def _waited(run: Run, fact: Waited) -> None:
     asked = [call for call in run.calls.values() if isinstance(call.command, Ask)]
     if run.status != "running" or not asked or len(asked) != len(run.calls):
@@ -379,7 +366,6 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Answered: _answered,
     Consulted: _consulted,
     Reviewed: _reviewed,
-    Streamed: _streamed,
     Waited: _waited,
     Paused: _paused,
     Resumed: _resumed,

@@ -17,6 +17,7 @@ class Speech:
     def __init__(self, say: Say, attempt: int) -> None:
         self._say, self._attempt = say, attempt
         self._heard: list[str] = []
+        self._offset = 0
         self._since = time.monotonic()
 
     def hear(self, event: Any) -> None:
@@ -35,4 +36,5 @@ class Speech:
         self._heard.clear()
         self._since = time.monotonic()
         if text:
-            self._say(text, self._attempt)
+            self._say(text, self._attempt, self._offset)
+            self._offset += len(text)

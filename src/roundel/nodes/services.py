@@ -133,8 +133,8 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     """What the provider wants to see again when the talk goes on, such as signed thoughts."""
 
 
-Say = Callable[[str, int], None]
-"""Takes a part of what a model is saying, and which attempt it belongs to."""
+Say = Callable[[str, int, int], None]
+"""Takes a part of a model's answer, the attempt that it belongs to, and how many characters precede it."""
 
 
 class Model(Protocol):

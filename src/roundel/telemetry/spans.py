@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from opentelemetry.trace import Tracer
 
-from roundel.kernel.events import Event
+from roundel.kernel.events import TRANSIENT, Event
 from roundel.telemetry import agent_spans, node_spans, round_spans
 from roundel.telemetry.conventions import (
     COST,
@@ -46,6 +46,8 @@ class Spans:
         self.known = Known()
 
     def observe(self, event: Event) -> None:
+        if event.event in TRANSIENT:
+            return
         now = nanoseconds(event.timestamp)
         part = self._part(event, now)
         part.seq = event.seq
@@ -120,7 +122,6 @@ _HANDLERS: dict[str, Callable[[Part, Event, int], None]] = {
     "run_finished": _finished,
     "node_state_change": node_spans.changed,
     "token_usage": agent_spans.spent,
-    "token_stream": _pass_over,
     "tool_call": agent_spans.called,
     "debate_round": _pass_over,
     "loop_round": round_spans.begun,

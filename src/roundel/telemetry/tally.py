@@ -5,7 +5,7 @@ Figures have no addresses and no run ids, since there would be a series for each
 
 from __future__ import annotations
 
-from roundel.kernel.events import Event
+from roundel.kernel.events import TRANSIENT, Event
 from roundel.telemetry.addresses import around
 from roundel.telemetry.moments import SECOND, nanoseconds
 from roundel.telemetry.names import Known
@@ -70,6 +70,8 @@ class Tally:
         self.known = Known()
 
     def observe(self, event: Event) -> None:
+        if event.event in TRANSIENT:
+            return
         now = nanoseconds(event.timestamp)
         run = self._run(event, now)
         run.seq, run.last = event.seq, now
