@@ -11,6 +11,7 @@ from roundel.kernel.facts import Failed
 from roundel.nodes import TYPES
 from roundel.plan.graph import compile_workflow
 from roundel.workflow.loader import from_mapping
+from tests.kernel import spending
 from tests.kernel.simulator import Script, plan_of
 from tests.kernel.spending import Dict, Spender, constant, random_spending, ring, wide
 
@@ -45,6 +46,17 @@ def with_node_limits(workflow: Dict, name: str, **limits: float) -> Dict:
 
 
 AMOUNTS = {"steps": 5, "model_calls": 3, "tokens": 350, "cost_usd": 0.03, "seconds": 1.0}
+
+
+def test_three_calls_of_ten_cents_fit_into_thirty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As binary fractions they would not: 0.1 + 0.1 + 0.1 > 0.3."""
+    monkeypatch.setattr(spending, "CENT", 0.1)
+    run = spend({**ring(30), "limits": {"cost_usd": 0.3}})
+    assert run.state.status == "suspended_locked"
+    assert run.state.summary()["usage"]["cost_usd"] == 0.3
+    assert run.state.usage["model_calls"] == 3
+    assert run.state.lock is not None
+    assert run.state.lock.evidence["spent"] == 0.3
 
 
 @pytest.mark.parametrize("what", AMOUNTS)

@@ -5,6 +5,9 @@ time never pass a budget together. A model call reserves its `max_tokens` if it 
 largest call has taken if that was more. What does not fit is not begun: the run is locked.
 
 A budget counts over all entries of its loop and all runs of its node, in one run of their graph.
+
+Amounts are whole numbers but for seconds; those of `cost_usd` are picodollars (workflow/money.py). Limits, and
+what is shown to people, are in dollars.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from roundel.workflow.graph import Limits
+from roundel.workflow.money import dollars, picodollars
 
 if TYPE_CHECKING:
     from roundel.kernel.activation import Activation, Instance
@@ -21,28 +25,34 @@ if TYPE_CHECKING:
     from roundel.kernel.state import Run
     from roundel.plan.graph import NodePlan
 
-Amounts = Mapping[str, float]
+Amounts = Mapping[str, int]
+"""What is spent or wanted, by the name of its limit."""
 NODE, LOOP, GRAPH = "node", "loop", "graph"
 NEVER = 1e18
+COST = "cost_usd"
 
 
 class Budget:
     """What may be spent, what is, and what is promised to calls that are at work."""
 
-    __slots__ = ("deadline", "limits", "most_steps", "name", "reserved", "since", "spent", "steps")
+    __slots__ = ("deadline", "limits", "most", "most_steps", "name", "reserved", "since", "spent", "steps")
 
     def __init__(self, name: str, limits: dict[str, float], since: float) -> None:
         self.name = name
         self.limits = limits
-        self.spent = dict.fromkeys(limits, 0.0)
-        self.reserved = dict.fromkeys(limits, 0.0)
+        self.spent: dict[str, int] = dict.fromkeys(limits, 0)
+        self.reserved: dict[str, int] = dict.fromkeys(limits, 0)
         self.since = since
         """How long the run had worked when this began to count."""
         self.steps = 0  # apart from the rest, since every step of a run counts here
         self.raise_to({})
 
-    def raise_to(self, limits: Amounts) -> None:
+    def raise_to(self, limits: Mapping[str, float]) -> None:
         self.limits.update(limits)
+        self.most = {
+            name: picodollars(limit) if name == COST else limit for name, limit in self.limits.items()
+        }
+        """The limits in the units that are counted."""
         self.most_steps = self.limits.get("steps", NEVER)
         self.deadline = self.since + self.limits.get("seconds", NEVER)
 
@@ -54,7 +64,7 @@ class Budget:
             return "steps"
         for name in self._calls:
             if name in wanted and _passes(
-                name, self.limits[name], self.spent[name] + self.reserved[name], wanted[name]
+                name, self.most[name], self.spent[name] + self.reserved[name], wanted[name]
             ):
                 return name
         return ""
@@ -76,10 +86,15 @@ class Budget:
     def figures(self, worked: float) -> dict[str, float]:
         """What has been spent."""
         known = {"steps": self.steps, "seconds": round(worked - self.since, 3)}
-        return {name: known.get(name, spent) for name, spent in self.spent.items()}
+        return {name: known.get(name, shown(name, spent)) for name, spent in self.spent.items()}
 
 
-def _passes(name: str, limit: float, taken: float, wanted: float) -> bool:
+def shown(name: str, amount: int) -> float:
+    """An amount as people see it."""
+    return dollars(amount) if name == COST else amount
+
+
+def _passes(name: str, limit: float, taken: int, wanted: int) -> bool:
     """Nobody knows what a first call takes, but some tokens it does; it may be free, though."""
     return taken + wanted > limit or (not wanted and taken >= limit and (limit > 0 or name == "tokens"))
 
@@ -93,10 +108,10 @@ class Refusal:
         self.budget, self.what = budget, what
 
 
-def model_call(run: Run, node: NodePlan) -> dict[str, float]:
+def model_call(run: Run, node: NodePlan) -> dict[str, int]:
     """What a model call of a node may cost, as far as anybody knows."""
-    tokens, cost = run.watch.largest.get(node.site, (0, 0.0))  # the prompt counts too, beside `max_tokens`
-    return {"model_calls": 1, "tokens": max(node.reserve, tokens), "cost_usd": cost}
+    tokens, cost = run.watch.largest.get(node.site, (0, 0))  # the prompt counts too, beside `max_tokens`
+    return {"model_calls": 1, "tokens": max(node.reserve, tokens), COST: cost}
 
 
 def refused(run: Run, activation: Activation, node: NodePlan, wanted: Amounts) -> Refusal | None:
@@ -134,12 +149,12 @@ def spend_usage(run: Run, execution: Execution, usage: Usage) -> None:
         "model_calls": usage.model_calls,
         "tool_calls": usage.tool_calls,
         "tokens": tokens,
-        "cost_usd": usage.cost_usd,
+        COST: picodollars(usage.cost_usd),
     }
     spend(run, execution.activation, execution.node, amounts)
     if usage.model_calls:
-        most, cost = run.watch.largest.get(execution.node.site, (0, 0.0))
-        run.watch.largest[execution.node.site] = (max(most, tokens), max(cost, usage.cost_usd))
+        most, cost = run.watch.largest.get(execution.node.site, (0, 0))
+        run.watch.largest[execution.node.site] = (max(most, tokens), max(cost, amounts[COST]))
 
 
 def around(run: Run, activation: Activation, node: NodePlan) -> tuple[Budget, ...]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from roundel.kernel.activation import Instance
 from roundel.kernel.agenda import PARTS, RETURN
 from roundel.kernel.breaker import count_tokens, listen
-from roundel.kernel.budget import release, spend_usage
+from roundel.kernel.budget import COST, release, spend_usage
 from roundel.kernel.commands import Cancel, Consult
 from roundel.kernel.events import Event
 from roundel.kernel.execution import Execution, Expansion, Talk
@@ -22,6 +22,7 @@ from roundel.kernel.state import Run
 from roundel.kernel.walk import Verdicts, questions, walk
 from roundel.plan.graph import NodePlan
 from roundel.workflow.message import Message
+from roundel.workflow.money import picodollars
 
 
 def end_body(run: Run, instance: Instance, execution: Execution, messages: tuple[Message, ...]) -> None:
@@ -76,7 +77,8 @@ def spend(run: Run, execution: Execution, outcome: Outcome) -> None:
 def _spend(run: Run, execution: Execution, usage: Usage) -> None:
     node, address = execution.node, execution.address
     for name, count in run.usage.items():
-        run.usage[name] = count + getattr(usage, name)
+        amount = picodollars(usage.cost_usd) if name == COST else getattr(usage, name)
+        run.usage[name] = count + amount
     if run.budgeted:
         spend_usage(run, execution, usage)
     if usage.model_calls:

@@ -32,7 +32,7 @@ class Execution(Struct):
     """Whose business the answer to the command is, if it is not that of the node as a whole."""
     errand: Any = None
     """Which errand of a talk it is."""
-    reserved: dict[str, float] | None = None
+    reserved: dict[str, int] | None = None
     """What it may spend at most, as far as anybody knows."""
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from roundel.kernel.activation import Activation, Instance, LoopRecord
 from roundel.kernel.agenda import ERRANDS, OPEN, PARTS
-from roundel.kernel.budget import model_call, refused, reserve, take_step
+from roundel.kernel.budget import model_call, refused, reserve, shown, take_step
 from roundel.kernel.commands import Ask, Call, Command, Review
 from roundel.kernel.completion import conclude
 from roundel.kernel.events import Event
@@ -158,14 +158,14 @@ def run_parts(run: Run, expansion: Expansion) -> None:
 
 def admitted(run: Run, activation: Activation, node: NodePlan, address: str) -> bool:
     """Whether a node may run; if not, the run is locked."""
-    wanted: dict[str, float] = {"steps": 1}
+    wanted: dict[str, int] = {"steps": 1}
     if node.kind.speaks and not node.talks:
         wanted |= model_call(run, node)
         return fits(run, activation, node, address, wanted) and take_step(run, activation, node)
     return take_step(run, activation, node) or fits(run, activation, node, address, wanted)
 
 
-def fits(run: Run, activation: Activation, node: NodePlan, address: str, wanted: dict[str, float]) -> bool:
+def fits(run: Run, activation: Activation, node: NodePlan, address: str, wanted: dict[str, int]) -> bool:
     refusal = refused(run, activation, node, wanted)
     if refusal is None:
         return True
@@ -173,8 +173,8 @@ def fits(run: Run, activation: Activation, node: NodePlan, address: str, wanted:
     evidence = {
         "scope": budget.name,
         "spent": budget.figures(run.worked)[what],
-        "reserved": budget.reserved[what],
-        "wanted": wanted.get(what, 0),
+        "reserved": shown(what, budget.reserved[what]),
+        "wanted": shown(what, wanted.get(what, 0)),
     }
     lock(run, what, budget.limits[what], node.id, address, evidence)
     run.lock_budget = budget

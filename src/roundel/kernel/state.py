@@ -16,6 +16,7 @@ from roundel.kernel.execution import Execution
 from roundel.kernel.facts import Reviews
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
+from roundel.workflow.money import dollars
 
 TRIPS = {
     "dead_loop": "the loop goes in circles",
@@ -47,8 +48,8 @@ class Watch:
     __slots__ = ("aside", "caps", "expected", "first_calls", "largest", "let_go", "surge_from", "surge_until")
 
     def __init__(self) -> None:
-        self.largest: dict[int, tuple[int, float]] = {}
-        """The tokens and the cost of each node's largest model call."""
+        self.largest: dict[int, tuple[int, int]] = {}
+        """The tokens and the cost, in picodollars, of each node's largest model call."""
         self.first_calls: list[int] = []
         """The tokens of the first model calls."""
         self.expected: tuple[int, float] | None = None
@@ -144,7 +145,7 @@ class Run:
         """How often people were asked in a talk: where, by which site, about what."""
         self.times = [0] * len(plan.sites)
         """How often each node has run, by site."""
-        self.usage: dict[str, float] = {
+        self.usage: dict[str, int] = {
             "model_calls": 0,
             "tool_calls": 0,
             "input_tokens": 0,
@@ -152,6 +153,7 @@ class Run:
             "cost_usd": 0,
             "unpriced_calls": 0,
         }
+        """What has been used; money in picodollars."""
         self.reviews = Reviews()
         self.reviewed = bytearray(len(plan.sites))
         """When middleware is asked about a node, by site (review.py)."""
@@ -204,6 +206,8 @@ class Run:
         unpriced = usage["unpriced_calls"]
         if unpriced and unpriced >= usage["model_calls"] and not usage["cost_usd"]:
             usage["cost_usd"] = None  # nobody knows, which is not the same as nothing
+        else:
+            usage["cost_usd"] = dollars(self.usage["cost_usd"])
         return usage
 
     def summary(self) -> dict[str, Any]:

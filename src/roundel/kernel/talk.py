@@ -92,7 +92,7 @@ def _fit(run: Run, talk: Talk, errands: list[Errand]) -> bool:
     """Whether there is a budget for all of them; if not, none begins."""
     whole = talk.execution
     tools = sum(1 for errand in errands if errand.label and errand.asks is None)
-    wanted = {"tool_calls": float(tools)} if tools else {}
+    wanted = {"tool_calls": tools} if tools else {}
     if any(not errand.label for errand in errands):
         wanted |= model_call(run, whole.node)
     return fits(run, whole.activation, whole.node, whole.address, wanted)

@@ -15,6 +15,7 @@ from roundel.plan.loops import survey
 from roundel.plan.proof import FOREVER, bounds
 from roundel.plan.scope import Scope
 from roundel.workflow.graph import Node
+from roundel.workflow.money import total
 from roundel.workflow.node_type import Calls
 from roundel.workflow.profile import Price
 
@@ -120,7 +121,7 @@ def _summed(rows: list[NodeForecast]) -> Forecast:
     # What nodes without a model cost says nothing of those with one.
     known = any(row.cost_usd is not None and row.model_calls != NOTHING for row in rows)
     return Forecast(
-        tuple(rows), models, tools, tokens, sum(costs) if known or not unpriced else None, unpriced
+        tuple(rows), models, tools, tokens, total(costs) if known or not unpriced else None, unpriced
     )
 
 

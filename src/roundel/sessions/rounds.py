@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from roundel.kernel.events import Event
 from roundel.kernel.novelty import MOST_EARLIER, novelty
+from roundel.workflow.money import dollars, picodollars
 
 
 class Round(Struct, frozen=True):
@@ -49,7 +50,7 @@ class _Open:
         self.begun = self.ended = begun
         self.score: float | None = None
         self.tokens = 0
-        self.cost = 0.0
+        self.cost = 0  # in picodollars
         self.priced = False
         self.said: list[str] = []
         self.outputs: list[str] = []
@@ -108,7 +109,7 @@ def _count_tokens(around: _Open, event: Event) -> None:
     data = event.data
     around.tokens += data.get("input_tokens", 0) + data.get("output_tokens", 0)
     if data.get("cost_usd") is not None:
-        around.cost += data["cost_usd"]
+        around.cost += picodollars(data["cost_usd"])
         around.priced = True
 
 
@@ -122,7 +123,7 @@ def _finished(rounds: list[_Open]) -> Iterator[Round]:
             around.number,
             around.score,
             around.tokens,
-            around.cost if around.priced else None,
+            dollars(around.cost) if around.priced else None,
             novelty(text, earlier) if text else None,
             around.ended - around.begun,
         )

@@ -30,6 +30,7 @@ from roundel.telemetry.conventions import (
 )
 from roundel.telemetry.node_spans import adopted, known_as_agent
 from roundel.telemetry.part import Open, Part
+from roundel.workflow.money import dollars, picodollars
 
 CALLED = ("completed", "failed")
 
@@ -48,8 +49,8 @@ def spent(part: Part, event: Event, now: int) -> None:
     node.written += data.get("output_tokens", 0)
     node.span.set_attributes({INPUT_TOKENS: node.read, OUTPUT_TOKENS: node.written})
     if data.get("cost_usd") is not None:
-        node.cost += data["cost_usd"]
-        node.span.set_attribute(COST, node.cost)
+        node.cost += picodollars(data["cost_usd"])
+        node.span.set_attribute(COST, dollars(node.cost))
 
 
 def called(part: Part, event: Event, now: int) -> None:

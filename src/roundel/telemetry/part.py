@@ -44,7 +44,7 @@ class Open:
         """When something last happened in it."""
         self.used = self.agent = False
         self.read = self.written = 0
-        self.cost = 0.0
+        self.cost = 0  # in picodollars
 
     def touch(self, now: int) -> None:
         place: Open | None = self

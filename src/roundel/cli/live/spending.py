@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from roundel.kernel.events import Event
+from roundel.workflow.money import dollars, picodollars
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +32,16 @@ class Spending:
     def __init__(self, paid: bool) -> None:
         self._paid = paid
         self._used: Counter[str] = Counter()
-        self._cost = 0.0
+        self._cost = 0  # in picodollars
         self._counted: Counter[str] = Counter()
         """The model calls that were counted already of each node at work."""
 
     def usage(self) -> Usage:
         used = self._used
         tokens = used["input_tokens"] + used["output_tokens"]
+        cost = dollars(self._cost)
         return Usage(
-            used["model_calls"], used["tool_calls"], tokens, self._cost, used["unpriced_calls"], self._paid
+            used["model_calls"], used["tool_calls"], tokens, cost, used["unpriced_calls"], self._paid
         )
 
     def tokens(self, event: Event) -> None:
@@ -48,7 +50,7 @@ class Spending:
             self._used[name] += data.get(name, 0)
         self._count(event.address or "", 1)
         cost = data.get("cost_usd")
-        self._cost += cost or 0
+        self._cost += picodollars(cost or 0)
         self._used["unpriced_calls"] += cost is None
 
     def tool(self, event: Event) -> None:
@@ -66,7 +68,7 @@ class Spending:
         """The run's own figures; the events seen here may have begun in the middle."""
         for name in ("model_calls", "tool_calls", "input_tokens", "output_tokens", "unpriced_calls"):
             self._used[name] = usage.get(name, self._used[name])
-        self._cost = usage.get("cost_usd", self._cost) or 0
+        self._cost = picodollars(usage.get("cost_usd", dollars(self._cost)) or 0)
 
     def _count(self, address: str, calls: int) -> None:
         self._used["model_calls"] += calls
