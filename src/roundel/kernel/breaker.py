@@ -16,6 +16,7 @@ from roundel.kernel.execution import Execution
 from roundel.kernel.locking import lock
 from roundel.kernel.novelty import MOST_EARLIER, novelty
 from roundel.kernel.state import Run
+from roundel.kernel.trips import TRIPS
 from roundel.plan.forecast import forecast
 from roundel.plan.graph import GraphPlan, Plan
 from roundel.plan.guards import guards
@@ -135,7 +136,7 @@ def trip(run: Run, trigger: str, at: Place, figures: Figures, evidence: Figures)
     node_id, address = at
     shown = {"trigger": trigger, "state": "SUSPENDED_LOCKED", "address": address, **figures, **evidence}
     run.emit("breaker_tripped", node_id, address, shown)
-    limit = next((figures[name] for name in ("threshold", "factor", "limit", "times") if name in figures), 0)
+    limit = next((figures[name] for name in TRIPS[trigger].limits if name in figures), 0)
     lock(run, trigger, limit, node_id, address, {**figures, **evidence}, tell=False)
 
 

@@ -6,8 +6,8 @@ largest call has taken if that was more. What does not fit is not begun: the run
 
 A budget counts over all entries of its loop and all runs of its node, in one run of their graph.
 
-Amounts are whole numbers but for seconds; those of `cost_usd` are picodollars (workflow/money.py). Limits, and
-what is shown to people, are in dollars.
+Amounts are whole numbers but for seconds; those of `cost_usd` are picodollars (workflow/money.py).
+Limits, and what is shown to people, are in dollars.
 """
 
 from __future__ import annotations

@@ -55,15 +55,8 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, looked_at: boo
         _jump(run, execution, outcome)
     elif execution.part is not None:
         _part_done(run, execution, *execution.part, outcome)
-    elif node.consults:
-        conclude(run, execution, (outcome,), None)
     else:
-        if node.remembered:
-            _remember(execution.activation.instance, node, outcome.messages)
-        walk(run, execution, outcome, None)
-        if node.voice:
-            listen(execution, outcome.messages)
-        settle(run, execution.activation, execution.unit)
+        conclude(run, execution, (outcome,), None)
 
 
 def spend(run: Run, execution: Execution, outcome: Outcome) -> None:
@@ -143,16 +136,22 @@ def conclude(
     node = execution.node
     if node.consults and verdicts is None and _consult(run, execution, outcomes):
         return
+    messages = _messages(outcomes)
     if node.remembered:
-        messages = tuple(message for outcome in outcomes for message in outcome.messages)
         _remember(execution.activation.instance, node, messages)
     first = 0
     for outcome in outcomes:
         walk(run, execution, outcome, _from(verdicts, first) if verdicts else None)
         first += len(outcome.messages)
     if node.voice:
-        listen(execution, tuple(message for outcome in outcomes for message in outcome.messages))
+        listen(execution, messages)
     settle(run, execution.activation, execution.unit)
+
+
+def _messages(outcomes: Sequence[Outcome]) -> tuple[Message, ...]:
+    if len(outcomes) == 1:
+        return outcomes[0].messages
+    return tuple(message for outcome in outcomes for message in outcome.messages)
 
 
 def _remember(instance: Instance, node: NodePlan, messages: tuple[Message, ...]) -> None:
@@ -175,7 +174,7 @@ def _consult(run: Run, execution: Execution, outcomes: Sequence[Outcome]) -> boo
     asked = questions(run, execution, outcomes)
     if not asked:
         return False
-    messages = tuple(message for outcome in outcomes for message in outcome.messages)
+    messages = _messages(outcomes)
     execution.outcomes = list(outcomes)
     execution.command = Consult(execution.address, execution.node.site, messages, tuple(asked))
     run.calls[execution.address] = execution

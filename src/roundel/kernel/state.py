@@ -14,16 +14,10 @@ from roundel.kernel.decisions import Decisions
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.execution import Execution
 from roundel.kernel.facts import Reviews
+from roundel.kernel.trips import TRIPS
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 from roundel.workflow.money import dollars
-
-TRIPS = {
-    "dead_loop": "the loop goes in circles",
-    "token_surge": "far more tokens than expected",
-    "timeout": "too much time",
-}
-"""What the breaker trips on, in words."""
 
 
 class Lock(Struct, frozen=True):
@@ -36,7 +30,7 @@ class Lock(Struct, frozen=True):
     evidence: dict[str, Any] = {}
 
     def __str__(self) -> str:
-        return TRIPS.get(self.what) or f"limit of {self.limit} {self.what}"
+        return TRIPS[self.what].text if self.what in TRIPS else f"limit of {self.limit} {self.what}"
 
 
 _BEGINNING = stamp(0)

@@ -7,7 +7,6 @@ next node, a note is added behind it, and an exit leaves the loop for a node out
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from roundel.kernel.facts import Unlocked
 from roundel.kernel.loops import cap_of, leave_between_rounds, raise_cap
 from roundel.kernel.review import review_inputs
 from roundel.kernel.state import Lock, Run
+from roundel.kernel.trips import TRIPS
 from roundel.workflow.message import Message
 
 CHECKS = ("cause_understood", "cost_accepted", "workflow_reviewed")
@@ -103,22 +103,14 @@ def _raisable(run: Run, lock: Lock) -> dict[str, float]:
     """What may be raised, and what it is now."""
     if run.lock_budget is not None:
         return run.lock_budget.limits
-    name = _RAISED.get(lock.what)
-    return {name: _SPENT[name](run) if name in _SPENT else lock.limit} if name else {}
+    if lock.what in TRIPS:
+        trip = TRIPS[lock.what]
+        return {trip.raises: trip.reached(run)} if trip.raises else {}
+    return {"rounds": lock.limit} if lock.what in _ROUNDS else {}
 
 
-_RAISED = {
-    "rounds": "rounds",
-    "items": "rounds",
-    "tool_rounds": "rounds",
-    "token_surge": "tokens",
-    "timeout": "seconds",
-}
-"""What is raised after each lock that is no budget's."""
-_SPENT: dict[str, Callable[[Run], float]] = {
-    "tokens": lambda run: run.usage["input_tokens"] + run.usage["output_tokens"],
-    "seconds": lambda run: run.worked,
-}
+_ROUNDS = ("rounds", "items", "tool_rounds")
+"""Locks after which more rounds may be allowed."""
 
 
 def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:

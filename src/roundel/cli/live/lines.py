@@ -8,7 +8,7 @@ from roundel.cli.drawing.caption import one_line
 from roundel.cli.live.bounds import Bounds
 from roundel.cli.live.talks import arguments_text
 from roundel.kernel.events import Event
-from roundel.kernel.state import TRIPS
+from roundel.kernel.trips import TRIPS
 
 EXCERPT = 100
 
@@ -35,7 +35,7 @@ def line_of(event: Event, bounds: Bounds | None) -> str | None:
     if kind == "limit_reached":
         return f"{address}  limit reached  {data['limit']} {data['what']}"
     if kind == "breaker_tripped":
-        return f"{address}  breaker tripped  {TRIPS[data['trigger']]}"
+        return f"{address}  breaker tripped  {TRIPS[data['trigger']].text}"
     if kind == "breaker_unlocked":
         return f"{address}  unlocked  {excerpt(data['reason'])}"
     if kind == "warning":
