@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from roundel.kernel.decisions import DecisionError
 from roundel.kernel.execution import Execution, Expansion
 from roundel.kernel.facts import Outcome
-from roundel.kernel.decisions import DecisionError
 from roundel.kernel.state import Run
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import EdgePlan
