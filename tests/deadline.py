@@ -54,7 +54,7 @@ class Deadline:
             raise raised
         return value
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str) -> NoReturn:
         _workers.pop().kill()
         pytest.fail(reason)
 

@@ -23,6 +23,7 @@ from roundel.kernel.facts import (
     Started,
     Stopped,
     Waited,
+    decode_entry,
     decode_fact,
     encode_fact,
 )
@@ -130,7 +131,7 @@ class Interrupting(Pausing):
         self.pauses += 1
         self.at_work = []
         if self.chance.randrange(2):
-            self.state, _ = replay(self.plan, map(decode_fact, self.journal))
+            self.state, _ = replay(self.plan, map(decode_entry, self.journal))
         self.go_on()
         again = [call.command for call in self.state.calls.values() if call.command is not None]
         assert set(in_flight) <= {command.address for command in again}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.kernel.facts import Fact, Finished, Outcome, Paused, Reopened, Resumed, Started
+from roundel.kernel.facts import Entry, Fact, Finished, Outcome, Paused, Reopened, Resumed, Started
 from roundel.kernel.step import replay as kernel_replay
 from roundel.sessions.rerun import Rerun
 from roundel.workflow.message import Message
@@ -238,7 +238,8 @@ def test_the_time_in_which_nobody_worked_does_not_count_when_a_run_is_replayed(p
         Finished("C", said, 8001.0),
     ]
     plan = roundel.prepare(workflow)
-    assert kernel_replay(plan, facts)[0].status == "completed"
-    rerun = Rerun(plan, facts, plan)
+    entries = [Entry(fact) for fact in facts]
+    assert kernel_replay(plan, entries)[0].status == "completed"
+    rerun = Rerun(plan, entries, plan)
     rerun.play()
     assert (rerun.difference, rerun.state.status) == (None, "completed")
