@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pytest
 
@@ -54,7 +54,7 @@ class Deadline:
             raise raised
         return value
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str) -> NoReturn:
         _workers.pop().kill()
         pytest.fail(reason)
 
