@@ -10,6 +10,7 @@ import roundel
 from roundel.kernel.commands import Call
 from roundel.nodes.prompt import Template, flattened, spoken
 from roundel.workflow.expression import ExpressionError
+from tests.deadline import Deadline
 from tests.nodes.talks import told
 
 DRAFT = roundel.Message("a draft", data={"score": 7, "text": "hidden"}, metadata={"source": "Writer"})
@@ -86,3 +87,14 @@ def test_all_input_may_be_one_text() -> None:
 def test_a_script_echoes_what_the_model_would_see(tmp_path: Any) -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", prompt="Say {{text}} twice.")
     assert told(graph, {}, "tea").result.output == "Say tea twice."
+
+
+def rendered(prompt: str) -> str:
+    return Template(prompt).render(call(DRAFT))
+
+
+def test_braces_that_are_never_closed_are_text_however_many_there_are() -> None:
+    within = Deadline(rendered)
+    assert within("{{" * 500_000) == "{{" * 500_000
+    assert within("{{data.score}} of {{ 10 }} }} {{") == "7 of 10 }} {{"
+    assert within("a {{\n'}' + \"{\"\n}} b") == "a }{ b"

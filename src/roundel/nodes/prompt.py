@@ -14,13 +14,12 @@ from roundel.workflow.expression import Expression
 from roundel.workflow.message import Message, json_text
 
 NAMES = ("text", "messages", "data", "round")
-_SLOT = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _INPUT = re.compile(r"(?<![\w.])(text|messages)\b")
 
 
 class Template:
     def __init__(self, source: str) -> None:
-        parts = _SLOT.split(source)
+        parts = _cut(source)
         self._texts = parts[::2]
         self._expressions = [Expression(part.strip(), NAMES) for part in parts[1::2]]
         self.holds_input = any(_INPUT.search(expression.source) for expression in self._expressions)
@@ -33,6 +32,16 @@ class Template:
         for expression, text in zip(self._expressions, self._texts[1:], strict=True):
             rendered += (json_text(expression.evaluate(values)), text)
         return "".join(rendered)
+
+
+def _cut(source: str) -> list[str]:
+    """Texts, and between them what stands in `{{ }}`."""
+    parts: list[str] = []
+    at = 0  # by hand: a pattern would look for the end of every `{{` anew, if there is none
+    while (start := source.find("{{", at)) >= 0 and (end := source.find("}}", start + 2)) >= 0:
+        parts += (source[at:start], source[start + 2 : end])
+        at = end + 2
+    return [*parts, source[at:]]
 
 
 def _values(call: Call) -> dict[str, Any]:
