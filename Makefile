@@ -74,7 +74,7 @@ format: $(READY)  ## rewrite the code in the project's format
 	@$(BIN)/ruff format .
 
 .PHONY: bench
-bench: $(READY)  ## run the benchmarks (make bench ARGS="...")
+bench: $(READY)  ## run the benchmarks (make bench ARGS=cycle)
 	@$(BIN)/python -m bench $(ARGS)
 
 .PHONY: pins
