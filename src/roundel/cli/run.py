@@ -68,7 +68,7 @@ def command(
     The result goes to standard output, everything else to standard error. The run is kept in a store, so
     that it can go on after a crash (roundel resume), be looked at and forked.
     Exit codes: 0 completed, 1 failed, 2 bad usage or an invalid workflow, 3 locked by a limit,
-    4 waiting for a person or paused, 130 interrupted (`roundel resume` goes on with it) or stopped.
+    4 waiting for a person or paused, 130 interrupted (`roundel resume` continues it) or stopped.
     """
     if forgotten and place:
         raise click.UsageError("--store keeps the run, and --no-store does not; give one of them")
