@@ -136,15 +136,18 @@ def conclude(
     node = execution.node
     if node.consults and verdicts is None and _consult(run, execution, outcomes):
         return
-    messages = _messages(outcomes)
     if node.remembered:
-        _remember(execution.activation.instance, node, messages)
-    first = 0
-    for outcome in outcomes:
-        walk(run, execution, outcome, _from(verdicts, first) if verdicts else None)
-        first += len(outcome.messages)
+        _remember(execution.activation.instance, node, _messages(outcomes))
+    if verdicts:
+        first = 0
+        for outcome in outcomes:
+            walk(run, execution, outcome, _from(verdicts, first))
+            first += len(outcome.messages)
+    else:
+        for outcome in outcomes:
+            walk(run, execution, outcome, None)
     if node.voice:
-        listen(execution, messages)
+        listen(execution, _messages(outcomes))
     settle(run, execution.activation, execution.unit)
 
 

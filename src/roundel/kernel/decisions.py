@@ -39,20 +39,23 @@ class DecisionMismatch(Exception):
 
 
 class Decisions:
-    """The decisions of the step being made. A run has one; it holds nothing between two steps."""
+    """The decisions of the step being made, and then of the last one. A run has one."""
 
-    __slots__ = ("_next", "_stored", "made")
+    __slots__ = ("_next", "_stored", "made", "used")
 
     def __init__(self) -> None:
         self.made: list[Any] = []
         self._stored: Sequence[Any] | None = None
         self._next = 0
+        self.used = False
+        """Something is left of an earlier step."""
 
     def begin(self, stored: Sequence[Any] | None) -> None:
         """A step begins: with stored decisions it is a replay."""
         self.made = []
         self._stored = stored
         self._next = 0
+        self.used = stored is not None
 
     def end(self) -> None:
         """A step is complete; a replay must have used everything that was stored."""
@@ -62,6 +65,7 @@ class Decisions:
             )
 
     def take(self, decide: Callable[..., Any], *arguments: Any) -> Any:
+        self.used = True
         if self._stored is None:
             try:
                 decided = decide(*arguments)

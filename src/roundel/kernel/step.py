@@ -134,14 +134,16 @@ def step(run: Run, fact: Fact, decisions: Sequence[Any] | None = None) -> tuple[
     events: list[Event] = []
     run.commands = commands
     run.events = events
-    run.decisions.begin(decisions)
+    log = run.decisions
+    if decisions is not None or log.used:  # most steps decide nothing
+        log.begin(decisions)
     try:
         _HANDLERS[fact.__class__](run, fact)
     except EdgeError as error:
         fail(run, error.execution, str(error))
         advance(run)
     if decisions is not None:
-        run.decisions.end()
+        log.end()
     return commands, events
 
 
