@@ -30,12 +30,13 @@ async def go_on(store: SqliteStore, run_id: str, as_json: bool, answer: Answer |
 
 async def _goes_on_there(store: SqliteStore, run_id: str, busy: Busy) -> None:
     """A process may still be at work on a run that is about to pause."""
+    cause: StoreError = busy
     try:
         if await control.resume(store, run_id):
             return
-    except StoreError:
-        pass
-    raise StoreError(f"{busy}; `roundel log {run_id} --follow` shows how it gets on")
+    except StoreError as error:
+        cause = error
+    raise StoreError(f"{busy}; `roundel log {run_id} --follow` shows how it gets on") from cause
 
 
 def _work(taken: TakenUp, answer: Answer | None) -> Work:

@@ -78,7 +78,7 @@ async def suggest_for_run(store: SqliteStore) -> None:
         row = await store.row(step.run_id)
     except NoRun:
         return
-    except StoreError:  # it is reported by whoever met it first; the run can be resumed once it is dealt with
+    except StoreError:  # it is reported where it occurred first; the run can be resumed once it is fixed
         suggest("resume", step.run_id)
         return
     suggest(*words_for(row, str(click.get_current_context().command.name)))

@@ -7,8 +7,8 @@ What the first of them does depends on what the command is doing:
     it drives a run (work.py)              the calls in flight are cancelled; the run is left to be resumed
 
 The command then ends with exit code 130. A second Ctrl-C leaves at once, and so does a command that has not
-ended GRACE seconds after the first. More of SIGTERM and SIGHUP have no further effect: whoever closes a
-terminal or stops a service sends several. A signal that the process was started to ignore (nohup, a
+ended GRACE seconds after the first. Repeated SIGTERM and SIGHUP have no further effect: closing a
+terminal or stopping a service sends several. A signal that the process was started to ignore (nohup, a
 background job of a shell) stays ignored.
 """
 

@@ -102,7 +102,7 @@ async def _with(store: SqliteStore, do: Callable[[SqliteStore], Awaitable[Made]]
 
 
 def finished(work: Callable[[], Awaitable[Made]]) -> Made:
-    """Runs it to its end; what goes wrong with the store or a workflow ends the command, and is told.
+    """Runs it to its end; what goes wrong with the store or a workflow ends the command with an error.
     KeyboardInterrupt if it was interrupted."""
 
     async def main() -> Made:

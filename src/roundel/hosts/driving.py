@@ -22,7 +22,7 @@ class Driving:
     def __init__(self, chronicle: Chronicle, performer: Performer, at_work: AtWork) -> None:
         self._chronicle, self._performer, self._at_work = chronicle, performer, at_work
         self._task = asyncio.current_task()
-        """That of the run; None when it has come to rest."""
+        """That of the run; None once the run is idle."""
         self._interrupted = ""
         """Why somebody interrupted the run; empty if nobody did."""
         self._stopping = False

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def shielded(work: Coroutine[Any, Any, T]) -> T:
-    """Awaits `work` to its end, whoever cancels the caller meanwhile.
+    """Awaits `work` to its end, even if the caller is cancelled meanwhile.
 
     For callers that already handle a cancellation and raise it afterwards: what they have to leave in order
     must not be left half done by a second one, which is therefore not raised here."""

@@ -29,7 +29,7 @@ def _call(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[
     """Stands at the top of its module, so that a pool of processes can find it."""
     try:
         return function(*arguments, **named)
-    except StopIteration as error:  # a future cannot hold it, and whoever awaits it would wait for ever
+    except StopIteration as error:  # a future cannot hold it: awaiting it would never end
         raise NodeError(f"StopIteration: {error}" if str(error) else "StopIteration") from error
     except Exception:
         raise

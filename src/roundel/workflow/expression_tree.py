@@ -76,7 +76,7 @@ class Chain(Struct, frozen=True):
 
 
 class Sequence(Struct, frozen=True):
-    """Operands and the operators between them; whoever has no operator is one operand."""
+    """Operands and the operators between them; an expression without operators is one operand."""
 
     operands: tuple[Chain, ...]
     operators: frozenset[str]
