@@ -39,6 +39,8 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.received = False
+        self._ctrl_c = 0
+        """How often Ctrl-C was received."""
         self._listening = False
         self.next_step = ""
         """The command that goes on from here, if this one leaves at once."""
@@ -58,9 +60,12 @@ class Interrupts:
 
     def _receive(self, number: int, _frame: object) -> None:
         first, self.received = not self.received, True
+        self._ctrl_c += number == signal.SIGINT
         self._drop_lost_terminals()
         if not first:
-            if number == signal.SIGINT:
+            # The second Ctrl-C, not just any signal after the first one: the system may deliver a SIGTERM
+            # before the Ctrl-C that preceded it.
+            if self._ctrl_c > 1 and number == signal.SIGINT:
                 self.leave()
         elif self._loop is None or self._synchronous:
             raise KeyboardInterrupt
