@@ -303,3 +303,16 @@ def test_memory_and_schema(tmp_path: Path) -> None:
     assert (found.exit_code, "tea is a drink" in found.stdout) == (DONE, True)
     assert found.stderr == "next: roundel memory --help\n"
     assert roundel(tmp_path, "schema").stderr == "next: roundel check --help\n"
+
+
+def test_a_store_that_is_refused_names_no_run(tmp_path: Path) -> None:
+    """The run was never created, so there is nothing to resume."""
+    (tmp_path / "flow.yaml").write_text(FLOW)
+    foreign = tmp_path / "other.db"
+    foreign.write_bytes(b"something else")
+    (tmp_path / "script.yaml").write_text("Writer: a text")
+    done = Shell(tmp_path)(f"roundel run flow.yaml --input go --script script.yaml --store {foreign.name}")
+    assert done.returncode == FAILED
+    assert "is not a Roundel store" in done.stderr
+    assert " resume " not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("next: ")

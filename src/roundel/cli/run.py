@@ -19,7 +19,7 @@ from roundel.cli.stored import finished, store_of, store_option
 from roundel.cli.work import Work, carry_out, person_is_there
 from roundel.hosts.local import LocalHost
 from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Pinned
+from roundel.journal.store import Pinned, StoreError
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script
 from roundel.plan.graph import Plan, compile_workflow
@@ -105,7 +105,13 @@ async def _run(
             made = LocalHost(plan, script=script, record=recorder, **watching)
         if store is not None:
             about(made.run_id)
-            made.keep(await begin(store, made.run_id, plan, pinned, messages, reviews=made.reviews))
+            try:
+                journal = await begin(store, made.run_id, plan, pinned, messages, reviews=made.reviews)
+            except StoreError:
+                about("")  # there is no such run to resume
+                suggest_plainly("run", "--help")
+                raise
+            made.keep(journal)
         return made
 
     async def work() -> Work:
