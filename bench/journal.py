@@ -31,7 +31,8 @@ from roundel.journal.sqlite import SqliteStore, Sync
 from roundel.journal.store import Pinned
 from roundel.plan.graph import Plan
 from roundel.sessions.going_on import go_on
-from roundel.sessions.opening import begin, open_run, pin
+from roundel.sessions.opening import begin, open_run
+from roundel.sessions.pinning import pin
 from roundel.workflow.message import Message
 
 EFFECTS = 1_000
@@ -244,11 +245,16 @@ async def opening(path: Path) -> tuple[int, float, float, float]:
         database.execute("DELETE FROM snapshots")
     found: list[Any] = []
     seconds = []
-    for place, work in ((plain, open_run), (path, open_run), (path, go_on)):
+    works: list[tuple[Path, Callable[[SqliteStore], Awaitable[Any]]]] = [
+        (plain, lambda store: open_run(store, run_id)),
+        (path, lambda store: open_run(store, run_id)),
+        (path, lambda store: go_on(store, run_id, workflow=graph)),
+    ]
+    for place, work in works:
         store = SqliteStore(place, sync="normal")
         await store.rows()
         started = time.perf_counter()
-        found.append(await work(store, run_id, workflow=graph))
+        found.append(await work(store))
         seconds.append(time.perf_counter() - started)
         await store.close()
     assert found[-1].completed

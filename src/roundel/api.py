@@ -16,7 +16,8 @@ from roundel.llm.scripted import Script, load_script, script_from
 from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.sessions.blocking import run_blocking
-from roundel.sessions.opening import begin, pin
+from roundel.sessions.opening import begin
+from roundel.sessions.pinning import pin
 from roundel.sessions.place import StorePlace, opened
 from roundel.sources import Source, load
 from roundel.workflow.file_access import AllowPaths

@@ -115,7 +115,7 @@ class Graph:
     ) -> tuple[Workflow | None, Report]:
         """The workflow, if it is sound, and what there is to say about it."""
         writer = _Writer()
-        return examine_mapping(writer.root(self, {}), TYPES, writer.named, variables, None, allow_paths)
+        return examine_mapping(writer.root(self, {}), TYPES, writer.named, variables, allow_paths)
 
     def _written(self, writer: _Writer) -> dict[str, Any]:
         nodes = [writer.node(node) for node in self._nodes]

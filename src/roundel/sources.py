@@ -23,26 +23,23 @@ Source = Workflow | Graph | Step | Mapping[str, Any] | str | os.PathLike[str]
 def load(
     source: Source,
     variables: Mapping[str, Any] | None = None,
-    texts: Mapping[str, str] | None = None,
     *,
     allow_paths: AllowPaths = (),
 ) -> Workflow:
     """The workflow of a file, a builder, an agent or a mapping; WorkflowError with all that is wrong.
 
-    `texts` are those of all its files as they were, by path: then none is read from disk. `allow_paths` are
-    folders that it may name files in, beside its own."""
-    return load_plan(source, variables, texts, allow_paths=allow_paths).workflow
+    `allow_paths` are folders that it may name files in, beside its own."""
+    return load_plan(source, variables, allow_paths=allow_paths).workflow
 
 
 def load_plan(
     source: Source,
     variables: Mapping[str, Any] | None = None,
-    texts: Mapping[str, str] | None = None,
     *,
     allow_paths: AllowPaths = (),
 ) -> Plan:
     """The same with the plan, in which what is known of the loops has been worked out."""
-    plan, report = check_plan(source, variables, texts, allow_paths=allow_paths)
+    plan, report = check_plan(source, variables, allow_paths=allow_paths)
     if plan is None or not report.ok:
         raise WorkflowError(report.errors)
     return plan
@@ -51,24 +48,22 @@ def load_plan(
 def check(
     source: Source,
     variables: Mapping[str, Any] | None = None,
-    texts: Mapping[str, str] | None = None,
     *,
     allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
     """The workflow, if it can be read at all, and what there is to say about it."""
-    plan, report = check_plan(source, variables, texts, allow_paths=allow_paths)
+    plan, report = check_plan(source, variables, allow_paths=allow_paths)
     return (plan.workflow if plan is not None else None), report
 
 
 def check_plan(
     source: Source,
     variables: Mapping[str, Any] | None = None,
-    texts: Mapping[str, str] | None = None,
     *,
     allow_paths: AllowPaths = (),
 ) -> tuple[Plan | None, Report]:
     """The same with the plan, in which what is known of the loops has been worked out."""
-    workflow, report = _read(source, variables, texts, allow_paths)
+    workflow, report = _read(source, variables, allow_paths)
     if workflow is None:
         return None, report
     try:
@@ -86,16 +81,15 @@ def check_plan(
 def _read(
     source: Source,
     variables: Mapping[str, Any] | None,
-    texts: Mapping[str, str] | None,
     allow_paths: AllowPaths,
 ) -> tuple[Workflow | None, Report]:
     if isinstance(source, (str, os.PathLike)):
-        return examine(source, TYPES, variables, texts, allow_paths)
+        return examine(source, TYPES, variables, allow_paths)
     if isinstance(source, (Graph, Step)):
         graph = source if isinstance(source, Graph) else source.graph()
         return graph.examined(variables, allow_paths)
     if isinstance(source, Mapping):
-        return examine_mapping(source, TYPES, None, variables, texts, allow_paths)
+        return examine_mapping(source, TYPES, None, variables, allow_paths)
     return source, Report()
 
 

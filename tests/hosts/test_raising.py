@@ -149,7 +149,7 @@ def test_middleware_that_only_watches_does_not_hurt_the_run(hook: str, name: str
 @pytest.mark.parametrize("name", RAISED)
 @pytest.mark.parametrize("kind", ["condition", "processor"])
 def test_a_pure_function_that_raises_fails_its_node(kind: str, name: str) -> None:
-    assert inside(kind, name) == ("failed", f"A: the {kind} on A → B failed: {name}: no more")
+    assert inside(kind, name) == ("failed", f"A: a function on A → B failed: {name}: no more")
 
 
 def test_a_run_that_is_cancelled_is_cancelled_whatever_its_functions_do_with_that() -> None:

@@ -20,7 +20,8 @@ from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, Claim, StoreError
 from roundel.kernel.facts import Answered, Paused, Stopped
 from roundel.sessions.going_on import go_on
-from roundel.sessions.opening import begin, pin
+from roundel.sessions.opening import begin
+from roundel.sessions.pinning import pin
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from tests.journal.stores import query, using

@@ -12,6 +12,7 @@ from roundel.journal.chunks import pack
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, NewRun, Pinned
 from roundel.kernel.facts import Fact, Started, Waited, encode_fact
+from roundel.kernel.step import SEMANTICS
 from roundel.workflow.message import Message
 
 T = TypeVar("T")
@@ -28,7 +29,7 @@ async def using(path: Path, work: Callable[[SqliteStore], Coroutine[Any, Any, T]
 
 
 def new(run_id: str = "run", *, text: str = "go") -> NewRun:
-    return NewRun(run_id, "workflow", text, Pinned({"<python>": "{}"}), 1.0)
+    return NewRun(run_id, "workflow", text, Pinned("{}", SEMANTICS), 1.0)
 
 
 def chunk(*facts: Fact) -> Chunk:

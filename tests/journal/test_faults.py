@@ -23,7 +23,8 @@ from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Fenced, StoreError
 from roundel.llm.scripted import script_from
 from roundel.sessions.going_on import go_on
-from roundel.sessions.opening import begin, events_of, open_run, pin
+from roundel.sessions.opening import begin, events_of, open_run
+from roundel.sessions.pinning import pin
 from roundel.workflow.message import Message
 from tests.journal.stores import query, using
 
@@ -60,7 +61,7 @@ class Loop:
         """It is over; what was shown is what happened; only what was cut off was asked for again."""
         (row,) = await store.rows()
         assert row.status == "completed"
-        events = await events_of(store, row.id, self.graph)
+        events = await events_of(store, row.id)
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         assert all(events[event.seq - 1] == event for event in self.shown)
         assert events[-1].data["nodes"]["Say"] == len(set(self.said)) >= len(self.said) - repeated
@@ -231,7 +232,7 @@ def test_a_log_whose_end_is_torn(tail: str, tmp_path: Path) -> None:
         (row,) = await store.rows()
         lost = tail != "garbage"  # the last commit was not whole
         again = Loop()
-        before = await events_of(store, row.id, again.graph)
+        before = await events_of(store, row.id)
         assert all(before[event.seq - 1] == event for event in seen if event.seq <= len(before))
         assert (len(before) < len(seen)) == lost
         result = await go_on(store, row.id, workflow=again.graph)
@@ -250,7 +251,7 @@ def test_a_page_that_was_damaged(tmp_path: Path) -> None:
 
     async def read(store: SqliteStore) -> Any:
         (row,) = await store.rows()
-        return await events_of(store, row.id, loop.graph)
+        return await events_of(store, row.id)
 
     with pytest.raises(StoreError, match=r"runs.db: .*the file is damaged"):
         asyncio.run(using(path, read))
@@ -284,7 +285,7 @@ def test_a_clock_that_goes_back(tmp_path: Path) -> None:
             await host.run((Message("go"),))
         result = await go_on(store, host.run_id, workflow=graph, clock=lambda: next(late))
         assert result.loops["Say"]["exit_reason"] == "max_duration_reached"
-        events = await events_of(store, host.run_id, graph)
+        events = await events_of(store, host.run_id)
         stamps = [event.timestamp for event in events]
         assert stamps == sorted(stamps)
 
@@ -315,7 +316,7 @@ def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> N
         await thief[0]
         assert stolen[0].completed
         (row,) = await store.rows()
-        events = await events_of(store, row.id, loop.graph)
+        events = await events_of(store, row.id)
         assert all(events[event.seq - 1] == event for event in loop.shown + other.shown)
         assert not row.owner
 
@@ -409,7 +410,7 @@ def test_a_process_that_lost_its_store_lets_go(tmp_path: Path) -> None:
             loop.disturb = lambda _round: None
             (row,) = await store.rows()
             assert not row.owner
-            assert (await open_run(store, row.id, loop.graph)).state.status == "running"
+            assert (await open_run(store, row.id)).state.status == "running"
             await loop.go_on(store)
             await loop.check(store)
 

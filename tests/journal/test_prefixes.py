@@ -23,7 +23,8 @@ from roundel.kernel.facts import Entry, Started, encode_entry
 from roundel.llm.scripted import Script, script_from
 from roundel.nodes import TYPES
 from roundel.sessions.going_on import go_on
-from roundel.sessions.opening import begin, events_of, open_run, pin
+from roundel.sessions.opening import begin, events_of, open_run
+from roundel.sessions.pinning import pin
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
@@ -131,13 +132,13 @@ def test_any_prefix_of_the_facts_leads_to_the_same_end(kind: str, tmp_path: Path
         for seed, case in cases(kind, 0, 50):
             workflow, text, script = case
             whole = await roundel.run_async(workflow, text, script=script, store=store, ask=person)
-            trace = await events_of(store, whole.run_id, workflow)
+            trace = await events_of(store, whole.run_id)
             entries = await store.entries(whole.run_id)
             chance = random.Random(seed)
             for length in sorted(chance.sample(range(1, len(entries)), min(12, len(entries) - 1))):
                 name = f"{seed} {length}"
                 result = await begun_again(store, case, entries[:length], name)
-                check(result, await events_of(store, name, workflow), whole, trace)
+                check(result, await events_of(store, name), whole, trace)
                 prefixes += 1
 
     asyncio.run(using(tmp_path / "runs.db", story))
@@ -149,7 +150,7 @@ async def carried_on(
 ) -> int:
     """Goes on, and is cut off, until it is over; how often there was a snapshot."""
     snapshots = 0
-    while (await open_run(store, run_id, workflow)).state.status in ("running", "waiting"):
+    while (await open_run(store, run_id)).state.status in ("running", "waiting"):
         snapshots += await store.snapshot(run_id) is not None
         store.left = chance.randint(2, 6)
         with contextlib.suppress(Ended):
@@ -170,7 +171,7 @@ def test_cut_off_again_and_again_with_snapshots_everywhere(
         for seed, (workflow, text, script) in cases(kind, 100, 40):
             store = Failing(tmp_path / f"{seed}.db", sync="off")
             whole = await roundel.run_async(workflow, text, script=script, store=store, ask=person)
-            trace = await events_of(store, whole.run_id, workflow)
+            trace = await events_of(store, whole.run_id)
             chance = random.Random(seed)
             store.left = chance.randint(1, 4)
             shown: list[Event] = []
@@ -181,8 +182,8 @@ def test_cut_off_again_and_again_with_snapshots_everywhere(
             except Ended:
                 run_id = (await store.rows())[0].id
                 snapshots += await carried_on(store, run_id, workflow, chance, shown)
-                result = result_of((await open_run(store, run_id, workflow)).state)
-            again = await events_of(store, result.run_id, workflow)
+                result = result_of((await open_run(store, run_id)).state)
+            again = await events_of(store, result.run_id)
             check(result, again, whole, trace)
             assert all(again[event.seq - 1] == event for event in shown)
             await store.close()

@@ -111,16 +111,16 @@ def test_a_long_run_is_opened_from_its_snapshot(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "runs.db"
 
     async def story(store: SqliteStore) -> None:
-        result = await kept(store, graph := counted(300))
+        result = await kept(store, counted(300))
         facts, _ = await store.snapshot(result.run_id) or (0, b"")
         row = await store.row(result.run_id)
         assert row.facts / 2 < facts <= row.facts
-        opened = await open_run(store, result.run_id, graph)
+        opened = await open_run(store, result.run_id)
         assert opened.state.summary() == result.summary
         # Without it, and with one that nobody can read, the facts alone do.
         for damage in ("UPDATE snapshots SET body = X'00'", "DELETE FROM snapshots"):
             query(path, damage)
-            assert (await open_run(store, result.run_id, graph)).state.summary() == result.summary
+            assert (await open_run(store, result.run_id)).state.summary() == result.summary
 
     asyncio.run(using(path, story))
 
@@ -133,7 +133,7 @@ def test_a_snapshot_of_another_workflow_is_not_used(tmp_path: Path, monkeypatch:
         other = counted(30).node("Another", "passthrough").edge("Out", "Another")
         assert await store.snapshot(result.run_id) is not None
         # The facts do fit: what is new begins where they end.
-        state = (await open_run(store, result.run_id, other)).state
+        state = (await open_run(store, result.run_id, roundel.prepare(other))).state
         assert state.status == "running"
         assert list(state.calls) == ["Another"]
 
@@ -206,8 +206,8 @@ def test_a_fact_that_was_not_true_is_taken_back(tmp_path: Path) -> None:
 def test_events_can_be_made_again_from_the_facts(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         shown: list[roundel.Event] = []
-        result = await kept(store, graph := counted(20), on_event=shown.append)
-        assert await events_of(store, result.run_id, graph) == shown
+        result = await kept(store, counted(20), on_event=shown.append)
+        assert await events_of(store, result.run_id) == shown
         assert [event.seq for event in shown] == list(range(1, len(shown) + 1))
 
     asyncio.run(using(tmp_path / "runs.db", story))

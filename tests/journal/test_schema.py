@@ -62,7 +62,7 @@ def test_a_file_of_the_first_version_goes_on_where_it_was(tmp_path: Path) -> Non
                 1,
                 2,
                 "go",
-                b'{"files":{"f":"text"}}',
+                b'{"workflow":"text","semantics":0}',
                 3,
                 5,
                 "",
@@ -83,7 +83,7 @@ def test_a_file_of_the_first_version_goes_on_where_it_was(tmp_path: Path) -> Non
             ("run2", "waiting", 3, 2.0, {}),
             ("run1", "waiting", 3, 2.0, {}),
         ]
-        assert await store.pinned("run1") == Pinned({"f": "text"})
+        assert await store.pinned("run1") == Pinned("text", 0)
         assert await store.facts("run1") == [STARTED, *waits(1, 9)]
         claim = await store.claim("run2")
         assert (claim.fence, claim.facts) == (6, 3)

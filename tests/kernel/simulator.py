@@ -64,7 +64,9 @@ class Simulator:
     # What nodes are lent.
 
     def function(self, name: str) -> Callable[..., Any]:
-        return self.plan.workflow.functions[name]
+        function = self.plan.workflow.functions[name]
+        assert function is not None
+        return function
 
     async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         return function(*arguments, **named)

@@ -170,7 +170,7 @@ def test_a_request_beyond_the_limit_is_carried_out_when_the_run_is_unlocked(tmp_
     async def unlock() -> roundel.Result:
         async with roundel.Runs(store) as runs:
             limits = {"rounds": 3}
-            await runs.unlock(result.run_id, "more", checks=CHECKS, limits=limits, workflow=graph)
+            await runs.unlock(result.run_id, "more", checks=CHECKS, limits=limits)
         return await roundel.resume_async(result.run_id, store=store, workflow=graph)
 
     result = asyncio.run(unlock())

@@ -98,5 +98,7 @@ def test_a_prepared_graph_with_functions_says_what_it_needs(tmp_path: Path) -> N
     made.node("Shout", "python", function=lambda text: text.upper())
     engine.run(engine.prepare(made), "go", store=tmp_path / "runs.db")
     log = roundel(tmp_path, "log", "last", "--store", "runs.db")
-    assert log.exit_code == 1
-    assert "holds Python code" in log.stderr
+    assert (log.exit_code, "Shout  completed  GO" in log.stdout) == (0, True), log.output
+    forked = roundel(tmp_path, "fork", "last", "--at", "Shout", "--store", "runs.db")
+    assert forked.exit_code == 2
+    assert "was given in Python, and its code is not stored" in forked.stderr

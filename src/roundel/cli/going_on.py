@@ -50,7 +50,7 @@ def _work(taken: TakenUp, answer: Answer | None) -> Work:
         run.plan,
         host,
         lambda host: taken.go_on(host, answer),
-        run.script is not None,
+        taken.script is not None,
         True,
         run.state,
     )

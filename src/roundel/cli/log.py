@@ -19,7 +19,8 @@ from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
-from roundel.sessions.opening import plan_of, played
+from roundel.sessions.opening import played
+from roundel.sessions.pinning import plan_of
 
 LOOK_EVERY = 0.2
 INSIDE = ("/", ".", "[", "#")

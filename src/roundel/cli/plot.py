@@ -11,7 +11,8 @@ from roundel.cli.output import console, say
 from roundel.cli.stored import Unknown, find_run, in_store, store_option
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import RunRow, StoreError
-from roundel.sessions.opening import events_of, plan_of
+from roundel.sessions.opening import events_of
+from roundel.sessions.pinning import plan_of
 from roundel.sessions.rounds import LoopRounds, loop_rounds
 
 

@@ -23,7 +23,8 @@ from roundel.journal.store import Pinned, StoreError
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.sessions.opening import begin, pin
+from roundel.sessions.opening import begin
+from roundel.sessions.pinning import pin
 from roundel.sources import check
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.graph import Workflow

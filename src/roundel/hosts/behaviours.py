@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Struct
+
 from roundel.hosts.attendance import made
+from roundel.hosts.edges import EdgeFunctions, references
 from roundel.hosts.lent import Lent
 from roundel.hosts.retry import persistent
 from roundel.nodes.middleware import Middleware
@@ -16,16 +19,25 @@ from roundel.workflow.fields import Place
 from roundel.workflow.graph import Retry
 
 
-def prepared(plan: Plan, lent: Lent) -> tuple[list[Behaviour], list[Middleware]]:
-    """What each node does, and the workflow's middleware; WorkflowError with everything that the run would
-    lack."""
+class Prepared(Struct, frozen=True):
+    """Everything that a run needs besides its plan."""
+
+    behaviours: list[Behaviour]
+    functions: EdgeFunctions
+    middleware: list[Middleware]
+
+
+def prepared(plan: Plan, lent: Lent) -> Prepared:
+    """WorkflowError with everything that the run would lack."""
     report = Report()
     behaviours = [_tried(report, node.node.at, _behaviour, node, lent) for node in plan.sites]
+    named = {key: edge.edge.at for node in plan.sites for edge in node.edges for key in references(edge)}
+    functions = {key: _tried(report, at, lent.finder.find, *key) for key, at in named.items()}
     uses = plan.workflow.middleware
     middleware = [_tried(report, use.at, made, use, lent.finder) for use in uses]
     if not report.ok:
         raise WorkflowError(report.diagnostics)
-    return behaviours, middleware
+    return Prepared(behaviours, functions, middleware)
 
 
 def _behaviour(node: NodePlan, lent: Lent) -> Behaviour:

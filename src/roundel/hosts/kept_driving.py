@@ -107,7 +107,7 @@ class KeptDriving(Driving):
             await asyncio.sleep(0)
 
     async def _begin_all(self, commands: list[Command]) -> None:
-        pure = [command.__class__ is Call and self._performer.pure[command.site] for command in commands]
+        pure = [self._performer.decides(command) for command in commands]
         await self._make_ready(all(pure), len(pure))
         for command, decides in zip(commands, pure, strict=True):
             if decides:

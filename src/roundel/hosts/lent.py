@@ -15,7 +15,7 @@ from roundel.llm.secrets import Secrets
 from roundel.nodes.services import Model, NodeError, Recall, Say, Toolbox
 from roundel.nodes.threads import awaited, in_thread
 from roundel.plan.graph import Plan
-from roundel.workflow.functions import Finder, raised
+from roundel.workflow.functions import Finder, FunctionError, raised
 from roundel.workflow.graph import Node
 
 if TYPE_CHECKING:
@@ -132,6 +132,6 @@ def remembers(plan: Plan) -> bool:
 
 def told(error: BaseException) -> str:
     """What went wrong, in the words of an error event."""
-    if isinstance(error, NodeError):
+    if isinstance(error, (NodeError, FunctionError)):
         return str(error)
     return raised(error)

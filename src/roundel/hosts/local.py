@@ -28,6 +28,7 @@ from roundel.hosts.behaviours import prepared
 from roundel.hosts.chronicle import Chronicle
 from roundel.hosts.clock import steady
 from roundel.hosts.driving import Driving
+from roundel.hosts.edges import Consultant
 from roundel.hosts.kept_driving import KeptDriving
 from roundel.hosts.lent import Lent, remembers
 from roundel.hosts.log import event_logger
@@ -75,11 +76,12 @@ class LocalHost:
             plan, self.run_id, clock, script=script, folder=folder or WORK, record=record, say=self._say
         )
         people = People(plan, script, asker)
-        behaviours, own = prepared(plan, self._lent)
+        ready = prepared(plan, self._lent)
         # Last, so that what is remembered is what the others have made of it.
         memory = (self._lent.remembered.middleware(),) if remembers(plan) else ()
-        self._attendance = Attendance(plan, (*own, *middleware, *memory), self._lent)
-        self._performer = Performer(plan, behaviours, self._lent, people, self._attendance)
+        self._attendance = Attendance(plan, (*ready.middleware, *middleware, *memory), self._lent)
+        consultant = Consultant(ready.functions, self._lent)
+        self._performer = Performer(plan, ready.behaviours, consultant, self._lent, people, self._attendance)
         self._at_work = AtWork(self._performer, people)
         self._chronicle = Chronicle(Run(plan))
         self._driving: Driving | None = None

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from roundel.hosts.attendance import Attendance
-from roundel.hosts.edges import consulted
+from roundel.hosts.edges import Consultant
 from roundel.hosts.lent import Lent, told
 from roundel.hosts.people import People
-from roundel.kernel.commands import Ask, Call, Consult, Review
+from roundel.kernel.commands import Ask, Call, Command, Consult, Review
 from roundel.kernel.facts import Answered, Consulted, Fact, Failed, Finished, Outcome
 from roundel.nodes.services import Behaviour, outcome_of
 from roundel.nodes.threads import is_ours
@@ -22,14 +22,29 @@ Errand = Call | Ask | Consult | Review
 
 class Performer:
     def __init__(
-        self, plan: Plan, behaviours: list[Behaviour], lent: Lent, people: People, attendance: Attendance
+        self,
+        plan: Plan,
+        behaviours: list[Behaviour],
+        consultant: Consultant,
+        lent: Lent,
+        people: People,
+        attendance: Attendance,
     ) -> None:
         self._plan, self._lent, self._people, self._attendance = plan, lent, people, attendance
+        self._consultant = consultant
         self.behaviours = behaviours
         self.pure = [
             node.kind.pure and node.node.timeout is None and node.node.retry is None for node in plan.sites
         ]
         """Whether what a node does depends on nothing but what it is given, by site."""
+
+    def decides(self, command: Command) -> bool:
+        """Whether its result follows from what is stored already, so that it needs no commit before it."""
+        if isinstance(command, Call):
+            return self.pure[command.site]
+        if isinstance(command, Consult):
+            return self._consultant.is_pure(self._plan.sites[command.site].edges)
+        return False
 
     @property
     def now(self) -> Callable[[], float]:
@@ -42,7 +57,8 @@ class Performer:
             return Answered(errand.address, await self._people.answer(errand), self.now())
         if isinstance(errand, Consult):
             edges = self._plan.sites[errand.site].edges
-            return Consulted(errand.address, await consulted(errand, edges, self._lent), self.now())
+            verdicts = await self._consultant.verdicts(errand, edges)
+            return Consulted(errand.address, verdicts, self.now())
         if isinstance(errand, Review):
             return await self._attendance.review(errand, self.now)
         outcome = self.behaviours[errand.site](errand)

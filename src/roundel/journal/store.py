@@ -39,20 +39,16 @@ class NoRun(StoreError):
     """There is no such run."""
 
 
-class Pinned(Struct, frozen=True, omit_defaults=True):
-    """What a run was started with, so that it goes on with just that."""
+class Pinned(Struct, frozen=True):
+    """What a run was started with: all that is needed to read it."""
 
-    files: dict[str, str] = {}
-    """The texts of the workflow and of the files that it uses, by path; the first is the workflow."""
-    code: bool = False
-    """The workflow holds Python functions that no text can hold."""
-    variables: dict[str, Any] = {}
+    workflow: str
+    """The loaded workflow (workflow/encoding.py)."""
+    semantics: int
+    """The version of what it means (kernel/step.py)."""
     limits: dict[str, float] = {}
+    """Those given for the run, in place of the workflow's; a fork with another workflow keeps them."""
     script: str = ""
-    group: str | None = None
-    """Whose memory it has part in; None in runs from before there was any."""
-    allow_paths: tuple[str, ...] = ()
-    """Folders that it may read files of memories in, beside its own."""
 
 
 class RunRow(Struct, frozen=True):

@@ -121,6 +121,10 @@ from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
+SEMANTICS = 0
+"""The version of what a workflow means; a stored run keeps the one that it was started with. It is 0 until
+the first release: until then any build may change the meaning, and may refuse runs of another build."""
+
 
 class IllegalFact(Exception):
     """A fact that cannot be true of the run as it is."""

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from roundel.kernel.conduct import Move, Turn, as_move
 from roundel.kernel.decisions import DecisionError
 from roundel.kernel.facts import Outcome
-from roundel.nodes.conductors import Messages, Rounds, expression_of, handed_on, known, notice, wants_all
+from roundel.nodes.conductors import Messages, Rounds, compiled, handed_on, known, notice, wants_all
 from roundel.nodes.result_value import is_element, value_of
 from roundel.nodes.strategies import ITEMS_NAMES, Array
-from roundel.workflow.expression import Expression
 from roundel.workflow.message import Message, json_text
 
 _FENCED = re.compile(r"\s*```\w*\n(.*)```\s*", re.DOTALL)
@@ -43,11 +42,10 @@ class ArrayRounds(Rounds):
         asked = self.strategy.items
         if asked is None:
             return self._through_text(self.last.text)
-        expression = expression_of(asked, ITEMS_NAMES)
-        if expression is None:
+        if not asked.expression:
             return Move(ask={"items": True}, inputs=tuple(self.history or ()))
         try:
-            items = self.decide(_evaluated, expression, known(self.last, self.history))
+            items = self.decide(_evaluated, asked.expression, known(self.last, self.history))
         except (DecisionError, TypeError, ValueError) as error:
             return self._nothing(f"'items' failed: {error}", "items_failed")
         return self._through(items, "what 'items' gives is not a list")
@@ -149,8 +147,8 @@ class ArrayRounds(Rounds):
         return {**super().report(), "errors": errors} if errors else super().report()
 
 
-def _evaluated(expression: Expression, values: dict[str, Any]) -> Any:
-    return listed(expression.evaluate(values))
+def _evaluated(source: str, values: dict[str, Any]) -> Any:
+    return listed(compiled(source, ITEMS_NAMES).evaluate(values))
 
 
 def listed(value: object) -> Any:

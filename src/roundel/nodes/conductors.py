@@ -6,6 +6,7 @@ the next one and, after the last, out of the node; a round that gave nothing cha
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -129,13 +130,13 @@ class UntilRounds(Rounds):
         super().__init__(carry, wants_all(strategy.until))
         self.strategy = strategy
         self.limit = strategy.max
-        self.test = expression_of(strategy.until, UNTIL_NAMES)
 
     def go_on(self) -> Move | Turn:
-        if self.test is None:
+        until = self.strategy.until.expression
+        if not until:
             return Move(ask={"until": self.done}, inputs=tuple(self.history or ()))
         try:
-            holds = self.decide(self.test.holds, {**known(self.last, self.history), "round": self.done})
+            holds = self.decide(_holds, until, {**known(self.last, self.history), "round": self.done})
         except (DecisionError, ExpressionError) as error:
             return Move(error=f"'until' failed: {error}")
         return self.told(holds)
@@ -186,8 +187,14 @@ class CustomRounds(Rounds):
         return Turn(0, self.context(inputs), self.done + 1)
 
 
-def expression_of(asked: Asked, names: tuple[str, ...]) -> Expression | None:
-    return Expression(asked.expression, names) if asked.expression else None
+@lru_cache(maxsize=256)
+def compiled(source: str, names: tuple[str, ...]) -> Expression:
+    """Compiled only when it is evaluated: a replay evaluates none, and another version might refuse it."""
+    return Expression(source, names)
+
+
+def _holds(source: str, values: dict[str, Any]) -> bool:
+    return compiled(source, UNTIL_NAMES).holds(values)
 
 
 def known(last: Message, history: list[Message] | None) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,11 +13,9 @@ from roundel.plan.scope import Scope, compile_scope
 from roundel.plan.sides import Candidate, candidates
 from roundel.workflow.breaker import NEVER, Breaker
 from roundel.workflow.condition import Test, compile_condition
-from roundel.workflow.diagnostics import WorkflowError
-from roundel.workflow.fields import Place
-from roundel.workflow.functions import Finder, Kind
+from roundel.workflow.functions import Kind, built_in
 from roundel.workflow.graph import DEFAULT_CAP, Edge, Graph, Limits, Loop, Node, Workflow
-from roundel.workflow.message import Message, Role
+from roundel.workflow.message import Role
 from roundel.workflow.node_type import NodeType
 from roundel.workflow.processor import Process, compile_processor
 
@@ -42,9 +39,10 @@ class EdgePlan(Struct, eq=False):
     clear_kept: bool
     dynamic: bool
     role: Role
-    asks_condition: Callable[[Message], Any] | None
-    """A function that the host calls, since nothing says that it looks at its argument alone."""
-    asks_processor: Callable[[Message], Any] | None
+    asks_condition: str | None
+    """The name of the function that the host calls as its condition. A plan holds no code, so it can be made
+    where the code is missing."""
+    asks_processor: str | None
     simple: bool = False
     """It is direct, takes whatever comes to its port, and changes nothing."""
     direct: bool = False
@@ -159,9 +157,7 @@ class Plan(Struct, eq=False):
 
 
 def compile_workflow(workflow: Workflow) -> Plan:
-    """WorkflowError if a function that the workflow names cannot be had."""
-    folder = Path(workflow.file).resolve().parent if workflow.file else None
-    compiler = _Compiler(workflow, Finder(workflow.functions, folder))
+    compiler = _Compiler(workflow)
     cap, breaker = workflow.limits.rounds or DEFAULT_CAP, workflow.breaker or Breaker()
     graph = compiler.graph(workflow.graph, cap, breaker)
     limits = _merged(workflow.limits, workflow.graph.limits)
@@ -187,9 +183,8 @@ def _merged(outer: Limits, own: Limits) -> Limits:
 
 
 class _Compiler:
-    def __init__(self, workflow: Workflow, finder: Finder) -> None:
+    def __init__(self, workflow: Workflow) -> None:
         self.workflow = workflow
-        self.finder = finder
         self.sites: list[NodePlan] = []
         self.graphs: list[GraphPlan] = []
         self.budgeted = False
@@ -233,10 +228,8 @@ class _Compiler:
         return plan
 
     def _edge(self, number: int, edge: Edge, index: dict[str, int]) -> EdgePlan:
-        condition = edge.condition.function if edge.condition else None
-        processor = edge.process.function if edge.process else None
-        test, asked_condition = self._function("condition", condition, edge.at)
-        process, asked_processor = self._function("processor", processor, edge.at)
+        asks_condition = self._asked("condition", edge.condition.function if edge.condition else None)
+        asks_processor = self._asked("processor", edge.process.function if edge.process else None)
         return EdgePlan(
             index=number,
             edge=edge,
@@ -244,8 +237,8 @@ class _Compiler:
             target=index[edge.target],
             source_id=edge.source,
             trigger=edge.trigger,
-            test=None if asked_condition else compile_condition(edge.condition, test),
-            process=None if asked_processor else compile_processor(edge.process, process),
+            test=None if asks_condition else compile_condition(edge.condition),
+            process=None if asks_processor else compile_processor(edge.process),
             port=edge.port,
             carry=edge.carry_data,
             keep=edge.keep_message,
@@ -253,21 +246,15 @@ class _Compiler:
             clear_kept=edge.clear_kept_context,
             dynamic=edge.dynamic is not None,
             role="assistant" if edge.source == edge.target else "user",
-            asks_condition=asked_condition,
-            asks_processor=asked_processor,
+            asks_condition=asks_condition,
+            asks_processor=asks_processor,
         )
 
-    def _function(
-        self, kind: Kind, name: str | None, at: Place
-    ) -> tuple[Callable[[Message], Any] | None, Callable[[Message], Any] | None]:
-        """The function, as (called by the kernel, called by the host)."""
-        if name is None:
-            return None, None
-        try:
-            function = self.finder.find(kind, name)
-        except LookupError as error:
-            raise WorkflowError([at.diagnostic("error", "unknown-function", str(error.args[0]))]) from None
-        return (function.call, None) if function.pure else (None, function.call)
+    def _asked(self, kind: Kind, name: str | None) -> str | None:
+        """The name if the host calls the function, None if there is none or the kernel calls it."""
+        if name is None or (name not in self.workflow.functions and built_in(kind, name) is not None):
+            return None
+        return name
 
 
 def address_label(name: str) -> str:

@@ -19,14 +19,13 @@ from roundel.kernel.facts import Answered, Fact, Paused, Stopped, Unlocked
 from roundel.kernel.state import Lock, Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.sessions.opening import open_run
-from roundel.sources import Source
 from roundel.workflow.message import Message
 
 PATIENCE = 10.0
 """Seconds that a process has to look at a wish."""
 
 
-async def pause(store: Store, run_id: str, reason: str = "", workflow: Source | None = None) -> None:
+async def pause(store: Store, run_id: str, reason: str = "") -> None:
     """Lets what is at work finish, and begins nothing new."""
     if await _wished(store, run_id, "pause", {"reason": reason}):
         return
@@ -35,7 +34,7 @@ async def pause(store: Store, run_id: str, reason: str = "", workflow: Source | 
             f"nobody is at work on run {run_id}, so there is nothing to pause; "
             f"`roundel resume {run_id}` goes on with it"
         )
-    await _tell(store, run_id, Paused(reason or "paused", time.time()), workflow)
+    await _tell(store, run_id, Paused(reason or "paused", time.time()))
 
 
 async def resume(store: Store, run_id: str) -> bool:
@@ -45,21 +44,19 @@ async def resume(store: Store, run_id: str) -> bool:
     return await _wished(store, run_id, "resume", {})
 
 
-async def stop(store: Store, run_id: str, reason: str = "", workflow: Source | None = None) -> None:
+async def stop(store: Store, run_id: str, reason: str = "") -> None:
     """Ends the run; what is at work is called off."""
     if not await _wished(store, run_id, "stop", {"reason": reason}):
-        await _tell(store, run_id, Stopped(reason or "stopped", time.time()), workflow)
+        await _tell(store, run_id, Stopped(reason or "stopped", time.time()))
 
 
-async def answer(
-    store: Store, run_id: str, message: Message, address: str = "", workflow: Source | None = None
-) -> bool:
+async def answer(store: Store, run_id: str, message: Message, address: str = "") -> bool:
     """Answers a question of a run; whether a process is at work on it, which goes on with it."""
-    address = (await question_at(store, run_id, address, workflow)).address
+    address = (await question_at(store, run_id, address)).address
     body = {"address": address, "message": msgspec.to_builtins(message)}
     if await _wished(store, run_id, "answer", body):
         return True
-    await _tell(store, run_id, Answered(address, message, time.time()), workflow)
+    await _tell(store, run_id, Answered(address, message, time.time()))
     return False
 
 
@@ -73,12 +70,11 @@ async def unlock(
     message: str | None = None,
     note: str = "",
     exit: str = "",
-    workflow: Source | None = None,
 ) -> None:
     """Lets a locked run go on; StoreError if it may not be unlocked like this."""
     given = dict(limits or {})
     fact = Unlocked(reason, by, tuple(checks), time.time(), given, message, note, exit)
-    await _tell(store, run_id, fact, workflow)
+    await _tell(store, run_id, fact)
 
 
 async def locked(store: Store, run_id: str) -> Lock:
@@ -89,9 +85,9 @@ async def locked(store: Store, run_id: str) -> Lock:
     return state.lock
 
 
-async def asked(store: Store, run_id: str, workflow: Source | None = None) -> list[Question]:
+async def asked(store: Store, run_id: str) -> list[Question]:
     """What people are asked now."""
-    run = await open_run(store, run_id, workflow)
+    run = await open_run(store, run_id)
     return [question_of(run.plan, command) for command in _asks(run.state)]
 
 
@@ -100,11 +96,9 @@ def _asks(state: Run) -> list[Ask]:
     return [command for command in commands if isinstance(command, Ask)]
 
 
-async def question_at(
-    store: Store, run_id: str, address: str = "", workflow: Source | None = None
-) -> Question:
+async def question_at(store: Store, run_id: str, address: str = "") -> Question:
     """The question that is meant; StoreError if there is none, or more than one."""
-    run = await open_run(store, run_id, workflow)
+    run = await open_run(store, run_id)
     questions = {ask.address: question_of(run.plan, ask) for ask in _asks(run.state)}
     addresses = ", ".join(sorted(questions))
     if not questions:
@@ -150,7 +144,7 @@ async def _outcome(store: Store, run_id: str, number: int) -> str:
     return outcome
 
 
-async def _tell(store: Store, run_id: str, fact: Fact, workflow: Source | None = None) -> None:
+async def _tell(store: Store, run_id: str, fact: Fact) -> None:
     """Adds a fact to a run that nobody is at work on."""
     try:
         claim = await store.claim(run_id)
@@ -158,7 +152,7 @@ async def _tell(store: Store, run_id: str, fact: Fact, workflow: Source | None =
         raise StoreError(f"a process has just begun to work on run {run_id}; try again") from None
     journal = RunJournal(store, claim)
     try:
-        state = (await open_run(store, run_id, workflow)).state
+        state = (await open_run(store, run_id)).state
         try:
             step(state, fact)
         except IllegalFact as error:

@@ -16,7 +16,8 @@ from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.scripted import Script
 from roundel.plan.graph import Plan
-from roundel.sessions.opening import begin, new_id, pin, plan_of
+from roundel.sessions.opening import begin, new_id
+from roundel.sessions.pinning import pin, plan_of, plan_of_another
 from roundel.sessions.rerun import Difference, Rerun
 from roundel.sources import Source
 from roundel.workflow.file_access import AllowPaths
@@ -42,7 +43,7 @@ async def fork(
     entries = _without_end(await store.entries(run_id))
     before = plan_of(pinned)
     changed = workflow is not None or bool(limits)
-    plan = plan_of(pinned, workflow, limits, allow_paths) if changed else before
+    plan = plan_of_another(pinned, workflow, limits, allow_paths) if changed else before
     made = new_id()
     state, told = _played(before, entries, plan, made, at, changed)
     if message is not None:
@@ -58,7 +59,7 @@ async def fork(
     if state.over:
         raise StoreError(f"run {run_id} is over; say where the new one is to begin (--at ADDRESS)")
     lines = [encode_entry(entry) for entry in told]
-    new_pinned = _pinned(pinned, plan, workflow, limits, script)
+    new_pinned = _pinned(pinned, plan if changed else None, limits, script)
     journal = await begin(
         store,
         made,
@@ -85,7 +86,7 @@ async def replay(
 ) -> Difference | None:
     """Where the run would first have gone another way; None if it would not."""
     pinned = await store.pinned(run_id)
-    now = plan_of(pinned, workflow, limits, allow_paths)
+    now = plan_of_another(pinned, workflow, limits, allow_paths)
     rerun = Rerun(plan_of(pinned), await store.entries(run_id), now)
     rerun.play()
     return rerun.difference
@@ -139,17 +140,11 @@ def _call_at(state: Run, at: str) -> str:
 
 
 def _pinned(
-    pinned: Pinned,
-    plan: Plan,
-    workflow: Source | None,
-    limits: Mapping[str, float] | None,
-    script: Script | None,
+    pinned: Pinned, changed: Plan | None, limits: Mapping[str, float] | None, script: Script | None
 ) -> Pinned:
     changes: dict[str, Any] = {"limits": {**pinned.limits, **(limits or {})}}
     if script is not None:
         changes["script"] = script.text
-    if workflow is not None:
-        other = pin(plan.workflow)
-        names = ("files", "code", "variables", "allow_paths")
-        changes |= {name: getattr(other, name) for name in names}
+    if changed is not None:
+        changes["workflow"] = pin(changed.workflow).workflow
     return msgspec.structs.replace(pinned, **changes)

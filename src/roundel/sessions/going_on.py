@@ -16,12 +16,13 @@ from roundel.journal.store import Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Answered, Fact, Resumed
 from roundel.llm.recorder import Recorder
+from roundel.llm.scripted import Script, script_from
 from roundel.nodes.middleware import Middleware
 from roundel.sessions.blocking import run_blocking
 from roundel.sessions.naming import find
 from roundel.sessions.opening import Opened, open_run
+from roundel.sessions.pinning import plan_to_go_on
 from roundel.sessions.place import StorePlace, opened
-from roundel.sessions.secrecy import missing
 from roundel.sources import Source
 from roundel.workflow.message import Message
 
@@ -35,13 +36,14 @@ class TakenUp(Struct, frozen=True):
     """A run that this process has claimed, and can go on with."""
 
     run: Opened
+    script: Script | None
     journal: RunJournal
 
     async def host(self, **options: Any) -> LocalHost:
         """Where it goes on; WorkflowError with everything that it lacks here."""
         run = self.run
         try:
-            host = LocalHost(run.plan, script=run.script, run_id=run.row.id, **options)
+            host = LocalHost(run.plan, script=self.script, run_id=run.row.id, **options)
         except BaseException:
             await self.journal.close()
             raise
@@ -62,22 +64,18 @@ async def take_up(store: Store, run_id: str, workflow: Source | None = None) -> 
     claim = await store.claim(run_id)
     journal = RunJournal(store, claim)
     try:
-        run = await open_run(store, run_id, workflow)
+        run = await open_run(store, run_id)
         if run.state.over or run.state.status == "suspended_locked":
             if run.row.status != run.state.status:  # its process died before it could say so
                 await journal.commit(run.state)
             raise StoreError(_cannot(run))
-        lacking = missing(run.pinned) if workflow is None and run.script is None else []
-        if lacking:
-            names = ", ".join(lacking)
-            raise StoreError(
-                "keys are not kept with a run: put those that stood in its file or variables into the "
-                f"environment, the longest first, as {names}"
-            )
+        pinned = await store.pinned(run_id)
+        run = await open_run(store, run_id, plan_to_go_on(pinned, workflow))
+        script = script_from(pinned.script) if pinned.script else None
     except BaseException:
         await journal.close()
         raise
-    return TakenUp(run, journal)
+    return TakenUp(run, script, journal)
 
 
 def _cannot(run: Opened) -> str:
@@ -114,7 +112,8 @@ async def resume_async(
 ) -> Result:
     """Goes on with a run that was paused, that waits, or whose process died, in the same round.
 
-    A workflow that was built in Python with functions in it has to be given once more."""
+    The run goes on with the workflow that it was started with. If that one was built in Python with
+    functions in it, `workflow` gives their code again, which is not stored."""
     recorder = None if record is None else Recorder(Path(record))
     if recorder is not None:
         recorder.check()

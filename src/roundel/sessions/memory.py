@@ -17,7 +17,6 @@ from roundel.memory.words import asked
 from roundel.sessions.naming import find
 from roundel.sessions.place import OpenStore, StorePlace
 from roundel.sessions.quarantine import Quarantined, quarantine
-from roundel.sources import Source
 from roundel.workflow.attachment import LONG_TERM
 
 CANDIDATES = 200
@@ -58,13 +57,12 @@ class Memory(OpenStore):
         run: str = "",
         at: str = "",
         text: str = "",
-        workflow: Source | None = None,
     ) -> Entries:
         """Puts something into long-term memory, in passages: an entry of the group, what a node of a run gave
         at an address, or a text."""
         if not group:
             raise StoreError("long-term memory belongs to a group; name one")
-        items = await self._to_promote(group, entry, run, at, text, workflow)
+        items = await self._to_promote(group, entry, run, at, text)
         if not items:
             raise StoreError("there is no text in what is to be promoted")
         ids = await self._memories.remember(Shelf(group, LONG_TERM), items)
@@ -72,7 +70,7 @@ class Memory(OpenStore):
         return [entries[number] for number in dict.fromkeys(ids) if number in entries]
 
     async def _to_promote(
-        self, group: str, entry: int | None, run: str, at: str, text: str, workflow: Source | None
+        self, group: str, entry: int | None, run: str, at: str, text: str
     ) -> Sequence[Item]:
         if sum((entry is not None, bool(run), bool(text))) != 1:
             raise StoreError(
@@ -82,7 +80,7 @@ class Memory(OpenStore):
             known = await self._known(group, entry)
             return self._items(known.text, known.run_id, known.node, known.address, known.confidence)
         if run:
-            given = await self._given(run, at, workflow)
+            given = await self._given(run, at)
             run_id = await find(self._store, run)
             parts = (self._items(one.content, run_id, one.node, one.address, one.confidence) for one in given)
             return [item for part in parts for item in part]
@@ -96,10 +94,10 @@ class Memory(OpenStore):
             f"group '{group}' has no entry {number}; `roundel memory list --group {group}` lists them"
         )
 
-    async def _given(self, run: str, at: str, workflow: Source | None) -> Sequence[Quarantined]:
+    async def _given(self, run: str, at: str) -> Sequence[Quarantined]:
         if not at:
             raise StoreError("say at which address of the run; `roundel memory quarantine RUN` lists them")
-        given = [one for one in await self.quarantine(run, workflow=workflow) if one.address == at]
+        given = [one for one in await self.quarantine(run) if one.address == at]
         if not given:
             raise StoreError(
                 f"no node gave anything at '{at}'; `roundel memory quarantine {run}` shows where"
@@ -121,9 +119,9 @@ class Memory(OpenStore):
         """How many entries the group had."""
         return await self._memories.forget(group)
 
-    async def quarantine(self, run: str, *, workflow: Source | None = None) -> Sequence[Quarantined]:
+    async def quarantine(self, run: str) -> Sequence[Quarantined]:
         """All that the nodes of a run gave."""
-        return await quarantine(self._store, await find(self._store, run), workflow)
+        return await quarantine(self._store, await find(self._store, run))
 
 
 def _is(shelf: str, kind: str) -> bool:

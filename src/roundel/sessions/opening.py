@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator
 
 from msgspec import Struct
 
@@ -20,15 +18,8 @@ from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import SnapshotError, thaw
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
-from roundel.llm.scripted import Script, script_from
-from roundel.plan.graph import Plan, compile_workflow
-from roundel.sessions.secrecy import keys_of, restored, without
-from roundel.sources import Source, load
-from roundel.workflow.diagnostics import WorkflowError
-from roundel.workflow.file_access import AllowPaths, allowed_folders
-from roundel.workflow.graph import PYTHON, Workflow
-from roundel.workflow.grouping import grouped
-from roundel.workflow.limiting import limited
+from roundel.plan.graph import Plan
+from roundel.sessions.pinning import plan_of
 from roundel.workflow.message import Message
 
 SHOWN_INPUT = 200
@@ -38,29 +29,8 @@ class Opened(Struct, frozen=True):
     """A run as it is now."""
 
     row: RunRow
-    pinned: Pinned
     plan: Plan
-    script: Script | None
     state: Run
-
-
-def pin(
-    workflow: Workflow, script: Script | None = None, limits: Mapping[str, float] | None = None
-) -> Pinned:
-    """What has to be kept so that the run can go on in another process; no keys."""
-    keys = keys_of(workflow)
-    # Without its own text, those of the files that it uses would be taken for it.
-    texts = workflow.texts if workflow.file or PYTHON in workflow.texts else {}
-    files = {path: without(keys, text) for path, text in texts.items()}
-    return Pinned(
-        files,
-        bool(workflow.functions) or not files,
-        {name: without(keys, value) for name, value in workflow.variables.items()},
-        dict(limits or {}),
-        script.text if script is not None else "",
-        workflow.memory.group_id,
-        tuple(map(str, workflow.access.allowed)),
-    )
 
 
 async def begin(
@@ -94,48 +64,14 @@ def new_id() -> str:
     return os.urandom(6).hex()
 
 
-def plan_of(
-    pinned: Pinned,
-    workflow: Source | None = None,
-    limits: Mapping[str, float] | None = None,
-    allow_paths: AllowPaths = (),
-) -> Plan:
-    """The plan that a run was started with, or that of another workflow; WorkflowError, StoreError.
-
-    What the run was allowed to read it still is, and the other workflow too."""
-    texts = None
-    if workflow is None:
-        if pinned.code:
-            raise StoreError(
-                "the run's workflow holds Python code; give the same workflow once more (workflow=)"
-            )
-        texts = {path: restored(text) for path, text in pinned.files.items()}
-        path = next(iter(texts))
-        workflow = json.loads(texts.pop(PYTHON)) if path == PYTHON else path
-    variables = {name: restored(value) for name, value in pinned.variables.items()}
-    allowed = (*map(Path, pinned.allow_paths), *allowed_folders(allow_paths))
-    loaded = load(workflow, variables, texts, allow_paths=allowed)
-    bounded = limited(loaded, _numbers({**pinned.limits, **(limits or {})}))
-    return compile_workflow(grouped(bounded, pinned.group))
-
-
-def _numbers(limits: Mapping[str, float]) -> dict[str, float]:
-    """JSON may have made 2.0 of 2, which counts nothing."""
-    return {name: int(limit) if limit == int(limit) else limit for name, limit in limits.items()}
-
-
-async def open_run(store: Store, run_id: str, workflow: Source | None = None) -> Opened:
-    """A run as its facts make it."""
-    row, pinned = await store.row(run_id), await store.pinned(run_id)
-    try:
-        plan = plan_of(pinned, workflow)
-    except WorkflowError as error:
-        raise StoreError(f"run {run_id} cannot be opened: {error}") from error
+async def open_run(store: Store, run_id: str, plan: Plan | None = None) -> Opened:
+    """A run as its facts make it; `plan` is its own, if the caller has made it already."""
+    row = await store.row(run_id)
+    plan = plan or plan_of(await store.pinned(run_id))
     state, after = await _from_snapshot(store, run_id, plan)
     for _ in played(state, await store.entries(run_id, after), run_id, after):
         pass
-    script = script_from(pinned.script) if pinned.script else None
-    return Opened(row, pinned, plan, script, state)
+    return Opened(row, plan, state)
 
 
 async def _from_snapshot(store: Store, run_id: str, plan: Plan) -> tuple[Run, int]:
@@ -160,11 +96,11 @@ def played(
             raise StoreError(f"run {run_id} does not fit its workflow at fact {number}: {error}") from error
 
 
-async def events_of(store: Store, run_id: str, workflow: Source | None = None) -> list[Event]:
+async def events_of(store: Store, run_id: str) -> list[Event]:
     """Everything that was shown of a run, made again from its facts."""
     kept = await store.kept(run_id)
     if kept is not None:
         return kept
-    plan = plan_of(await store.pinned(run_id), workflow)
+    plan = plan_of(await store.pinned(run_id))
     entries = await store.entries(run_id)
     return [event for _, events in played(Run(plan), entries, run_id) for event in events]

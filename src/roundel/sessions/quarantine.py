@@ -16,8 +16,8 @@ from roundel.kernel.events import Event
 from roundel.kernel.facts import Answered, Fact, Finished, Reviewed
 from roundel.kernel.state import Run
 from roundel.memory.confidence import confidence_of
-from roundel.sessions.opening import plan_of, played
-from roundel.sources import Source
+from roundel.sessions.opening import played
+from roundel.sessions.pinning import plan_of
 from roundel.workflow.message import Message
 
 
@@ -33,15 +33,14 @@ class Quarantined(Struct, frozen=True):
     confidence: float | None = None
 
 
-async def quarantine(store: Store, run_id: str, workflow: Source | None = None) -> list[Quarantined]:
+async def quarantine(store: Store, run_id: str) -> list[Quarantined]:
     """In the order in which it was given; of a run that was pruned, what is left.
 
-    What nodes with `log_output: false` gave is not shown. A workflow that holds Python code has to be given
-    once more."""
+    What nodes with `log_output: false` gave is not shown."""
     kept = await store.kept(run_id)
     if kept is not None:
         return [_told(event, _seconds(event)) for event in kept if _shows_output(event)]
-    plan = plan_of(await store.pinned(run_id), workflow)
+    plan = plan_of(await store.pinned(run_id))
     return list(_given(played(Run(plan), await store.entries(run_id), run_id)))
 
 

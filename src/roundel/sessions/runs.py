@@ -38,19 +38,19 @@ class Runs(OpenStore):
     async def row(self, run_id: str) -> RunRow:
         return await self._store.row(await self._id(run_id))
 
-    async def events(self, run_id: str, *, workflow: Source | None = None) -> Events:
+    async def events(self, run_id: str) -> Events:
         """All that was shown of it so far."""
-        return await events_of(self._store, await self._id(run_id), workflow)
+        return await events_of(self._store, await self._id(run_id))
 
-    async def questions(self, run_id: str, *, workflow: Source | None = None) -> Questions:
+    async def questions(self, run_id: str) -> Questions:
         """What people are asked now."""
-        return await control.asked(self._store, await self._id(run_id), workflow)
+        return await control.asked(self._store, await self._id(run_id))
 
-    async def pause(self, run_id: str, reason: str = "", *, workflow: Source | None = None) -> None:
-        await control.pause(self._store, await self._id(run_id), reason, workflow)
+    async def pause(self, run_id: str, reason: str = "") -> None:
+        await control.pause(self._store, await self._id(run_id), reason)
 
-    async def stop(self, run_id: str, reason: str = "", *, workflow: Source | None = None) -> None:
-        await control.stop(self._store, await self._id(run_id), reason, workflow)
+    async def stop(self, run_id: str, reason: str = "") -> None:
+        await control.stop(self._store, await self._id(run_id), reason)
 
     async def unlock(
         self,
@@ -63,22 +63,19 @@ class Runs(OpenStore):
         message: str | None = None,
         note: str = "",
         exit: str = "",
-        workflow: Source | None = None,
     ) -> None:
         """Lets a locked run go on with `resume`; `checks` names the self-checks that were made."""
         found = await self._id(run_id)
-        await control.unlock(self._store, found, reason, checks, by, limits, message, note, exit, workflow)
+        await control.unlock(self._store, found, reason, checks, by, limits, message, note, exit)
 
-    async def answer(
-        self, run_id: str, answer: str | Message, *, at: str = "", workflow: Source | None = None
-    ) -> RunRow:
+    async def answer(self, run_id: str, answer: str | Message, *, at: str = "") -> RunRow:
         """Answers a question, `at` its address if there are several.
 
         A process that is at work on the run goes on with it. If nobody is, the run is as it stands then:
         over, if nothing is left to do, and otherwise `resume` goes on with it."""
         message = answer if isinstance(answer, Message) else Message(answer, "user")
         run_id = await self._id(run_id)
-        await control.answer(self._store, run_id, message, at, workflow)
+        await control.answer(self._store, run_id, message, at)
         return await self._store.row(run_id)
 
     async def resume(

@@ -7,14 +7,12 @@ environment under that name.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
 
-from roundel.journal.store import Pinned
 from roundel.workflow.graph import Workflow
 
 SHORTEST = 16
@@ -46,25 +44,3 @@ def _found(value: Any) -> Iterator[str]:
     elif isinstance(value, (tuple, list)):
         for inner in value:
             yield from _found(inner)
-
-
-def without(keys: Iterable[str], value: Any) -> Any:
-    """A text with a name in place of each key; what is no text holds none."""
-    if isinstance(value, str):
-        for number, key in enumerate(keys, 1):
-            value = value.replace(key, f"{NAME}{number}")
-    return value
-
-
-def restored(value: Any) -> Any:
-    """A text with its keys, as far as the environment has them."""
-    if not isinstance(value, str):
-        return value
-    return _NAMED.sub(lambda found: os.environ.get(found[0], found[0]), value)
-
-
-def missing(pinned: Pinned) -> list[str]:
-    """The names of keys that the environment does not have."""
-    texts = (*pinned.files.values(), *map(str, pinned.variables.values()))
-    names = {name for text in texts for name in _NAMED.findall(text)}
-    return sorted(name for name in names if name not in os.environ)

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from roundel.workflow.document import Located
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.fields import INVALID, Reader, child
-from roundel.workflow.functions import guarded
+from roundel.workflow.functions import built_in, deferred, guarded
 from roundel.workflow.keywords import holds_word
 from roundel.workflow.message import Message
 from roundel.workflow.pattern import check_pattern, compiled, flags_of
@@ -159,20 +159,20 @@ Test = Callable[[Message, Callable[[], Values]], bool]
 """A message, and the names of an expression (made only if asked for), to yes or no."""
 
 
-def compile_condition(condition: Condition | None, pure: Callable[[Message], Any] | None) -> Test | None:
-    """None means always. `pure` is the function of a condition by a pure function."""
+def compile_condition(condition: Condition | None) -> Test | None:
+    """None means always. A condition by a function must be a built-in one."""
     if condition is None:
         return None
     if condition.never:
         return lambda _message, _values: False
     if condition.keyword is not None:
-        holds = condition.keyword.test()
+        holds = deferred(condition.keyword.test)
         return lambda message, _values: holds(message.text)
     if condition.expression is not None:
-        expression = Expression(condition.expression, NAMES)
-        return lambda message, values: expression.holds(
-            {"text": message.text, "data": message.data or {}, **values()}
-        )
-    assert pure is not None
-    function = guarded(pure)
+        source = condition.expression
+        true = deferred(lambda: Expression(source, NAMES).holds)
+        return lambda message, values: true({"text": message.text, "data": message.data or {}, **values()})
+    known = built_in("condition", condition.function or "")
+    assert known is not None, condition.function
+    function = guarded(known)
     return lambda message, _values: bool(function(message))

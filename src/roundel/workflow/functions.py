@@ -4,8 +4,8 @@ A name is looked for among the functions that belong to the workflow itself (giv
 those registered here, then the entry points of installed packages, then the folder `functions` of the
 dialect, and, in the form `module:function`, beside the workflow file and on the import path.
 
-A function that is `pure` (it looks at nothing but its argument) is called inside the kernel; any
-other is called by the host, and what it said goes to the journal.
+The kernel calls only the built-in ones. The host calls all others and writes what they returned to the
+journal, so a stored run can be read where the code of its functions is missing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, ParamSpec, TypeVar
 
 from msgspec import Struct
 
@@ -31,6 +31,8 @@ from roundel.workflow.message import Message
 from roundel.workflow.modules import file_defining
 
 Kind = Literal["condition", "processor", "function", "tool", "middleware"]
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
 FAILED_CODE = "==CODE EXECUTION FAILED=="
 
 
@@ -58,10 +60,26 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def deferred(make: Callable[[], Callable[Parameters, Returned]]) -> Callable[Parameters, Returned]:
+    """A function that is made when it is first called.
+
+    Reading a stored run calls none of them, so a pattern that a newer library would refuse does no harm."""
+    made: Callable[Parameters, Returned] | None = None
+
+    def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Returned:
+        nonlocal made
+        if made is None:
+            made = make()
+        return made(*arguments, **named)
+
+    return call
+
+
 class Function(Struct, frozen=True):
     name: str
     call: Callable[..., Any]
     pure: bool = False
+    """It depends on its argument alone and does not block: the host calls it in place, without a thread."""
 
 
 _registered: dict[Kind, dict[str, Function]] = {
@@ -99,6 +117,9 @@ def middleware(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _register(kind: Kind, name: str, pure: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    if (kind, name) in _BUILT_IN:
+        raise ValueError(f"'{name}' is a built-in {kind}; register yours under another name")
+
     def keep(call: Callable[..., Any]) -> Callable[..., Any]:
         _registered[kind][name] = Function(name, call, pure)
         return call
@@ -109,7 +130,7 @@ def _register(kind: Kind, name: str, pure: bool) -> Callable[[Callable[..., Any]
 class Finder:
     """Finds functions for one workflow."""
 
-    def __init__(self, own: Mapping[str, Callable[..., Any]], folder: Path | None) -> None:
+    def __init__(self, own: Mapping[str, Callable[..., Any] | None], folder: Path | None) -> None:
         self._own = own
         self._folder = folder
 
@@ -128,7 +149,13 @@ class Finder:
     def find(self, kind: Kind, name: str) -> Function:
         """The function; LookupError says what is missing, or why it cannot be imported."""
         if name in self._own:
-            return Function(name, self._own[name])
+            own = self._own[name]
+            if own is None:
+                raise LookupError(
+                    f"the function '{name}' was given in Python, and its code is not stored with the run; "
+                    "give the same workflow again (workflow=)"
+                )
+            return Function(name, own)
         if name in _registered[kind]:
             return _registered[kind][name]
         points = offered(kind)
@@ -261,15 +288,24 @@ def _verdict_stops(message: Message) -> bool:
     return found is not None and found[1].upper() in ("STOP", "DONE")
 
 
-condition("true", pure=True)(lambda _: True)
-condition("always_true", pure=True)(lambda _: True)
-condition("false", pure=True)(lambda _: False)
-condition("always_false", pure=True)(lambda _: False)
-condition("contains_keyword", pure=True)(lambda message: "trigger" in message.text.lower())
-condition("not_contains_keyword", pure=True)(lambda message: "trigger" not in message.text.lower())
-condition("length_greater_than_5", pure=True)(lambda message: len(message.text) > 5)
-condition("code_pass", pure=True)(lambda message: FAILED_CODE not in message.text)
-condition("code_fail", pure=True)(lambda message: FAILED_CODE in message.text)
-condition("should_stop_loop", pure=True)(_verdict_stops)
-condition("need_reflection_loop", pure=True)(lambda message: not _verdict_stops(message))
-processor("uppercase_payload", pure=True)(lambda message: message.text.upper())
+_BUILT_IN: Final[dict[tuple[Kind, str], Callable[[Message], Any]]] = {
+    ("condition", "true"): lambda _: True,
+    ("condition", "always_true"): lambda _: True,
+    ("condition", "false"): lambda _: False,
+    ("condition", "always_false"): lambda _: False,
+    ("condition", "contains_keyword"): lambda message: "trigger" in message.text.lower(),
+    ("condition", "not_contains_keyword"): lambda message: "trigger" not in message.text.lower(),
+    ("condition", "length_greater_than_5"): lambda message: len(message.text) > 5,
+    ("condition", "code_pass"): lambda message: FAILED_CODE not in message.text,
+    ("condition", "code_fail"): lambda message: FAILED_CODE in message.text,
+    ("condition", "should_stop_loop"): _verdict_stops,
+    ("condition", "need_reflection_loop"): lambda message: not _verdict_stops(message),
+    ("processor", "uppercase_payload"): lambda message: message.text.upper(),
+}
+"""The functions that the kernel calls itself. Their decisions are stored like those of other conditions."""
+for (_kind, _name), _call in _BUILT_IN.items():
+    _registered[_kind][_name] = Function(_name, _call, pure=True)
+
+
+def built_in(kind: Kind, name: str) -> Callable[[Message], Any] | None:
+    return _BUILT_IN.get((kind, name))

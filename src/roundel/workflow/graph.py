@@ -30,8 +30,6 @@ Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 DEFAULT_CAP = 100
-PYTHON = "<python>"
-"""Stands for the path of a workflow that was given as a mapping."""
 BUDGETED = ("steps", "model_calls", "tool_calls", "tokens", "cost_usd", "seconds")
 
 
@@ -235,15 +233,16 @@ class Workflow(Struct, frozen=True):
     breaker: Breaker | None = None
     memory: MemorySettings = MemorySettings()
     middleware: tuple[MiddlewareUse, ...] = ()
-    functions: dict[str, Callable[..., Any]] = {}
-    """Python functions that belong to this workflow alone, by name (for graphs built in Python)."""
+    functions: dict[str, Callable[..., Any] | None] = {}
+    """Python functions that belong to this workflow alone, by name (for graphs built in Python); None for one
+    whose code is missing, as in a stored run."""
     file: str = ""
-    texts: dict[str, str] = {}
-    """What its files hold, by path, the workflow first; a mapping is JSON, under `PYTHON`."""
     access: FileAccess = FileAccess()
     """Which files it may name."""
     variables: dict[str, Any] = {}
     """Those that it was read with, in place of its own."""
+    secrets: dict[str, str] = {}
+    """Values that are never stored or shown, by the name of the variable that holds each of them."""
 
     @property
     def name(self) -> str:
@@ -263,8 +262,6 @@ class GraphReader(Reader):
     """Where the file is, if there is one."""
     access: FileAccess = FileAccess()
     """Which files it may name."""
-    pinned = False
-    """It is the workflow of a run that was started before: only files whose text is known are used."""
 
     def __init__(self, report: Report, types: NodeTypes) -> None:
         super().__init__(report)

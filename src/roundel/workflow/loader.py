@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from roundel.workflow.dotenv import read_dotenv
 from roundel.workflow.fields import INVALID, child, located, misspells, without_effect
 from roundel.workflow.file_access import AllowPaths, FileAccess, Outside, allowed_folders
 from roundel.workflow.functions import Finder
-from roundel.workflow.graph import PYTHON, Limits, Workflow
+from roundel.workflow.graph import Limits, Workflow
 from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.names import NamesReader
 from roundel.workflow.node_type import NodeTypes
@@ -61,26 +60,22 @@ def examine(
     source: str | os.PathLike[str],
     types: NodeTypes,
     variables: Mapping[str, Any] | None = None,
-    texts: Mapping[str, str] | None = None,
     allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
     """The workflow of a file, or None, and what there is to say about it.
 
-    `texts` are those of all its files as they were, by path: then none is read from disk. `allow_paths` are
-    folders that it may name files in, beside its own."""
+    `allow_paths` are folders that it may name files in, beside its own."""
     path = Path(source)
     report = Report(str(source))
-    shelf = dict(texts or {})
-    root = read_file(path, report, shelf)
-    files = Files(shelf, texts is not None, allowed_folders(allow_paths))
-    return _examined(root, report, types, variables or {}, path, {}, files)
+    root = read_file(path, report)
+    return _examined(root, report, types, variables or {}, path, {}, allow_paths)
 
 
 def examine_text(
     text: str, types: NodeTypes, variables: Mapping[str, Any] | None = None, name: str = "<text>"
 ) -> tuple[Workflow | None, Report]:
     report = Report(name)
-    return _examined(read_text(text, report), report, types, variables or {}, None, {}, Files({}))
+    return _examined(read_text(text, report), report, types, variables or {}, None, {}, ())
 
 
 def from_mapping(
@@ -101,23 +96,12 @@ def examine_mapping(
     types: NodeTypes,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     variables: Mapping[str, Any] | None = None,
-    texts: Mapping[str, str] | None = None,
     allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
-    """As `examine`; `texts` are those of the files of its subgraphs."""
-    report = Report(PYTHON)
+    """As `examine`."""
+    report = Report("<python>")
     root = located(value, report)
-    shelf = {**_written(value), **(texts or {})}
-    files = Files(shelf, texts is not None, allowed_folders(allow_paths))
-    return _examined(root, report, types, variables or {}, None, functions or {}, files)
-
-
-def _written(value: Mapping[str, Any]) -> dict[str, str]:
-    """A mapping as the text of a file; empty if it holds what no file could."""
-    try:
-        return {PYTHON: json.dumps(value, ensure_ascii=False)}
-    except (TypeError, ValueError, RecursionError):
-        return {}
+    return _examined(root, report, types, variables or {}, None, functions or {}, allow_paths)
 
 
 def _examined(
@@ -127,27 +111,17 @@ def _examined(
     variables: Mapping[str, Any],
     path: Path | None,
     functions: Mapping[str, Callable[..., Any]],
-    files: Files,
+    allow_paths: AllowPaths,
 ) -> tuple[Workflow | None, Report]:
     if root is None:
         return None, report
     folder = path.resolve().parent if path else None
     reader = WorkflowReader(report, types, Finder(functions, folder), folder, variables)
-    reader.texts, reader.pinned = files.texts, files.pinned
-    reader.access = FileAccess(folder, files.allowed)
+    reader.access = FileAccess(folder, allowed_folders(allow_paths))
     if path is not None:
         reader.chain = (path.resolve(),)
     workflow = reader.read_workflow(root, functions, str(path) if path else "")
     return (workflow if report.ok else None), report
-
-
-class Files(Struct, frozen=True):
-    """What a workflow is read from."""
-
-    texts: dict[str, str]
-    pinned: bool = False
-    """The texts are all that there is."""
-    allowed: tuple[Path, ...] = ()
 
 
 class WorkflowReader(NamesReader):
@@ -170,7 +144,7 @@ class WorkflowReader(NamesReader):
         self.files: list[Path] = []
         """Each file of a subgraph as often as it is used; the same list for all readers of a workflow."""
         self.texts: dict[str, str] = {}
-        """What each file holds; the same for all readers of a workflow."""
+        """What each file of a subgraph holds, so that it is read once; the same dict for all readers."""
 
     def read_workflow(
         self, at: Located, functions: Mapping[str, Callable[..., Any]], file: str
@@ -197,7 +171,6 @@ class WorkflowReader(NamesReader):
             settings.middleware,
             dict(functions),
             file,
-            self.texts,
             self.access,
             dict(self.variables),
         )
@@ -270,8 +243,6 @@ class WorkflowReader(NamesReader):
             return INVALID
         if path is None:
             hint = "it is looked for beside this file, in its folder `subgraphs`, and in the working folder"
-            if self.pinned:
-                hint = "a run uses the files it was started with, found by the same working folder and links"
             self.report.error("no-file", f"the subgraph file '{name}' is not there", at, hint)
             return INVALID
         if path in self.chain:
@@ -291,11 +262,6 @@ class WorkflowReader(NamesReader):
     def _find(self, name: str) -> Path | None:
         folders = [folder for folder in (self.folder, self.top, Path.cwd()) if folder is not None]
         places = [place / name for folder in folders for place in (folder, folder / "subgraphs")]
-        if self.pinned:
-            known = (
-                real for place in places if (real := _real(place)) is not None and str(real) in self.texts
-            )
-            return next(known, None)
         # os.path takes names of any length, pathlib raises.
         there = next((place for place in places if os.path.isfile(place)), None)  # noqa: PTH113
         return None if there is None else self.access.checked(there)
@@ -308,14 +274,7 @@ class WorkflowReader(NamesReader):
             other = WorkflowReader(report, self.types, self.finder, path.parent, self.variables)
             other.top, other.chain, other.vars = self.top, (*self.chain, path), self.vars
             other.files, other.models, other.tools = self.files, self.models, self.tools
-            other.texts, other.pinned, other.access = self.texts, self.pinned, self.access
+            other.texts, other.access = self.texts, self.access
             graph = other.read_subgraph(root)
         self.report.extend(report)
         return graph
-
-
-def _real(place: Path) -> Path | None:
-    try:
-        return Path(os.path.realpath(place))
-    except (OSError, ValueError):  # no name that a file could have
-        return None

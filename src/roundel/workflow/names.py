@@ -210,8 +210,6 @@ class NamesReader(GraphReader):
         try:
             return self.access.find(path, self.folder) is not None
         except Outside as outside:
-            if self.pinned:  # to look at a run reads none of it; the run itself says what it may not read
-                return True
             message = f"the memory '{name}' cannot read '{path}': {outside}"
             self.report.error("outside-folder", message, at, outside.hint)
             return True

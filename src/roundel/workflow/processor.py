@@ -13,7 +13,7 @@ from msgspec import Struct
 from roundel.workflow.condition import FunctionRef
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader, child
-from roundel.workflow.functions import guarded
+from roundel.workflow.functions import built_in, deferred, guarded
 from roundel.workflow.message import Message, json_text
 from roundel.workflow.pattern import check_pattern, compiled, flags_of
 
@@ -130,11 +130,13 @@ def processed(message: Message, result: object) -> Message | None:
     )
 
 
-def compile_processor(processor: Processor | None, pure: Callable[[Message], Any] | None) -> Process | None:
+def compile_processor(processor: Processor | None) -> Process | None:
+    """A processor by a function must be a built-in one."""
     if processor is None:
         return None
     if processor.regex is not None:
-        return processor.regex.process()
-    assert pure is not None
-    function = guarded(pure)
+        return deferred(processor.regex.process)
+    known = built_in("processor", processor.function or "")
+    assert known is not None, processor.function
+    function = guarded(known)
     return lambda message: processed(message, function(message))

@@ -1,0 +1,246 @@
+"""A workflow as JSON and back, without its files, its environment and its code.
+
+A run is pinned to the workflow that it was started with: the loaded one, in which variables and environment
+values are resolved. What reads the run later decodes that, and needs neither the loader (whose rules may have
+become stricter) nor anything that the loader looked at. Three things are not written as they are:
+
+    functions    by name; their code is found again, or given again, when the run goes on
+    node types   by name
+    secrets      by the names of the environment variables that hold them when the run goes on
+
+Rejected: the texts of the files. A reader would load them again with the rules of its own version, and a key
+of a few characters cannot be found in a text.
+
+Lists, texts, numbers, booleans and None stand for themselves. All else is an object with one key:
+
+    {"s": [class, {field: value}]}      a struct, without the fields that have their default
+    {"t": [...]}                        a tuple
+    {"d": [[key, value], ...]}          a dict
+    {"n": name}                         a node type
+    {"p": path}                         a path
+    {"x": [text, [name], text, ...]}    a text with secrets
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from importlib import import_module
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo
+
+from roundel.workflow.graph import Workflow
+from roundel.workflow.node_type import NodeType, NodeTypes
+
+LONG = 8
+"""A secret of fewer characters is replaced only where a secret is expected: it might be part of any word."""
+_OWN_FIELDS = frozenset(("api_key", "headers", "env", "base_url", "url", "server"))
+_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_NOT_ENCODED = frozenset(("functions", "secrets"))
+Environment = Mapping[str, str]
+
+
+class EncodingError(ValueError):
+    """The workflow cannot be encoded, or was encoded by a version that describes workflows differently."""
+
+
+def encode_workflow(workflow: Workflow) -> str:
+    encoder = _Encoder(workflow.secrets)
+    written = {
+        "functions": list(workflow.functions),
+        "workflow": encoder.struct(workflow, _NOT_ENCODED),
+        "types": sorted(encoder.types),
+    }
+    return json.dumps(written, separators=(",", ":"))
+
+
+def decode_workflow(text: str, types: NodeTypes, environment: Environment | None = None) -> Workflow:
+    """The workflow, with None for the code of its functions.
+
+    A secret that the environment lacks stands as `${secret:NAME}`, which becomes a reference again when the
+    workflow is encoded again. Without an environment all of them do."""
+    try:
+        written = json.loads(text)
+        secrets = {name: (environment or {}).get(name, f"${{secret:{name}}}") for name in secrets_in(text)}
+        decoder = _Decoder(types, secrets, written["types"])
+        workflow = decoder.value(written["workflow"])
+        if not isinstance(workflow, Workflow):
+            raise EncodingError("it holds no workflow")
+        functions = dict.fromkeys(written["functions"])
+    except EncodingError:
+        raise
+    except Exception as error:
+        raise EncodingError(f"it cannot be read: {type(error).__name__}: {error}") from error
+    return msgspec.structs.replace(workflow, functions=functions, secrets=secrets)
+
+
+def secrets_in(text: str) -> list[str]:
+    """The names of the secrets that an encoded workflow refers to."""
+    return sorted(set(_references(json.loads(text)["workflow"])))
+
+
+def _references(value: Any) -> Iterable[str]:
+    if isinstance(value, dict):
+        if "x" in value:
+            yield from (name for (name,) in value["x"][1::2])
+        for inner in value.values():
+            yield from _references(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _references(inner)
+
+
+class _Encoder:
+    def __init__(self, secrets: Environment) -> None:
+        self.types: set[str] = set()
+        names = {value: name for name, value in secrets.items() if value}
+        self._names = names
+        self._any = _alternatives(names)
+        self._long = _alternatives(value for value in names if len(value) >= LONG)
+
+    def value(self, value: Any, own: bool = False) -> Any:
+        """`own`: it stands where a secret is expected, so short ones are looked for too."""
+        if value is None or isinstance(value, (bool, int, float)):
+            return value
+        if isinstance(value, str):
+            return self._text(value, self._any if own else self._long)
+        if isinstance(value, list):
+            return [self.value(item, own) for item in value]
+        if isinstance(value, tuple):
+            return {"t": [self.value(item, own) for item in value]}
+        if isinstance(value, Mapping):
+            return {
+                "d": [[self.value(key), self.value(item, own or _is_own(key))] for key, item in value.items()]
+            }
+        if isinstance(value, NodeType):
+            self.types.add(value.name)
+            return {"n": value.name}
+        if isinstance(value, Path):
+            return {"p": str(value)}
+        if isinstance(value, Struct):
+            return self.struct(value)
+        raise EncodingError(f"{value!r:.60} ({type(value).__name__}) cannot be stored as JSON")
+
+    def struct(self, value: Struct, left_out: frozenset[str] = frozenset()) -> Any:
+        kind = type(value)
+        fields = {
+            field.name: self.value(inner, field.name in _OWN_FIELDS)
+            for field in _fields(kind)
+            if field.name not in left_out and not _is_default(field, inner := getattr(value, field.name))
+        }
+        return {"s": [f"{kind.__module__}:{kind.__qualname__}", fields]}
+
+    def _text(self, text: str, pattern: re.Pattern[str] | None) -> Any:
+        if pattern is None or not pattern.search(text):
+            return text
+        names = [[self._names[found]] for found in pattern.findall(text)]
+        parts = zip_longest(pattern.split(text), names)
+        return {"x": list(chain.from_iterable(parts))[:-1]}
+
+
+def _alternatives(values: Iterable[str]) -> re.Pattern[str] | None:
+    longest_first = sorted(values, key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
+
+
+def _is_own(key: Any) -> bool:
+    return isinstance(key, str) and (key in _OWN_FIELDS or _SECRET_NAME.search(key) is not None)
+
+
+class _Decoder:
+    def __init__(self, types: NodeTypes, secrets: Environment, used: Iterable[str]) -> None:
+        self._secrets = secrets
+        self._types = {name: _node_type(types, name) for name in used}
+        packages = {kind.config.__module__.partition(".")[0] for kind in self._types.values()}
+        self._packages = packages | {"roundel"}
+        """Only classes of these are made: nothing in a store can name other code."""
+
+    def value(self, written: Any) -> Any:
+        if isinstance(written, list):
+            return [self.value(item) for item in written]
+        if not isinstance(written, dict):
+            return written
+        ((tag, body),) = written.items()
+        return _DECODERS[tag](self, body)
+
+    def _struct(self, body: Any) -> Any:
+        name, fields = body
+        kind = self._class(name)
+        unknown = fields.keys() - {field.name for field in _fields(kind)}
+        if unknown:
+            raise EncodingError(f"{name} has no field '{min(unknown)}' in this version")
+        return kind(**{field: self.value(inner) for field, inner in fields.items()})
+
+    def _class(self, name: str) -> type[Struct]:
+        module, _, qualified = name.partition(":")
+        if module.partition(".")[0] not in self._packages:
+            raise EncodingError(f"it names '{name}', which belongs to none of its node types")
+        try:
+            kind: Any = import_module(module)
+            for part in qualified.split("."):
+                kind = getattr(kind, part)
+        except (ImportError, AttributeError):
+            raise EncodingError(f"there is no {name} in this version") from None
+        if not (isinstance(kind, type) and issubclass(kind, Struct)):
+            raise EncodingError(f"it names '{name}', which is no data")
+        return kind
+
+    def _tuple(self, body: Any) -> Any:
+        return tuple([self.value(item) for item in body])
+
+    def _dict(self, body: Any) -> Any:
+        return {self.value(key): self.value(item) for key, item in body}
+
+    def _type(self, name: str) -> NodeType:
+        return self._types[name]
+
+    def _path(self, body: str) -> Path:
+        return Path(body)
+
+    def _text(self, body: Any) -> str:
+        names = (name for (name,) in body[1::2])
+        values = (self._secrets[name] for name in names)
+        return "".join(chain.from_iterable(zip_longest(body[::2], values, fillvalue="")))
+
+
+def _node_type(types: NodeTypes, name: str) -> NodeType:
+    try:
+        return types[name]
+    except LookupError:
+        raise EncodingError(f"it uses the node type '{name}', which is not installed here") from None
+
+
+_DECODERS: dict[str, Callable[[_Decoder, Any], Any]] = {
+    "s": _Decoder._struct,
+    "t": _Decoder._tuple,
+    "d": _Decoder._dict,
+    "n": _Decoder._type,
+    "p": _Decoder._path,
+    "x": _Decoder._text,
+}
+
+
+@lru_cache(maxsize=512)
+def _fields(kind: type[Struct]) -> tuple[FieldInfo, ...]:
+    return msgspec.structs.fields(kind)
+
+
+def _is_default(field: FieldInfo, value: Any) -> bool:
+    if field.default is not NODEFAULT:
+        default = field.default
+    elif field.default_factory is not NODEFAULT:
+        default = field.default_factory()
+    else:
+        return False
+    if type(value) is not type(default):
+        return False
+    if isinstance(value, Struct):  # a Place equals every other one
+        return msgspec.structs.astuple(value) == msgspec.structs.astuple(default)
+    return bool(value == default)
