@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from msgspec.structs import replace
 
 import roundel
@@ -14,21 +15,24 @@ from roundel.nodes import TYPES
 from roundel.plan.graph import compile_workflow
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow, secrets_in
 from roundel.workflow.graph import Workflow
+from tests.conformance.test_vectors import VECTORS
 from tests.sessions.test_decisions import CASES
 
 ROOT = Path(__file__).parents[2]
-FILES = [
-    *sorted((ROOT / "examples").rglob("*.yaml")),
-    *sorted((ROOT / "tests" / "dialect").glob("*.yaml")),
-    *sorted((ROOT / "tests" / "conformance").rglob("workflow.yaml")),
-]
+FILES = [*sorted((ROOT / "examples").rglob("*.yaml")), *sorted((ROOT / "tests/dialect").glob("*.yaml"))]
 
 
-def sound(file: Path) -> Workflow | None:
+def sources() -> list[Any]:
+    vectors = [yaml.safe_load(path.read_text("utf-8"))["workflow"] for path in VECTORS]
+    mappings = [source for source in vectors if isinstance(source, dict)]
+    return [*FILES, *mappings, *(source for source, _ in CASES.values())]
+
+
+def sound(source: Any) -> Workflow | None:
     try:
-        return roundel.load(file)
+        return roundel.load(source)
     except roundel.WorkflowError:
-        return None  # a script, or a file that shows an error
+        return None  # a script, or a workflow that shows an error
 
 
 def without_code(workflow: Workflow) -> Workflow:
@@ -40,8 +44,7 @@ def places(workflow: Workflow) -> list[tuple[int, int]]:
 
 
 def test_every_workflow_of_the_project_survives() -> None:
-    found = [workflow for file in FILES if (workflow := sound(file)) is not None]
-    found += [roundel.load(source) for source, _ in CASES.values()]
+    found = [workflow for source in sources() if (workflow := sound(source)) is not None]
     assert len(found) > 40
     for workflow in found:
         read = decode_workflow(encode_workflow(workflow), TYPES)
