@@ -162,7 +162,7 @@ async def ours(path: Path, sync: Sync, runs: int, effects: int) -> tuple[float, 
     """Seconds, and commits."""
     graph = loop(effects)
     plan = roundel.prepare(graph)
-    pinned = pin(plan.workflow)
+    pinned = pin(plan)
     store = SqliteStore(path, sync=sync)
     await store.rows()  # first, since a store is not made of a file that holds something else
     warmed = warm(path)
@@ -213,7 +213,7 @@ async def history_bytes(path: Path) -> int:
     graph = loop(HISTORY, 1024, context_window=-1)
     store = SqliteStore(path, sync="off")
     plan = roundel.prepare(graph)
-    await kept(store, plan, pin(plan.workflow))
+    await kept(store, plan, pin(plan))
     await store.close()
     return sum(file.stat().st_size for file in path.parent.iterdir())
 
@@ -230,7 +230,7 @@ async def left_behind(path: Path) -> tuple[str, roundel.Graph]:
     graph = loop(LONG + MORE, reached=reached)
     plan = roundel.prepare(graph)
     store = SqliteStore(whole, sync="off")
-    run_id = await kept(store, plan, pin(plan.workflow))
+    run_id = await kept(store, plan, pin(plan))
     await store.close()
     return run_id, graph
 

@@ -64,7 +64,7 @@ async def run_async(
     if place is None:
         return await host.run(messages)
     async with opened(place) as store:
-        pinned = pin(host.plan.workflow, host.script, options.get("limits"))
+        pinned = pin(host.plan, host.script, options.get("limits"))
         host.keep(await begin(store, host.run_id, host.plan, pinned, messages, reviews=host.reviews))
         return await host.run(messages)
 

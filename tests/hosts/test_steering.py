@@ -81,7 +81,7 @@ class Work:
     async def host(self, store: SqliteStore, **options: Any) -> LocalHost:
         plan = roundel.prepare(self.graph)
         host = LocalHost(plan, run_id="run", **options)
-        host.keep(await begin(store, "run", plan, pin(plan.workflow), (Message("go"),)))
+        host.keep(await begin(store, "run", plan, pin(plan), (Message("go"),)))
         return host
 
 

@@ -279,7 +279,7 @@ def test_a_clock_that_goes_back(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         host = LocalHost(plan, clock=lambda: next(times))
         host.keep(
-            await begin(store, host.run_id, plan, pin(plan.workflow), (Message("go"),), now=lambda: 1000.0)
+            await begin(store, host.run_id, plan, pin(plan), (Message("go"),), now=lambda: 1000.0)
         )
         with pytest.raises(RuntimeError):  # the clock has stopped, and so has the run
             await host.run((Message("go"),))
@@ -364,7 +364,7 @@ def test_two_processes_that_resume_the_same_run(tmp_path: Path) -> None:
     path, script = tmp_path / "runs.db", {"A": [{"text": "done", "delay": 0.5}]}
     workflow = {"graph": {"nodes": [{"id": "A", "type": "agent", "config": {}}], "start": "A", "end": "A"}}
     plan = roundel.prepare(workflow)
-    pinned = pin(plan.workflow, script_from(script))
+    pinned = pin(plan, script_from(script))
 
     async def prepare(store: SqliteStore) -> list[str]:
         names = [f"run{number}" for number in range(3)]

@@ -118,7 +118,7 @@ async def begun_again(store: SqliteStore, case: Case, entries: list[Entry], name
     first = Entry(Started(name, started.input, started.time), decisions)
     written = Chunk(len(entries), pack(map(encode_entry, (first, *rest))))
     plan = roundel.prepare(workflow)
-    pinned = pin(workflow, script)
+    pinned = pin(plan, script)
     await (await begin(store, name, plan, pinned, started.input, chunk=written)).close()
     return await go_on(store, name, workflow=workflow, asker=person)
 
@@ -200,7 +200,7 @@ def test_a_run_that_was_over_at_once_is_known_to_be(tmp_path: Path) -> None:
 
     async def story(store: SqliteStore) -> None:
         plan = roundel.prepare(workflow)
-        pinned = pin(plan.workflow, script_from({}))
+        pinned = pin(plan, script_from({}))
         await (await begin(store, "run", plan, pinned, (Message("[]"),))).close()
         assert (await store.row("run")).status == "running"
         with pytest.raises(StoreError, match="run run is over: it is completed"):

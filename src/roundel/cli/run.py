@@ -85,7 +85,7 @@ def command(
         tell(error.diagnostics)
         suggest_check(file)
         sys.exit(INVALID)
-    pinned = pin(workflow, script, bounds)
+    pinned = pin(plan, script, bounds)
     code = finished(lambda: _run(plan, messages, store, pinned, script, recorder, as_json))
     if recorder is not None and recorder.problem:
         say(styled(recorder.problem, fg="red"))

@@ -150,6 +150,8 @@ class Plan(Struct, eq=False):
     """Something is limited beside rounds."""
     patience: float = NEVER
     """The seconds that the run may work before the breaker trips."""
+    _encoded: str = ""
+    """The workflow as it is stored with each run (sessions/pinning.py), so that it is encoded once."""
 
     @property
     def breaker(self) -> Breaker:

@@ -146,5 +146,5 @@ def _pinned(
     if script is not None:
         changes["script"] = script.text
     if changed is not None:
-        changes["workflow"] = pin(changed.workflow).workflow
+        changes["workflow"] = pin(changed).workflow
     return msgspec.structs.replace(pinned, **changes)

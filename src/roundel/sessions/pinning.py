@@ -28,17 +28,19 @@ from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited
 
 
-def pin(
-    workflow: Workflow, script: Script | None = None, limits: Mapping[str, float] | None = None
-) -> Pinned:
-    """What is stored of a workflow, without its secrets; StoreError if it holds what cannot be stored."""
+def pin(plan: Plan, script: Script | None = None, limits: Mapping[str, float] | None = None) -> Pinned:
+    """What is stored with a run, without secrets; StoreError if its workflow holds what cannot be stored."""
+    plan._encoded = plan._encoded or _encoded(plan.workflow)
+    return Pinned(plan._encoded, SEMANTICS, dict(limits or {}), script.text if script is not None else "")
+
+
+def _encoded(workflow: Workflow) -> str:
     if workflow.file:  # whoever goes on may be in another folder, and finds its functions beside it
         workflow = replace(workflow, file=str(Path(workflow.file).resolve()))
     try:
-        encoded = encode_workflow(_with_secrets(workflow))
+        return encode_workflow(_with_secrets(workflow))
     except EncodingError as error:
         raise StoreError(f"the run cannot be stored, since its workflow cannot: {error}") from error
-    return Pinned(encoded, SEMANTICS, dict(limits or {}), script.text if script is not None else "")
 
 
 def _with_secrets(workflow: Workflow) -> Workflow:
