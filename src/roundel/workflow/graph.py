@@ -155,6 +155,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
         if envelope is INVALID or config is INVALID:
             return INVALID
         reader.check_node(at, kind, envelope, config)
+        reader.names.append((envelope.id, at))
         return cls(
             envelope.id,
             kind.name,
@@ -244,6 +245,8 @@ class Workflow(Struct, frozen=True):
     """Which files it may name."""
     variables: dict[str, Any] = {}
     """Those that it was read with, in place of its own."""
+    secrets: dict[str, str] = {}
+    """The secret values in it, by the names under which they can be given again (secret_finder.py)."""
 
     @property
     def name(self) -> str:
@@ -273,6 +276,8 @@ class GraphReader(Reader):
         self.tools: dict[str, ToolSource] = {}
         self.memories: tuple[str, ...] = ALWAYS_THERE
         """The names of memories that an agent may use here."""
+        self.names: list[tuple[str, Located]] = []
+        """The ids of the nodes that were read, and where they stand."""
 
     def check_node(self, at: Located, kind: NodeType, envelope: Envelope, config: Any) -> None:
         if kind.asks or kind.bodies(config):

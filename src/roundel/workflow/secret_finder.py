@@ -1,0 +1,171 @@
+"""Finds the secrets of a workflow while it is read, and names them.
+
+A secret is known by a reference name, under which it has to be given again when a stored run is resumed. One
+that came from a variable has the name of the variable. Any other gets `ROUNDEL_SECRET_1`, `_2` and so on, in
+the order in which they stand in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from roundel.workflow.diagnostics import Report
+from roundel.workflow.located import Located
+from roundel.workflow.secrets import (
+    MASK,
+    SHORTEST,
+    Secrets,
+    environment_secrets,
+    header_secrets,
+    is_secret_name,
+    url_secrets,
+)
+
+REFERENCE: Final = "ROUNDEL_SECRET_"
+_KEYS: Final = ("api_key", "apiKey")
+_HOLDERS: Final = ("headers", "extra_headers", "env")
+_SCHEMES: Final = ("negotiate", "aws4-hmac-sha256")
+"""What may stand before a key in a header, and is as long as one."""
+_SCHEMAS: Final = ("output_schema", "schema", "json_schema")
+"""Keys below which names are those of somebody's data: a property `env` is described there, not set."""
+
+
+class SecretFinder:
+    """The secrets of one workflow; the same for the readers of all its files."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, str] = {}
+        """By reference name."""
+        self.masker = Secrets()
+        self._values: dict[str, str] = {}
+        """The reference name of each value."""
+        self._marked: set[str] = set()
+        self._from_variables: set[str] = set()
+        self._scanned: set[str] = set()
+        self._places: dict[int, Located] = {}
+        """Where a value stands that is hidden however short it is."""
+
+    def mark(self, name: str) -> None:
+        """The file declares the variable as secret."""
+        self._marked.add(name)
+
+    def is_secret(self, name: str) -> bool:
+        """Whether a variable is secret: by its name, or since the file says so."""
+        return name in self._marked or is_secret_name(name)
+
+    def variable(self, name: str, value: Any) -> None:
+        """The value of a secret variable. One that holds others has no text of its own to be named by."""
+        if isinstance(value, (Mapping, list, tuple)):
+            self.literal(value)
+        elif (text := _text(value)) and text not in self._values:
+            self._add(name if name not in self.found else self._next(), text)
+            self._from_variables.add(text)
+
+    def literal(self, value: Any) -> None:
+        """A secret that stands in the file itself; of a mapping or a list all that it holds."""
+        if isinstance(value, (Mapping, list, tuple)):
+            for inner in value.values() if isinstance(value, Mapping) else value:
+                self.literal(inner)
+        elif (text := _text(value)) and text not in self._values:
+            self._add(self._next(), text)
+
+    def environment(self, texts: Mapping[str, str]) -> None:
+        """Values of the environment that somebody has written into a file, given the texts by path."""
+        new = [text for path, text in texts.items() if path not in self._scanned]
+        self._scanned.update(texts)
+        for name, value in environment_secrets().items() if new else ():
+            if len(value) >= SHORTEST and any(value in text for text in new):
+                self.variable(name, value)
+
+    def examine(self, root: Located) -> None:
+        """Finds what stands in the places of secrets, once the variables have been filled in."""
+        seen: set[int] = set()
+        pending = [root]
+        while pending:
+            at = pending.pop()
+            if id(at) in seen:  # a variable or an alias may stand in many places
+                continue
+            seen.add(id(at))
+            pending.extend(reversed(list(self._inside(at))))
+
+    def _inside(self, at: Located) -> Iterator[Located]:
+        value = at.value
+        if isinstance(value, str):
+            self._url(value)
+        elif isinstance(value, list):
+            yield from value
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                if key in _KEYS:
+                    self._field(item)
+                elif key in _HOLDERS and isinstance(item.value, dict):
+                    for held in item.value.values():
+                        self._field(held, header=key != "env")
+                elif key in _HOLDERS:
+                    self._field(item)  # it has to be a mapping, and the error must not repeat it
+                if key not in _SCHEMAS:
+                    yield item
+
+    def _field(self, at: Located, header: bool = False) -> None:
+        self._places[id(at)] = at
+        text = _text(at.value)
+        for piece in self._pieces(text, header):
+            self.literal(piece)
+        if header:
+            self.masker.add(*header_secrets(text))
+
+    def _pieces(self, text: str, header: bool) -> list[str]:
+        """What has to be given again of a value. `Bearer ${KEY}` is secret by KEY alone."""
+        known = [value for value in self._values if len(value) >= SHORTEST and value in text]
+        if not (known or header):
+            return [text]
+        for value in sorted(known, key=len, reverse=True):
+            text = text.replace(value, " ")
+        words = [word for word in text.split() if len(word) >= SHORTEST and word.lower() not in _SCHEMES]
+        return words if words or known else [text]
+
+    def _url(self, text: str) -> None:
+        for secret in url_secrets(text):
+            if secret.values:
+                self.literal(secret.values[0])
+            self.masker.add(*secret.values)
+        self.masker.add_urls(text)
+
+    def is_hidden(self, at: Located) -> bool:
+        """Whether a value is not to be repeated, however short it is."""
+        return id(at) in self._places
+
+    def masked_variables(self, variables: Mapping[str, Any]) -> dict[str, Any]:
+        """The variables as expressions see them."""
+        return {
+            name: MASK if self.is_secret(name) else self.masker.masked(value)
+            for name, value in variables.items()
+        }
+
+    def check_names(self, names: Iterable[tuple[str, Located]], report: Report) -> None:
+        """Names are shown everywhere, so a variable that is secret has no place in one."""
+        for name, at in names:
+            for value in self._from_variables:
+                if len(value) >= SHORTEST and value in name:
+                    variable = self._values[value]
+                    message = f"the id of a node holds the secret variable {variable}, and ids are shown"
+                    report.error("secret-in-name", message, at, "give the node an id without it")
+
+    def _add(self, name: str, text: str) -> None:
+        self.found[name] = text
+        self._values[text] = name
+        self.masker.add(text)
+
+    def _next(self) -> str:
+        number = 1
+        while f"{REFERENCE}{number}" in self.found:
+            number += 1
+        return f"{REFERENCE}{number}"
+
+
+def _text(value: Any) -> str:
+    """A value as it stands in texts; empty for what cannot be a secret."""
+    if value is None or isinstance(value, (bool, dict, list)):
+        return ""
+    return str(value)
