@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import roundel
-from roundel.llm.secrets import Secrets
+from roundel.workflow.secrets import Secrets
 from roundel.memory.run_memory import RunMemory
 from roundel.memory.sqlite import SqliteMemories
 from roundel.memory.store import Entry, Item, Shelf

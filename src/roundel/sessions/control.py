@@ -15,12 +15,15 @@ from roundel.hosts.steering import DONE
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Busy, Store, StoreError, Wish
 from roundel.kernel.commands import Ask
+from roundel.kernel.fact_masking import masked_fact, secrets_of
 from roundel.kernel.facts import Answered, Fact, Paused, Stopped, Unlocked
 from roundel.kernel.state import Lock, Run
 from roundel.kernel.step import IllegalFact, step
-from roundel.sessions.opening import open_run
+from roundel.sessions.opening import open_run, plan_of
 from roundel.sources import Source
+from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.message import Message
+from roundel.workflow.secrets import Secrets
 
 PATIENCE = 10.0
 """Seconds that a process has to look at a wish."""
@@ -28,7 +31,7 @@ PATIENCE = 10.0
 
 async def pause(store: Store, run_id: str, reason: str = "", workflow: Source | None = None) -> None:
     """Lets what is at work finish, and begins nothing new."""
-    if await _wished(store, run_id, "pause", {"reason": reason}):
+    if await _wished(store, run_id, "pause", {"reason": reason}, workflow):
         return
     if (await store.row(run_id)).status == "running":
         raise StoreError(
@@ -47,7 +50,7 @@ async def resume(store: Store, run_id: str) -> bool:
 
 async def stop(store: Store, run_id: str, reason: str = "", workflow: Source | None = None) -> None:
     """Ends the run; what is at work is called off."""
-    if not await _wished(store, run_id, "stop", {"reason": reason}):
+    if not await _wished(store, run_id, "stop", {"reason": reason}, workflow):
         await _tell(store, run_id, Stopped(reason or "stopped", time.time()), workflow)
 
 
@@ -57,7 +60,7 @@ async def answer(
     """Answers a question of a run; whether a process is at work on it, which goes on with it."""
     address = (await question_at(store, run_id, address, workflow)).address
     body = {"address": address, "message": msgspec.to_builtins(message)}
-    if await _wished(store, run_id, "answer", body):
+    if await _wished(store, run_id, "answer", body, workflow):
         return True
     await _tell(store, run_id, Answered(address, message, time.time()), workflow)
     return False
@@ -116,12 +119,28 @@ async def question_at(
     return questions[address or addresses]
 
 
-async def _wished(store: Store, run_id: str, wish: Wish, body: dict[str, Any]) -> bool:
+async def _masked(store: Store, run_id: str, body: dict[str, Any], workflow: Source | None) -> dict[str, Any]:
+    """A control request without the secrets of its run."""
+    if not any(body.values()):
+        return body
+    try:
+        secrets = secrets_of(plan_of(await store.pinned(run_id), workflow))
+    except (StoreError, WorkflowError):
+        # The workflow cannot be loaded here, but the process that works on the run has it: the request must
+        # reach it. It masks the fact; here only the secrets of the environment are known.
+        secrets = Secrets()
+    address = {"address": body["address"]} if "address" in body else {}
+    return {**secrets.masked(body), **address}
+
+
+async def _wished(
+    store: Store, run_id: str, wish: Wish, body: dict[str, Any], workflow: Source | None = None
+) -> bool:
     """Whether a process was at work on the run, and has done it; StoreError if it could not."""
     row = await store.row(run_id)
     if not row.owner:
         return False
-    number = await store.ask(run_id, wish, body)
+    number = await store.ask(run_id, wish, await _masked(store, run_id, body, workflow))
     try:
         outcome = await _outcome(store, run_id, number)
     except BaseException:
@@ -158,7 +177,8 @@ async def _tell(store: Store, run_id: str, fact: Fact, workflow: Source | None =
         raise StoreError(f"a process has just begun to work on run {run_id}; try again") from None
     journal = RunJournal(store, claim)
     try:
-        state = (await open_run(store, run_id, workflow)).state
+        run = await open_run(store, run_id, workflow)
+        state, fact = run.state, masked_fact(fact, secrets_of(run.plan))
         try:
             step(state, fact)
         except IllegalFact as error:

@@ -11,6 +11,7 @@ import msgspec
 from roundel.journal.chunks import pack
 from roundel.journal.store import Chunk, Pinned, Store, StoreError
 from roundel.kernel.events import Event
+from roundel.kernel.fact_masking import secrets_of
 from roundel.kernel.facts import Edited, Entry, Started, Stopped, encode_entry
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
@@ -46,7 +47,8 @@ async def fork(
     made = new_id()
     state, told = _played(before, entries, plan, made, at, changed)
     if message is not None:
-        edited = Edited(_call_at(state, at), Message(message), max(time.time(), told[-1].fact.time))
+        said = Message(secrets_of(plan).mask(message))
+        edited = Edited(_call_at(state, at), said, max(time.time(), told[-1].fact.time))
         try:
             step(state, edited)
         except IllegalFact:

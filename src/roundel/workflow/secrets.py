@@ -73,7 +73,7 @@ class Secrets:
                 self._needles = None
 
     def add_header(self, value: str) -> None:
-        """The value of a header: `Bearer KEY` hides KEY alone as well, `Basic …` what it encodes."""
+        """The value of a header: `Bearer KEY` hides KEY alone as well."""
         self.add(value, *header_secrets(value))
 
     def add_urls(self, text: str) -> None:
@@ -187,6 +187,7 @@ def _forms(value: str) -> set[str]:
     plain = {value}
     if "\n" in value:  # such as a private key, of which errors quote a line
         plain.update(line for part in value.splitlines() if len(line := part.strip()) >= SHORTEST)
+    plain.update(_basic_password(value))
     forms = set(plain)
     for text in plain:
         escaped = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]}
@@ -195,6 +196,16 @@ def _forms(value: str) -> set[str]:
         with_quotes = text.encode("utf-8", "surrogatepass")
         forms |= {quote(with_quotes), quote(with_quotes, safe=""), quote_plus(with_quotes)}
     return forms
+
+
+def _basic_password(value: str) -> tuple[str, ...]:
+    """The password, if the value is what HTTP Basic authentication sends."""
+    try:
+        user, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
+    except (binascii.Error, ValueError):
+        return ()
+    sound = colon and len(password) >= SHORTEST and f"{user}{password}".isprintable()
+    return (password,) if sound else ()
 
 
 def _in_json(needle: str) -> bytes:
@@ -207,17 +218,10 @@ def _in_json(needle: str) -> bytes:
 # Where secrets stand.
 
 
-def header_secrets(value: str) -> Iterator[str]:
-    """What is secret in the value of a header, beside the whole of it."""
-    scheme, _, rest = value.strip().partition(" ")
-    if not rest:
-        return
-    yield from (word for word in value.split() if len(word) >= SHORTEST)
-    if scheme.lower() == "basic":
-        try:
-            yield base64.b64decode(rest.strip(), validate=True).decode().partition(":")[2]
-        except (binascii.Error, UnicodeDecodeError):
-            return
+def header_secrets(value: str) -> list[str]:
+    """The words of a header's value that are secret on their own: KEY of `Bearer KEY`."""
+    words = value.split()
+    return [word for word in words if len(word) >= SHORTEST] if len(words) > 1 else []
 
 
 class UrlSecret(Struct, frozen=True):
