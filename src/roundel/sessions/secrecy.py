@@ -9,43 +9,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any
-
-from msgspec import Struct
 
 from roundel.journal.store import Pinned
 from roundel.workflow.graph import Workflow
+from roundel.workflow.secrets import SHORTEST
 
-SHORTEST = 16
-"""Anything shorter is no key but a word such as `ollama`, and may stand elsewhere too."""
 NAME = "ROUNDEL_SECRET_"
 _NAMED = re.compile(rf"{NAME}\d+")
-_HOLDERS = ("headers", "env")
 
 
 def keys_of(workflow: Workflow) -> list[str]:
-    """Every key that a workflow names: of models, in headers, in the environment of its servers."""
-    found = {key for key in _found((workflow.graph, workflow.models, workflow.tools)) if len(key) >= SHORTEST}
+    """The secrets of a workflow that are long enough to be searched for in its text."""
+    found = {value for value in workflow.secrets.values() if len(value) >= SHORTEST}
     return sorted(found, key=lambda key: (-len(key), key))
-
-
-def _found(value: Any) -> Iterator[str]:
-    if isinstance(value, Struct):
-        for name in value.__struct_fields__:
-            inner = getattr(value, name)
-            if name == "api_key" and isinstance(inner, str):
-                yield inner
-            elif name in _HOLDERS and isinstance(inner, dict):
-                yield from (word for held in inner.values() for word in str(held).split())
-            else:
-                yield from _found(inner)
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _found(inner)
-    elif isinstance(value, (tuple, list)):
-        for inner in value:
-            yield from _found(inner)
 
 
 def without(keys: Iterable[str], value: Any) -> Any:
