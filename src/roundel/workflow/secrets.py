@@ -19,6 +19,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
@@ -88,9 +89,10 @@ class Secrets:
 
     def mask(self, text: str) -> str:
         """The text without secrets; the same object if it holds none."""
-        for needle, shown in self._searched():
-            text = text.replace(needle, shown)
-        return text
+        found = [pair for pair in self._searched() if pair[0] in text]
+        if len(found) == 1:
+            return text.replace(*found[0])
+        return _replaced(text, found) if found else text
 
     def masked(self, value: Any, keep: frozenset[str] = frozenset()) -> Any:
         """Structs, mappings, lists and texts without secrets; the same object if there are none.
@@ -135,17 +137,33 @@ class Secrets:
     def found_in(self, line: bytes) -> bool:
         """Whether a secret may stand in this JSON: a quick look before anything is taken apart."""
         self._searched()
-        return any(needle in line for needle in self._lines)
+        for needle in self._lines:  # noqa: SIM110 — twice as fast as `any`, and done for each fact of a run
+            if needle in line:
+                return True
+        return False
 
-    def prefix_at_end(self, text: str) -> int:
-        """How many characters at the end of a text may be the beginning of a secret."""
-        longest = 0
-        for needle, _ in self._searched():
-            for length in range(min(len(needle) - 1, len(text)), longest, -1):
+    def complete(self, text: str) -> int:
+        """How much of a text that goes on can be masked now: behind that, a secret may have begun."""
+        needles = [needle for needle, _ in self._searched()]
+        begun = 0
+        for needle in needles:
+            for length in range(min(len(needle) - 1, len(text)), begun, -1):
                 if text.endswith(needle[:length]):
-                    longest = length
+                    begun = length
                     break
-        return longest
+        end = len(text) - begun
+        while (start := self._cut_by(needles, text, end)) is not None:
+            end = start  # never inside of a secret that is there already
+        return end
+
+    @staticmethod
+    def _cut_by(needles: list[str], text: str, end: int) -> int | None:
+        """Where a secret begins that the end would cut in two."""
+        for needle in needles:
+            start = text.find(needle, max(0, end - len(needle) + 1), end + len(needle) - 1)
+            if 0 <= start < end:
+                return start
+        return None
 
     def _known(self) -> Mapping[str, None]:
         return {**self._values, **_ENVIRONMENT.values}
@@ -167,6 +185,26 @@ class Secrets:
         return not any(value in word for word in _WORDS) and not any(value in name for name in self._names)
 
 
+def _replaced(text: str, needles: Iterable[tuple[str, str]]) -> str:
+    """The text with all of these replaced. Where two overlap, both are hidden; inside of one, only that one
+    counts."""
+    places = []
+    for needle, shown in needles:
+        start = text.find(needle)
+        while start >= 0:
+            places.append((start, -len(needle), shown))
+            start = text.find(needle, start + 1)
+    parts: list[str] = []
+    end, pending = 0, ""
+    for start, length, shown in sorted(places):
+        if start >= end:
+            parts += (pending, text[end:start])
+            end, pending = start - length, shown
+        elif start - length > end:
+            end, pending = start - length, MASK
+    return "".join((*parts, pending, text[end:]))
+
+
 class MaskedStream:
     """Masks a text that comes in pieces: holds back what may be the beginning of a secret."""
 
@@ -176,14 +214,15 @@ class MaskedStream:
 
     def feed(self, text: str) -> str:
         """What may be shown now."""
-        text = self._secrets.mask(self._held + text)
-        length = self._secrets.prefix_at_end(text)
-        self._held = text[len(text) - length :]
-        return text[: len(text) - length]
+        text = self._held + text
+        end = self._secrets.complete(text)
+        self._held = text[end:]
+        return self._secrets.mask(text[:end])
 
 
-def _forms(value: str) -> set[str]:
-    """The ways in which a value is written in texts."""
+@lru_cache(maxsize=256)
+def _forms(value: str) -> frozenset[str]:
+    """The ways in which a value is written in texts; worked out once for many short runs."""
     plain = {value}
     if "\n" in value:  # such as a private key, of which errors quote a line
         plain.update(line for part in value.splitlines() if len(line := part.strip()) >= SHORTEST)
@@ -193,9 +232,9 @@ def _forms(value: str) -> set[str]:
         escaped = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]}
         forms |= escaped
         forms.update(json.dumps(form)[1:-1] for form in escaped if "\\" in form)  # JSON inside of JSON
-        with_quotes = text.encode("utf-8", "surrogatepass")
-        forms |= {quote(with_quotes), quote(with_quotes, safe=""), quote_plus(with_quotes)}
-    return forms
+        encoded = text.encode("utf-8", "surrogatepass")
+        forms |= {quote(encoded), quote(encoded, safe=""), quote_plus(encoded)}
+    return frozenset(forms)
 
 
 def _basic_password(value: str) -> tuple[str, ...]:
