@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +137,11 @@ def test_a_middleware_that_cannot_be_made(world: World) -> None:
     world.file.write_text(json.dumps(source))
     result = world.run()
     assert result.exit_code == 2
+    with pytest.raises(roundel.WorkflowError) as refused:
+        roundel.run(world.file, variables=world.variables)
+    world.seen["error"] = "".join(traceback.format_exception(refused.value))
     world.check()
-    world.has_masks("output of run")
+    world.has_masks("output of run", "error")
 
 
 def test_a_run_that_is_locked_and_unlocked(world: World) -> None:
@@ -189,7 +193,7 @@ def test_a_run_that_is_forked(world: World) -> None:
     world.stored("fork", "last", "--at", "Editor", "--message", EVERYTHING, "--no-run")
     world.look_everywhere()
     world.check()
-    world.stored("replay", "last")
+    assert "would go the same way" in world.stored("replay", "last").output
     world.check()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 
 from roundel.cli.drawing.nesting import Group
-from roundel.cli.output import concealment, printable
+from roundel.cli.output import printable
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.proof import Limit, bounds, told
 from roundel.workflow.condition import Condition, Keyword
@@ -16,8 +16,7 @@ LONGEST = 40
 
 def one_line(text: str, most: int = 1000) -> str:
     """Text from a file or a model as one line that cannot steer a terminal."""
-    # Masked before it is cut: half a secret would no longer be found.
-    return printable(" ".join(concealment.secrets.mask(text)[:most].split()))
+    return printable(" ".join(text[:most].split()))
 
 
 def cut(text: str, width: int = LONGEST) -> str:
