@@ -9,6 +9,8 @@ import pytest
 
 import roundel
 from roundel.sources import check, load
+from roundel.workflow.grouping import grouped
+from roundel.workflow.limiting import limited
 
 LONG = "a-long-value-0123456789"
 
@@ -193,9 +195,39 @@ def test_a_secret_is_no_name() -> None:
     (found,) = report.errors
     assert (found.code, found.message) == (
         "secret-in-name",
-        "the id of a node holds the secret variable API_TOKEN, and ids are shown",
+        "the name of a node holds the secret variable API_TOKEN, and names are shown",
     )
     assert LONG not in str(found)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"graph": {**graph(), "id": "${API_TOKEN}"}},
+        {"graph": graph(), "memory": {"group_id": "${API_TOKEN}"}},
+    ],
+    ids=["graph", "group"],
+)
+def test_nor_a_name_of_a_graph_or_a_group(source: dict[str, Any]) -> None:
+    _, report = check({"vars": {"API_TOKEN": LONG}, **source})
+    assert [found.code for found in report.errors] == ["secret-in-name"]
+
+
+def test_a_value_of_a_server_may_be_a_name() -> None:
+    tools = {"near": {"mcp": {"command": "x", "env": {"AGENT": "Researcher"}}}}
+    workflow = load({"tools": tools, "graph": graph({"id": "Researcher", "type": "passthrough"})})
+    assert roundel.run(workflow, "a Researcher").output == "a Researcher"
+
+
+def test_limits_and_groups_leave_the_secrets() -> None:
+    workflow = load({"graph": graph(agent(api_key=LONG))})
+    assert grouped(limited(workflow, {"steps": 3}), "team").secrets == {"ROUNDEL_SECRET_1": LONG}
+
+
+def test_graphs_that_are_built_in_python() -> None:
+    built = roundel.Graph(start="A", end="A")
+    built.node("A", "agent", model="openai:m", api_key=LONG)
+    assert load(built).secrets == {"ROUNDEL_SECRET_1": LONG}
 
 
 # What a run repeats.

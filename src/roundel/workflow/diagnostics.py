@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -79,6 +79,10 @@ class Report:
                 hint=hint,
             )
         )
+
+    def hidden(self, value: Any) -> Any:
+        """A value as it may be repeated: masked before it is cut, since half a secret is no longer found."""
+        return value if self.secrets is None else self.secrets.masker.masked(value)
 
     def add(self, diagnostic: Diagnostic) -> None:
         self._found[diagnostic] = None

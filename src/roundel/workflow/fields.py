@@ -174,8 +174,7 @@ class Reader:
         if secrets is not None and secrets.is_hidden(at):
             shown, hint = MASK, hint.replace(str(value), MASK)
         else:
-            # Masked before it is cut: half a secret would no longer be found.
-            shown = _shown(secrets.masker.masked(value) if secrets is not None else value)
+            shown = _shown(self.report.hidden(value))
         self.report.error("wrong-type", f"{what} must be {wanted}, not {shown}", at, hint)
         return INVALID
 

@@ -155,7 +155,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
         if envelope is INVALID or config is INVALID:
             return INVALID
         reader.check_node(at, kind, envelope, config)
-        reader.names.append((envelope.id, at))
+        reader.names.append(("node", envelope.id, at))
         return cls(
             envelope.id,
             kind.name,
@@ -276,8 +276,8 @@ class GraphReader(Reader):
         self.tools: dict[str, ToolSource] = {}
         self.memories: tuple[str, ...] = ALWAYS_THERE
         """The names of memories that an agent may use here."""
-        self.names: list[tuple[str, Located]] = []
-        """The ids of the nodes that were read, and where they stand."""
+        self.names: list[tuple[str, str, Located]] = []
+        """Names of the workflow that are shown: of what, the name, and where it stands."""
 
     def check_node(self, at: Located, kind: NodeType, envelope: Envelope, config: Any) -> None:
         if kind.asks or kind.bodies(config):

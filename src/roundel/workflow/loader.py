@@ -181,6 +181,7 @@ class WorkflowReader(NamesReader):
         settings = self._read_root(root)
         if isinstance(settings, Root):
             self.vars = settings.vars
+            self.names.append(("group", settings.memory.group_id, child(root, "memory", "group_id")))
             self._take(settings, root)
             for use in settings.middleware:
                 self.check_function("middleware", use.name, Located(use.name, use.at.line, use.at.column))
@@ -250,7 +251,7 @@ class WorkflowReader(NamesReader):
             if self.secrets.is_secret(name):  # used or not: code may read them as well
                 self.secrets.variable(name, value)
         self.secrets.environment(self.texts)
-        self.secrets.examine(resolved)
+        self.secrets.examine(resolved, self.report)
         return resolved
 
     def _read_root(self, root: Located) -> Any:

@@ -49,7 +49,7 @@ def _edge(edge: Edge, secrets: Secrets) -> Edge:
 
 
 def _extract(extract: RegexExtract, secrets: Secrets) -> RegexExtract:
-    """The pattern is only compared with messages, and stays as it is."""
+    """The pattern holds no secret: the loader refuses one that does."""
     template, default = secrets.mask(extract.template), secrets.mask(extract.default_value)
     if template is extract.template and default is extract.default_value:
         return extract

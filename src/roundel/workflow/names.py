@@ -38,6 +38,8 @@ class NamesReader(GraphReader):
         self.memories = around
         edges = self._edges(at, nodes)
         self._check_names(at, nodes, settings)
+        if settings is not INVALID and settings.id:
+            self.names.append(("graph", settings.id, child(at, "id")))
         if settings is INVALID or not self.report.ok:
             return INVALID
         return Graph(

@@ -27,6 +27,8 @@ _KEYS: Final = ("api_key", "apiKey")
 _HOLDERS: Final = ("headers", "extra_headers", "env")
 _SCHEMES: Final = ("negotiate", "aws4-hmac-sha256")
 """What may stand before a key in a header, and is as long as one."""
+_COMPARED: Final = ("condition", "cel", "expr", "until", "items", "pattern")
+"""Keys whose texts are compared with messages."""
 _SCHEMAS: Final = ("output_schema", "schema", "json_schema")
 """Keys below which names are those of somebody's data: a property `env` is described there, not set."""
 
@@ -78,16 +80,35 @@ class SecretFinder:
             if len(value) >= SHORTEST and any(value in text for text in new):
                 self.variable(name, value)
 
-    def examine(self, root: Located) -> None:
+    def examine(self, root: Located, report: Report) -> None:
         """Finds what stands in the places of secrets, once the variables have been filled in."""
         seen: set[int] = set()
+        compared: list[Located] = []
         pending = [root]
         while pending:
             at = pending.pop()
             if id(at) in seen:  # a variable or an alias may stand in many places
                 continue
             seen.add(id(at))
+            if isinstance(at.value, dict):
+                compared += (at.value[key] for key in _COMPARED if key in at.value)
             pending.extend(reversed(list(self._inside(at))))
+        if self.found:
+            self._check_compared(compared, report)
+
+    def _check_compared(self, pending: list[Located], report: Report) -> None:
+        """A run would repeat a condition in its errors; and no condition ever sees a secret."""
+        while pending:
+            at = pending.pop()
+            value = at.value
+            if isinstance(value, (dict, list)):
+                pending.extend(value.values() if isinstance(value, dict) else value)
+            elif isinstance(value, str) and (names := self._names_in(value)):
+                message = f"{', '.join(names)} is secret, so it cannot be compared with messages"
+                report.error("secret-in-condition", message, at, f"messages hold {MASK} in its place")
+
+    def _names_in(self, text: str) -> list[str]:
+        return [name for value, name in self._values.items() if len(value) >= SHORTEST and value in text]
 
     def _inside(self, at: Located) -> Iterator[Located]:
         value = at.value
@@ -143,14 +164,16 @@ class SecretFinder:
             for name, value in variables.items()
         }
 
-    def check_names(self, names: Iterable[tuple[str, Located]], report: Report) -> None:
-        """Names are shown everywhere, so a variable that is secret has no place in one."""
-        for name, at in names:
-            for value in self._from_variables:
-                if len(value) >= SHORTEST and value in name:
-                    variable = self._values[value]
-                    message = f"the id of a node holds the secret variable {variable}, and ids are shown"
-                    report.error("secret-in-name", message, at, "give the node an id without it")
+    def check_names(self, names: Iterable[tuple[str, str, Located]], report: Report) -> None:
+        """Names are shown everywhere, so a variable that is secret has no place in one. Each is given with
+        what it names. Values from elsewhere may be equal to a name, and are then not searched for."""
+        for what, name, at in names:
+            for variable in self._names_in(name):
+                if self.found[variable] in self._from_variables:
+                    message = (
+                        f"the name of a {what} holds the secret variable {variable}, and names are shown"
+                    )
+                    report.error("secret-in-name", message, at, "take another name")
 
     def _add(self, name: str, text: str) -> None:
         self.found[name] = text
