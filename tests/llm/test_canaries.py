@@ -24,7 +24,9 @@ def world(
     tmp_path: Path, wire: Wire, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> World:
     wire.replies(TOOLS, SAYS)
-    monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 1)  # so that each commit is followed by a snapshot
+    # So that each commit is followed by a snapshot.
+    monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 1)
+    monkeypatch.setattr(run_journal, "SNAPSHOT_SHARE", 0)
     return World(tmp_path, wire, monkeypatch, caplog)
 
 
@@ -156,6 +158,24 @@ def test_a_run_that_is_locked_and_unlocked(world: World) -> None:
     assert status(world) == "waiting"
     world.look_everywhere()
     world.check()
+
+
+def test_a_prompt_that_a_dialogue_has_noted(world: World) -> None:
+    """The run is locked before an agent repairs what it said when it was asked to reflect."""
+    source = world.write()
+    thinking = {"type": "reflection", "config": {"reflection_prompt": "Think of ${FILE_TOKEN}."}}
+    schema = {"type": "object", "required": ["n"]}
+    source["graph"]["nodes"][1]["config"].update(
+        thinking=thinking, output_schema=schema, tools=[], cache=False
+    )
+    world.file.write_text(json.dumps(source))
+    world.wire.replies(Reply(text='{"n": 1}'), Reply(text="well"), SAYS)
+    world.run("--limit", "model_calls=2")
+    assert status(world) == "suspended_locked"
+    assert CANARIES["variable_by_name"] in world.wire.requests[1].messages()[-1]["content"]
+    world.look_everywhere()
+    world.check()
+    assert any("reflection_prompt" in text for sink, text in world.sinks() if sink == "table snapshots")
 
 
 def test_a_run_that_is_paused_and_stopped(world: World) -> None:
