@@ -32,6 +32,12 @@ def test_a_suggested_command_does_not_repeat_a_variable(flow: str, command: str,
     assert KEY not in result.output
 
 
+def test_a_variable_that_is_written_wrong(flow: str) -> None:
+    result = CliRunner().invoke(cli, ["check", flow, "--var", f"API_TOKEN:{KEY}"])
+    assert "--var takes NAME=VALUE, not '***'" in result.output
+    assert KEY not in result.output
+
+
 def test_the_next_command_knows_nothing_of_the_last(flow: str) -> None:
     CliRunner().invoke(cli, ["check", flow, "--var", "API_TOKEN=flow.yaml"])
     assert "flow.yaml: ok" in CliRunner().invoke(cli, ["check", flow]).output

@@ -21,7 +21,7 @@ import click
 import msgspec
 
 from roundel.workflow.diagnostics import Diagnostic
-from roundel.workflow.secrets import Secrets, is_secret_name
+from roundel.workflow.secrets import MASK, Secrets, is_secret_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -170,7 +170,8 @@ def assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name:
-            raise click.UsageError(f"{option} takes NAME=VALUE, not '{pair}'")
+            shown = MASK if is_secret_name(pair) else pair  # such as API_TOKEN:VALUE
+            raise click.UsageError(f"{option} takes NAME=VALUE, not '{shown}'")
         values[name] = value
     return values
 

@@ -14,6 +14,7 @@ from roundel.workflow.secrets import Secrets
 
 _LIBRARIES = (
     "anthropic",
+    "asyncio",
     "client",
     "google",
     "google_genai",
