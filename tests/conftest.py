@@ -23,6 +23,7 @@ SLOW = (
     "tests/kernel/test_snapshot.py",
     "tests/kernel/test_step.py",
     "tests/kernel/test_talk.py",
+    "tests/llm/test_canaries.py",
     "tests/llm/test_mcp.py",
     "tests/llm/test_persistence.py",
     "tests/llm/wire/",

@@ -278,9 +278,7 @@ def test_a_clock_that_goes_back(tmp_path: Path) -> None:
 
     async def story(store: SqliteStore) -> None:
         host = LocalHost(plan, clock=lambda: next(times))
-        host.keep(
-            await begin(store, host.run_id, plan, pin(plan), (Message("go"),), now=lambda: 1000.0)
-        )
+        host.keep(await begin(store, host.run_id, plan, pin(plan), (Message("go"),), now=lambda: 1000.0))
         with pytest.raises(RuntimeError):  # the clock has stopped, and so has the run
             await host.run((Message("go"),))
         result = await go_on(store, host.run_id, workflow=graph, clock=lambda: next(late))

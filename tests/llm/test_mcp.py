@@ -190,7 +190,7 @@ def test_a_cancelled_call(url: str, tmp_path: Path) -> None:
 
 
 def test_a_program_that_dies_is_started_again_by_the_next_call(capfd: pytest.CaptureFixture[str]) -> None:
-    server = McpServer(command=STDIO.command, args=STDIO.args, env={"TOOLBOX_SECRET": "hunter2"})
+    server = McpServer(command=STDIO.command, args=STDIO.args, env={"TOOLBOX_SECRET": "hunter2-hunter2"})
 
     async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
         first = int(await tools["pid"].call({}, "k"))

@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 import roundel
-from roundel.llm.secrets import Secrets
 from tests.llm.story import KEY, PROVIDERS, Story, asking, every_provider, every_way, profile, workflow
 from tests.llm.wire import Recorded, Reply, Wire
 
@@ -182,24 +181,3 @@ def test_errors_and_tracebacks_before_the_run(broken: dict[str, Any]) -> None:
         roundel.run(workflow({"default": {"api_key": KEY, **broken}}))
     shown = "".join(traceback.format_exception(raised.value))
     hidden(str(raised.value), repr(raised.value), shown, secrets=(KEY, TOKEN))
-
-
-# The list of them.
-
-
-def test_short_values_are_no_secrets() -> None:
-    secrets = Secrets()
-    secrets.add("", None, "abc")
-    assert secrets.scrub("abc none") == "abc none"
-
-
-def test_the_longest_goes_first() -> None:
-    secrets = Secrets()
-    secrets.add("sk-part", "sk-part-and-more")
-    assert secrets.scrub("sk-part-and-more, sk-part") == "***, ***"
-
-
-def test_a_key_behind_its_scheme() -> None:
-    secrets = Secrets()
-    secrets.add(f"Bearer {TOKEN}")
-    assert secrets.scrub(f"Bearer {TOKEN} or {TOKEN}") == "*** or ***"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import roundel
-from roundel.llm.secrets import Secrets
 from roundel.memory.run_memory import RunMemory
 from roundel.memory.sqlite import SqliteMemories
 from roundel.memory.store import Entry, Item, Shelf
@@ -17,6 +16,7 @@ from roundel.plan.graph import compile_workflow
 from roundel.sources import load
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
+from roundel.workflow.secrets import Secrets
 
 T = TypeVar("T")
 BEGIN, END = "===== Related Memories =====", "===== End of Memory ====="

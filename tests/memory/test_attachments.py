@@ -343,3 +343,15 @@ def test_an_index_that_is_interrupted_goes_on_from_there(
     assert written == 4
     assert {Path(entry.about["file"]).name for entry in kept(store, "")} == {"a.txt", "b.txt", "c.txt"}
     assert {entry.id for entry in first} <= {entry.id for entry in kept(store, "")}
+
+
+def test_secrets_in_files_are_neither_stored_nor_shown_to_a_model(
+    store: Path, requests: list[Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOUSE_TOKEN", "blue-heron-0123456789")
+    Path("notes.txt").write_text("the gate opens with blue-heron-0123456789", encoding="utf-8")
+    said(files({"path": "notes.txt"}), "yes", store, "how does the gate open?")
+    assert any("the gate opens with ***" in message.text for message in requests[0].messages)
+    raw = b"".join(path.read_bytes() for path in store.parent.glob(f"{store.name}*"))
+    assert b"gate opens" in raw
+    assert b"heron" not in raw

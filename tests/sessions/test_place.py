@@ -51,6 +51,11 @@ def test_urls_that_lead_nowhere(url: str, said: str) -> None:
         store_at(url)
 
 
+def test_a_password_in_a_url_is_not_repeated() -> None:
+    with pytest.raises(StoreError, match=r"mysql://ann:\*\*\*@host/runs"):
+        store_at("mysql://ann:tea@host/runs")
+
+
 def test_a_store_that_was_brought_is_left_open(tmp_path: Path) -> None:
     async def story() -> None:
         store = SqliteStore(tmp_path / "runs.db")

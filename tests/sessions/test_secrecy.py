@@ -54,6 +54,10 @@ def test_whoever_goes_on_without_a_script_gives_the_key_again(
     file.write_text(WORKFLOW.format(key=KEY).replace("start: A", "start: B"))
     assert roundel.run(file, "go", store=place).status == "waiting"
     assert KEY not in everything_in(place)
+    assert roundel.resume("last", store=place).status == "waiting"  # it stands in the file, as it did
+    file.write_text(WORKFLOW.format(key="sk-another-one-9876543210").replace("start: A", "start: B"))
+    assert roundel.resume("last", store=place).status == "waiting"  # so does the one that replaced it
+    file.write_text(file.read_text() + "vars: {more: 1}\n")
     with pytest.raises(roundel.StoreError, match="ROUNDEL_SECRET_1"):
         roundel.resume("last", store=place)
     monkeypatch.setenv("ROUNDEL_SECRET_1", KEY)

@@ -73,3 +73,16 @@ def test_a_failure_is_told_and_the_rest_is_sent(caplog: pytest.LogCaptureFixture
     asyncio.run(Sending(broken, lambda: sent.append("metrics")).finish())
     assert sent == ["metrics"]
     assert "no route" in caplog.text
+
+
+def test_what_an_exporter_says_of_its_headers_is_masked(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20sk-0123456789,x-team=blue-heron")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://ann:pa55-word@collector")
+
+    def refuse() -> None:
+        raise OSError("https://ann:pa55-word@collector refused Bearer sk-0123456789 of blue-heron")
+
+    asyncio.run(Sending(refuse).finish())
+    assert "https://ann:***@collector refused *** of ***" in caplog.text

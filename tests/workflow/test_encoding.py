@@ -98,7 +98,7 @@ def secretive() -> Workflow:
         },
         "graph": {
             "start": "A",
-            "nodes": [{"id": "A", "type": "literal", "config": {"content": f"call {KEY}, room {PIN}"}}],
+            "nodes": [{"id": "A", "type": "agent", "config": {"role": f"call {KEY}, room {PIN}"}}],
         },
     }
     return replace(
@@ -117,7 +117,7 @@ def test_secrets_are_written_by_name() -> None:
     assert profile.headers == {"X-Auth": "Bearer ${secret:SERVICE} ${secret:DOOR}"}
     assert profile.base_url == "https://me:${secret:DOOR}@example.org/v1"
     # A short one might be part of any text, so it is replaced only where a secret is expected.
-    assert read.graph.nodes[0].config.content == "call ${secret:SERVICE}, room 4711"
+    assert read.graph.nodes[0].config.role == "call ${secret:SERVICE}, room 4711"
     assert read.variables == {"MY_TOKEN": "${secret:DOOR}", "room": PIN}
 
 

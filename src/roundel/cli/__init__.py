@@ -61,6 +61,9 @@ class Commands(click.Group):
 
             sys.exit(complete(self, os.environ[COMPLETION]))
         arguments = list(sys.argv[1:] if args is None else args)
+        from roundel.cli.output import concealment
+
+        concealment.start(arguments)
         step = NextStep(arguments)
         extra["obj"] = step
         if not standalone_mode:
@@ -134,6 +137,9 @@ def _end(code: Any, step: NextStep) -> NoReturn:
 
 
 def main() -> None:
+    from roundel.cli.output import print_traceback
+
+    sys.excepthook = print_traceback
     interrupts.listen()
     try:
         cli.main(standalone_mode=True)

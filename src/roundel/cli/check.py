@@ -9,7 +9,8 @@ import click
 from roundel.cli import INVALID
 from roundel.cli.arguments import WorkflowFile
 from roundel.cli.invalid import suggest_check, suggest_run
-from roundel.cli.output import allow_option, counted, print_json, say, tell, variables
+from roundel.cli.output import allow_option, concealment, counted, print_json, say, tell, variables
+from roundel.kernel.fact_masking import secrets_of
 from roundel.plan.proof import Proof, prove
 from roundel.sources import check_plan
 from roundel.workflow.diagnostics import Diagnostic
@@ -35,6 +36,8 @@ def command(
         diagnostics += report.diagnostics
         if any(found.severity in counting for found in report.diagnostics):
             wrong.append(file)
+        if plan is not None:
+            concealment.know(secrets_of(plan))
         found = prove(plan) if plan is not None else []
         proofs += found
         if not as_json:

@@ -8,7 +8,8 @@ import click
 
 from roundel.cli.arguments import file_argument
 from roundel.cli.invalid import or_exit
-from roundel.cli.output import allow_option, console, dollars, print_json, say, variables
+from roundel.cli.output import allow_option, concealment, console, dollars, print_json, say, variables
+from roundel.kernel.fact_masking import secrets_of
 from roundel.plan.forecast import Estimate, Forecast, NodeForecast, Pricing, forecast
 from roundel.plan.proof import prove
 from roundel.sources import load_plan
@@ -26,6 +27,7 @@ MOST_NAMED = 5
 def command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Say how many calls of models and tools a run takes, how many tokens, and what they cost."""
     plan = or_exit(lambda: load_plan(file, variables(pairs), allow_paths=allowed), file)
+    concealment.know(secrets_of(plan))
     made, proofs = forecast(plan, _pricing(plan.workflow.models)), prove(plan)
     if as_json:
         print_json({"forecast": made, "loops": proofs})

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from roundel.cli.output import say
+from roundel.cli.output import concealment, say
 from roundel.cli.signals import interrupts
 from roundel.cli.work import Work, carry_out
 from roundel.hosts.local import LocalHost
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Busy, StoreError
+from roundel.kernel.fact_masking import secrets_of
 from roundel.sessions import control
 from roundel.sessions.going_on import Answer, TakenUp, take_up
 
@@ -41,6 +42,7 @@ async def _goes_on_there(store: SqliteStore, run_id: str, busy: Busy) -> None:
 
 def _work(taken: TakenUp, answer: Answer | None) -> Work:
     run = taken.run
+    concealment.know(secrets_of(run.plan))
 
     async def host(**options: Any) -> LocalHost:
         with interrupts.synchronously():

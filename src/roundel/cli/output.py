@@ -2,6 +2,9 @@
 
 Messages, names and error texts come from models, files and other people. What they hold must not steer the
 terminal: `say`, `console` and `print_result` replace its control codes, `print_json` escapes them.
+
+Secrets are masked before they come here, in facts, diagnostics and errors. Here they are masked once more: in
+drawings of a workflow, in suggested commands that repeat `--var`, and in tracebacks.
 """
 
 from __future__ import annotations
@@ -9,13 +12,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
 
 from roundel.workflow.diagnostics import Diagnostic
+from roundel.workflow.secrets import MASK, Secrets, is_secret_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +37,31 @@ _UNSAFE = re.compile(
 )
 
 
+class Concealment:
+    """The secrets that this command must not show; the group of all commands starts it anew for each."""
+
+    def __init__(self) -> None:
+        self.secrets = Secrets()
+        self._arguments: list[str] = []
+
+    def start(self, arguments: Sequence[str]) -> None:
+        """Arguments may hold secrets: variables, and credentials in URLs."""
+        self._arguments = list(arguments)
+        self.know(Secrets())
+
+    def know(self, secrets: Secrets) -> None:
+        """Those of the workflow that the command is about."""
+        self.secrets = secrets
+        for word in self._arguments:
+            name, sign, value = word.removeprefix("--var=").partition("=")
+            if sign and is_secret_name(name):
+                secrets.add(value)
+            secrets.add_urls(word)
+
+
+concealment = Concealment()
+
+
 class Styled(NamedTuple):
     """Text with the style in which `say` writes it."""
 
@@ -44,7 +75,8 @@ def styled(text: str, **style: Any) -> Styled:
 
 
 def printable(text: str) -> str:
-    """The text, on as many lines, with nothing in it that steers a terminal or breaks an XML file."""
+    """The text, on as many lines, with no secret, and nothing that steers a terminal or breaks XML."""
+    text = concealment.secrets.mask(text)
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
@@ -84,7 +116,7 @@ def print_result(text: str) -> None:
 
     Not by click.echo, which would take out of a pipe what looks like a colour."""
     out = sys.stdout
-    out.write((printable(text) if out.isatty() else text) + "\n")
+    out.write((printable(text) if out.isatty() else concealment.secrets.mask(text)) + "\n")
     out.flush()
 
 
@@ -103,9 +135,27 @@ def print_json(value: Any) -> None:
     """One line of JSON on standard output, at once. What JSON need not escape, but a terminal obeys (C1 and
     the like), is escaped, too: it stands in strings only."""
     out = sys.stdout.buffer
-    line = msgspec.json.encode(value, enc_hook=repr).decode()
+    line = _encoded(value).decode()
     out.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", line).encode() + b"\n")
     out.flush()
+
+
+_NAMES = frozenset({"address", "event", "node_id", "run_id", "timestamp"})
+
+
+def _encoded(value: Any) -> bytes:
+    line = msgspec.json.encode(value, enc_hook=repr)
+    secrets = concealment.secrets
+    if not secrets.found_in(line):
+        return line
+    return msgspec.json.encode(
+        secrets.masked(value, _NAMES), enc_hook=lambda other: secrets.mask(repr(other))
+    )
+
+
+def print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """For an error that nobody has foreseen, in place of Python's own hook."""
+    sys.stderr.write(concealment.secrets.mask("".join(traceback.format_exception(kind, error, trace))))
 
 
 def console(stderr: bool = True) -> Console:
@@ -120,7 +170,8 @@ def assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name:
-            raise click.UsageError(f"{option} takes NAME=VALUE, not '{pair}'")
+            shown = MASK if is_secret_name(pair) else pair  # such as API_TOKEN:VALUE
+            raise click.UsageError(f"{option} takes NAME=VALUE, not '{shown}'")
         values[name] = value
     return values
 

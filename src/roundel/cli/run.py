@@ -13,13 +13,14 @@ from roundel.cli.arguments import WorkflowFile, file_argument
 from roundel.cli.invalid import suggest_check
 from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.next_step import about, current, suggest_for_run, suggest_plainly
-from roundel.cli.output import allow_option, say, styled, tell, variables
+from roundel.cli.output import allow_option, concealment, say, styled, tell, variables
 from roundel.cli.signals import interrupts
 from roundel.cli.stored import finished, store_of, store_option
 from roundel.cli.work import Work, carry_out, person_is_there
 from roundel.hosts.local import LocalHost
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Pinned, StoreError
+from roundel.kernel.fact_masking import secrets_of
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script
 from roundel.plan.graph import Plan, compile_workflow
@@ -77,6 +78,7 @@ def command(
         values, bounds = variables(pairs), limits_of(limits)
         workflow = grouped(limited(_loaded(file, values, allowed), bounds), group)
         plan = compile_workflow(workflow)
+        concealment.know(secrets_of(plan))
         recorder = _recorder(record_file, script_file)
         script = _scripted(script_file, plan)
         store = None if forgotten else store_of(place)

@@ -6,7 +6,8 @@ import click
 
 from roundel.cli.arguments import file_argument
 from roundel.cli.invalid import or_exit
-from roundel.cli.output import allow_option, console, say, variables
+from roundel.cli.output import allow_option, concealment, console, say, variables
+from roundel.kernel.fact_masking import secrets_of
 from roundel.plan.graph import Plan
 from roundel.sources import load_plan
 
@@ -21,6 +22,7 @@ from roundel.sources import load_plan
 def command(file: str, form: str, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Draw a workflow with its loops."""
     plan = or_exit(lambda: load_plan(file, variables(pairs), allow_paths=allowed), file)
+    concealment.know(secrets_of(plan))
     try:
         _draw(plan, form)
     except RecursionError:

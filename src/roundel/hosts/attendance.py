@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Sequence
 
 from roundel.hosts.lent import Lent, told
@@ -16,6 +17,7 @@ from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder
 from roundel.workflow.message import Message
 from roundel.workflow.middleware import MiddlewareUse
+from roundel.workflow.secrets import Secrets
 
 logger = logging.getLogger("roundel.middleware")
 
@@ -27,7 +29,7 @@ class Attendance:
         self._before = self._by_site(_overriding(middleware, "before"))
         self._after = self._by_site(_overriding(middleware, "after"))
         self.reviews = Reviews(self._asked(self._before), self._asked(self._after))
-        self.observers = [_Observer(one) for one in _overriding(middleware, "observe")]
+        self.observers = [_Observer(one, lent.secrets) for one in _overriding(middleware, "observe")]
 
     def _by_site(self, middleware: Sequence[Middleware]) -> list[list[Middleware]]:
         return [[one for one in middleware if one.applies(node.node)] for node in self._plan.sites]
@@ -52,7 +54,7 @@ class Attendance:
             else:
                 messages = await self._changed(review, visit, review.messages)
         except NodeError as error:
-            text = lent.secrets.scrub(str(error))
+            text = lent.secrets.mask(str(error))
             return Failed(review.address, text, time(), tuple(visit.events))
         return Reviewed(review.address, time(), messages, tuple(visit.events))
 
@@ -85,32 +87,45 @@ class Attendance:
         for one in self._middleware:
             try:
                 one.begin(self._lent.run_id, self._plan.workflow.name, nodes)
-            except (Exception, *ESCAPING):
-                logger.exception("the middleware %s failed when the run began", type(one).__name__)
+            except (Exception, *ESCAPING) as error:
+                self._log("the middleware %s failed when the run began", one, error)
 
     async def close(self) -> None:
         for one in self._middleware:
             try:
                 await awaited(one.close(self._lent.run_id))
-            except Exception:
-                logger.exception("the middleware %s failed when it was closed", type(one).__name__)
+            except Exception as error:
+                self._log("the middleware %s failed when it was closed", one, error)
+
+    def _log(self, message: str, middleware: Middleware, error: BaseException) -> None:
+        log_failure(self._lent.secrets, error, message, type(middleware).__name__)
 
 
 class _Observer:
     """To watch must not hurt a run: who fails at it does not see the rest."""
 
-    def __init__(self, middleware: Middleware) -> None:
+    def __init__(self, middleware: Middleware, secrets: Secrets) -> None:
         self._middleware: Middleware | None = middleware
+        self._secrets = secrets
 
     def __call__(self, event: Event) -> None:
         if self._middleware is None:
             return
         try:
             self._middleware.observe(event)
-        except (Exception, *ESCAPING):
+        except (Exception, *ESCAPING) as error:
             name = type(self._middleware).__name__
-            logger.exception("the middleware %s failed at '%s', and sees no more", name, event.event)
+            message = "the middleware %s failed at '%s', and sees no more"
+            log_failure(self._secrets, error, message, name, event.event)
             self._middleware = None
+
+
+def log_failure(secrets: Secrets, error: BaseException, message: str, *names: str) -> None:
+    """Logs a failure with its traceback, which is masked: it quotes errors of users' code."""
+    if logger.isEnabledFor(logging.ERROR):
+        record = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, message, names, None)
+        record.exc_text = secrets.mask("".join(traceback.format_exception(error))).rstrip()
+        logger.handle(record)
 
 
 def _overriding(middleware: Sequence[Middleware], hook: str) -> list[Middleware]:

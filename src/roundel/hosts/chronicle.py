@@ -8,14 +8,17 @@ from typing import Any
 from roundel.journal.run_journal import RunJournal
 from roundel.kernel.commands import Command
 from roundel.kernel.events import Event, stamp
+from roundel.kernel.fact_masking import masked_fact
 from roundel.kernel.facts import Answered, Consulted, Fact, Failed, Finished, Reviewed
 from roundel.kernel.state import Run
 from roundel.kernel.step import step
+from roundel.workflow.secrets import Secrets
 
 
 class Chronicle:
-    def __init__(self, state: Run) -> None:
+    def __init__(self, state: Run, secrets: Secrets) -> None:
         self.state = state
+        self._secrets = secrets
         self.journal: RunJournal | None = None
         self.observers: tuple[Callable[[Event], object], ...] = ()
         self.unsafe = False
@@ -23,18 +26,18 @@ class Chronicle:
         self._unshown: list[Event] = []
 
     def tell(self, fact: Fact) -> list[Command]:
-        """What is to be done now."""
+        """What is to be done now. The fact is masked first, so nothing that follows holds a secret."""
         journal = self.journal
         if journal is None:
-            commands, events = step(self.state, fact)
+            commands, events = step(self.state, masked_fact(fact, self._secrets))
             for observe in self.observers:
                 for event in events:
                     observe(event)
             return commands
         try:
-            fact = journal.add(fact)
+            fact = journal.add(fact, self._secrets)
         except ValueError as error:
-            fact = journal.add(_without(fact, error))
+            fact = journal.add(_without(fact, error), self._secrets)
         try:
             commands = self.take(fact)
         except BaseException:

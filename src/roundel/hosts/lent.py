@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roundel.journal.store import Store
+from roundel.kernel.fact_masking import secrets_of
 from roundel.llm.recorder import RecordedModel, RecordedTools, Recorder
 from roundel.llm.scripted import Script, ScriptedModel
-from roundel.llm.secrets import Secrets
 from roundel.nodes.services import Model, NodeError, Recall, Say, Toolbox
 from roundel.nodes.threads import awaited, in_thread
 from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder, FunctionError, raised
 from roundel.workflow.graph import Node
+from roundel.workflow.secrets import MaskedStream, Secrets
 
 if TYPE_CHECKING:
     from roundel.memory.run_memory import RunMemory
@@ -39,7 +40,7 @@ class Lent:
         self.now = clock
         self.run_id = run_id
         self.script = script
-        self.secrets = Secrets()
+        self.secrets = secrets_of(plan)
         workflow = plan.workflow
         beside = Path(workflow.file).resolve().parent if workflow.file else None
         self._plan, self._workflow, self._beside = plan, workflow, beside
@@ -65,7 +66,7 @@ class Lent:
 
             self._models = Models(self._workflow.models, self.secrets)
         model: Model = self._models.of(node)
-        return model if self._record is None else RecordedModel(model, self._record)
+        return model if self._record is None else RecordedModel(model, self._record, self.secrets)
 
     def tools(self, node: Node) -> Toolbox:
         if self._tools is None:
@@ -95,7 +96,9 @@ class Lent:
         return self.remembered.recall(node)
 
     def speaker(self, address: str) -> Say | None:
-        return lambda text, attempt, offset: self._say(address, text, attempt, offset)
+        if not self.secrets:
+            return lambda text, attempt, offset: self._say(address, text, attempt, offset)
+        return _MaskedSpeech(self.secrets, lambda *said: self._say(address, *said))
 
     def key(self, address: str) -> str:
         return f"{self.run_id}:{address}"
@@ -122,6 +125,25 @@ class Lent:
             await asyncio.gather(*opened)
         if self._record is not None:
             self._record.write()
+
+
+class _MaskedSpeech:
+    """What a model is saying, without secrets; a piece of text may end in the middle of one.
+
+    What is held back at the end is in the node's output, which follows."""
+
+    def __init__(self, secrets: Secrets, say: Say) -> None:
+        self._secrets, self._say = secrets, say
+        self._attempt = self._offset = 0
+        self._stream = MaskedStream(secrets)
+
+    def __call__(self, text: str, attempt: int, _offset: int) -> None:
+        if attempt != self._attempt:
+            self._attempt, self._offset, self._stream = attempt, 0, MaskedStream(self._secrets)
+        shown = self._stream.feed(text)
+        if shown:
+            self._say(shown, attempt, self._offset)
+            self._offset += len(shown)
 
 
 def remembers(plan: Plan) -> bool:

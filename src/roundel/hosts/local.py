@@ -24,7 +24,7 @@ import msgspec
 
 from roundel.hosts.at_work import AtWork
 from roundel.hosts.attendance import Attendance
-from roundel.hosts.behaviours import prepared
+from roundel.hosts.behaviours import Prepared, prepared
 from roundel.hosts.chronicle import Chronicle
 from roundel.hosts.clock import steady
 from roundel.hosts.driving import Driving
@@ -46,6 +46,7 @@ from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script
 from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan
+from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.message import Message
 
 WORK = Path(".roundel", "work")
@@ -76,18 +77,25 @@ class LocalHost:
             plan, self.run_id, clock, script=script, folder=folder or WORK, record=record, say=self._say
         )
         people = People(plan, script, asker)
-        ready = prepared(plan, self._lent)
+        ready = self._prepared()
         # Last, so that what is remembered is what the others have made of it.
         memory = (self._lent.remembered.middleware(),) if remembers(plan) else ()
         self._attendance = Attendance(plan, (*ready.middleware, *middleware, *memory), self._lent)
         consultant = Consultant(ready.functions, self._lent)
         self._performer = Performer(plan, ready.behaviours, consultant, self._lent, people, self._attendance)
         self._at_work = AtWork(self._performer, people)
-        self._chronicle = Chronicle(Run(plan))
+        self._chronicle = Chronicle(Run(plan), self._lent.secrets)
         self._driving: Driving | None = None
         self._interrupted = ""
         observers = (on_event, event_logger(plan.graph.graph.log_level), *self._attendance.observers)
         self._chronicle.observers = tuple(observer for observer in observers if observer is not None)
+
+    def _prepared(self) -> Prepared:
+        try:
+            return prepared(self.plan, self._lent)
+        except WorkflowError as error:  # it repeats what users' code and client libraries say
+            masked = self._lent.secrets.masked(error.diagnostics)
+        raise WorkflowError(masked)
 
     def _say(self, address: str, text: str, attempt: int, offset: int) -> None:
         data = {"text": text, "attempt": attempt, "offset": offset}

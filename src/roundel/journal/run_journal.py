@@ -9,10 +9,12 @@ import msgspec
 
 from roundel.journal.chunks import pack
 from roundel.journal.store import Chunk, Claim, Store
+from roundel.kernel.fact_masking import KEPT
 from roundel.kernel.facts import Entry, Fact, decode_fact, encode_fact, with_decisions
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import SnapshotError, freeze
 from roundel.kernel.state import Run
+from roundel.workflow.secrets import Secrets
 
 SNAPSHOT_FACTS = 1000
 """Fewer facts than this are read again quicker than a snapshot is."""
@@ -36,11 +38,15 @@ class RunJournal:
         self._bytes = self._size = 0
         self._index: PlanIndex | None = None
 
-    def add(self, fact: Fact) -> Fact:
+    def add(self, fact: Fact, secrets: Secrets | None = None) -> Fact:
         """The fact as it will be read again, which is what the run is to be told: then one that goes on after
-        a crash knows just what it would have known without it. ValueError if it cannot be written."""
+        a crash knows just what it would have known without it. ValueError if it cannot be written.
+
+        The fact is written without these secrets."""
         try:
             line = encode_fact(fact)
+            if secrets is not None and secrets.found_in(line):
+                line = encode_fact(secrets.masked(fact, KEPT))
             read = decode_fact(line)
         except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
             raise ValueError(f"it cannot be written as JSON: {error}") from error

@@ -13,14 +13,15 @@ import msgspec
 from roundel.nodes.services import Exchange, Model, Reply, Request, Say
 from roundel.workflow.message import Message
 from roundel.workflow.profile import Profile
+from roundel.workflow.secrets import Secrets
 
 _encoder = msgspec.json.Encoder(order="sorted")
 _decoder = msgspec.json.Decoder(Reply)
 
 
 class CachedModel:
-    def __init__(self, model: Model, profile: Profile, folder: Path) -> None:
-        self._model, self._folder = model, folder
+    def __init__(self, model: Model, profile: Profile, folder: Path, secrets: Secrets) -> None:
+        self._model, self._folder, self._secrets = model, folder, secrets
         self._label = ":".join(profile.named)
         self._asked = (self._label, profile.base_url, profile.params)
 
@@ -32,7 +33,7 @@ class CachedModel:
         reply = await self._model.reply(request, say)
         if reply.model == self._label:  # what a model behind it said is no answer of its own
             try:
-                _write(path, msgspec.structs.replace(reply, trouble=()))
+                _write(path, self._secrets.masked(msgspec.structs.replace(reply, trouble=())))
             except OSError as error:  # no reason to fail, but the next time costs as much again
                 told = f"the reply could not be put into the cache: {error}"
                 return msgspec.structs.replace(reply, trouble=(*reply.trouble, told))

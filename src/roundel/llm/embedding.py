@@ -9,10 +9,10 @@ from roundel.llm.connections import Connections
 from roundel.llm.meter import Meter
 from roundel.llm.prices import Prices
 from roundel.llm.provider import client_provider
-from roundel.llm.secrets import Secrets
 from roundel.nodes.services import NodeError
 from roundel.workflow.attachment import DIMENSIONS, LOCAL, Embedding
 from roundel.workflow.profile import Profile
+from roundel.workflow.secrets import Secrets
 
 
 class ClientEmbedder:
@@ -40,7 +40,7 @@ class ClientEmbedder:
         try:
             result = await self._model.embed(list(texts), input_type=kind, settings=self._settings)
         except Exception as error:
-            raise NodeError(f"{self.name} gave no vectors: {self._secrets.scrub(str(error))}") from error
+            raise NodeError(f"{self.name} gave no vectors: {self._secrets.mask(str(error))}") from None
         self._count(result.usage, meter)
         return [list(vector) for vector in result.embeddings]
 
@@ -62,7 +62,7 @@ class ClientEmbedder:
         try:
             return infer_embedding_model(f"{provider}:{config.model}", provider_factory=lambda _name: made)
         except Exception as error:
-            raise NodeError(f"{self.name} cannot be used: {error}") from None
+            raise NodeError(f"{self.name} cannot be used: {self._secrets.mask(str(error))}") from None
 
     def _local(self) -> Any:
         try:

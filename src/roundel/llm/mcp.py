@@ -14,6 +14,7 @@ from roundel.llm.mcp_result import result_text
 from roundel.llm.mcp_session import McpSession, SessionForgotten
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolSpec
 from roundel.workflow.diagnostics import did_you_mean
+from roundel.workflow.secrets import Secrets
 from roundel.workflow.tool_source import McpServer
 
 if TYPE_CHECKING:
@@ -38,13 +39,14 @@ class McpConnection:
         only: tuple[str, ...] = (),
         timeout: float | None = None,
         name: str = "",
+        secrets: Secrets | None = None,
     ) -> None:
         self._server = server
         self._folder = folder
         self._prefix = prefix
         self._only = only
         self._seconds = server.timeout or timeout
-        self._faults = McpFaults(server, name)
+        self._faults = McpFaults(server, name, secrets or Secrets())
         self._session: McpSession | None = None
         self._closed = False
 

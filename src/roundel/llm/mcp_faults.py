@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-import os
-import re
 from http import HTTPStatus
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
+from roundel.llm.client_logs import mask_client_logs
 from roundel.nodes.services import NodeError
+from roundel.workflow.secrets import Secrets
 from roundel.workflow.tool_source import McpServer
-
-_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
-_SHORTEST_SECRET = 4
-"""Shorter values are no secrets, and would tear other words apart."""
 
 
 class McpFaults:
     """The errors of one server."""
 
-    def __init__(self, server: McpServer, name: str) -> None:
+    def __init__(self, server: McpServer, name: str, secrets: Secrets) -> None:
         self._server = server
-        self._secrets = _secrets(server)
+        self._secrets = secrets
+        for header in server.headers.values():
+            secrets.add_header(header)
+        secrets.add(*server.env.values())
+        secrets.add_urls(" ".join((server.url, *server.args)))
         self._where = f" at {_bare(server.url)}" if name and server.url else ""
         self.label = f"MCP server '{self.clean(name or server.command or _bare(server.url))}'"
 
     def clean(self, text: str) -> str:
-        """The text without headers, values of the environment, and what an address may hide."""
-        for secret in self._secrets:
-            text = text.replace(secret, "***")
-        return text
+        """The text without secrets."""
+        return self._secrets.mask(text)
+
+    def mask_logs(self) -> None:
+        """The package logs addresses and what servers say."""
+        mask_client_logs(self._secrets)
 
     def unready(self, cause: BaseException | None, status: int, lines: tuple[str, ...]) -> NodeError:
         """The server could not be started or reached."""
@@ -85,18 +87,6 @@ def root_cause(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _secrets(server: McpServer) -> list[str]:
-    url = urlsplit(server.url)
-    whole = [*server.env.values(), *server.headers.values(), url.query, url.password or ""]
-    if server.inherit_env and server.command:
-        whole += [value for name, value in os.environ.items() if _SECRET_NAME.search(name)]
-    # A key may be told without the word before it, or without the end of line that slipped in.
-    parts = [line.strip() for value in whole for line in value.splitlines()]
-    parts += [value.split()[-1] for value in server.headers.values() if value.split()]
-    parts += [value for _, value in parse_qsl(url.query)]
-    return sorted({part for part in whole + parts if len(part) >= _SHORTEST_SECRET}, key=len, reverse=True)
 
 
 def _bare(url: str) -> str:

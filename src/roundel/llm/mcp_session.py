@@ -46,7 +46,7 @@ class McpSession:
         self._server = server
         self._folder = folder
         self._faults = faults
-        self._tail = StderrTail()
+        self._tail = StderrTail(faults.clean)
         self._status = 0
         self._calls = 0
         self._stopped = False
@@ -135,6 +135,7 @@ class McpSession:
 
     async def _live(self) -> None:
         await asyncio.to_thread(_load)  # the package takes a second to import, and the live view goes on
+        self._faults.mask_logs()
         from importlib.metadata import version
 
         import anyio

@@ -9,16 +9,22 @@ import asyncio
 import os
 import re
 from collections import deque
+from collections.abc import Callable
 from threading import Thread
 from typing import TextIO
 
 MOST_LINES = 10
 LONGEST_LINE = 400
+"""Characters that are shown of a line."""
+LONGEST_READ = 64 * 1024
+"""Bytes that are held of one: a server may never end its line."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class StderrTail:
-    def __init__(self) -> None:
+    def __init__(self, clean: Callable[[str], str]) -> None:
+        self._clean = clean
+        """Masks secrets. It sees a line before that is cut: half a secret would no longer be found."""
         self._lines: deque[str] = deque(maxlen=MOST_LINES)
         self._reader: Thread | None = None
 
@@ -39,6 +45,6 @@ class StderrTail:
 
     def _read(self, descriptor: int) -> None:
         with os.fdopen(descriptor, "rb") as pipe:
-            while line := pipe.readline(LONGEST_LINE):
-                if text := _CONTROL.sub("", line.decode("utf-8", "replace")).rstrip():
-                    self._lines.append(text)
+            while line := pipe.readline(LONGEST_READ):
+                if text := self._clean(_CONTROL.sub("", line.decode("utf-8", "replace")).rstrip()):
+                    self._lines.append(text[:LONGEST_LINE])

@@ -14,12 +14,12 @@ from roundel.llm.persistence import PersistentModel
 from roundel.llm.prices import Prices
 from roundel.llm.provider import client_model
 from roundel.llm.remote import RemoteModel
-from roundel.llm.secrets import Secrets
 from roundel.nodes.agent_config import Config
 from roundel.nodes.model_retry import ModelRetry
 from roundel.nodes.services import Model, NodeError
 from roundel.workflow.graph import Node
 from roundel.workflow.profile import DEFAULT_PROFILE, Profile
+from roundel.workflow.secrets import Secrets
 
 
 class Models:
@@ -40,7 +40,7 @@ class Models:
             remote.check(config.sent)
         model: Model = PersistentModel(remotes, config.retry or ModelRetry(), self._secrets)
         if profile.cache if config.cache is None else config.cache:
-            model = CachedModel(model, profile, cache_folder())
+            model = CachedModel(model, profile, cache_folder(), self._secrets)
         return model
 
     def profile(self, node: Node) -> Profile:

@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from roundel.llm.remote import CutOff, RemoteModel
-from roundel.llm.secrets import Secrets
 from roundel.nodes.model_retry import ModelRetry
 from roundel.nodes.services import NodeError, Reply, Request, Say
+from roundel.workflow.secrets import Secrets
 
 LONGEST_RETRY_AFTER = 120.0
 """Seconds; a provider that asks for more has failed."""
@@ -61,8 +61,8 @@ class PersistentModel:
         raise NodeError("; ".join(final)) from None
 
     def _told(self, error: Exception) -> str:
-        # Cut only after the scrubbing: half a key is no longer found.
-        return self._secrets.scrub(told(error))[:LONGEST_WORDS]
+        # Cut only after masking: half a key is no longer found.
+        return self._secrets.mask(told(error))[:LONGEST_WORDS]
 
     def _wait(self, error: Exception, attempt: int) -> float | None:
         """The seconds until the next attempt; None if there is no use in one."""

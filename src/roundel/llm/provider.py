@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from roundel.llm.secrets import Secrets
+from roundel.llm.client_logs import mask_client_logs
 from roundel.nodes.services import NodeError
 from roundel.workflow.profile import Profile
 from roundel.workflow.providers import ALIASES
+from roundel.workflow.secrets import Secrets
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ClientModel
@@ -41,13 +42,17 @@ def _with_key(profile: Profile, secrets: Secrets, http_client: Any, make: Callab
     provider, name = profile.named
     provider = ALIASES.get(provider, provider)
     key = profile.api_key or _key(provider) or (NO_KEY if profile.base_url else "")
-    secrets.add(key, *profile.headers.values())
+    secrets.add(key)
+    for header in profile.headers.values():
+        secrets.add_header(header)
     try:
-        return make(provider, name, profile, key, http_client)
+        made = make(provider, name, profile, key, http_client)
+        mask_client_logs(secrets)
+        return made
     except ImportError as error:
         raise NodeError(f"{provider}:{name} cannot be used: {_missing(error)}") from None
     except Exception as error:
-        reason = secrets.scrub(_reason(provider, key, error))
+        reason = secrets.mask(_reason(provider, key, error))
         raise NodeError(f"{provider}:{name} cannot be used: {reason}") from None
 
 

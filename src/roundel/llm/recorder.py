@@ -20,6 +20,7 @@ from roundel.nodes.services import (
     ToolResult,
     ToolSpec,
 )
+from roundel.workflow.secrets import Secrets
 
 WRITE_EVERY = 1.0
 """Seconds: what a killed process may lose of its record."""
@@ -126,16 +127,16 @@ def _order(said: tuple[int, str, int, dict[str, Any]]) -> tuple[int, str, int]:
 
 
 class RecordedModel:
-    def __init__(self, model: Model, recorder: Recorder) -> None:
-        self._model, self._recorder = model, recorder
+    def __init__(self, model: Model, recorder: Recorder, secrets: Secrets) -> None:
+        self._model, self._recorder, self._secrets = model, recorder, secrets
 
     async def reply(self, request: Request, say: Say | None = None) -> Reply:
         try:
             reply = await self._model.reply(request, say)
         except NodeError as error:
-            self._recorder.keep_error(request, str(error))
+            self._recorder.keep_error(request, self._secrets.mask(str(error)))
             raise
-        self._recorder.keep(request, reply)
+        self._recorder.keep(request, self._secrets.masked(reply))
         return reply
 
 

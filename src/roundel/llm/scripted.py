@@ -20,6 +20,7 @@ from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.fields import INVALID, Reader, child, located
 from roundel.workflow.message import json_text
+from roundel.workflow.secret_finder import SecretFinder
 
 EVERY_NODE = "*"
 Count = Annotated[int, Meta(ge=0)]
@@ -121,13 +122,13 @@ class Script:
 
 def load_script(source: str | os.PathLike[str]) -> tuple[Script, Report]:
     """The script of a file; WorkflowError with everything that is wrong with it."""
-    report = Report(str(source))
+    report = Report(str(source), SecretFinder())
     return _script(read_file(Path(source), report), report)
 
 
 def script_from(value: Mapping[str, Any] | str) -> Script:
     """A script given as a mapping, or as the text of a script file."""
-    report = Report("<script>")
+    report = Report("<script>", SecretFinder())
     root = read_text(value, report) if isinstance(value, str) else located(value, report)
     return _script(root, report)[0]
 

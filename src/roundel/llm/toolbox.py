@@ -13,12 +13,12 @@ import msgspec
 
 from roundel.llm.mcp import McpConnection, McpTool, require_mcp
 from roundel.llm.python_tool import Caller, PythonTool
-from roundel.llm.secrets import Secrets
 from roundel.nodes.agent_config import Config
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
 from roundel.nodes.time_limit import Overdue, TimeLimit
 from roundel.workflow.functions import Finder, raised
 from roundel.workflow.graph import Node
+from roundel.workflow.secrets import Secrets
 from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, McpServer, Tooling, ToolSource
 
 _STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
@@ -59,7 +59,6 @@ class Tools:
 
     def _served(self, source: ToolSource, server: McpServer, timeout: float | None, name: str = "") -> Part:
         """The tools of a server."""
-        self._secrets.add(*server.headers.values(), *server.env.values())
         return Part(None, None if self._offline else self._server(server, source, name), timeout, name)
 
     def _named(self, name: str) -> Part:
@@ -119,6 +118,7 @@ class Tools:
                 only=source.only,
                 timeout=source.timeout,
                 name=name,
+                secrets=self._secrets,
             )
         return self._servers[key]
 
@@ -232,7 +232,7 @@ class AgentTools:
         return isinstance(tool, McpTool)
 
     def _result(self, request: ToolRequest, status: Any, text: str) -> ToolResult:
-        return ToolResult(request.id, request.name, status, self._secrets.scrub(_valid(text)))
+        return ToolResult(request.id, request.name, status, self._secrets.mask(_valid(text)))
 
 
 def _valid(text: str) -> str:

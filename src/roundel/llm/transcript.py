@@ -124,7 +124,7 @@ def _request(part: Any) -> ToolRequest:
     try:
         arguments, problem = part.args_as_dict(raise_if_invalid=True), ""
     except (ValueError, AssertionError):
-        arguments, problem = {}, f"{UNREADABLE}{part.args!s:.200}"
+        arguments, problem = {}, f"{UNREADABLE}{part.args!s}"
     return ToolRequest(part.tool_call_id, part.tool_name, arguments, problem)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from roundel.memory.passages import passages
@@ -25,8 +25,17 @@ class Index:
     """One for all agents of a run that read the same files: those at work at once wait for the first of them,
     and find the files read."""
 
-    def __init__(self, config: Files, folder: Path | None, shelf: Shelf, access: FileAccess) -> None:
+    def __init__(
+        self,
+        config: Files,
+        folder: Path | None,
+        shelf: Shelf,
+        access: FileAccess,
+        mask: Callable[[str], str],
+    ) -> None:
         self._config, self._folder, self._shelf, self._access = config, folder, shelf, access
+        self._mask = mask
+        """Takes secrets out of what is read: passages are stored, and shown to models."""
         self._seen: list[Stamp] | None = None
         self._at_work = asyncio.Lock()
 
@@ -45,7 +54,7 @@ class Index:
         fresh: list[Item] = []
         for path, source in files.items():
             try:
-                version, items = await in_thread(_read, path, source, known.keys(), now)
+                version, items = await in_thread(_read, path, source, known.keys(), now, self._mask)
             except (OSError, ValueError, LookupError) as error:
                 troubles.append(f"{named(Path(path.name))} cannot be read: {error}")
                 continue
@@ -104,7 +113,11 @@ class Index:
 
 
 def _read(
-    path: Path, source: FileSource, known: Mapping[Version, object], now: float
+    path: Path,
+    source: FileSource,
+    known: Mapping[Version, object],
+    now: float,
+    mask: Callable[[str], str],
 ) -> tuple[Version, list[Item]]:
     """A file as it is, and its passages if it is not known."""
     data = content(path)
@@ -112,7 +125,7 @@ def _read(
     if version in known:
         return version, []
     about = {"file": version[0], "hash": version[1]}
-    texts = passages(writable(data.decode(source.encoding)))
+    texts = passages(mask(writable(data.decode(source.encoding))))
     return version, [
         Item(text, now, about=about, found_by=named(Path(path.name)), apart=version[0]) for text in texts
     ]

@@ -66,7 +66,7 @@ class MemoryMiddleware(Middleware):
                 await write
         except Exception as error:
             trouble = late(seconds) if limit.expired() else told(error)
-            visit.tell("memory_error", **trouble_data(name, trouble, memory.scrub))
+            visit.tell("memory_error", **trouble_data(name, trouble, memory.mask))
 
     async def _write_working(self, visit: Visit, messages: tuple[Message, ...]) -> None:
         memory, settings = self._memory, self._memory.settings
@@ -80,17 +80,17 @@ class MemoryMiddleware(Middleware):
         config, shelf = use.attachment.config, self._memory.shelf(use)
         assert shelf is not None
         most, asked = (config.max_items, "") if isinstance(config, Blackboard) else (MOST, _asked(visit))
-        asked = self._memory.scrub(asked)[:LONGEST]
+        asked = self._memory.mask(asked)[:LONGEST]
         about = {"input": asked} if asked else {}
         items = self._items(visit, messages, about=about, found_by=asked)
         if items:
             await self._memory.memories.remember(shelf, items, most)
 
     def _items(self, visit: Visit, messages: Sequence[Message], **fields: Any) -> list[Item]:
-        now, scrub = self._memory.now(), self._memory.scrub
+        now, mask = self._memory.now(), self._memory.mask
         excuse = _excuse(visit.node)
         said = (
-            (message, _cut(scrub(message.text)))
+            (message, _cut(mask(message.text)))
             for message in messages
             if not excuse or not message.text.startswith(excuse)
         )

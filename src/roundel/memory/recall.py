@@ -49,7 +49,7 @@ class Recall:
                 texts, troubles = await reading.texts(memory.memories, question, memory.now(), meter)
         except Exception as error:
             troubles = [late(self._seconds) if limit.expired() else told(error)]
-        return texts, [trouble_data(use.name, trouble, memory.scrub) for trouble in troubles]
+        return texts, [trouble_data(use.name, trouble, memory.mask) for trouble in troubles]
 
 
 def wrapped(texts: Iterable[str]) -> str:
@@ -69,5 +69,5 @@ def told(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def trouble_data(store: str, error: str, scrub: Callable[[str], str]) -> dict[str, Any]:
-    return {"store": store, "error": writable(scrub(error))}
+def trouble_data(store: str, error: str, mask: Callable[[str], str]) -> dict[str, Any]:
+    return {"store": store, "error": writable(mask(error))}

@@ -9,7 +9,6 @@ import msgspec
 
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Store
-from roundel.llm.secrets import Secrets
 from roundel.memory.index import Index
 from roundel.memory.middleware import MemoryMiddleware
 from roundel.memory.ranking import Embedder
@@ -21,6 +20,7 @@ from roundel.memory.store import Memories, Shelf
 from roundel.plan.graph import Plan
 from roundel.workflow.attachment import Embedding, Files
 from roundel.workflow.graph import Node
+from roundel.workflow.secrets import Secrets
 
 SHARE = 0.25
 """Of the time that a node has, for its memories."""
@@ -33,7 +33,7 @@ class RunMemory:
         self, plan: Plan, secrets: Secrets, clock: Callable[[], float], *, offline: bool = False
     ) -> None:
         self.now = clock
-        self.scrub = secrets.scrub
+        self.mask = secrets.mask
         self.settings = plan.workflow.memory
         self._workflow, self._secrets, self._offline = plan.workflow, secrets, offline
         self._plan = plan  # its nodes are known by their identity
@@ -85,7 +85,9 @@ class RunMemory:
             config, folder = use.attachment.config, use.attachment.folder
             files = isinstance(config, Files)
             access = self._workflow.access
-            self._together[shelf] = Together(Index(config, folder, shelf, access) if files else None, access)
+            self._together[shelf] = Together(
+                Index(config, folder, shelf, access, self.mask) if files else None, access
+            )
         embedder = self._embedder(use.attachment.embedding)
         return Reading(use, shelf, self.settings, embedder, self._together[shelf])
 

@@ -11,7 +11,7 @@ import msgspec
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
 from roundel.nodes.agent_config import Config, Stage, examine
-from roundel.nodes.dialogue import AgentDialogue, Question, ToolUse
+from roundel.nodes.dialogue import REFLECTION, AgentDialogue, Question, ToolUse
 from roundel.nodes.prompt import Template, flattened, reminded, spoken
 from roundel.nodes.services import Behaviour, Related, Reply, Request, Services, ToolRequest, ToolSpec
 from roundel.nodes.structured import fitting
@@ -115,6 +115,7 @@ class _Agent:
         else:
             messages = spoken(call, self._template, self._flatten)
         messages = reminded(messages, related, self._flatten and not question.reflects)
+        after = tuple(self._prompt_of(message) for message in after)
         return Request(
             self._node.id,
             call.address,
@@ -129,6 +130,13 @@ class _Agent:
             config.output_schema,
             question.call,
         )
+
+    def _prompt_of(self, message: Message) -> Message:
+        """What is asked; a dialogue notes only that it was asked to reflect."""
+        if message != REFLECTION:
+            return message
+        assert self._config.thinking is not None
+        return Message(self._config.thinking.config.reflection_prompt)
 
     def _system(self, specs: tuple[ToolSpec, ...]) -> str:
         config = self._config

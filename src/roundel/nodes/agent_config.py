@@ -82,7 +82,8 @@ class Approval(Struct, frozen=True, omit_defaults=True):
         if at.value in ("always", "never"):
             return cls(every=at.value == "always")
         if not isinstance(at.value, list):
-            message = f"'approval' must be always, never or a list of tools, not {at.value!r:.60}"
+            shown = reader.report.hidden(at.value)
+            message = f"'approval' must be always, never or a list of tools, not {shown!r:.60}"
             reader.report.error("wrong-type", message, at)
             return INVALID
         names = reader.read(at, tuple[str, ...], "'approval'")

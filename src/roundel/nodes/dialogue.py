@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from roundel.nodes.agent_config import Config
 
 TOOL_ROUNDS = "tool_rounds"
+REFLECTION = Message(metadata={"prompt": "reflection_prompt"})
+"""Stands for the prompt of that name. The prompt itself may hold a secret, and what a dialogue notes is
+stored with the run."""
 LONGEST_LABEL = 64
 """What a model asks for need not be the name of a tool."""
 
@@ -177,10 +180,8 @@ class AgentDialogue:
             return self._give_up(f"the answer does not fit output_schema: {problem}")
         self._repairs += 1
         if self._answer is not None and not self._reflected:
-            assert self._config.thinking is not None
             self._reflected = True
-            prompt = self._config.thinking.config.reflection_prompt
-            self._after += (Message(self._answer.text, "assistant"), Message(prompt))
+            self._after += (Message(self._answer.text, "assistant"), REFLECTION)
         wish = f"Your answer does not fit the JSON Schema: {problem}\nAnswer again, with the JSON alone."
         said = (Message(reply.text, "assistant"),) if reply.text else ()
         self._after += (*said, Message(wish))

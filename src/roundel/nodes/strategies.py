@@ -83,7 +83,7 @@ class Strategy(Struct, frozen=True):
         known = ", ".join(cls.forms)
         if not isinstance(at.value, dict) or "mode" not in at.value:
             hint = f"write strategy: {{mode: …}} with one of {known}"
-            message = f"'strategy' is not a loop strategy: {_lack(at.value)}"
+            message = f"'strategy' is not a loop strategy: {_lack(reader.report.hidden(at.value))}"
             reader.report.error("no-strategy", message, at, hint)
             return INVALID
         mode = at.value["mode"]

@@ -15,10 +15,12 @@ from roundel.hosts.steering import DONE
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Busy, Store, StoreError, Wish
 from roundel.kernel.commands import Ask
+from roundel.kernel.fact_masking import masked_fact
 from roundel.kernel.facts import Answered, Fact, Paused, Stopped, Unlocked
 from roundel.kernel.state import Lock, Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.sessions.opening import open_run
+from roundel.sessions.pinning import secrets_at_hand
 from roundel.workflow.message import Message
 
 PATIENCE = 10.0
@@ -110,12 +112,21 @@ async def question_at(store: Store, run_id: str, address: str = "") -> Question:
     return questions[address or addresses]
 
 
+async def _masked(store: Store, run_id: str, body: dict[str, Any]) -> dict[str, Any]:
+    """A control request without the secrets of its run."""
+    if not any(body.values()):
+        return body
+    secrets = secrets_at_hand(await store.pinned(run_id))
+    address = {"address": body["address"]} if "address" in body else {}
+    return {**secrets.masked(body), **address}
+
+
 async def _wished(store: Store, run_id: str, wish: Wish, body: dict[str, Any]) -> bool:
     """Whether a process was at work on the run, and has done it; StoreError if it could not."""
     row = await store.row(run_id)
     if not row.owner:
         return False
-    number = await store.ask(run_id, wish, body)
+    number = await store.ask(run_id, wish, await _masked(store, run_id, body))
     try:
         outcome = await _outcome(store, run_id, number)
     except BaseException:
@@ -153,6 +164,7 @@ async def _tell(store: Store, run_id: str, fact: Fact) -> None:
     journal = RunJournal(store, claim)
     try:
         state = (await open_run(store, run_id)).state
+        fact = masked_fact(fact, secrets_at_hand(await store.pinned(run_id)))
         try:
             step(state, fact)
         except IllegalFact as error:

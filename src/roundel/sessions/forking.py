@@ -11,13 +11,14 @@ import msgspec
 from roundel.journal.chunks import pack
 from roundel.journal.store import Chunk, Pinned, Store, StoreError
 from roundel.kernel.events import Event
+from roundel.kernel.fact_masking import secrets_of
 from roundel.kernel.facts import Edited, Entry, Started, Stopped, encode_entry
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.scripted import Script
 from roundel.plan.graph import Plan
 from roundel.sessions.opening import begin, new_id
-from roundel.sessions.pinning import pin, plan_of, plan_of_another
+from roundel.sessions.pinning import pin, plan_of, plan_of_another, secrets_at_hand
 from roundel.sessions.rerun import Difference, Rerun
 from roundel.sources import Source
 from roundel.workflow.file_access import AllowPaths
@@ -47,7 +48,8 @@ async def fork(
     made = new_id()
     state, told = _played(before, entries, plan, made, at, changed)
     if message is not None:
-        edited = Edited(_call_at(state, at), Message(message), max(time.time(), told[-1].fact.time))
+        said = Message(secrets_of(plan).mask(secrets_at_hand(pinned).mask(message)))
+        edited = Edited(_call_at(state, at), said, max(time.time(), told[-1].fact.time))
         try:
             step(state, edited)
         except IllegalFact:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from roundel.journal.store import StoreError
-from roundel.llm.secrets import Secrets
 from roundel.memory.passages import passages
 from roundel.memory.ranking import by_words
 from roundel.memory.shelves import BY_NAME, BY_PATH, label
@@ -18,6 +17,7 @@ from roundel.sessions.naming import find
 from roundel.sessions.place import OpenStore, StorePlace
 from roundel.sessions.quarantine import Quarantined, quarantine
 from roundel.workflow.attachment import LONG_TERM
+from roundel.workflow.secrets import Secrets
 
 CANDIDATES = 200
 Entries = list[Entry]
@@ -108,7 +108,7 @@ class Memory(OpenStore):
         run_id, node, address, confidence = origin or ("", "", "", None)
         return [
             Item(piece, self._now(), "", run_id, node, address, confidence)
-            for piece in passages(self._secrets.scrub(text))
+            for piece in passages(self._secrets.mask(text))
         ]
 
     async def forget(self, group: str, *entries: int) -> int:

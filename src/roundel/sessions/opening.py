@@ -13,6 +13,7 @@ from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
 from roundel.kernel.decisions import DecisionMismatch
 from roundel.kernel.events import Event
+from roundel.kernel.fact_masking import KEPT, secrets_of
 from roundel.kernel.facts import Entry, Fact, Reviews, Started, encode_entry
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import SnapshotError, thaw
@@ -47,6 +48,7 @@ async def begin(
     now: Callable[[], float] = time.time,
 ) -> RunJournal:
     """A new run in the store, claimed; what it begins with is there from the first moment on."""
+    messages = secrets_of(plan).masked(messages, KEPT)
     text = messages[-1].text[:SHOWN_INPUT] if messages else ""
     new = NewRun(run_id, plan.workflow.name, text, pinned, now(), parent, forked_at)
     if chunk is not None:

@@ -1,8 +1,9 @@
 """What a run was started with, as it is stored, and the plan that is made of it again.
 
 Reading a run needs what is stored and nothing else: no file, no environment, no code. Going on with it also
-needs its secrets, from the environment or from `.env` beside the workflow file, and the code of its
-functions, which is found by their names or given again.
+needs its secrets and the code of its functions. Secrets come from the environment, from `.env` beside the
+workflow file, or from that file itself as long as it gives the same workflow. Functions are found by their
+names, or given again.
 """
 
 from __future__ import annotations
@@ -14,41 +15,35 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from roundel.journal.store import Pinned, StoreError
+from roundel.kernel.fact_masking import secrets_of
 from roundel.kernel.step import SEMANTICS
 from roundel.llm.scripted import Script
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.sessions.secrecy import keys_of
-from roundel.sources import Source, load
+from roundel.sources import Source, check, load
 from roundel.workflow.dotenv import read_dotenv
-from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow, secrets_in
+from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
 from roundel.workflow.file_access import AllowPaths, allowed_folders
 from roundel.workflow.graph import Workflow
 from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited
+from roundel.workflow.secrets import Secrets
 
 
 def pin(plan: Plan, script: Script | None = None, limits: Mapping[str, float] | None = None) -> Pinned:
     """What is stored with a run, without secrets; StoreError if its workflow holds what cannot be stored."""
     plan._encoded = plan._encoded or _encoded(plan.workflow)
-    return Pinned(plan._encoded, SEMANTICS, dict(limits or {}), script.text if script is not None else "")
+    replies = secrets_of(plan).mask(script.text) if script is not None else ""
+    return Pinned(plan._encoded, SEMANTICS, dict(limits or {}), replies)
 
 
 def _encoded(workflow: Workflow) -> str:
     if workflow.file:  # whoever goes on may be in another folder, and finds its functions beside it
         workflow = replace(workflow, file=str(Path(workflow.file).resolve()))
     try:
-        return encode_workflow(_with_secrets(workflow))
+        return encode_workflow(workflow)
     except EncodingError as error:
         raise StoreError(f"the run cannot be stored, since its workflow cannot: {error}") from error
-
-
-def _with_secrets(workflow: Workflow) -> Workflow:
-    if workflow.secrets:
-        return workflow
-    return replace(
-        workflow, secrets={f"ROUNDEL_SECRET_{n}": key for n, key in enumerate(keys_of(workflow), 1)}
-    )
 
 
 def pinned_workflow(pinned: Pinned, environment: Mapping[str, str] | None = None) -> Workflow:
@@ -72,27 +67,52 @@ def plan_of(pinned: Pinned) -> Plan:
     return compile_workflow(pinned_workflow(pinned))
 
 
+def secrets_at_hand(pinned: Pinned) -> Secrets:
+    """The secrets of a run, as far as the environment has them, and those of the environment itself."""
+    return secrets_of(compile_workflow(pinned_workflow(pinned, os.environ)))
+
+
 def plan_to_go_on(pinned: Pinned, source: Source | None = None) -> Plan:
     """The plan of a run, to go on with it: with its secrets, and with the functions of `source`, which is the
     workflow that it was started with. StoreError if a secret is missing that a model might need."""
-    folder = _folder(pinned_workflow(pinned))
-    environment = {**(read_dotenv(folder / ".env") if folder else {}), **os.environ}
-    lacking = [name for name in secrets_in(pinned.workflow) if name not in environment]
+    before = pinned_workflow(pinned)
+    again = _loaded_again(pinned, before, source)
+    beside = read_dotenv(Path(before.file).parent / ".env") if before.file else {}
+    environment = {**_same_secrets(pinned, before, again), **beside, **os.environ}
+    lacking = [name for name in before.secrets if name not in environment]
     if lacking and not pinned.script:
         raise StoreError(
             "secrets are not stored with a run, and the environment lacks some of this one's: set "
             f"{', '.join(lacking)}"
         )
     workflow = pinned_workflow(pinned, environment)
-    if source is not None:
-        given = load(source, workflow.variables, allow_paths=workflow.access.allowed).functions
-        functions = {name: given.get(name) for name in workflow.functions}
+    if source is not None and again is not None:
+        functions = {name: again.functions.get(name) for name in workflow.functions}
         workflow = replace(workflow, functions=functions)
     return compile_workflow(workflow)
 
 
-def _folder(workflow: Workflow) -> Path | None:
-    return Path(workflow.file).parent if workflow.file else None
+def _loaded_again(pinned: Pinned, before: Workflow, source: Source | None) -> Workflow | None:
+    """The workflow that the run was started with, loaded once more; None if its file is gone or has become
+    unsound. WorkflowError if one was given and is not sound."""
+    allowed = before.access.allowed
+    if source is None:
+        if not before.secrets or not before.file:
+            return None
+        workflow, report = check(before.file, before.variables, allow_paths=allowed)
+        if workflow is None or not report.ok:
+            return None
+    else:
+        workflow = load(source, before.variables, allow_paths=allowed)
+    return grouped(limited(workflow, _numbers(pinned.limits)), before.memory.group_id)
+
+
+def _same_secrets(pinned: Pinned, before: Workflow, again: Workflow | None) -> dict[str, str]:
+    """The secrets of a workflow that is still the one that was stored: what stood in its file stands there.
+    A variable that was given for the run is not known again."""
+    if again is None or _encoded(again) != pinned.workflow:
+        return {}
+    return {name: value for name, value in again.secrets.items() if value != before.secrets.get(name)}
 
 
 def plan_of_another(

@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from urllib.parse import parse_qs, unquote
 
+from roundel.workflow.secrets import Secrets
+
 VARIABLE = "ROUNDEL_STORE"
 DEFAULT = Path(".roundel", "runs.db")
 SCHEME = "sqlite:///"
@@ -18,7 +20,11 @@ def parse(place: str | os.PathLike[str] | None) -> tuple[str, str]:
     if "://" not in wanted:
         return wanted, "full"
     if not wanted.startswith(SCHEME):
-        raise ValueError(f"'{wanted}' is no store that this version knows; give a path, or {SCHEME}PATH")
+        secrets = Secrets()
+        secrets.add_urls(wanted)
+        raise ValueError(
+            f"'{secrets.mask(wanted)}' is no store that this version knows; give a path, or {SCHEME}PATH"
+        )
     path, _, query = wanted.removeprefix(SCHEME).partition("?")
     if not path:
         raise ValueError(f"'{wanted}' names no file; write {SCHEME}PATH")

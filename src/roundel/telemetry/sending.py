@@ -8,8 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import threading
 from collections.abc import Callable, Sequence
+from urllib.parse import unquote
+
+from roundel.workflow.secrets import Secrets
 
 logger = logging.getLogger("roundel.telemetry")
 
@@ -77,6 +81,18 @@ class Sending:
             return waiting
 
 
+def _secrets() -> Secrets:
+    """Those of the environment, and the headers that exporters take from it."""
+    secrets = Secrets()
+    for name, value in os.environ.items():
+        if name.startswith("OTEL_") and name.endswith("_HEADERS"):
+            for pair in value.split(","):
+                header = pair.partition("=")[2]
+                secrets.add(header)
+                secrets.add_header(unquote(header))
+    return secrets
+
+
 class _Trouble(logging.Filter):
     """Says once what the exporters would say again and again, each in several lines."""
 
@@ -93,7 +109,8 @@ class _Trouble(logging.Filter):
     def tell(self, reason: str) -> None:
         if not self._told:
             self._told = True
-            logger.warning("telemetry is being lost, and the run goes on: %s", reason[:LONGEST_REASON])
+            shown = _secrets().mask(reason)[:LONGEST_REASON]
+            logger.warning("telemetry is being lost, and the run goes on: %s", shown)
 
     def listen(self, loggers: Sequence[str]) -> None:
         for name in loggers:

@@ -78,7 +78,8 @@ class FileSource(Struct, frozen=True, omit_defaults=True):
 
     def __check__(self, at: Located, report: Report) -> bool:
         if not _is_encoding(self.encoding):
-            message = f"'{self.path}' cannot be read: there is no encoding {self.encoding!r:.60}"
+            shown = report.hidden(self.encoding)
+            message = f"'{self.path}' cannot be read: there is no encoding {shown!r:.60}"
             hint = "one that Python knows, for example utf-8 or latin-1"
             report.warning("unknown-encoding", message, child(at, "encoding"), hint)
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -13,6 +13,7 @@ from roundel.workflow.spelling import LONGEST_WORD, folded
 
 if TYPE_CHECKING:
     from roundel.workflow.document import Located
+    from roundel.workflow.secret_finder import SecretFinder
 
 Severity = Literal["error", "warning"]
 
@@ -41,11 +42,16 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
         return f"{place}{': ' if place else ''}{self.severity}: {self.message}{hint}"
 
 
+_KEPT = frozenset({"code", "severity", "file"})
+
+
 class Report:
     """Collects findings about `file`; an equal one is kept once."""
 
-    def __init__(self, file: str = "") -> None:
+    def __init__(self, file: str = "", secrets: SecretFinder | None = None) -> None:
         self.file = file
+        self.secrets = secrets
+        """What is masked in the findings; None if nothing is read that could hold a secret."""
         self._found: dict[Diagnostic, None] = {}
 
     def error(
@@ -74,6 +80,10 @@ class Report:
             )
         )
 
+    def hidden(self, value: Any) -> Any:
+        """A value as it may be repeated: masked before it is cut, since half a secret is no longer found."""
+        return value if self.secrets is None else self.secrets.masker.masked(value)
+
     def add(self, diagnostic: Diagnostic) -> None:
         self._found[diagnostic] = None
 
@@ -82,7 +92,9 @@ class Report:
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        return sorted(self._found, key=lambda found: (found.file, found.line, found.column))
+        # Masked only now: some secrets are found after something else was.
+        found = self._found if self.secrets is None else self.secrets.masker.masked(list(self._found), _KEPT)
+        return sorted(found, key=lambda found: (found.file, found.line, found.column))
 
     @property
     def errors(self) -> list[Diagnostic]:

@@ -38,11 +38,9 @@ from msgspec.structs import FieldInfo
 
 from roundel.workflow.graph import Workflow
 from roundel.workflow.node_type import NodeType, NodeTypes
+from roundel.workflow.secrets import SHORTEST, is_secret_name
 
-LONG = 8
-"""A secret of fewer characters is replaced only where a secret is expected: it might be part of any word."""
 _OWN_FIELDS = frozenset(("api_key", "headers", "env", "base_url", "url", "server"))
-_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _NOT_ENCODED = frozenset(("functions", "secrets"))
 Environment = Mapping[str, str]
 
@@ -103,7 +101,7 @@ class _Encoder:
         names = {value: name for name, value in secrets.items() if value}
         self._names = names
         self._any = _alternatives(names)
-        self._long = _alternatives(value for value in names if len(value) >= LONG)
+        self._long = _alternatives(value for value in names if len(value) >= SHORTEST)
 
     def value(self, value: Any, own: bool = False) -> Any:
         """`own`: it stands where a secret is expected, so short ones are looked for too."""
@@ -151,7 +149,7 @@ def _alternatives(values: Iterable[str]) -> re.Pattern[str] | None:
 
 
 def _is_own(key: Any) -> bool:
-    return isinstance(key, str) and (key in _OWN_FIELDS or _SECRET_NAME.search(key) is not None)
+    return isinstance(key, str) and (key in _OWN_FIELDS or is_secret_name(key))
 
 
 class _Decoder:

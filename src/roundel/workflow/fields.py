@@ -18,6 +18,7 @@ from msgspec import Meta, Struct, ValidationError
 
 from roundel.workflow.diagnostics import Diagnostic, Report, Severity, did_you_mean
 from roundel.workflow.document import Located, locate
+from roundel.workflow.secrets import MASK
 from roundel.workflow.spelling import misspelling_of
 
 
@@ -169,7 +170,12 @@ class Reader:
         return value
 
     def _wrong(self, at: Located, what: str, wanted: str, hint: str = "") -> _Invalid:
-        self.report.error("wrong-type", f"{what} must be {wanted}, not {_shown(at.value)}", at, hint)
+        secrets, value = self.report.secrets, at.value
+        if secrets is not None and secrets.is_hidden(at):
+            shown, hint = MASK, hint.replace(str(value), MASK)
+        else:
+            shown = _shown(self.report.hidden(value))
+        self.report.error("wrong-type", f"{what} must be {wanted}, not {shown}", at, hint)
         return INVALID
 
     def variant(

@@ -153,6 +153,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
         if envelope is INVALID or config is INVALID:
             return INVALID
         reader.check_node(at, kind, envelope, config)
+        reader.names.append(("node", envelope.id, at))
         return cls(
             envelope.id,
             kind.name,
@@ -242,7 +243,7 @@ class Workflow(Struct, frozen=True):
     variables: dict[str, Any] = {}
     """Those that it was read with, in place of its own."""
     secrets: dict[str, str] = {}
-    """Values that are never stored or shown, by the name of the variable that holds each of them."""
+    """The secret values in it, by the names under which they can be given again (secret_finder.py)."""
 
     @property
     def name(self) -> str:
@@ -270,6 +271,8 @@ class GraphReader(Reader):
         self.tools: dict[str, ToolSource] = {}
         self.memories: tuple[str, ...] = ALWAYS_THERE
         """The names of memories that an agent may use here."""
+        self.names: list[tuple[str, str, Located]] = []
+        """Names of the workflow that are shown: of what, the name, and where it stands."""
 
     def check_node(self, at: Located, kind: NodeType, envelope: Envelope, config: Any) -> None:
         if kind.asks or kind.bodies(config):

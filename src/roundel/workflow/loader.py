@@ -19,10 +19,12 @@ from roundel.workflow.fields import INVALID, child, located, misspells, without_
 from roundel.workflow.file_access import AllowPaths, FileAccess, Outside, allowed_folders
 from roundel.workflow.functions import Finder
 from roundel.workflow.graph import Limits, Workflow
+from roundel.workflow.masking import without_secrets
 from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.names import NamesReader
 from roundel.workflow.node_type import NodeTypes
 from roundel.workflow.profile import Profile
+from roundel.workflow.secret_finder import SecretFinder
 from roundel.workflow.tool_source import ToolSource
 from roundel.workflow.variables import substitute
 
@@ -66,7 +68,7 @@ def examine(
 
     `allow_paths` are folders that it may name files in, beside its own."""
     path = Path(source)
-    report = Report(str(source))
+    report = Report(str(source), SecretFinder())
     root = read_file(path, report)
     return _examined(root, report, types, variables or {}, path, {}, allow_paths)
 
@@ -74,7 +76,7 @@ def examine(
 def examine_text(
     text: str, types: NodeTypes, variables: Mapping[str, Any] | None = None, name: str = "<text>"
 ) -> tuple[Workflow | None, Report]:
-    report = Report(name)
+    report = Report(name, SecretFinder())
     return _examined(read_text(text, report), report, types, variables or {}, None, {}, ())
 
 
@@ -99,7 +101,7 @@ def examine_mapping(
     allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
     """As `examine`."""
-    report = Report("<python>")
+    report = Report("<python>", SecretFinder())
     root = located(value, report)
     return _examined(root, report, types, variables or {}, None, functions or {}, allow_paths)
 
@@ -153,14 +155,16 @@ class WorkflowReader(NamesReader):
         settings = self._read_root(root)
         if isinstance(settings, Root):
             self.vars = settings.vars
+            self.names.append(("group", settings.memory.group_id, child(root, "memory", "group_id")))
             self._take(settings, root)
             for use in settings.middleware:
                 self.check_function("middleware", use.name, Located(use.name, use.at.line, use.at.column))
         graph = self._graph_of(root)
+        self.secrets.check_names(self.names, self.report)
         if settings is INVALID or graph is INVALID:
             return None
         return Workflow(
-            graph,
+            without_secrets(graph, self.secrets.masker) if self.secrets.found else graph,
             str(settings.version),
             settings.vars,
             self.models,
@@ -173,6 +177,7 @@ class WorkflowReader(NamesReader):
             file,
             self.access,
             dict(self.variables),
+            dict(self.secrets.found),
         )
 
     def read_subgraph(self, at: Located) -> Any:
@@ -214,7 +219,12 @@ class WorkflowReader(NamesReader):
         dotenv = read_dotenv(self.folder / ".env", self.report) if self.folder else {}
         # The variables of the file that a subgraph is used from stand behind its own.
         inherited = {**os.environ, **self.vars}
-        return substitute(at, self.report, self.variables, inherited, dotenv)
+        resolved = substitute(at, self.report, self.variables, inherited, dotenv, self.secrets)
+        for name, value in (*self.variables.items(), *dotenv.items()):
+            if self.secrets.is_secret(name):  # used or not: code may read them as well
+                self.secrets.variable(name, value)
+        self.secrets.examine(resolved, self.report)
+        return resolved
 
     def _read_root(self, root: Located) -> Any:
         if isinstance(root.value, dict) and "graph" not in root.value and "nodes" in root.value:
@@ -267,14 +277,14 @@ class WorkflowReader(NamesReader):
         return None if there is None else self.access.checked(there)
 
     def _read_other(self, path: Path) -> Any:
-        report = Report(os.path.relpath(path))
+        report = Report(os.path.relpath(path), self.secrets)
         root = read_file(path, report, self.texts)
         graph: Any = INVALID
         if root is not None:
             other = WorkflowReader(report, self.types, self.finder, path.parent, self.variables)
             other.top, other.chain, other.vars = self.top, (*self.chain, path), self.vars
             other.files, other.models, other.tools = self.files, self.models, self.tools
-            other.texts, other.access = self.texts, self.access
+            other.texts, other.access, other.names = self.texts, self.access, self.names
             graph = other.read_subgraph(root)
         self.report.extend(report)
         return graph

@@ -12,6 +12,7 @@ from roundel.workflow.fields import INVALID, Place, child, key_place, misspells
 from roundel.workflow.file_access import Outside
 from roundel.workflow.graph import Edge, Graph, GraphReader, Node, Settings
 from roundel.workflow.node_type import NodeTypes
+from roundel.workflow.secret_finder import SecretFinder
 
 MOST_COMPARED = 100_000
 """So many names of nodes are compared with unknown ones, to suggest the nearest, in one workflow."""
@@ -23,6 +24,8 @@ class NamesReader(GraphReader):
     def __init__(self, report: Report, types: NodeTypes) -> None:
         super().__init__(report, types)
         self.vars: dict[str, Any] = {}
+        self.secrets = report.secrets or SecretFinder()
+        """The same for all readers of a workflow."""
         self._compared = 0
 
     def read_graph(self, at: Located) -> Any:
@@ -35,6 +38,8 @@ class NamesReader(GraphReader):
         self.memories = around
         edges = self._edges(at, nodes)
         self._check_names(at, nodes, settings)
+        if settings is not INVALID and settings.id:
+            self.names.append(("graph", settings.id, child(at, "id")))
         if settings is INVALID or not self.report.ok:
             return INVALID
         return Graph(
@@ -51,7 +56,7 @@ class NamesReader(GraphReader):
             limits=settings.limits,
             loops=settings.loops,
             breaker=settings.breaker,
-            vars=self.vars,
+            vars=self.secrets.masked_variables(self.vars),
             at=Place(self.report.file, at.line, at.column),
         )
 

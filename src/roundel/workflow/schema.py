@@ -17,6 +17,22 @@ from roundel.workflow.node_type import NodeType, NodeTypes
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 PLACEHOLDER: Schema = {"type": "string", "pattern": r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"}
+VARIABLES: Schema = {
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [
+            {
+                "type": "object",
+                "properties": {"value": {}, "secret": {"const": True}},
+                "required": ["secret"],
+                "additionalProperties": False,
+                "description": "A secret: its value is neither stored nor shown. Without one it comes from "
+                "--var, the environment or .env.",
+            },
+            {},
+        ]
+    },
+}
 _SCALARS: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -32,6 +48,7 @@ def workflow_schema(types: NodeTypes) -> Schema:
     maker.definitions["graph"] = graph
     root = maker.struct(Root)
     root["properties"]["graph"] = {"$ref": "#/$defs/graph"}
+    root["properties"]["vars"] = {"anyOf": [VARIABLES, {"type": "null"}]}
     root["required"] = ["graph"]
     return {"$schema": DIALECT, "title": "Roundel workflow", **root, "$defs": maker.definitions}
 

@@ -3,6 +3,9 @@
 A name is looked for among the overrides, in the root's `vars`, in the environment, and in `.env`.
 Only the values of `vars` may hold placeholders themselves; what comes from outside is taken as it is.
 The variables are resolved first, each once, so that the walk over the document never recurses into them.
+
+A variable of `vars` may be marked as secret: `{value: x, secret: true}`. Without a `value` it is looked for
+outside, as if it did not stand in `vars`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ from typing import Any, Final
 
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.located import MAX_DEPTH, Located, locate
+from roundel.workflow.secret_finder import SecretFinder
+from roundel.workflow.spelling import misspelling_of
 
 MAX_VALUE: Final = 1024 * 1024
 MAX_TOTAL: Final = 16 * MAX_VALUE
@@ -31,26 +36,66 @@ def substitute(
     overrides: Mapping[str, Any] = _NONE,
     environment: Mapping[str, Any] = _NONE,
     dotenv: Mapping[str, str] = _NONE,
+    secrets: SecretFinder | None = None,
 ) -> Located:
-    """The document with its placeholders filled in; branches without any are the same objects."""
+    """The document with its placeholders filled in; branches without any are the same objects.
+
+    `secrets` is told the values of secret variables."""
     own = root.value.get("vars") if isinstance(root.value, dict) else None
     variables = own.value if own is not None else None
     if not isinstance(variables, dict):
         if variables is not None:
             report.error("bad-vars", "vars must be a mapping of names to values", own)
         variables = {}
-    return _Substitution(report, variables, overrides, environment, dotenv).document(root, own)
+    secrets = secrets or SecretFinder()
+    declared = _unmarked(variables, secrets, report)
+    return _Substitution(report, secrets, declared, overrides, environment, dotenv).document(root, own)
+
+
+def _unmarked(variables: dict[str, Located], secrets: SecretFinder, report: Report) -> dict[str, Located]:
+    """The variables with the values of those that are marked as secret; without those that have none."""
+    plain = {}
+    for name, node in variables.items():
+        if not _is_marked(name, node, report):
+            plain[name] = node
+            continue
+        secrets.mark(name)
+        assert isinstance(node.value, dict)
+        value = node.value.get("value")
+        if value is not None and value.value is not None:
+            plain[name] = value
+    return plain
+
+
+def _is_marked(name: str, node: Located, report: Report) -> bool:
+    given = node.value
+    if not isinstance(given, dict) or "secret" not in given:
+        return False
+    others = [key for key in given if key not in ("value", "secret")]
+    is_true = given["secret"].value is True
+    if not others and is_true:
+        return True
+    if not others:
+        message = f"'secret' of the variable '{name}' must be true"
+        hint = "write {value: …, secret: true}, or the value alone if it is not secret"
+        report.error("secret-variable", message, given["secret"], hint)
+    elif is_true and len(others) == 1 and "value" not in given and misspelling_of(others[0], ["value"]):
+        message = f"the secret variable '{name}' has an unknown key '{others[0]}'"
+        report.error("secret-variable", message, given[others[0]], "did you mean 'value'?")
+    return False
 
 
 class _Substitution:
     def __init__(
         self,
         report: Report,
+        secrets: SecretFinder,
         variables: dict[str, Located],
         overrides: Mapping[str, Any],
         *outside: Mapping[str, Any],
     ) -> None:
         self._report = report
+        self._secrets = secrets
         self._variables = variables
         self._overrides = overrides
         self._outside = outside
@@ -65,16 +110,18 @@ class _Substitution:
     def document(self, root: Located, own: Located | None) -> Located:
         for name, node in self._variables.items():
             self._lookup(name, node, 1)
-        if own is not None and self._variables:
-            self._done[id(own)] = self._resolved_vars(own)
+            if name in self._overrides and self._secrets.is_secret(name):
+                self._secrets.literal(node.plain())  # nobody uses it, but it stands in the file
+        if own is not None and isinstance(own.value, dict) and own.value:
+            self._done[id(own)] = self._resolved_vars(own, own.value)
         return self._walk(root, 1)
 
-    def _resolved_vars(self, own: Located) -> Located:
+    def _resolved_vars(self, own: Located, given: dict[str, Located]) -> Located:
         values = {name: self._known[name] or node for name, node in self._variables.items()}
         for name in self._overrides.keys() & values.keys():
             node = self._variables[name]
             values[name] = Located(values[name].value, node.line, node.column, values[name].keys)
-        changed = any(values[name] is not node for name, node in self._variables.items())
+        changed = any(values.get(name) is not node for name, node in given.items())
         return Located(values, own.line, own.column, own.keys) if changed else own
 
     # Looking up
@@ -88,7 +135,9 @@ class _Substitution:
             if len(self._chain) >= _LONGEST_CHAIN:
                 self._refuse_chain(at)
                 return None
-            self._known[name] = self._found(name, at, depth)
+            found = self._known[name] = self._found(name, at, depth)
+            if found is not None and self._secrets.is_secret(name):
+                self._secrets.variable(name, found.plain())
         elif self._known[name] is None and name not in self._variables:
             self._refuse_unknown(name, at)
         return self._known[name]

@@ -1,0 +1,191 @@
+"""Finds the secrets of a workflow while it is read, and names them.
+
+A secret is known by a reference name, under which it has to be given again when a stored run is resumed. One
+that came from a variable has the name of the variable. Any other gets `ROUNDEL_SECRET_1`, `_2` and so on, in
+the order in which they stand in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from roundel.workflow.diagnostics import Report
+from roundel.workflow.located import Located
+from roundel.workflow.secrets import (
+    MASK,
+    SHORTEST,
+    Secrets,
+    environment_secrets,
+    header_secrets,
+    is_secret_name,
+    url_secrets,
+)
+
+REFERENCE: Final = "ROUNDEL_SECRET_"
+_KEYS: Final = ("api_key", "apiKey")
+_HOLDERS: Final = ("headers", "extra_headers", "env")
+_SCHEMES: Final = ("negotiate", "aws4-hmac-sha256")
+"""What may stand before a key in a header, and is as long as one."""
+_COMPARED: Final = ("condition", "cel", "expr", "until", "items", "pattern")
+"""Keys whose texts are compared with messages."""
+_SCHEMAS: Final = ("output_schema", "schema", "json_schema")
+"""Keys below which names are those of somebody's data: a property `env` is described there, not set."""
+
+
+class SecretFinder:
+    """The secrets of one workflow; the same for the readers of all its files."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, str] = {}
+        """By reference name."""
+        self.masker = Secrets()
+        self._values: dict[str, str] = {}
+        """The reference name of each value."""
+        self._marked: set[str] = set()
+        self._from_variables: set[str] = set()
+        self._environment = {
+            name: value for name, value in environment_secrets().items() if len(value) >= SHORTEST
+        }
+        self._places: dict[int, Located] = {}
+        """Where a value stands that is hidden however short it is."""
+
+    def mark(self, name: str) -> None:
+        """The file declares the variable as secret."""
+        self._marked.add(name)
+
+    def is_secret(self, name: str) -> bool:
+        """Whether a variable is secret: by its name, or since the file says so."""
+        return name in self._marked or is_secret_name(name)
+
+    def variable(self, name: str, value: Any) -> None:
+        """The value of a secret variable. One that holds others has no text of its own to be named by."""
+        if isinstance(value, (Mapping, list, tuple)):
+            self.literal(value)
+        elif (text := _text(value)) and text not in self._values:
+            self._add(name if name not in self.found else self._next(), text)
+            self._from_variables.add(text)
+
+    def literal(self, value: Any) -> None:
+        """A secret that stands in the file itself; of a mapping or a list all that it holds."""
+        if isinstance(value, (Mapping, list, tuple)):
+            for inner in value.values() if isinstance(value, Mapping) else value:
+                self.literal(inner)
+        elif (text := _text(value)) and text not in self._values:
+            self._add(self._next(), text)
+
+    def examine(self, root: Located, report: Report) -> None:
+        """Finds what stands in the places of secrets, once the variables have been filled in."""
+        seen: set[int] = set()
+        compared: list[Located] = []
+        pending = [root]
+        while pending:
+            at = pending.pop()
+            if id(at) in seen:  # a variable or an alias may stand in many places
+                continue
+            seen.add(id(at))
+            if isinstance(at.value, dict):
+                compared += (at.value[key] for key in _COMPARED if key in at.value)
+            pending.extend(reversed(list(self._inside(at))))
+        if self.found:
+            self._check_compared(compared, report)
+
+    def _check_compared(self, pending: list[Located], report: Report) -> None:
+        """A run would repeat a condition in its errors; and no condition ever sees a secret."""
+        while pending:
+            at = pending.pop()
+            value = at.value
+            if isinstance(value, (dict, list)):
+                pending.extend(value.values() if isinstance(value, dict) else value)
+            elif isinstance(value, str) and (names := self._names_in(value)):
+                message = f"{', '.join(names)} is secret, so it cannot be compared with messages"
+                report.error("secret-in-condition", message, at, f"messages hold {MASK} in its place")
+
+    def _names_in(self, text: str) -> list[str]:
+        return [name for value, name in self._values.items() if len(value) >= SHORTEST and value in text]
+
+    def _inside(self, at: Located) -> Iterator[Located]:
+        value = at.value
+        if isinstance(value, str):
+            for name, secret in self._environment.items():
+                if secret in value:  # somebody has written it out
+                    self.variable(name, secret)
+            self._url(value)
+        elif isinstance(value, list):
+            yield from value
+        elif isinstance(value, dict):
+            for key, item in value.items():
+                if key in _KEYS:
+                    self._field(item)
+                elif key in _HOLDERS and isinstance(item.value, dict):
+                    for held in item.value.values():
+                        self._field(held, header=key != "env")
+                elif key in _HOLDERS:
+                    self._field(item)  # it has to be a mapping, and the error must not repeat it
+                if key not in _SCHEMAS:
+                    yield item
+
+    def _field(self, at: Located, header: bool = False) -> None:
+        self._places[id(at)] = at
+        text = _text(at.value)
+        for piece in self._pieces(text, header):
+            self.literal(piece)
+        if header:
+            self.masker.add(*header_secrets(text))
+
+    def _pieces(self, text: str, header: bool) -> list[str]:
+        """What has to be given again of a value. `Bearer ${KEY}` is secret by KEY alone."""
+        known = [value for value in self._values if len(value) >= SHORTEST and value in text]
+        if not (known or header):
+            return [text]
+        for value in sorted(known, key=len, reverse=True):
+            text = text.replace(value, " ")
+        words = [word for word in text.split() if len(word) >= SHORTEST and word.lower() not in _SCHEMES]
+        return words if words or known else [text]
+
+    def _url(self, text: str) -> None:
+        for secret in url_secrets(text):
+            if secret.values:
+                self.literal(secret.values[0])
+            self.masker.add(*secret.values)
+        self.masker.add_urls(text)
+
+    def is_hidden(self, at: Located) -> bool:
+        """Whether a value is not to be repeated, however short it is."""
+        return id(at) in self._places
+
+    def masked_variables(self, variables: Mapping[str, Any]) -> dict[str, Any]:
+        """The variables as expressions see them."""
+        return {
+            name: MASK if self.is_secret(name) else self.masker.masked(value)
+            for name, value in variables.items()
+        }
+
+    def check_names(self, names: Iterable[tuple[str, str, Located]], report: Report) -> None:
+        """Names are shown everywhere, so a variable that is secret has no place in one. Each is given with
+        what it names. Values from elsewhere may be equal to a name, and are then not searched for."""
+        for what, name, at in names:
+            for variable in self._names_in(name):
+                if self.found[variable] in self._from_variables:
+                    message = (
+                        f"the name of a {what} holds the secret variable {variable}, and names are shown"
+                    )
+                    report.error("secret-in-name", message, at, "take another name")
+
+    def _add(self, name: str, text: str) -> None:
+        self.found[name] = text
+        self._values[text] = name
+        self.masker.add(text)
+
+    def _next(self) -> str:
+        number = 1
+        while f"{REFERENCE}{number}" in self.found:
+            number += 1
+        return f"{REFERENCE}{number}"
+
+
+def _text(value: Any) -> str:
+    """A value as it stands in texts; empty for what cannot be a secret."""
+    if value is None or isinstance(value, (bool, dict, list)):
+        return ""
+    return str(value)

@@ -1,0 +1,115 @@
+"""Facts are told without secrets, and a run works whatever values are secret."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+import roundel
+from roundel.kernel.fact_masking import masked_fact, secrets_of
+from roundel.kernel.facts import Answered, Fact, Failed, Finished, Outcome, Reviews, Started, Unlocked
+from roundel.nodes.services import Reply, ToolRequest, ToolResult
+from roundel.plan.graph import compile_workflow
+from roundel.sources import load
+from roundel.workflow.message import Block, Message
+from roundel.workflow.secrets import Secrets
+
+KEY = "sk-live-0123456789"
+SECRETS = Secrets([KEY])
+
+
+@pytest.mark.parametrize(
+    ("fact", "expected"),
+    [
+        (Started("r", (Message(f"a {KEY}"),), 1.0), Started("r", (Message("a ***"),), 1.0)),
+        (Failed("A", f"no {KEY}", 1.0), Failed("A", "no ***", 1.0)),
+        (
+            Answered("A", Message((Block("text", f"a {KEY}"),), data={"k": [KEY]}), 1.0),
+            Answered("A", Message((Block("text", "a ***"),), data={"k": ["***"]}), 1.0),
+        ),
+        (Unlocked(KEY, KEY, ("x",), 1.0, note=KEY), Unlocked("***", "***", ("x",), 1.0, note="***")),
+        (
+            Finished("A", Outcome(state={"reply": {"text": KEY}}, events=(("warning", {"m": KEY}),)), 1.0),
+            Finished(
+                "A", Outcome(state={"reply": {"text": "***"}}, events=(("warning", {"m": "***"}),)), 1.0
+            ),
+        ),
+    ],
+)
+def test_a_fact_without_its_secrets(fact: Fact, expected: Fact) -> None:
+    assert masked_fact(fact, SECRETS) == expected
+
+
+def test_what_names_parts_of_the_workflow_stays() -> None:
+    fact = Started(KEY, (Message(KEY, "user"),), 1.0, Reviews((KEY,)))
+    masked = masked_fact(fact, SECRETS)
+    assert masked == Started(KEY, (Message("***", "user"),), 1.0, Reviews((KEY,)))
+
+
+def test_a_fact_without_secrets_is_the_same_object() -> None:
+    fact = Failed("A", "no", 1.0)
+    assert masked_fact(fact, SECRETS) is fact
+    assert masked_fact(fact, Secrets()) is fact
+
+
+def test_a_fact_that_is_no_json_is_masked_all_the_same() -> None:
+    thing = object()
+    fact = Finished("A", Outcome((Message(KEY, data={"thing": thing}),)), 1.0)
+    masked = masked_fact(fact, SECRETS)
+    assert isinstance(masked, Finished)
+    assert masked.outcome.messages == (Message("***", data={"thing": thing}),)
+
+
+def _words(*kinds: type[Any]) -> set[str]:
+    """The texts that fields of structs are limited to."""
+    found: set[str] = set()
+    for kind in kinds:
+        for hint in get_type_hints(kind).values():
+            for option in (hint, *get_args(hint)):
+                if get_origin(option) is Literal:
+                    found.update(word for word in get_args(option) if isinstance(word, str))
+    return found
+
+
+def test_words_of_the_format_are_never_masked() -> None:
+    words = _words(Message, Block, Reply, ToolRequest, ToolResult, Outcome)
+    assert {"assistant", "completed", "rejected", "continue"} <= words
+    secrets = Secrets(words)
+    assert {secrets.mask(word) for word in words} == words
+
+
+def test_a_run_whose_server_has_words_of_the_format_in_its_environment() -> None:
+    names = ("assistant", "completed", "tool_calls", "messages", "arguments", "input_tokens", "metadata")
+    tools = {
+        "near": {"mcp": {"command": "none", "env": {name: name for name in names}}},
+        "mean": {"python": "statistics:mean"},
+    }
+    node = {"id": "A", "type": "agent", "config": {"tools": ["near", "mean"]}}
+    source = {"tools": tools, "graph": {"nodes": [node], "start": ["A"], "end": ["A"]}}
+    calls = [{"name": "mean", "arguments": {"data": [1, 3]}}]
+    script = {"A": [{"text": "I look", "tool_calls": calls}, "it is 2"]}
+    events: list[roundel.Event] = []
+    result = roundel.run(source, "go", script=script, on_event=events.append)
+    assert (result.status, result.output, result.usage["tool_calls"]) == ("completed", "it is 2", 1)
+    assert [event.data["status"] for event in events if event.event == "tool_call"] == [
+        "running",
+        "completed",
+    ]
+
+
+def test_short_secrets_stay_in_other_text() -> None:
+    source = {
+        "vars": {"PIN_TOKEN": "tea", "word": {"value": "cup", "secret": True}},
+        "models": {"default": {"model": "openai:m", "api_key": "ollama", "headers": {"X": "yes"}}},
+        "graph": {
+            "nodes": [{"id": "A", "type": "literal", "config": {"content": "tea in a cup, ollama, yes"}}],
+            "start": ["A"],
+            "end": ["A"],
+        },
+    }
+    workflow = load(source)
+    assert set(workflow.secrets.values()) == {"tea", "cup", "ollama", "yes"}
+    assert workflow.graph.vars == {"PIN_TOKEN": "***", "word": "***"}
+    assert not secrets_of(compile_workflow(workflow)).mask("tea cup ollama yes").count("*")
+    assert roundel.run(workflow).output == "tea in a cup, ollama, yes"
