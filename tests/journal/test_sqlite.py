@@ -11,7 +11,7 @@ import pytest
 
 from roundel.journal.owner import LEASE, let_go
 from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Busy, Chunk, Fenced, NoRun, StoreError
+from roundel.journal.store import Busy, Chunk, Fenced, NoRun, Snapshot, StoreError
 from roundel.kernel.facts import Waited
 from tests.journal.stores import STARTED, chunk, new, query, using, waits
 
@@ -79,7 +79,7 @@ def test_who_was_thought_dead_writes_nothing_more(tmp_path: Path) -> None:
         for late in (
             store.append(old, 1, chunk(Waited(1)), "running", None),
             store.renew(old),
-            store.save_snapshot(old, 1, b"old"),
+            store.save_snapshot(old, Snapshot(1, 1, b"old"), {}),
         ):
             with pytest.raises(Fenced, match="another process has taken over run run; this one has stopped"):
                 await late

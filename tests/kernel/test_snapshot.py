@@ -12,13 +12,26 @@ import pytest
 
 from roundel.kernel.facts import Reviews, decode_entry
 from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import VERSION, SnapshotError, freeze, thaw
+from roundel.kernel.snapshot import LONG, VERSION, SnapshotError, checksum, decode, freeze, thaw
+from roundel.kernel.state import Run
 from roundel.kernel.step import replay
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
 from tests.kernel.simulator import Script, Simulator, plan_of
 
 NONE = Reviews()
+
+
+def frozen(run: Run) -> tuple[bytes, list[str]]:
+    """A snapshot as bytes, and the long texts that it refers to."""
+    found = freeze(run, PlanIndex(run.plan))
+    return found.encode([[number, 0] for number in range(len(found.texts))]), found.texts
+
+
+def thawed(body: bytes, plan: Plan, texts: list[str]) -> Run:
+    index = PlanIndex(plan)
+    stored = decode(body, index)
+    return thaw(stored, [texts[source[0]] for source in stored.sources if not isinstance(source, str)], index)
 
 
 def frozen_at_every_step(
@@ -37,9 +50,9 @@ def frozen_at_every_step(
     other = Simulator(make(), script, lambda _count: next(again)).start(text, reviews)
     steps = 0
     while other.at_work:
-        body = freeze(other.state, PlanIndex(other.state.plan))
+        body, texts = frozen(other.state)
         plan = make()
-        other.state = thaw(body, PlanIndex(plan))
+        other.state = thawed(body, plan, texts)
         waiting = {call.address: call.command for call in other.state.calls.values()}
         other.at_work = [waiting[command.address] for command in other.at_work]  # type: ignore[misc]
         command = other.at_work.pop(next(again))
@@ -73,27 +86,28 @@ def test_a_snapshot_equals_the_replay_of_the_journal() -> None:
     run = Simulator(plan_of(workflow), script).start(text).finish()
     plan = plan_of(workflow)
     replayed, _ = replay(plan, map(decode_entry, run.journal))
-    thawed = thaw(freeze(run.state, PlanIndex(run.state.plan)), PlanIndex(plan))
-    assert thawed.summary() == replayed.summary() == run.state.summary()
+    body, texts = frozen(run.state)
+    assert thawed(body, plan, texts).summary() == replayed.summary() == run.state.summary()
 
 
 @pytest.mark.parametrize("body", [b"", b"junk", b"x\x9c\x03\x00\x00\x00\x00\x01"])
 def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
     with pytest.raises(SnapshotError):
-        thaw(body, PlanIndex(plan_of(graphs.case(1)[0])))
+        decode(body, PlanIndex(plan_of(graphs.case(1)[0])))
 
 
 def test_a_snapshot_names_no_code_but_ours() -> None:
     index = PlanIndex(plan_of(graphs.case(1)[0]))
     for shapes, table in (({}, [["s", "os:system", "echo"]]), ({"os:system": []}, [])):
-        body = zlib.compress(msgspec.json.encode([VERSION, index.fingerprint, shapes, table]))
+        written = [VERSION, index.fingerprint, shapes, table, [], checksum(())]
+        body = zlib.compress(msgspec.json.encode(written))
         with pytest.raises(SnapshotError, match="not ours"):
-            thaw(body, index)
+            thaw(decode(body, index), [], index)
 
 
 def changed(part: int, value: object) -> bytes:
     run = Simulator(plan_of(graphs.case(7)[0]), {}).start("go")
-    written = msgspec.json.decode(zlib.decompress(freeze(run.state, PlanIndex(run.plan))))
+    written = msgspec.json.decode(zlib.decompress(frozen(run.state)[0]))
     written[part] = value
     return zlib.compress(msgspec.json.encode(written))
 
@@ -112,4 +126,17 @@ def changed(part: int, value: object) -> bytes:
 )
 def test_a_snapshot_of_another_version_is_refused(body: bytes, why: str) -> None:
     with pytest.raises(SnapshotError, match=why):
-        thaw(body, PlanIndex(plan_of(graphs.case(7)[0])))
+        decode(body, PlanIndex(plan_of(graphs.case(7)[0])))
+
+
+def test_a_long_text_stands_once_in_a_list_and_not_in_the_snapshot() -> None:
+    """The input of a run stands in several queues at once."""
+    workflow = graphs.case(7)[0]
+    text = "".join(map(str, range(LONG)))
+    run = Simulator(plan_of(workflow), {}).start(text)
+    body, texts = frozen(run.state)
+    assert texts == [text]
+    assert text not in zlib.decompress(body).decode()
+    assert thawed(body, plan_of(workflow), texts).input == run.state.input
+    with pytest.raises(SnapshotError, match="its texts are not the ones"):
+        thawed(body, plan_of(workflow), ["another text"])

@@ -31,7 +31,7 @@ class AtOnce:
         self._rows = 0
         self._seconds = 0.0
 
-    def add(self, statement: str, row: Row, refused: Job[StoreError]) -> bool:
+    def add(self, statement: str, row: Row, refused: Job[StoreError | None]) -> bool:
         """Adds one row, in a transaction of its own; False if it cannot be done at once."""
         if self._seconds > MOST_SECONDS or not self._may_begin():
             return False
@@ -42,7 +42,9 @@ class AtOnce:
                 return False
             # A statement alone is a transaction of its own: that saves two more of them.
             if db.execute(statement, row).rowcount != 1:
-                raise refused(db)
+                failure = refused(db)
+                if failure is not None:
+                    raise failure
         except (sqlite3.Error, OSError) as error:
             if _is_held(error):
                 return False

@@ -68,9 +68,11 @@ class Writer:
     async def read(self, job: Job[T]) -> T:
         return await self._do(job, False)
 
-    async def add(self, statement: str, row: Row, refused: Job[StoreError], *, patient: bool = False) -> None:
+    async def add(
+        self, statement: str, row: Row, refused: Job[StoreError | None], *, patient: bool = False
+    ) -> None:
         """Adds a row with a statement that changes one row or nothing; in the latter case, `refused` says
-        why. `patient`: whoever waits for it has nothing else to do."""
+        why, or returns None if nothing had to change. `patient`: the caller has nothing else to do."""
         alone = self.crowd == 1 and (patient or not self._waits)
         if alone and self._is_idle() and self._at_once.add(statement, row, refused):
             self.commits += 1

@@ -1,7 +1,7 @@
 """A run between two steps as bytes, and back: the quick way to open a run with a long journal.
 
-The journal alone is enough to make a run anew, and is what counts; a snapshot only saves the time. So one
-that cannot be read (it was made by another version, say) is no loss, and raises SnapshotError.
+The journal alone is enough to rebuild a run, and is what counts; a snapshot only saves the time. So one that
+cannot be read (another version wrote it, say) is no loss, and raises SnapshotError.
 
 The state is a web of objects that point at each other and at the plan. A snapshot is a table of them:
 
@@ -9,14 +9,23 @@ The state is a web of objects that point at each other and at the plan. A snapsh
     frozen structs     made whole, after everything that they hold
     parts of the plan  by their names (plan_index.py)
     what conducts      conductors and dialogues are made anew by their node, then given their attributes
+    node states        as JSON, of the type that their node type declares (node_type.py)
+    long texts         by number: each stands once in a list beside the table
 
 Only classes of this package, and the conductors of the plan's own nodes, are ever made: nothing in a snapshot
 can name other code.
+
+*Long texts.* A loop that sees its whole history holds every message of it, in queues, histories and outputs.
+Nearly all of these texts stand in the journal already, and in the snapshots before. So a snapshot holds none
+of them: `freeze` gives them as a list, the journal says of each where it is stored (its source: a fact, or
+its digest), and `thaw` wants them back. A checksum over all of them makes sure that they are the same.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from importlib import import_module
 from typing import Any
 
@@ -28,11 +37,16 @@ from roundel.kernel.budget import Budget
 from roundel.kernel.conduct import Stage
 from roundel.kernel.decisions import Decisions
 from roundel.kernel.execution import Execution, Expansion, Performance, Talk
+from roundel.kernel.facts import Entry
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.state import Run, Watch
 from roundel.workflow.expression import Expression
 
-VERSION = 2
+VERSION = 3
+LONG = 256
+"""Characters from which on a text is stored beside the table."""
+Source = list[int] | str
+"""Where a long text is stored: the number of a fact and which of its long texts it is, or a digest."""
 _MUTABLE: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
@@ -58,38 +72,107 @@ class SnapshotError(Exception):
     """It cannot be made, or not be read: replay the journal."""
 
 
-def freeze(run: Run, index: PlanIndex) -> bytes:
+class Frozen(Struct, frozen=True):
+    """A state on its way to bytes: it does not change with the run any more."""
+
+    fingerprint: int
+    shapes: dict[str, list[str]]
+    table: list[Any]
+    texts: list[str]
+    """The long texts in it, each once."""
+
+    def encode(self, sources: Sequence[Source]) -> bytes:
+        """As bytes; `sources` says of each of the texts where it is stored."""
+        stored = Stored(self.fingerprint, self.shapes, self.table, list(sources), checksum(self.texts))
+        return zlib.compress(msgspec.json.encode([VERSION, *msgspec.structs.astuple(stored)]), 1)
+
+
+class Stored(Struct, frozen=True):
+    """A snapshot as it was read: its long texts have to be fetched from their sources."""
+
+    fingerprint: int
+    shapes: dict[str, list[str]]
+    table: list[Any]
+    sources: list[Source]
+    checksum: str
+
+
+def freeze(run: Run, index: PlanIndex) -> Frozen:
     freezer = _Freezer(index)
     try:
         freezer.add(run)
         freezer.finish()
     except RecursionError as error:
         raise SnapshotError("the state is too deep") from error
-    written = [VERSION, index.fingerprint, freezer.shapes, freezer.table]
-    return zlib.compress(msgspec.json.encode(written), 1)
+    return Frozen(index.fingerprint, freezer.shapes, freezer.table, list(freezer.texts))
 
 
-def thaw(body: bytes, index: PlanIndex) -> Run:
+def decode(body: bytes, index: PlanIndex) -> Stored:
+    """SnapshotError if it is none, or was made by another version or with another workflow."""
     try:
         version, *rest = msgspec.json.decode(zlib.decompress(body))
         if version != VERSION:
             raise SnapshotError(f"it has the version {version}, not {VERSION}")
-        fingerprint, shapes, table = rest
-        if fingerprint != index.fingerprint:
+        stored = Stored(*rest)
+        if stored.fingerprint != index.fingerprint:
             raise SnapshotError("it was made with another workflow")
-        _check_shapes(shapes)
-        run = _Thawer(index, table).run()
+        _check_shapes(stored.shapes)
     except SnapshotError:
         raise
     except Exception as error:
         raise SnapshotError(f"it cannot be read: {type(error).__name__}: {error}") from error
-    return run
+    return stored
+
+
+def thaw(stored: Stored, texts: Sequence[str], index: PlanIndex) -> Run:
+    """The state again; `texts` are what its sources hold."""
+    if checksum(texts) != stored.checksum:
+        raise SnapshotError("its texts are not the ones that it was made with")
+    try:
+        return _Thawer(index, stored.table, texts).run()
+    except SnapshotError:
+        raise
+    except Exception as error:
+        raise SnapshotError(f"it cannot be read: {type(error).__name__}: {error}") from error
+
+
+def texts_in(entry: Entry) -> list[str]:
+    """The long texts of one entry of the journal, in their order in it."""
+    found: list[str] = []
+    _collect(msgspec.to_builtins(entry.fact), found)
+    _collect(entry.decisions, found)
+    return found
+
+
+def _collect(value: Any, found: list[str]) -> None:
+    if isinstance(value, str):
+        if len(value) >= LONG:
+            found.append(value)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _collect(item, found)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _collect(item, found)
+
+
+def digest_of(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def checksum(texts: Iterable[str]) -> str:
+    whole = blake2b(digest_size=8)
+    for text in texts:
+        whole.update(text.encode("utf-8", "surrogatepass") + b"\xff")  # a byte that UTF-8 never has
+    return whole.hexdigest()
 
 
 class _Freezer:
     def __init__(self, index: PlanIndex) -> None:
         self._index = index
         self.table: list[Any] = []
+        self.texts: dict[str, int] = {}
+        """The long texts, and their numbers."""
         self.shapes: dict[str, list[str]] = {name: _fields_of(kind) for name, kind in _MUTABLE.items()}
         """The fields of each class as they are now: a later version may have others."""
         self._seen: dict[int, int] = {}
@@ -99,7 +182,9 @@ class _Freezer:
 
     def add(self, value: Any) -> Any:
         """A value as it stands in the table."""
-        if value is None or isinstance(value, (bool, int, float, str)):
+        if isinstance(value, str):
+            return value if len(value) < LONG else ["x", self.texts.setdefault(value, len(self.texts))]
+        if value is None or isinstance(value, (bool, int, float)):
             return value
         if id(value) in self._seen:
             return ["o", self._seen[id(value)]]
@@ -191,9 +276,10 @@ def _check_shapes(shapes: dict[str, list[str]]) -> None:
 
 
 class _Thawer:
-    def __init__(self, index: PlanIndex, table: list[Any]) -> None:
+    def __init__(self, index: PlanIndex, table: list[Any], texts: Sequence[str]) -> None:
         self._index = index
         self._table = table
+        self._texts = texts
         self._made: list[Any] = []
         self._decisions = Decisions()
 
@@ -254,6 +340,8 @@ class _Thawer:
         kind, *rest = written
         if kind == "o":
             return self._made[rest[0]]
+        if kind == "x":
+            return self._texts[rest[0]]
         if kind == "p":
             return self._index.part(rest)
         return tuple([self._value(item) for item in rest])

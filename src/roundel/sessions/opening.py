@@ -12,12 +12,11 @@ from msgspec import Struct
 
 from roundel.journal.chunks import pack
 from roundel.journal.run_journal import RunJournal
+from roundel.journal.snapshots import restore
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
 from roundel.kernel.decisions import DecisionMismatch
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Entry, Fact, Reviews, Started, encode_entry
-from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import SnapshotError, thaw
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.scripted import Script, script_from
@@ -131,22 +130,11 @@ async def open_run(store: Store, run_id: str, workflow: Source | None = None) ->
         plan = plan_of(pinned, workflow)
     except WorkflowError as error:
         raise StoreError(f"run {run_id} cannot be opened: {error}") from error
-    state, after = await _from_snapshot(store, run_id, plan)
+    state, after = await restore(store, run_id, plan)
     for _ in played(state, await store.entries(run_id, after), run_id, after):
         pass
     script = script_from(pinned.script) if pinned.script else None
     return Opened(row, pinned, plan, script, state)
-
-
-async def _from_snapshot(store: Store, run_id: str, plan: Plan) -> tuple[Run, int]:
-    found = await store.snapshot(run_id)
-    if found is not None:
-        facts, body = found
-        try:
-            return thaw(body, PlanIndex(plan)), facts
-        except SnapshotError:
-            pass  # of another version, say: the facts are all there
-    return Run(plan), 0
 
 
 def played(
@@ -160,11 +148,15 @@ def played(
             raise StoreError(f"run {run_id} does not fit its workflow at fact {number}: {error}") from error
 
 
-async def events_of(store: Store, run_id: str, workflow: Source | None = None) -> list[Event]:
-    """Everything that was shown of a run, made again from its facts."""
+async def events_of(
+    store: Store, run_id: str, workflow: Source | None = None, *, after: int = 0
+) -> list[Event]:
+    """The events of a run behind a number, rebuilt from its facts: those before the last snapshot at or
+    before it are not replayed, so the end of a long run is read as quickly as that of a short one."""
     kept = await store.kept(run_id)
     if kept is not None:
-        return kept
+        return [event for event in kept if event.seq > after]
     plan = plan_of(await store.pinned(run_id), workflow)
-    entries = await store.entries(run_id)
-    return [event for _, events in played(Run(plan), entries, run_id) for event in events]
+    state, known = await restore(store, run_id, plan, after)
+    steps = played(state, await store.entries(run_id, known), run_id, known)
+    return [event for _, events in steps for event in events if event.seq > after]
