@@ -161,7 +161,7 @@ def test_the_log_of_a_run_that_is_alone_does_not_grow_for_ever(tmp_path: Path) -
             "UPDATE chunks SET body = substr(body, 1, length(body) - 3) WHERE first = 1",
             "at fact 1: Input data",
         ),
-        ("UPDATE chunks SET body = X'7A00112233' WHERE first = 2", "at fact 2: the facts are damaged"),
+        ("UPDATE chunks SET body = X'6400112233' WHERE first = 2", "at fact 2: the facts are damaged"),
         ("UPDATE chunks SET count = 2 WHERE first = 2", "at fact 2: there are 1 facts in place of 2"),
         ("UPDATE chunks SET version = 7 WHERE first = 0", "at fact 0: the facts have version 7"),
     ],

@@ -35,7 +35,7 @@ from roundel.plan.graph import Plan
 
 SNAPSHOT_FACTS = 200
 """Fewer facts than this are replayed quicker than a snapshot is restored."""
-SNAPSHOT_SHARE = 6
+SNAPSHOT_SHARE = 12
 NEVER = 1 << 60
 
 

@@ -76,6 +76,10 @@ class Writer:
         alone = self.crowd == 1 and (patient or not self._waits)
         if alone and self._is_idle() and self._at_once.add(statement, row, refused):
             self.commits += 1
+            if self._at_once.held_up:
+                # Others on the loop have their turn, which is quicker than to let the thread write the next
+                # row. Not before the row is written: a caller that is cancelled here must not lose it.
+                await asyncio.sleep(0)
             return
         batch = self._batch()
         rows = batch[-1] if batch else None

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
+from functools import cache
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any
@@ -254,6 +255,7 @@ class _Freezer:
 _MIND = {Performance: "conductor", Talk: "dialogue"}
 
 
+@cache
 def _fields_of(kind: type[Any]) -> list[str]:
     if issubclass(kind, Struct):
         return list(kind.__struct_fields__)
