@@ -93,7 +93,7 @@ def test_a_thousand_rounds_of_fresh_history_take_little_more_room_than_they_have
 
     asyncio.run(using(tmp_path / "runs.db", story))
     size = sum(file.stat().st_size for file in tmp_path.iterdir())
-    assert ROUNDS * 512 < size <= 3_000_000
+    assert ROUNDS * 512 < size <= 1_000_000
 
 
 def test_two_hundred_runs_share_their_commits(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from functools import cache
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any
@@ -174,7 +173,7 @@ class _Freezer:
         self.table: list[Any] = []
         self.texts: dict[str, int] = {}
         """The long texts, and their numbers."""
-        self.shapes: dict[str, list[str]] = {name: _fields_of(kind) for name, kind in _MUTABLE.items()}
+        self.shapes = dict(_SHAPES)
         """The fields of each class as they are now: a later version may have others."""
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []
@@ -235,7 +234,7 @@ class _Freezer:
             return ["b", value.hex()]
         name = type(value).__name__
         if name in _MUTABLE:
-            fields = _fields_of(type(value))
+            fields = _SHAPES[name]
             attributes = {field: self.add(getattr(value, field)) for field in fields if hasattr(value, field)}
             if isinstance(value, (Performance, Talk)):
                 attributes[_MIND[type(value)]] = self._mind(getattr(value, _MIND[type(value)]))
@@ -255,13 +254,15 @@ class _Freezer:
 _MIND = {Performance: "conductor", Talk: "dialogue"}
 
 
-@cache
 def _fields_of(kind: type[Any]) -> list[str]:
     if issubclass(kind, Struct):
         return list(kind.__struct_fields__)
     slots = [field for parent in kind.__mro__ for field in getattr(parent, "__slots__", ())]
     left_out = (*_PASSING, _MIND.get(kind, ""))
     return [field for field in slots if field not in left_out]
+
+
+_SHAPES = {name: _fields_of(kind) for name, kind in _MUTABLE.items()}
 
 
 def _noted(mind: Any) -> list[str]:
@@ -271,8 +272,7 @@ def _noted(mind: Any) -> list[str]:
 
 def _check_shapes(shapes: dict[str, list[str]]) -> None:
     for name, fields in shapes.items():
-        kind = _MUTABLE.get(name)
-        known = _fields_of(kind) if kind is not None else list(_struct_class(name).__struct_fields__)
+        known = _SHAPES[name] if name in _SHAPES else list(_struct_class(name).__struct_fields__)
         if known != fields:
             raise SnapshotError(f"it was made by another version: '{name}' has other fields now")
 
