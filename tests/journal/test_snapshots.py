@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 import roundel
 from roundel.journal import snapshots
 from roundel.journal.snapshots import restore
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.facts import Entry
-from roundel.kernel.snapshot import LONG, VERSION
+from roundel.kernel.snapshot import LONG, SNAPSHOTS, VERSION, Stored
 from roundel.sessions.going_on import go_on
 from roundel.sessions.opening import events_of, open_run
 from tests.journal.stores import query, using
@@ -119,9 +120,9 @@ def test_snapshots_stay_a_fraction_of_the_journal(tmp_path: Path, monkeypatch: p
     assert taken <= written / SHARE + largest
 
 
-def bodies(path: Path) -> list[Any]:
+def bodies(path: Path) -> list[Stored]:
     found = query(path, "SELECT body FROM snapshots ORDER BY place")
-    return [msgspec.json.decode(zlib.decompress(body)) for (body,) in found]
+    return [SNAPSHOTS.unseal(zlib.decompress(body)) for (body,) in found]
 
 
 def test_long_texts_of_the_state_are_references_to_facts(tmp_path: Path) -> None:
@@ -173,14 +174,14 @@ def test_a_long_text_that_no_fact_holds_is_stored_once(tmp_path: Path) -> None:
 
 
 def other_version(body: bytes) -> bytes:
-    written = msgspec.json.decode(zlib.decompress(body))
-    return zlib.compress(msgspec.json.encode([VERSION + 1, *written[1:]]))
+    _, _, encoded = zlib.decompress(body).partition(b" ")
+    return zlib.compress(b"%d %b" % (VERSION - 1, encoded))
 
 
 def other_texts(body: bytes) -> bytes:
     """Its references lead to other texts than those that it was made with."""
-    *written, sources, checksum = msgspec.json.decode(zlib.decompress(body))
-    return zlib.compress(msgspec.json.encode([*written, sources[::-1], checksum]))
+    stored = SNAPSHOTS.unseal(zlib.decompress(body))
+    return zlib.compress(SNAPSHOTS.seal(replace(stored, sources=stored.sources[::-1])))
 
 
 @pytest.mark.parametrize(

@@ -6,32 +6,30 @@ import random
 import zlib
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from roundel.kernel.facts import Reviews, decode_entry
 from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import LONG, VERSION, SnapshotError, checksum, decode, freeze, thaw
-from roundel.kernel.state import Run
+from roundel.kernel.snapshot import (
+    LONG,
+    SNAPSHOTS,
+    VERSION,
+    SnapshotError,
+    Stored,
+    checksum,
+    decode,
+    thaw,
+)
 from roundel.kernel.step import replay
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
+from tests.kernel.frozen import copied, frozen, thawed
 from tests.kernel.simulator import Script, Simulator, plan_of
 
 NONE = Reviews()
-
-
-def frozen(run: Run) -> tuple[bytes, list[str]]:
-    """A snapshot as bytes, and the long texts that it refers to."""
-    found = freeze(run, PlanIndex(run.plan))
-    return found.encode([[number, 0] for number in range(len(found.texts))]), found.texts
-
-
-def thawed(body: bytes, plan: Plan, texts: list[str]) -> Run:
-    index = PlanIndex(plan)
-    stored = decode(body, index)
-    return thaw(stored, [texts[source[0]] for source in stored.sources if not isinstance(source, str)], index)
 
 
 def frozen_at_every_step(
@@ -50,9 +48,7 @@ def frozen_at_every_step(
     other = Simulator(make(), script, lambda _count: next(again)).start(text, reviews)
     steps = 0
     while other.at_work:
-        body, texts = frozen(other.state)
-        plan = make()
-        other.state = thawed(body, plan, texts)
+        other.state = copied(other.state, make())
         waiting = {call.address: call.command for call in other.state.calls.values()}
         other.at_work = [waiting[command.address] for command in other.at_work]  # type: ignore[misc]
         command = other.at_work.pop(next(again))
@@ -86,8 +82,7 @@ def test_a_snapshot_equals_the_replay_of_the_journal() -> None:
     run = Simulator(plan_of(workflow), script).start(text).finish()
     plan = plan_of(workflow)
     replayed, _ = replay(plan, map(decode_entry, run.journal))
-    body, texts = frozen(run.state)
-    assert thawed(body, plan, texts).summary() == replayed.summary() == run.state.summary()
+    assert copied(run.state, plan).summary() == replayed.summary() == run.state.summary()
 
 
 @pytest.mark.parametrize("body", [b"", b"junk", b"x\x9c\x03\x00\x00\x00\x00\x01"])
@@ -98,28 +93,37 @@ def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
 
 def test_a_snapshot_names_no_code_but_ours() -> None:
     index = PlanIndex(plan_of(graphs.case(1)[0]))
-    for shapes, table in (({}, [["s", "os:system", "echo"]]), ({"os:system": []}, [])):
-        written = [VERSION, index.fingerprint, shapes, table, [], checksum(())]
-        body = zlib.compress(msgspec.json.encode(written))
+    cases: list[tuple[dict[str, list[str]], list[Any]]] = [
+        ({}, [["s", "os:system", "echo"]]),
+        ({"os:system": []}, []),
+    ]
+    for shapes, table in cases:
+        stored = Stored(index.fingerprint, shapes, table, [], checksum(()))
+        body = zlib.compress(SNAPSHOTS.seal(stored))
         with pytest.raises(SnapshotError, match="not ours"):
             thaw(decode(body, index), [], index)
 
 
-def changed(part: int, value: object) -> bytes:
+def changed(**fields: Any) -> bytes:
     run = Simulator(plan_of(graphs.case(7)[0]), {}).start("go")
-    written = msgspec.json.decode(zlib.decompress(frozen(run.state)[0]))
-    written[part] = value
-    return zlib.compress(msgspec.json.encode(written))
+    stored = SNAPSHOTS.unseal(zlib.decompress(frozen(run.state)[0]))
+    return zlib.compress(SNAPSHOTS.seal(replace(stored, **fields)))
+
+
+def of_version(version: int) -> bytes:
+    _, _, encoded = zlib.decompress(changed()).partition(b" ")
+    return zlib.compress(b"%d %b" % (version, encoded))
 
 
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (changed(0, VERSION + 1), f"it has the version {VERSION + 1}, not {VERSION}"),
-        (changed(1, 7), "it was made with another workflow"),
-        (changed(2, {"Instance": ["plan"]}), "another version: 'Instance' has other fields now"),
+        (of_version(VERSION + 1), f"a snapshot of version {VERSION + 1}: this program knows {VERSION}"),
+        (of_version(VERSION - 1), f"a snapshot of version {VERSION - 1}: this program knows {VERSION}"),
+        (changed(fingerprint=7), "it was made with another workflow"),
+        (changed(shapes={"Instance": ["plan"]}), "another version: 'Instance' has other fields now"),
         (
-            changed(2, {"roundel.kernel.execution:Turn": ["body"]}),
+            changed(shapes={"roundel.kernel.execution:Turn": ["body"]}),
             "'roundel.kernel.execution:Turn' has other fields",
         ),
     ],

@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from roundel.journal.chunks import VERSION
 from roundel.journal.owner import LEASE
 from roundel.journal.store import Appended, Chunk, Claim, Fenced, Gone, StoreError
+from roundel.kernel.facts import VERSION
 
 OF_RUN = "place BETWEEN {0} << 32 AND ({0} << 32) + 4294967295"
 """The chunks of a run: their place is its number, and that of their first fact."""

@@ -37,7 +37,7 @@ from roundel.journal.reading import Unreadable, chunks_after, chunks_with, entri
 from roundel.journal.shield import shielded
 from roundel.journal.store import Appended, Busy, Chunk, Claim, NewRun, Pinned, RunRow, Snapshot, StoreError
 from roundel.journal.writer import Writer
-from roundel.kernel.events import Event
+from roundel.kernel.events import EVENTS, Event, decode_event, encode_event
 from roundel.kernel.facts import Entry, Fact
 
 Sync = Literal["full", "normal", "off"]
@@ -254,20 +254,21 @@ class SqliteStore(Controls):
             ) from None
 
     async def kept(self, run_id: str) -> list[Event] | None:
-        query = "SELECT k.body FROM kept k JOIN runs r ON r.no = k.run WHERE r.id = ?"
+        query = "SELECT k.version, k.body FROM kept k JOIN runs r ON r.no = k.run WHERE r.id = ?"
         found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
         if found is None:
             return None
+        version, body = found
         with readable(self.path, f"what is left of run {run_id}"):
-            return msgspec.json.decode(zlib.decompress(found[0]), type=list[Event])
+            return [decode_event(line, version) for line in zlib.decompress(body).splitlines()]
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
         """Keeps these events of a run that is over, in place of its facts."""
-        body = zlib.compress(msgspec.json.encode(list(events), enc_hook=repr), 6)
+        body = zlib.compress(b"\n".join(map(encode_event, events)), 6)
 
         def job(db: sqlite3.Connection) -> None:
             number = _number(db, run_id)
-            db.execute("REPLACE INTO kept VALUES (?, 1, ?)", (number, body))
+            db.execute("REPLACE INTO kept VALUES (?, ?, ?)", (number, EVENTS.version, body))
             db.execute(f"UPDATE runs SET pruned = ?, facts = {FACTS} WHERE no = ?", (policy, number))
             _clear(db, number, "texts", "controls")
 

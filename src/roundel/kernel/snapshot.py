@@ -34,12 +34,15 @@ from msgspec import Struct
 
 from roundel.kernel.activation import Activation, History, Instance, LoopRecord
 from roundel.kernel.budget import Budget
+from roundel.kernel.codec import Codec, CodecError, typed
+from roundel.kernel.commands import Call
 from roundel.kernel.conduct import Stage
 from roundel.kernel.decisions import Decisions
 from roundel.kernel.execution import Execution, Expansion, Performance, Talk
 from roundel.kernel.facts import Entry
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.state import Run, Watch
+from roundel.plan.graph import NodePlan
 from roundel.workflow.expression import Expression
 
 VERSION = 3
@@ -72,6 +75,19 @@ class SnapshotError(Exception):
     """It cannot be made, or not be read: replay the journal."""
 
 
+class Stored(Struct, frozen=True, array_like=True):
+    """A snapshot as it was read: its long texts have to be fetched from their sources."""
+
+    fingerprint: int
+    shapes: dict[str, list[str]]
+    table: list[Any]
+    sources: list[Source]
+    checksum: str
+
+
+SNAPSHOTS: Codec[Stored] = Codec("a snapshot", Stored, version=VERSION, oldest=VERSION)
+
+
 class Frozen(Struct, frozen=True):
     """A state on its way to bytes: it does not change with the run any more."""
 
@@ -84,17 +100,7 @@ class Frozen(Struct, frozen=True):
     def encode(self, sources: Sequence[Source]) -> bytes:
         """As bytes; `sources` says of each of the texts where it is stored."""
         stored = Stored(self.fingerprint, self.shapes, self.table, list(sources), checksum(self.texts))
-        return zlib.compress(msgspec.json.encode([VERSION, *msgspec.structs.astuple(stored)]), 1)
-
-
-class Stored(Struct, frozen=True):
-    """A snapshot as it was read: its long texts have to be fetched from their sources."""
-
-    fingerprint: int
-    shapes: dict[str, list[str]]
-    table: list[Any]
-    sources: list[Source]
-    checksum: str
+        return zlib.compress(SNAPSHOTS.seal(stored), 1)
 
 
 def freeze(run: Run, index: PlanIndex) -> Frozen:
@@ -110,17 +116,12 @@ def freeze(run: Run, index: PlanIndex) -> Frozen:
 def decode(body: bytes, index: PlanIndex) -> Stored:
     """SnapshotError if it is none, or was made by another version or with another workflow."""
     try:
-        version, *rest = msgspec.json.decode(zlib.decompress(body))
-        if version != VERSION:
-            raise SnapshotError(f"it has the version {version}, not {VERSION}")
-        stored = Stored(*rest)
-        if stored.fingerprint != index.fingerprint:
-            raise SnapshotError("it was made with another workflow")
-        _check_shapes(stored.shapes)
-    except SnapshotError:
-        raise
-    except Exception as error:
-        raise SnapshotError(f"it cannot be read: {type(error).__name__}: {error}") from error
+        stored = SNAPSHOTS.unseal(zlib.decompress(body))
+    except (zlib.error, CodecError) as error:
+        raise SnapshotError(f"it cannot be read: {error}") from error
+    if stored.fingerprint != index.fingerprint:
+        raise SnapshotError("it was made with another workflow")
+    _check_shapes(stored.shapes)
     return stored
 
 
@@ -193,7 +194,7 @@ class _Freezer:
             return ["p", *name]
         if isinstance(value, tuple):
             return ["t", *[self.add(item) for item in value]]
-        if isinstance(value, (list, dict, bytearray)) or type(value).__name__ in _MUTABLE:
+        if isinstance(value, (list, dict, bytearray)) or _is_mutable(value):
             return self._later(value)
         if isinstance(value, Struct):
             return self._struct(value)
@@ -208,12 +209,35 @@ class _Freezer:
 
     def _struct(self, value: Struct) -> Any:
         kind = type(value)
-        fields = [self.add(getattr(value, name)) for name in kind.__struct_fields__]
+        fields = [self._field(value, name) for name in kind.__struct_fields__]
         number = self._number(value)
         name = f"{kind.__module__}:{kind.__qualname__}"
         self.shapes[name] = list(kind.__struct_fields__)
         self.table[number] = ["s", name, *fields]
         return ["o", number]
+
+    def _field(self, value: Struct, name: str) -> Any:
+        if name == "state" and isinstance(value, Call):
+            return self._state(self._index.plan.sites[value.site], value.state)
+        return self.add(getattr(value, name))
+
+    def _state(self, node: NodePlan, state: Any) -> Any:
+        """The state of a node: as JSON if its type is declared, which may be a class of another package."""
+        declared = None if node.talks or node.bodies else node.kind.state
+        if declared is None or state is None or isinstance(state, (bool, int, float, str)):
+            return self.add(state)
+        return ["j", node.site, self._plain(msgspec.to_builtins(state))]
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return ["l", *map(self._plain, value)]
+        if isinstance(value, dict):
+            return ["d", *[[self.add(key), self._plain(item)] for key, item in value.items()]]
+        return self.add(value)
+
+    def _memory(self, instance: Instance) -> Any:
+        nodes = instance.plan.nodes
+        return ["n", *[[index, self._state(nodes[index], state)] for index, state in instance.memory.items()]]
 
     def _number(self, value: Any) -> int:
         number = self._seen[id(value)] = len(self.table)
@@ -233,22 +257,19 @@ class _Freezer:
         if isinstance(value, bytearray):
             return ["b", value.hex()]
         name = type(value).__name__
-        if name in _MUTABLE:
-            fields = _SHAPES[name]
-            attributes = {field: self.add(getattr(value, field)) for field in fields if hasattr(value, field)}
-            if isinstance(value, (Performance, Talk)):
-                attributes[_MIND[type(value)]] = self._mind(getattr(value, _MIND[type(value)]))
-            return ["m", name, attributes]
+        if _is_mutable(value):
+            return ["m", name, self._attributes(value, name)]
         raise SnapshotError(f"an object of the class '{name}' cannot be kept")
 
-    def _mind(self, mind: Any) -> Any:
-        """What a conductor or a dialogue has noted; expressions and functions come with a new one."""
-        noted = {}
-        for field in _noted(mind):
-            value = getattr(mind, field)
-            if not isinstance(value, Expression) and not callable(value):
-                noted[field] = self.add(value)
-        return noted
+    def _attributes(self, value: Any, name: str) -> dict[str, Any]:
+        fields = [field for field in _SHAPES[name] if field != "memory" and hasattr(value, field)]
+        attributes = {field: self.add(getattr(value, field)) for field in fields}
+        if isinstance(value, Instance):
+            attributes["memory"] = self._memory(value)
+        elif isinstance(value, (Performance, Talk)):
+            mind = getattr(value, _MIND[type(value)])
+            attributes[_MIND[type(value)]] = {field: self.add(getattr(mind, field)) for field in _noted(mind)}
+        return attributes
 
 
 _MIND = {Performance: "conductor", Talk: "dialogue"}
@@ -265,9 +286,16 @@ def _fields_of(kind: type[Any]) -> list[str]:
 _SHAPES = {name: _fields_of(kind) for name, kind in _MUTABLE.items()}
 
 
+def _is_mutable(value: Any) -> bool:
+    return _MUTABLE.get(type(value).__name__) is type(value)
+
+
 def _noted(mind: Any) -> list[str]:
+    """What a conductor or a dialogue has noted; expressions and functions come with a new one."""
     slots = [field for parent in type(mind).__mro__ for field in getattr(parent, "__slots__", ())]
-    return [*slots, *getattr(mind, "__dict__", ())]
+    fields = [*slots, *getattr(mind, "__dict__", ())]
+    values = ((field, getattr(mind, field)) for field in fields)
+    return [name for name, value in values if not isinstance(value, Expression) and not callable(value)]
 
 
 def _check_shapes(shapes: dict[str, list[str]]) -> None:
@@ -330,6 +358,8 @@ class _Thawer:
         node = self._value(self._table[number][2]["node"])
         make = node.kind.conduct if mind == "conductor" else node.kind.talk
         made = make(node.config)
+        if set(noted) != set(_noted(made)):
+            raise SnapshotError(f"it was made by another version: '{type(made).__name__}' notes other things")
         if mind == "conductor":
             made.decide = self._decisions.take
         for field, value in noted.items():
@@ -346,7 +376,20 @@ class _Thawer:
             return self._texts[rest[0]]
         if kind == "p":
             return self._index.part(rest)
+        if kind == "n":
+            return {index: self._value(state) for index, state in rest}
+        if kind == "j":
+            return typed(self._index.plan.sites[rest[0]].kind.state, self._plain(rest[1]))
         return tuple([self._value(item) for item in rest])
+
+    def _plain(self, written: Any) -> Any:
+        """The JSON of a state."""
+        if not isinstance(written, list) or written[0] == "x":
+            return self._value(written)
+        kind, *rest = written
+        if kind == "l":
+            return [self._plain(item) for item in rest]
+        return {self._value(key): self._plain(item) for key, item in rest}
 
 
 def _struct_class(name: str) -> type[Struct]:

@@ -223,4 +223,5 @@ NODE = NodeType(
     talk=talk,
     reserve=reserve,
     examine=examine,
+    request=Question | ToolUse,
 )
