@@ -24,6 +24,7 @@ from roundel.kernel.snapshot import (
     thaw,
 )
 from roundel.kernel.step import replay
+from roundel.nodes.conductors import Rounds
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
 from tests.kernel.frozen import copied, frozen, thawed
@@ -131,6 +132,26 @@ def of_version(version: int) -> bytes:
 def test_a_snapshot_of_another_version_is_refused(body: bytes, why: str) -> None:
     with pytest.raises(SnapshotError, match=why):
         decode(body, PlanIndex(plan_of(graphs.case(7)[0])))
+
+
+def test_a_conductor_that_notes_other_things_now_refuses_an_older_snapshot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "end": "A"}
+    config = {"body": body, "strategy": {"mode": "count", "max": 2}}
+    workflow = {"graph": {"nodes": [{"id": "Loop", "type": "loop_agent", "config": config}], "start": "Loop"}}
+    run = Simulator(plan_of(workflow), {}).start("go")
+    assert copied(run.state, plan_of(workflow)).calls.keys() == run.state.calls.keys()
+    before = Rounds.__init__
+
+    def newer(self: Rounds, *arguments: Any, **named: Any) -> None:
+        before(self, *arguments, **named)
+        self.pace = 1  # type: ignore[attr-defined]
+
+    written, texts = frozen(run.state)
+    monkeypatch.setattr(Rounds, "__init__", newer)
+    with pytest.raises(SnapshotError, match="another version: 'CountRounds' notes other things"):
+        thawed(written, plan_of(workflow), texts)
 
 
 def test_a_long_text_stands_once_in_a_list_and_not_in_the_snapshot() -> None:
