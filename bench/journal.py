@@ -5,8 +5,8 @@ hundred runs at the same time. Beside it stands what SQLite alone takes for the 
 setting: in one thread, with as many rows in one transaction as ours had; and shared, where as many tasks as
 there are runs wait for one row after the other, and a thread writes what they wait for together. Ratios are
 those of measurements that were made right after each other, and the middle one of several is shown: other
-programs use the disk, too. Sizes and commits are counted, a long run is opened again and goes on, and the last
-events of a long run are read beside those of a short one.
+programs use the disk, too. Sizes and commits are counted, a long run is opened again and goes on, and the
+last events of a long run are read beside those of a short one.
 """
 
 from __future__ import annotations

@@ -114,10 +114,26 @@ def test_snapshots_stay_a_fraction_of_the_journal(tmp_path: Path, monkeypatch: p
     run_in(path, talking(300, context_window=-1))
     ((many, taken),) = query(path, "SELECT count(*), sum(length(body)) FROM snapshots")
     ((largest,),) = query(path, "SELECT max(length(body)) FROM snapshots")
-    ((written,),) = query(path, "SELECT sum(length(body)) FROM chunks")
+    chunks = query(path, "SELECT count, length(body) FROM chunks")
+    written = sum(max(size, snapshots.FACT_SIZE * count) for count, size in chunks)
     assert many >= 3
     # The first comes as soon as it is due, whatever its size.
     assert taken <= written / SHARE + largest
+
+
+def test_facts_that_take_little_room_are_snapshotted_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of pure nodes, hundreds of which are packed into one chunk."""
+    monkeypatch.setattr(snapshots, "SNAPSHOT_SHARE", SHARE)
+    rounds = 1500
+    graph = roundel.Graph(start="Say", end="Out", limits={"rounds": rounds + 1})
+    graph.node("Say", "literal", content="word").node("Out", "passthrough")
+    graph.node("Guard", "loop_counter", max_iterations=rounds)
+    graph.edge("Say", "Guard").edge("Say", "Say").edge("Guard", "Say").edge("Guard", "Out")
+    run_in(tmp_path / "runs.db", graph)
+    ((chunks,),) = query(tmp_path / "runs.db", "SELECT count(*) FROM chunks WHERE count > 100")
+    assert 4 <= chunks <= len(bodies(tmp_path / "runs.db"))
 
 
 def bodies(path: Path) -> list[Stored]:

@@ -65,7 +65,7 @@ class RunJournal:
         self._first += chunk.count
         await self.store.append(self.claim, first, chunk, status, summary, quiet)
         self._status = status
-        self._snapshots.count(chunk.count, len(chunk.body))
+        self._snapshots.count(chunk)
         if (
             self._snapshots.due and not self._lines
         ):  # the state must not be ahead of the facts that were written

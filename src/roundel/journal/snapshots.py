@@ -4,10 +4,10 @@ A run has many snapshots, each with the number of its last event. To read events
 snapshot at or before it is restored, and only the facts behind it are replayed: that costs as much at event
 25,000 as at event 250.
 
-How many there are. A snapshot is taken after SNAPSHOT_FACTS facts, but not before SNAPSHOT_SHARE times its
-size has been written to the journal since the last one. So all snapshots together stay a fraction of the
-journal, however large the state is, and none ever has to be deleted. Where a state is large, more facts are
-replayed, in proportion to what it costs to restore that state.
+How many there are. A snapshot is taken after SNAPSHOT_FACTS facts, but not before SNAPSHOT_SHARE times the
+size of the last one has been added to the journal since, where a fact counts for at least FACT_SIZE bytes. So
+all snapshots together stay a fraction of the journal, however large the state is, and none ever has to be
+deleted. Where a state is large, more facts are replayed, in proportion to what it costs to restore it.
 
 What they refer to. Long texts of the state stand in facts, as a rule: a snapshot names the fact. To know
 which, the facts since the last snapshot are read back when the next one is taken, once for many of them. What
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from roundel.journal.store import Claim, Snapshot, Store
+from roundel.journal.store import Chunk, Claim, Snapshot, Store
 from roundel.kernel.facts import Entry
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import (
@@ -36,6 +36,8 @@ from roundel.plan.graph import Plan
 SNAPSHOT_FACTS = 200
 """Fewer facts than this are replayed quicker than a snapshot is restored."""
 SNAPSHOT_SHARE = 12
+FACT_SIZE = 64
+"""Facts of pure nodes are packed to a few bytes each, and take as long to replay as others."""
 NEVER = 1 << 60
 
 
@@ -55,10 +57,10 @@ class Snapshots:
         self._searched = claim.facts - claim.fresh
         """How many facts were searched for texts."""
 
-    def count(self, facts: int, size: int) -> None:
-        """So much was written to the journal."""
-        self._facts += facts
-        self._bytes += size
+    def count(self, chunk: Chunk) -> None:
+        """A chunk was written to the journal."""
+        self._facts += chunk.count
+        self._bytes += max(len(chunk.body), FACT_SIZE * chunk.count)
 
     @property
     def due(self) -> bool:
