@@ -171,6 +171,26 @@ def test_the_log_tells_what_happened(finished: Path) -> None:
     assert all(address.startswith("Writer[2]") for address in only)
 
 
+@pytest.mark.parametrize("follow", [(), ("--follow",)])
+def test_the_log_is_read_on_behind_an_event(finished: Path, follow: tuple[str, ...]) -> None:
+    everything = roundel(finished, "log", "last", "--json").stdout.splitlines()
+    for after in (0, 1, 7, len(everything) - 1, len(everything)):
+        rest = roundel(finished, "log", "last", "--json", "--after", str(after), *follow)
+        assert rest.stdout.splitlines() == everything[after:]
+    nothing = roundel(finished, "log", "last", "--after", "7", "--round", "Writer[1]/Writer")
+    assert nothing.exit_code == 1
+    assert "nothing happened at 'Writer[1]/Writer'" in nothing.stderr and "after event 7" in nothing.stderr
+    assert roundel(finished, "log", "last", "--after", "-1").exit_code == 2
+
+
+def test_the_log_of_a_pruned_run_is_read_on_too(finished: Path) -> None:
+    assert roundel(finished, "prune", "last", "--keep", "first").exit_code == 0
+    everything = [json.loads(line) for line in roundel(finished, "log", "last", "--json").stdout.splitlines()]
+    rest = roundel(finished, "log", "last", "--json", "--after", "9").stdout.splitlines()
+    assert [json.loads(line) for line in rest] == [event for event in everything if event["seq"] > 9]
+    assert 0 < len(rest) < len(everything)
+
+
 def test_a_fork_begins_where_it_is_told_to(finished: Path) -> None:
     (old,) = runs(finished)
     forked = roundel(finished, "fork", "last", "--at", "Writer[2]", "--message", "Make it rhyme.", "--json")

@@ -9,6 +9,8 @@ import pytest
 
 from roundel.journal import chunks
 from roundel.journal.chunks import pack, unpack
+from roundel.kernel import facts
+from roundel.kernel.codec import Codec
 from roundel.kernel.facts import Entry, Fact, Failed, Finished, Outcome, Waited, encode_entry, encode_fact
 from roundel.workflow.message import Message
 from tests.journal.stores import STARTED
@@ -43,8 +45,8 @@ def test_an_older_version_is_brought_up_to_date_step_by_step(monkeypatch: pytest
     def third(fields: dict[str, Any]) -> dict[str, Any]:
         return {**fields, "type": "waited" if fields["type"] == "pause" else fields["type"]}
 
-    monkeypatch.setattr(chunks, "VERSION", 3)
-    monkeypatch.setattr(chunks, "UPGRADES", {1: second, 2: third})
+    upgrades = {1: second, 2: third}
+    monkeypatch.setattr(facts, "FACTS", Codec("a fact", Fact, version=3, upgrades=upgrades))
     written = pack([b'{"type":"halt","time":4.0}', encode_fact(Waited(5.0))])
     assert unpack(written, 1) == [Entry(Waited(4.0), None), Entry(Waited(5.0), None)]
     assert unpack(pack([b'{"type":"pause","time":4.0}']), 2) == [Entry(Waited(4.0))]
@@ -52,7 +54,7 @@ def test_an_older_version_is_brought_up_to_date_step_by_step(monkeypatch: pytest
 
 
 def test_a_newer_version_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"have version 9; this program knows 2 and older"):
+    with pytest.raises(ValueError, match="a fact of version 9: this program knows 1 to 2"):
         unpack(pack([encode_fact(Waited(1.0))]), 9)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import roundel
 from roundel.hosts.result import result_of
-from roundel.journal import run_journal
+from roundel.journal import snapshots as snapshots_module
 from roundel.journal.chunks import pack
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, Claim, StoreError
@@ -162,8 +162,8 @@ async def carried_on(
 def test_cut_off_again_and_again_with_snapshots_everywhere(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 2)
-    monkeypatch.setattr(run_journal, "SNAPSHOT_SHARE", 0)
+    monkeypatch.setattr(snapshots_module, "SNAPSHOT_FACTS", 2)
+    monkeypatch.setattr(snapshots_module, "SNAPSHOT_SHARE", 0)
     snapshots = 0
 
     async def story() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from roundel.journal.owner import LEASE, let_go
 from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Busy, Chunk, Fenced, NoRun, StoreError
+from roundel.journal.store import Busy, Chunk, Fenced, NoRun, Snapshot, StoreError
 from roundel.kernel.facts import Waited
 from tests.journal.stores import STARTED, chunk, new, query, using, waits
 
@@ -79,7 +79,7 @@ def test_who_was_thought_dead_writes_nothing_more(tmp_path: Path) -> None:
         for late in (
             store.append(old, 1, chunk(Waited(1)), "running", None),
             store.renew(old),
-            store.save_snapshot(old, 1, b"old"),
+            store.save_snapshot(old, Snapshot(1, 1, b"old"), {}),
         ):
             with pytest.raises(Fenced, match="another process has taken over run run; this one has stopped"):
                 await late
@@ -159,11 +159,14 @@ def test_the_log_of_a_run_that_is_alone_does_not_grow_for_ever(tmp_path: Path) -
         ("DELETE FROM chunks WHERE first = 3", "at fact 3: 2 facts are missing"),
         (
             "UPDATE chunks SET body = substr(body, 1, length(body) - 3) WHERE first = 1",
-            "at fact 1: Input data",
+            "at fact 1: a fact cannot be decoded: Input data",
         ),
-        ("UPDATE chunks SET body = X'7A00112233' WHERE first = 2", "at fact 2: the facts are damaged"),
+        ("UPDATE chunks SET body = X'6400112233' WHERE first = 2", "at fact 2: the facts are damaged"),
         ("UPDATE chunks SET count = 2 WHERE first = 2", "at fact 2: there are 1 facts in place of 2"),
-        ("UPDATE chunks SET version = 7 WHERE first = 0", "at fact 0: the facts have version 7"),
+        (
+            "UPDATE chunks SET version = 7 WHERE first = 0",
+            "at fact 0: a fact of version 7: this program knows",
+        ),
     ],
 )
 def test_damage_is_told_with_its_place(damage: str, told: str, tmp_path: Path) -> None:

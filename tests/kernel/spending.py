@@ -10,12 +10,11 @@ import msgspec
 
 from roundel.kernel.commands import Call, Command
 from roundel.kernel.facts import Fact, Finished, Unlocked, Usage
-from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import freeze, thaw
 from roundel.kernel.step import step
 from roundel.kernel.unlock import CHECKS
 from roundel.nodes.dialogue import ToolUse
 from roundel.plan.graph import Plan
+from tests.kernel.frozen import copied
 from tests.kernel.simulator import Choose, Script, Simulator
 
 Dict = dict[str, Any]
@@ -72,7 +71,7 @@ class Spender(Simulator):
     def thawed(self, plan: Plan) -> Spender:
         """The same run in another process, from a snapshot."""
         other = type(self)(plan, self.script, self.sizes, self.choose)
-        other.state = thaw(freeze(self.state, PlanIndex(self.plan)), PlanIndex(plan))
+        other.state = copied(self.state, plan)
         return self._hand_over(other)
 
     def replayed(self, plan: Plan) -> Spender:

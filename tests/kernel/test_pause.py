@@ -28,12 +28,13 @@ from roundel.kernel.facts import (
     encode_fact,
 )
 from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import freeze, thaw
+from roundel.kernel.snapshot import freeze
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, replay, step
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 from tests.kernel import graphs, loop_agents
+from tests.kernel.frozen import copied
 from tests.kernel.simulator import Script, Simulator, plan_of
 
 seeds = st.integers(0, 2**40)
@@ -70,8 +71,7 @@ class Pausing(Simulator):
         return self
 
     def go_on(self) -> None:
-        index = PlanIndex(self.plan)
-        self.state = thaw(freeze(self.state, index), index)
+        self.state = copied(self.state, self.plan)
         self.tell(Resumed(self.now()))
 
 
@@ -369,7 +369,7 @@ def test_a_talk_is_frozen_at_every_call() -> None:
     steps = 0
     while other.at_work:
         body, plan = freeze(other.state, PlanIndex(other.state.plan)), make()
-        other.state = thaw(body, PlanIndex(plan))
+        other.state = copied(other.state, plan)
         assert freeze(other.state, PlanIndex(plan)) == body
         calls = other.state.calls
         other.at_work = [c for asked in other.at_work if (c := calls[asked.address].command) is not None]

@@ -6,16 +6,28 @@ import random
 import zlib
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from roundel.kernel.facts import Reviews, decode_entry
 from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import VERSION, SnapshotError, freeze, thaw
+from roundel.kernel.snapshot import (
+    LONG,
+    SNAPSHOTS,
+    VERSION,
+    SnapshotError,
+    Stored,
+    checksum,
+    decode,
+    thaw,
+)
 from roundel.kernel.step import replay
+from roundel.nodes.conductors import Rounds
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
+from tests.kernel.frozen import copied, frozen, thawed
 from tests.kernel.simulator import Script, Simulator, plan_of
 
 NONE = Reviews()
@@ -37,9 +49,7 @@ def frozen_at_every_step(
     other = Simulator(make(), script, lambda _count: next(again)).start(text, reviews)
     steps = 0
     while other.at_work:
-        body = freeze(other.state, PlanIndex(other.state.plan))
-        plan = make()
-        other.state = thaw(body, PlanIndex(plan))
+        other.state = copied(other.state, make())
         waiting = {call.address: call.command for call in other.state.calls.values()}
         other.at_work = [waiting[command.address] for command in other.at_work]  # type: ignore[misc]
         command = other.at_work.pop(next(again))
@@ -73,43 +83,85 @@ def test_a_snapshot_equals_the_replay_of_the_journal() -> None:
     run = Simulator(plan_of(workflow), script).start(text).finish()
     plan = plan_of(workflow)
     replayed, _ = replay(plan, map(decode_entry, run.journal))
-    thawed = thaw(freeze(run.state, PlanIndex(run.state.plan)), PlanIndex(plan))
-    assert thawed.summary() == replayed.summary() == run.state.summary()
+    assert copied(run.state, plan).summary() == replayed.summary() == run.state.summary()
 
 
 @pytest.mark.parametrize("body", [b"", b"junk", b"x\x9c\x03\x00\x00\x00\x00\x01"])
 def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
     with pytest.raises(SnapshotError):
-        thaw(body, PlanIndex(plan_of(graphs.case(1)[0])))
+        decode(body, PlanIndex(plan_of(graphs.case(1)[0])))
 
 
 def test_a_snapshot_names_no_code_but_ours() -> None:
     index = PlanIndex(plan_of(graphs.case(1)[0]))
-    for shapes, table in (({}, [["s", "os:system", "echo"]]), ({"os:system": []}, [])):
-        body = zlib.compress(msgspec.json.encode([VERSION, index.fingerprint, shapes, table]))
+    cases: list[tuple[dict[str, list[str]], list[Any]]] = [
+        ({}, [["s", "os:system", "echo"]]),
+        ({"os:system": []}, []),
+    ]
+    for shapes, table in cases:
+        stored = Stored(index.fingerprint, shapes, table, [], checksum(()))
+        body = zlib.compress(SNAPSHOTS.seal(stored))
         with pytest.raises(SnapshotError, match="not ours"):
-            thaw(body, index)
+            thaw(decode(body, index), [], index)
 
 
-def changed(part: int, value: object) -> bytes:
+def changed(**fields: Any) -> bytes:
     run = Simulator(plan_of(graphs.case(7)[0]), {}).start("go")
-    written = msgspec.json.decode(zlib.decompress(freeze(run.state, PlanIndex(run.plan))))
-    written[part] = value
-    return zlib.compress(msgspec.json.encode(written))
+    stored = SNAPSHOTS.unseal(zlib.decompress(frozen(run.state)[0]))
+    return zlib.compress(SNAPSHOTS.seal(replace(stored, **fields)))
+
+
+def of_version(version: int) -> bytes:
+    _, _, encoded = zlib.decompress(changed()).partition(b" ")
+    return zlib.compress(b"%d %b" % (version, encoded))
 
 
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (changed(0, VERSION + 1), f"it has the version {VERSION + 1}, not {VERSION}"),
-        (changed(1, 7), "it was made with another workflow"),
-        (changed(2, {"Instance": ["plan"]}), "another version: 'Instance' has other fields now"),
+        (of_version(VERSION + 1), f"a snapshot of version {VERSION + 1}: this program knows {VERSION}"),
+        (of_version(VERSION - 1), f"a snapshot of version {VERSION - 1}: this program knows {VERSION}"),
+        (changed(fingerprint=7), "it was made with another workflow"),
+        (changed(shapes={"Instance": ["plan"]}), "another version: 'Instance' has other fields now"),
         (
-            changed(2, {"roundel.kernel.execution:Turn": ["body"]}),
+            changed(shapes={"roundel.kernel.execution:Turn": ["body"]}),
             "'roundel.kernel.execution:Turn' has other fields",
         ),
     ],
 )
 def test_a_snapshot_of_another_version_is_refused(body: bytes, why: str) -> None:
     with pytest.raises(SnapshotError, match=why):
-        thaw(body, PlanIndex(plan_of(graphs.case(7)[0])))
+        decode(body, PlanIndex(plan_of(graphs.case(7)[0])))
+
+
+def test_a_conductor_that_notes_other_things_now_refuses_an_older_snapshot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    body = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "end": "A"}
+    config = {"body": body, "strategy": {"mode": "count", "max": 2}}
+    workflow = {"graph": {"nodes": [{"id": "Loop", "type": "loop_agent", "config": config}], "start": "Loop"}}
+    run = Simulator(plan_of(workflow), {}).start("go")
+    assert copied(run.state, plan_of(workflow)).calls.keys() == run.state.calls.keys()
+    before = Rounds.__init__
+
+    def newer(self: Rounds, *arguments: Any, **named: Any) -> None:
+        before(self, *arguments, **named)
+        self.pace = 1  # type: ignore[attr-defined]
+
+    written, texts = frozen(run.state)
+    monkeypatch.setattr(Rounds, "__init__", newer)
+    with pytest.raises(SnapshotError, match="another version: 'CountRounds' notes other things"):
+        thawed(written, plan_of(workflow), texts)
+
+
+def test_a_long_text_stands_once_in_a_list_and_not_in_the_snapshot() -> None:
+    """The input of a run stands in several queues at once."""
+    workflow = graphs.case(7)[0]
+    text = "".join(map(str, range(LONG)))
+    run = Simulator(plan_of(workflow), {}).start(text)
+    body, texts = frozen(run.state)
+    assert texts == [text]
+    assert text not in zlib.decompress(body).decode()
+    assert thawed(body, plan_of(workflow), texts).input == run.state.input
+    with pytest.raises(SnapshotError, match="its texts are not the ones"):
+        thawed(body, plan_of(workflow), ["another text"])

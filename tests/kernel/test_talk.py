@@ -26,11 +26,12 @@ from roundel.kernel.facts import (
     Waited,
 )
 from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import freeze, thaw
+from roundel.kernel.snapshot import freeze
 from roundel.kernel.step import IllegalFact, step
 from roundel.kernel.unlock import CHECKS
 from roundel.workflow.message import Message
 from tests.kernel import loop_agents
+from tests.kernel.frozen import copied
 from tests.kernel.graphs import case_with_tools
 from tests.kernel.reference import interpret
 from tests.kernel.simulator import Simulator, plan_of
@@ -282,8 +283,7 @@ def test_an_unlocked_agent_goes_on_with_the_very_request_that_met_the_limit(froz
     ]
     assert not [event for event in run.events if event.event == "tool_call" and event.data["round"] == 3]
     if frozen:
-        index = PlanIndex(run.plan)
-        run.state = thaw(freeze(run.state, index), index)
+        run.state = copied(run.state, run.plan)
     run.tell(unlocked(run, limits={"rounds": 3}))
     assert sorted(at_work(run)) == ["A[3]/ask", "A[3]/look"]
     assert model_calls(run) == 3, "the model is not asked for what it has asked for"

@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 
 import roundel
 from roundel.cli import cli
+from roundel.journal.chunks import DICTIONARY
 from roundel.sources import load
 from tests.llm.wire import Reply, Wire
 
@@ -281,9 +282,9 @@ def rows(store: Path) -> Iterator[tuple[str, str]]:
 def _unpacked(value: Any) -> str:
     if not isinstance(value, bytes):
         return str(value)
-    for packed in (value, value[1:]):
+    for packed, dictionary in ((value, b""), (value[1:], DICTIONARY)):
         try:
-            return zlib.decompress(packed).decode("utf-8", "replace")
+            return zlib.decompressobj(zdict=dictionary).decompress(packed).decode("utf-8", "replace")
         except zlib.error:
             continue
     return value.decode("utf-8", "replace")

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import roundel
+from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
+from roundel.kernel import events as kernel_events
+from roundel.kernel.codec import Codec
 from roundel.kernel.events import Event
-from roundel.sessions.retention import kept, parsed
+from roundel.sessions.opening import events_of
+from roundel.sessions.retention import kept, parsed, prune
+from tests.journal.stores import query, using
+
+LITERAL = {"id": "A", "type": "literal", "config": {"content": "word"}}
 
 
 def event(kind: str, address: str | None = None, **data: Any) -> Event:
@@ -64,3 +74,29 @@ def test_of_two_that_are_equally_good_the_later_one_stays() -> None:
 def test_words_that_name_no_rounds(keep: str) -> None:
     with pytest.raises(StoreError, match="every:N"):
         parsed(keep)
+
+
+def test_what_is_left_of_a_run_is_read_by_later_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its events have the version that they were written with, and are upgraded when they are read."""
+    path = tmp_path / "runs.db"
+
+    def upgraded(fields: dict[str, Any]) -> dict[str, Any]:
+        return {**fields, "event": f"{fields['event']}!"}
+
+    async def story(store: SqliteStore) -> None:
+        result = await roundel.run_async({"graph": {"nodes": [LITERAL], "start": "A"}}, store=store)
+        events = await events_of(store, result.run_id)
+        await prune(store, result.run_id, "last")
+        assert await events_of(store, result.run_id) == events
+        newer: Codec[Event] = Codec("an event", Event, version=2, upgrades={1: upgraded})
+        monkeypatch.setattr(kernel_events, "EVENTS", newer)
+        assert [event.event for event in await events_of(store, result.run_id)] == [
+            f"{event.event}!" for event in events
+        ]
+        query(path, "UPDATE kept SET version = 7")
+        with pytest.raises(StoreError, match="an event of version 7: this program knows 1 to 2"):
+            await events_of(store, result.run_id)
+
+    asyncio.run(using(path, story))

@@ -187,9 +187,13 @@ def test_pruned_runs_keep_what_was_chosen(place: Path) -> None:
             await runs.prune("last", keep="some")
         await runs.prune("last", keep="all")
         assert await runs.events("last") == everything
+        assert await runs.events("last", after=20) == everything[20:]
         await runs.prune("last", keep="first,best")
         rounds = {(event.address or "")[:9] for event in await runs.events("last")} - {"", "Final"}
         assert rounds == {"Writer[1]", "Writer[4]"}
+        assert [event for event in await runs.events("last") if event.seq > 20] == await runs.events(
+            "last", after=20
+        )
         with pytest.raises(roundel.StoreError, match="first,best"):
             await runs.fork("last", "Writer[1]")
         await runs.prune("last", keep="nothing")

@@ -14,10 +14,10 @@ from roundel.cli.live.lines import excerpt, line_of
 from roundel.cli.next_step import suggest
 from roundel.cli.output import print_json, say, styled
 from roundel.cli.stored import find_run, in_store, store_option
+from roundel.journal.snapshots import restore
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
 from roundel.sessions.opening import played
 from roundel.sessions.pinning import plan_of
@@ -30,10 +30,19 @@ INSIDE = ("/", ".", "[", "#")
 @click.command("log")
 @run_argument
 @click.option("--round", "address", metavar="ADDRESS", help="Only what happened there, such as 'Writer[3]'.")
+@click.option(
+    "--after",
+    metavar="SEQ",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Only events with a larger `seq`; quick in long runs.",
+)
 @click.option("--follow", "-f", is_flag=True, help="Go on as more happens, until the run is over.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
-def command(run: str, address: str | None, follow: bool, as_json: bool, place: str | None) -> None:
+def command(
+    run: str, address: str | None, after: int, follow: bool, as_json: bool, place: str | None
+) -> None:
     """Show what happened in a run.
 
     RUN is an id, the beginning of one, or `last`.
@@ -44,7 +53,7 @@ def command(run: str, address: str | None, follow: bool, as_json: bool, place: s
         plan = await _plan(store, run_id)
         show = print_json if as_json else _printer(plan)
         shown, failed = False, ""
-        async for event in _events(store, run_id, plan, follow):
+        async for event in _events(store, run_id, plan, after, follow):
             if event.event == "node_state_change" and event.data.get("status") == "failed":
                 failed = event.address or ""
             if address is None or is_at(event.address or "", address):
@@ -52,11 +61,17 @@ def command(run: str, address: str | None, follow: bool, as_json: bool, place: s
                 show(event)
         if address is not None and not shown:
             suggest("log", run_id)
-            raise StoreError(f"nothing happened at '{address}' in run {run_id}; without --round all is shown")
+            raise StoreError(_nothing(run_id, address, after))
         if failed and (await store.row(run_id)).status == "failed":
             suggest("fork", run_id, "--at", failed)
 
     in_store(place, work)
+
+
+def _nothing(run_id: str, address: str, after: int) -> str:
+    if after:
+        return f"nothing happened at '{address}' in run {run_id} after event {after}"
+    return f"nothing happened at '{address}' in run {run_id}; without --round all is shown"
 
 
 def is_at(address: str, wanted: str) -> bool:
@@ -69,17 +84,21 @@ async def _plan(store: SqliteStore, run_id: str) -> Plan | None:
     return None if await store.kept(run_id) is not None else plan_of(await store.pinned(run_id))
 
 
-async def _events(store: SqliteStore, run_id: str, plan: Plan | None, follow: bool) -> AsyncIterator[Event]:
+async def _events(
+    store: SqliteStore, run_id: str, plan: Plan | None, after: int, follow: bool
+) -> AsyncIterator[Event]:
     if plan is None:
         for event in await store.kept(run_id) or ():
-            yield event
+            if event.seq > after:
+                yield event
         return
-    state, known = Run(plan), 0
+    state, known = await restore(store, run_id, plan, after)
     while True:
         entries = await store.entries(run_id, known)
         for _, events in played(state, entries, run_id, known):
             for event in events:
-                yield event
+                if event.seq > after:
+                    yield event
         known += len(entries)
         if not follow or state.over:
             return

@@ -1,8 +1,16 @@
-"""Facts as they are added to a run: in order, by whoever has the newest claim.
+"""Appends chunks of facts to runs: in order, under the newest claim, each at a position of its own.
 
-One statement adds them: it looks for the number of the claim and for the end of the facts that are there, and
-adds nothing if either is not what it should be. How many facts there are follows from the chunks. The run's
-own row is told of them only now and then, and whenever the run's status is another one.
+One statement appends a chunk. It checks the fence of the claim and where the run's facts end, and inserts
+nothing if either does not match. How many facts a run has follows from its chunks; the run's own row is
+updated only once a second, and whenever the status changes.
+
+*Positions.* A chunk's position is its row id: one more than the largest in the table, given inside the
+transaction that inserts it. SQLite has one writer at a time, so positions rise in commit order over all runs
+and all processes: whoever has read everything up to a position never finds a smaller one later. The largest
+position must not be given again after its chunk was deleted, so an empty marker takes its place then.
+
+*Repeating.* Whoever does not know whether an append succeeded repeats it: the same chunk at the same place
+under the same claim is no error and changes nothing. Another chunk at that place is an error.
 """
 
 from __future__ import annotations
@@ -14,9 +22,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from roundel.journal.chunks import VERSION
 from roundel.journal.owner import LEASE
-from roundel.journal.store import Chunk, Claim, Fenced, Gone, StoreError
+from roundel.journal.store import Appended, Chunk, Claim, Fenced, Gone, StoreError
+from roundel.kernel.facts import VERSION
 
 OF_RUN = "place BETWEEN {0} << 32 AND ({0} << 32) + 4294967295"
 """The chunks of a run: their place is its number, and that of their first fact."""
@@ -61,11 +69,14 @@ def append(
     summary: dict[str, Any] | None,
     db: sqlite3.Connection,
 ) -> None:
-    """Adds facts and tells the run's row; both or nothing, in a transaction of the caller."""
+    """Appends a chunk and updates the run's row; both or nothing, in a transaction of the caller."""
     reached = first + chunk.count
     values = (first, told.status, told.time, reached, claim.run, claim.fence, told.time + LEASE)
     if db.execute(TELL, values).rowcount != 1:
-        raise out_of_step(claim, first, place, db)
+        failure = refusal(claim, first, chunk, place, db)
+        if failure is not None:
+            raise failure
+        return  # repeated: the row was updated with it the first time
     insert(db, claim.run, first, chunk)
     if summary is not None:
         body = msgspec.json.encode(summary, enc_hook=repr)
@@ -78,17 +89,42 @@ def insert(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
         db.execute("INSERT INTO chunks (place, count, version, body) VALUES (?, ?, ?, ?)", values)
 
 
-def out_of_step(claim: Claim, first: int, place: Path, db: sqlite3.Connection) -> StoreError:
-    """Why nothing can be appended."""
+def refusal(claim: Claim, first: int, chunk: Chunk, place: Path, db: sqlite3.Connection) -> StoreError | None:
+    """Why a chunk was not appended; None if it is there already."""
     query = f"SELECT fence, {REACHED} FROM runs WHERE no = ?"
     found = db.execute(query, (claim.run,)).fetchone()
     if found is None or found[0] != claim.fence:
         return taken_over(claim, found is not None)
+    query = "SELECT 1 FROM chunks WHERE place = ? AND count = ? AND version = ? AND body = ?"
+    if db.execute(query, ((claim.run << 32) + first, chunk.count, VERSION, chunk.body)).fetchone():
+        return None
     reached = found[1]
     return StoreError(
         f"{place}: run {claim.run_id} has {reached} facts where {first} should be, since something "
         f"could not be written; `roundel resume {claim.run_id}` goes on from there"
     )
+
+
+def appended(db: sqlite3.Connection, after: int, limit: int) -> list[Appended]:
+    """The chunks with larger positions, in order."""
+    query = (
+        "SELECT c.position, r.id, c.place & 4294967295, c.count FROM chunks c "
+        "JOIN runs r ON r.no = c.place >> 32 WHERE c.position > ? ORDER BY c.position LIMIT ?"
+    )
+    return [Appended(*row) for row in db.execute(query, (after, limit))]
+
+
+MARKER = -1
+"""The place of the empty row that stands for the largest position; no chunk of a run has it."""
+
+
+def delete_chunks(db: sqlite3.Connection, run: int) -> None:
+    (newest,) = db.execute("SELECT max(position) FROM chunks").fetchone()
+    db.execute(f"DELETE FROM chunks WHERE {OF_RUN.format('?1')}", (run,))
+    if newest is None or db.execute("SELECT 1 FROM chunks WHERE position = ?", (newest,)).fetchone():
+        return
+    db.execute("DELETE FROM chunks WHERE place = ?", (MARKER,))
+    db.execute("INSERT INTO chunks VALUES (?, ?, 0, ?, X'')", (newest, MARKER, VERSION))
 
 
 def taken_over(claim: Claim, there: bool) -> StoreError:

@@ -31,9 +31,9 @@ class AtOnce:
         self._rows = 0
         self._seconds = 0.0
 
-    def add(self, statement: str, row: Row, refused: Job[StoreError]) -> bool:
+    def add(self, statement: str, row: Row, refused: Job[StoreError | None]) -> bool:
         """Adds one row, in a transaction of its own; False if it cannot be done at once."""
-        if self._seconds > MOST_SECONDS or not self._may_begin():
+        if self.held_up or not self._may_begin():
             return False
         started = perf_counter()
         try:
@@ -42,7 +42,9 @@ class AtOnce:
                 return False
             # A statement alone is a transaction of its own: that saves two more of them.
             if db.execute(statement, row).rowcount != 1:
-                raise refused(db)
+                failure = refused(db)
+                if failure is not None:
+                    raise failure
         except (sqlite3.Error, OSError) as error:
             if _is_held(error):
                 return False
@@ -52,6 +54,11 @@ class AtOnce:
             self._hold_up(perf_counter() - started)
         self._rows += 1
         return True
+
+    @property
+    def held_up(self) -> bool:
+        """The event loop has waited long enough in this turn."""
+        return self._seconds > MOST_SECONDS
 
     def _may_begin(self) -> bool:
         return self._rows < MOST_ROWS and self._lock.acquire(blocking=False)

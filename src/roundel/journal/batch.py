@@ -57,11 +57,11 @@ class Rows:
         self.statement = statement
         self.loop = loop
         self._rows: list[Row] = []
-        self._refused: list[Job[StoreError]] = []
-        """For each row: why it can have changed nothing."""
+        self._refused: list[Job[StoreError | None]] = []
+        """For each row: why it can have changed nothing; None if that is as it should be."""
         self._futures: list[asyncio.Future[None]] = []
 
-    def add(self, row: Row, refused: Job[StoreError]) -> asyncio.Future[None]:
+    def add(self, row: Row, refused: Job[StoreError | None]) -> asyncio.Future[None]:
         # To each its own future: whoever is called off must not take that of the others along.
         future: asyncio.Future[None] = self.loop.create_future()
         self._rows.append(row)
@@ -75,11 +75,13 @@ class Rows:
             if db.executemany(self.statement, self._rows).rowcount != len(self._rows):
                 raise Refused("a row was refused")
             return {}
-        return {
-            number: self._refused[number](db)
-            for number, row in enumerate(self._rows)
-            if db.execute(self.statement, row).rowcount != 1
-        }
+        failures: dict[int, StoreError] = {}
+        for number, row in enumerate(self._rows):
+            if db.execute(self.statement, row).rowcount != 1:
+                failure = self._refused[number](db)
+                if failure is not None:
+                    failures[number] = failure
+        return failures
 
     def settle(self, value: dict[int, StoreError] | None, failure: StoreError | None) -> None:
         failures = value or {}

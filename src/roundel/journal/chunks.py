@@ -7,25 +7,31 @@ version of its entries; older ones are brought up to date as they are read, one 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
-import msgspec
+from roundel.kernel.facts import VERSION, Entry, decode_entry
 
-from roundel.kernel.facts import Entry, decode_entry
-
-VERSION = 2
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: lambda fact: fact}
-"""The fields of a fact, from each older version to the next. Version 1 had no decisions."""
-DECISIONS_SINCE = 2
-PLAIN, PACKED = b"j", b"z"
+PLAIN, PACKED = b"j", b"d"
 WORTH_PACKING = 300
+"""Bytes from which on the room is worth the time: less is compressed slower than it is written."""
+DICTIONARY = (
+    b'"error":"","arguments":{"tool_calls":[{"id":"call_"metadata":{"source":"","role":"tool""role":"user"'
+    b'{"type":"consulted","verdicts":[{"edge":0,"message":0,"fires":true,"result":{"type":"answered"'
+    b'"state":{"reply":{"text":""usage":{"model_calls":1,"input_tokens":1,"output_tokens":1,"cost_usd":0.0,'
+    b'"model":"","port":"continue","reason":"","data":{"state":1,"report":{"count":1,"max_iterations":10}}'
+    b',"outcome":{"messages":[{"content":"","role":"assistant"}]},"time":1'
+    b'}\n{"type":"finished","address":"[1]/","outcome":{"state":1,"report":{"count":1'
+    b'}\n{"type":"finished","address":"[1]/","outcome":{"messages":[{"content":"'
+)
+"""What nearly all entries contain, for zlib to refer to: most chunks hold one or two entries, which have
+little of their own to repeat. It is part of the format. Another one needs another letter than PACKED."""
 
 
 def pack(lines: Iterable[bytes]) -> bytes:
     body = b"\n".join(lines)
     if len(body) >= WORTH_PACKING:
-        packed = zlib.compress(body, 1)
+        compressor = zlib.compressobj(6, zdict=DICTIONARY)
+        packed = compressor.compress(body) + compressor.flush()
         if len(packed) < len(body):
             return PACKED + packed
     return PLAIN + body
@@ -33,22 +39,17 @@ def pack(lines: Iterable[bytes]) -> bytes:
 
 def unpack(body: bytes, version: int = VERSION) -> list[Entry]:
     """ValueError if it cannot be read."""
-    if version > VERSION:
-        raise ValueError(f"the facts have version {version}; this program knows {VERSION} and older ones")
     try:
-        text = zlib.decompress(body[1:]) if body[:1] == PACKED else body[1:]
+        text = _decompressed(body[1:]) if body[:1] == PACKED else body[1:]
     except zlib.error as error:
         raise ValueError(f"the facts are damaged: {error}") from None
     lines = text.split(b"\n") if text else []
-    return [_entry(line, version) for line in lines]
+    return [decode_entry(line, version) for line in lines]
 
 
-def _entry(line: bytes, version: int) -> Entry:
-    if version == VERSION:
-        return decode_entry(line)
-    line, tab, decisions = line.partition(b"\t")
-    fields = msgspec.json.decode(line)
-    for older in range(version, VERSION):
-        fields = UPGRADES[older](fields)
-    entry = decode_entry(msgspec.json.encode(fields) + tab + decisions)
-    return entry if version >= DECISIONS_SINCE else Entry(entry.fact, None)
+def _decompressed(packed: bytes) -> bytes:
+    decompressor = zlib.decompressobj(zdict=DICTIONARY)
+    text = decompressor.decompress(packed)
+    if not decompressor.eof:
+        raise zlib.error("they are incomplete")
+    return text

@@ -27,11 +27,11 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.journal.faults import explained, may, no_file
-from roundel.journal.schema import is_up_to_date, migrate
+from roundel.journal.schema import check_format, create_tables, format_of
 from roundel.journal.store import Gone, StoreError
 
 APPLICATION_ID = 0x524E444C
-"""`RNDL`, in the header of the file. Stores from before there was one are known by their tables."""
+"""`RNDL`, in the header of the file. Older formats did not have it and are known by their tables."""
 FIRST_TABLES = frozenset({b"runs", b"chunks", b"snapshots", b"kept", b"controls"})
 """The tables that every version of a store has had."""
 Identity = tuple[int, int]
@@ -107,8 +107,8 @@ class Database:
     # Opening.
 
     def open(self) -> sqlite3.Connection:
-        """The first connection. A store that is not there is created, an older one is migrated, and one that
-        cannot be written is opened for reading."""
+        """The first connection. A store that is not there is created, one of another format is refused and
+        stays as it is, and one that cannot be written is opened for reading."""
         self._known = {}
         if not self.exists():
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -145,26 +145,28 @@ class Database:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Nothing is written to a store that is up to date: it can be read when the disk is full."""
+        """Nothing is written to a store that has its tables: it can be read when the disk is full."""
         connection.execute(f"PRAGMA synchronous = {self._sync}")
-        is_up_to_date(connection, str(self.path))  # StoreError before anything is written to a newer one
+        check_format(format_of(connection), str(self.path))  # before anything is written
         if _number(connection, "application_id") != APPLICATION_ID:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new file only
             # Before there is a write-ahead log: then it is in the file itself, whatever happens next.
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("PRAGMA journal_mode = WAL")
-        migrate(connection, str(self.path))
+        create_tables(connection, str(self.path))
 
     # Which file it is.
 
     def _is_store(self) -> bool:
-        """False for an empty file; StoreError, and nothing changed, for one that is no store."""
+        """False for an empty file; StoreError, and nothing changed, for one that is no store, or has another
+        format."""
         found = self._contents()
         if not (found.is_store or found.is_empty):
             raise StoreError(
                 f"{self.path} is not a Roundel store: it is the database of another program, and stays as it "
                 "is; use another --store"
             )
+        check_format(found.version, str(self.path))
         return not found.is_empty
 
     def _contents(self) -> Contents:
@@ -200,8 +202,8 @@ class Database:
         else:
             connection = self._immutable()
         try:
-            if not is_up_to_date(connection, str(self.path)):
-                connection = self._migrated(connection)
+            if not format_of(connection):
+                connection = self._with_tables(connection)
             connection.execute("PRAGMA query_only = ON")
         except BaseException:
             connection.close()
@@ -229,8 +231,8 @@ class Database:
             shutil.copyfile(file, name)
         return self._copy(copy, folder)
 
-    def _migrated(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """A copy of an older store with the tables that it has today."""
+    def _with_tables(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        """A copy with tables: the process that created the store was killed before it created them."""
         if not isinstance(connection, Copy):
             folder = tempfile.TemporaryDirectory(prefix="roundel-")
             copy = self._copy(Path(folder.name, self._file.name), folder)
@@ -238,7 +240,7 @@ class Database:
                 connection.backup(copy)
             connection = copy
         try:
-            migrate(connection, str(self.path))
+            create_tables(connection, str(self.path))
         except BaseException:
             connection.close()
             raise

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from roundel.journal.store import StoreError
+from roundel.kernel.codec import CodecError
 
 ELSEWHERE = "use another --store"
 LATER = "a run that was cut off continues with `roundel resume`"
@@ -28,7 +29,7 @@ SPARE_DESCRIPTORS = 4
 SPARE_BYTES = 1 << 18
 """More than SQLite writes at once, as a rule."""
 
-UNDECODABLE = (zlib.error, msgspec.MsgspecError)
+UNDECODABLE = (zlib.error, msgspec.MsgspecError, CodecError)
 _ADVICE = {
     "disk is full": f"make room; {LATER}",
     "readonly": f"the file or its folder may not be written; {ELSEWHERE}",

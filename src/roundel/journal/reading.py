@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -41,6 +41,41 @@ def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, 
         "coalesce((SELECT max(place) FROM chunks WHERE place BETWEEN ?1 AND ?2), ?1) ORDER BY place"
     )
     return count, db.execute(query, (begins, begins + after, ends)).fetchall()
+
+
+def chunks_with(db: sqlite3.Connection, run_id: str, numbers: Sequence[int]) -> list[Row]:
+    """The chunks with these facts, each once, in order."""
+    found = db.execute("SELECT no FROM runs WHERE id = ?", (run_id,)).fetchone()
+    if found is None:
+        raise no_run(run_id)
+    begins = found[0] << 32
+    query = (
+        "SELECT place - ?1, count, version, body FROM chunks "
+        "WHERE place BETWEEN ?1 AND ?1 + ?2 ORDER BY place DESC LIMIT 1"
+    )
+    rows: dict[int, Row] = {}
+    reached = -1
+    for number in sorted(numbers):
+        if number >= reached:
+            row = db.execute(query, (begins, number)).fetchone()
+            if row is None:
+                raise Unreadable(number, "it is missing")
+            rows[row[0]] = row
+            reached = row[0] + row[1]
+    return list(rows.values())
+
+
+def entries_among(rows: Sequence[Row], numbers: Iterable[int]) -> dict[int, Entry]:
+    """Single entries of these chunks; Unreadable if one of them is not there."""
+    unpacked = {
+        first + at: entry
+        for first, many, version, body in rows
+        for at, entry in enumerate(_unpacked(first, many, version, body))
+    }
+    for number in numbers:
+        if number not in unpacked:
+            raise Unreadable(number, "it is missing")
+    return {number: unpacked[number] for number in numbers}
 
 
 def entries_in(rows: Sequence[Row], after: int, count: int) -> list[Entry]:

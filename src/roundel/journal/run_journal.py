@@ -8,19 +8,13 @@ from typing import Any
 import msgspec
 
 from roundel.journal.chunks import pack
+from roundel.journal.snapshots import Snapshots
 from roundel.journal.store import Chunk, Claim, Store
 from roundel.kernel.fact_masking import KEPT
 from roundel.kernel.facts import Entry, Fact, decode_fact, encode_fact, with_decisions
-from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import SnapshotError, freeze
 from roundel.kernel.state import Run
 from roundel.workflow.secrets import Secrets
 
-SNAPSHOT_FACTS = 1000
-"""Fewer facts than this are read again quicker than a snapshot is."""
-SNAPSHOT_SHARE = 4
-"""A snapshot is due when so many times its size has been written since the last one: all snapshots together
-stay a fraction of the journal, however large the state is."""
 MOST_PENDING = 500
 """Pure nodes alone ask for no commit; this many facts do."""
 
@@ -34,9 +28,7 @@ class RunJournal:
         self._first = claim.facts
         self._lines: list[bytes] = []
         self._status = ""
-        self._facts = claim.fresh
-        self._bytes = self._size = 0
-        self._index: PlanIndex | None = None
+        self._snapshots = Snapshots(store, claim)
 
     def add(self, fact: Fact, secrets: Secrets | None = None) -> Fact:
         """The fact as it will be read again, which is what the run is to be told: then one that goes on after
@@ -79,22 +71,11 @@ class RunJournal:
         self._first += chunk.count
         await self.store.append(self.claim, first, chunk, status, summary, quiet)
         self._status = status
-        self._facts += chunk.count
-        self._bytes += len(chunk.body)
-        due = self._facts >= SNAPSHOT_FACTS and self._bytes >= SNAPSHOT_SHARE * self._size
-        if due and not self._lines:  # the state must not be ahead of the facts that were written
-            await self._take_snapshot(run)
-
-    async def _take_snapshot(self, run: Run) -> None:
-        self._facts = self._bytes = 0
-        self._index = self._index or PlanIndex(run.plan)
-        try:
-            body = freeze(run, self._index)
-        except SnapshotError:
-            self._size = 1 << 60  # not this run: its facts alone have to do
-            return
-        self._size = len(body)
-        await self.store.save_snapshot(self.claim, self._first, body)
+        self._snapshots.count(chunk)
+        if (
+            self._snapshots.due and not self._lines
+        ):  # the state must not be ahead of the facts that were written
+            await self._snapshots.take(run, self._first)
 
     async def close(self) -> None:
         """Others may go on with the run."""

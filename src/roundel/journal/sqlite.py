@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,8 +21,10 @@ from roundel.journal.appending import (
     OF_RUN,
     Told,
     append,
+    appended,
+    delete_chunks,
     insert,
-    out_of_step,
+    refusal,
     row_of,
     taken_over,
 )
@@ -31,17 +33,18 @@ from roundel.journal.controls import Controls
 from roundel.journal.database import Database
 from roundel.journal.faults import readable
 from roundel.journal.owner import LEASE, is_alive, let_go, me
-from roundel.journal.reading import Unreadable, chunks_after, entries_in, no_run
+from roundel.journal.reading import Unreadable, chunks_after, chunks_with, entries_among, entries_in, no_run
 from roundel.journal.shield import shielded
-from roundel.journal.store import Busy, Chunk, Claim, NewRun, Pinned, RunRow, StoreError
+from roundel.journal.store import Appended, Busy, Chunk, Claim, NewRun, Pinned, RunRow, Snapshot, StoreError
 from roundel.journal.writer import Writer
-from roundel.kernel.events import Event
+from roundel.kernel.events import EVENTS, Event, decode_event, encode_event
 from roundel.kernel.facts import Entry, Fact
 
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
 _PLAIN = ("id", "name", "status", "created", "updated", "input", "owner", "parent", "forked_at", "summary")
 COLUMNS = (*_PLAIN, "pruned", "until", "facts")
+_LAST_SNAPSHOT = f"SELECT facts FROM snapshots WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
 ROW = f"SELECT {', '.join(COLUMNS[:-1])}, {FACTS} FROM runs"
 
 
@@ -87,6 +90,7 @@ class SqliteStore(Controls):
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
         owner = me()
         count = chunk.count if chunk is not None else 0
+        pinned = zlib.compress(msgspec.json.encode(run.pinned), 6)
 
         def job(db: sqlite3.Connection) -> Claim:
             times = (run.created, run.created, self._now() + LEASE)
@@ -95,7 +99,7 @@ class SqliteStore(Controls):
             query = f"INSERT INTO runs ({names}, status, fence) VALUES (?,?,?,?,?,?,?,?,?,?,'running',1)"
             number = db.execute(query, values).lastrowid
             assert number is not None
-            db.execute("INSERT INTO pins VALUES (?, ?)", (number, msgspec.json.encode(run.pinned)))
+            db.execute("INSERT INTO pins VALUES (?, ?)", (number, pinned))
             if chunk is not None:
                 insert(db, number, 0, chunk)
             return Claim(run.id, number, 1, count, owner, count)
@@ -112,7 +116,7 @@ class SqliteStore(Controls):
         def job(db: sqlite3.Connection) -> Claim:
             query = (
                 f"SELECT no, fence, owner, until, {FACTS}, pruned, "
-                "coalesce((SELECT facts FROM snapshots WHERE run = no), 0) FROM runs WHERE id = ?"
+                f"coalesce(({_LAST_SNAPSHOT}), 0) FROM runs WHERE id = ?"
             )
             found = db.execute(query, (run_id,)).fetchone()
             if found is None:
@@ -157,12 +161,16 @@ class SqliteStore(Controls):
         now, told = self._now(), self._at_work.get(claim.owner)
         if told is not None and summary is None and chunk.count and told.is_enough(status, now):
             row = row_of(claim, first, chunk)
-            await self._writer.add(APPEND, row, partial(out_of_step, claim, first, self.path), patient=quiet)
+            refused = partial(refusal, claim, first, chunk, self.path)
+            await self._writer.add(APPEND, row, refused, patient=quiet)
             return
         fresh = Told(status, now)
         if told is not None:
             self._at_work[claim.owner] = fresh
         await self._writer.write(partial(append, claim, first, self.path, chunk, fresh, summary))
+
+    async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
+        return await self._writer.read(lambda db: appended(db, after, limit))
 
     async def renew(self, claim: Claim) -> None:
         def job(db: sqlite3.Connection) -> None:
@@ -185,24 +193,61 @@ class SqliteStore(Controls):
 
     # Facts.
 
-    async def save_snapshot(self, claim: Claim, facts: int, body: bytes) -> None:
+    async def save_snapshot(self, claim: Claim, snapshot: Snapshot, texts: Mapping[str, str]) -> None:
+        packed = [
+            (claim.run, bytes.fromhex(digest), zlib.compress(text.encode())) for digest, text in texts.items()
+        ]
+
         def job(db: sqlite3.Connection) -> None:
-            query = "REPLACE INTO snapshots SELECT no, ?, ? FROM runs WHERE no = ? AND fence = ?"
-            _must_hold(db, db.execute(query, (facts, body, claim.run, claim.fence)), claim)
+            query = "REPLACE INTO snapshots SELECT (no << 32) + ?, ?, ? FROM runs WHERE no = ? AND fence = ?"
+            values = (snapshot.seq, snapshot.facts, snapshot.body, claim.run, claim.fence)
+            _must_hold(db, db.execute(query, values), claim)
+            db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", packed)
 
         await self._writer.write(job)
 
-    async def snapshot(self, run_id: str) -> tuple[int, bytes] | None:
-        query = "SELECT s.facts, s.body FROM snapshots s JOIN runs r ON r.no = s.run WHERE r.id = ?"
-        return await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
+    async def snapshot(self, run_id: str, seq: int | None = None) -> Snapshot | None:
+        query = (
+            "SELECT s.facts, s.place & 4294967295, s.body FROM runs r JOIN snapshots s "
+            "ON s.place BETWEEN r.no << 32 AND (r.no << 32) + ? WHERE r.id = ? ORDER BY s.place DESC LIMIT 1"
+        )
+        values = (4294967295 if seq is None else seq, run_id)
+        found = await self._writer.read(lambda db: db.execute(query, values).fetchone())
+        return Snapshot(*found) if found is not None else None
+
+    async def texts(self, run_id: str, digests: Sequence[str]) -> dict[str, str]:
+        query = "SELECT t.body FROM texts t JOIN runs r ON r.no = t.run WHERE r.id = ? AND t.digest = ?"
+
+        def job(db: sqlite3.Connection) -> dict[str, bytes]:
+            rows = (
+                (digest, db.execute(query, (run_id, bytes.fromhex(digest))).fetchone()) for digest in digests
+            )
+            return {digest: row[0] for digest, row in rows if row is not None}
+
+        texts: dict[str, str] = {}
+        for digest, body in (await self._writer.read(job)).items():
+            # A damaged one is left out: then the snapshot that needs it is not used, and the facts are.
+            with contextlib.suppress(zlib.error, UnicodeDecodeError):
+                texts[digest] = zlib.decompress(body).decode()
+        return texts
 
     async def facts(self, run_id: str, after: int = 0) -> list[Fact]:
         return [entry.fact for entry in await self.entries(run_id, after)]
 
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
         count, rows = await self._writer.read(lambda db: chunks_after(db, run_id, after))
-        try:
+        with self._damage_explained(run_id):
             return entries_in(rows, after, count)
+
+    async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
+        with self._damage_explained(run_id):
+            rows = await self._writer.read(lambda db: chunks_with(db, run_id, numbers))
+            return entries_among(rows, numbers)
+
+    @contextlib.contextmanager
+    def _damage_explained(self, run_id: str) -> Iterator[None]:
+        try:
+            yield
         except Unreadable as found:
             raise StoreError(
                 f"{self.path}: run {run_id} cannot be read at fact {found.number}: {found.why}; "
@@ -210,22 +255,23 @@ class SqliteStore(Controls):
             ) from None
 
     async def kept(self, run_id: str) -> list[Event] | None:
-        query = "SELECT k.body FROM kept k JOIN runs r ON r.no = k.run WHERE r.id = ?"
+        query = "SELECT k.version, k.body FROM kept k JOIN runs r ON r.no = k.run WHERE r.id = ?"
         found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
         if found is None:
             return None
+        version, body = found
         with readable(self.path, f"what is left of run {run_id}"):
-            return msgspec.json.decode(zlib.decompress(found[0]), type=list[Event])
+            return [decode_event(line, version) for line in zlib.decompress(body).splitlines()]
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
         """Keeps these events of a run that is over, in place of its facts."""
-        body = zlib.compress(msgspec.json.encode(list(events), enc_hook=repr), 6)
+        body = zlib.compress(b"\n".join(map(encode_event, events)), 6)
 
         def job(db: sqlite3.Connection) -> None:
             number = _number(db, run_id)
-            db.execute("REPLACE INTO kept VALUES (?, ?)", (number, body))
+            db.execute("REPLACE INTO kept VALUES (?, ?, ?)", (number, EVENTS.version, body))
             db.execute(f"UPDATE runs SET pruned = ?, facts = {FACTS} WHERE no = ?", (policy, number))
-            _clear(db, number, "snapshots", "controls")
+            _clear(db, number, "texts", "controls")
 
         await self._writer.write(job)
 
@@ -282,7 +328,7 @@ class SqliteStore(Controls):
         if found is None:
             raise no_run(run_id)
         with readable(self.path, f"what run {run_id} was started with"):
-            return msgspec.json.decode(found[0], type=Pinned)
+            return msgspec.json.decode(zlib.decompress(found[0]), type=Pinned)
 
     async def close(self) -> None:
         await self._writer.close()
@@ -304,13 +350,14 @@ def _number(db: sqlite3.Connection, run_id: str) -> int:
 
 
 def _delete(db: sqlite3.Connection, number: int) -> None:
-    _clear(db, number, "snapshots", "controls", "kept", "pins")
+    _clear(db, number, "texts", "controls", "kept", "pins")
     db.execute("DELETE FROM runs WHERE no = ?", (number,))
 
 
 def _clear(db: sqlite3.Connection, number: int, *tables: str) -> None:
-    """Takes a run's facts away, and what else there is of it in some tables."""
-    db.execute(f"DELETE FROM chunks WHERE {OF_RUN.format('?1')}", (number,))
+    """Deletes a run's facts and snapshots, and its rows in some other tables."""
+    delete_chunks(db, number)
+    db.execute(f"DELETE FROM snapshots WHERE {OF_RUN.format('?1')}", (number,))
     for table in tables:
         db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
 

@@ -7,7 +7,7 @@ old and writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -98,6 +98,28 @@ class Chunk(Struct, frozen=True):
     body: bytes
 
 
+class Snapshot(Struct, frozen=True):
+    """A run as it was between two steps (kernel/snapshot.py)."""
+
+    facts: int
+    """How many facts it had been told."""
+    seq: int
+    """The number of its last event."""
+    body: bytes
+
+
+class Appended(Struct, frozen=True):
+    """One append to one of the store's runs, as a reader of the whole store sees it."""
+
+    position: int
+    """Its number in commit order, over all runs of the store. Numbers may be left out, but a reader who has
+    seen a position never finds a smaller one later."""
+    run_id: str
+    first: int
+    """The number of its first fact."""
+    count: int
+
+
 class Control(Struct, frozen=True):
     """What somebody wants of a run that another process is at work on."""
 
@@ -131,20 +153,34 @@ class Store(Protocol):
 
         `quiet`: the run has nothing else at work, so nobody in it minds to wait for the disk.
 
-        What is appended in order is written in order, and nothing behind a gap: once one fails, all do."""
+        What is appended in order is written in order, and nothing behind a gap: once one fails, all do.
+
+        Repeating an append with the same claim, number and chunk changes nothing and is no error, so a
+        caller that does not know whether it succeeded may try again."""
+
+    async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
+        """What was appended to any run behind a position, in commit order."""
 
     async def renew(self, claim: Claim) -> None: ...
 
     async def release(self, claim: Claim) -> None:
         """Nobody is at work on the run any more."""
 
-    async def save_snapshot(self, claim: Claim, facts: int, body: bytes) -> None:
-        """The run as it was after so many facts. Fenced if the claim is old."""
+    async def save_snapshot(self, claim: Claim, snapshot: Snapshot, texts: Mapping[str, str]) -> None:
+        """Adds a snapshot, and the long texts by digest that it refers to and that stand in no fact. Fenced
+        if the claim is old."""
 
-    async def snapshot(self, run_id: str) -> tuple[int, bytes] | None: ...
+    async def snapshot(self, run_id: str, seq: int | None = None) -> Snapshot | None:
+        """The newest one, or the newest that was taken at or before an event."""
+
+    async def texts(self, run_id: str, digests: Sequence[str]) -> dict[str, str]:
+        """The texts that were saved with snapshots, as far as they are there and can be read."""
 
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
         """A run's journal, from an entry on. StoreError if one of them cannot be read, or is not there."""
+
+    async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
+        """Single entries by their numbers; StoreError if one of them cannot be read, or is not there."""
 
     async def row(self, run_id: str) -> RunRow: ...
 

@@ -68,12 +68,18 @@ class Writer:
     async def read(self, job: Job[T]) -> T:
         return await self._do(job, False)
 
-    async def add(self, statement: str, row: Row, refused: Job[StoreError], *, patient: bool = False) -> None:
+    async def add(
+        self, statement: str, row: Row, refused: Job[StoreError | None], *, patient: bool = False
+    ) -> None:
         """Adds a row with a statement that changes one row or nothing; in the latter case, `refused` says
-        why. `patient`: whoever waits for it has nothing else to do."""
+        why, or returns None if nothing had to change. `patient`: the caller has nothing else to do."""
         alone = self.crowd == 1 and (patient or not self._waits)
         if alone and self._is_idle() and self._at_once.add(statement, row, refused):
             self.commits += 1
+            if self._at_once.held_up:
+                # Others on the loop have their turn, which is quicker than to let the thread write the next
+                # row. Not before the row is written: a caller that is cancelled here must not lose it.
+                await asyncio.sleep(0)
             return
         batch = self._batch()
         rows = batch[-1] if batch else None

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from roundel.kernel.codec import Codec, typed
+from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
 
@@ -62,3 +65,20 @@ class Cancel(Struct, frozen=True, tag="cancel"):
 
 
 Command = Call | Ask | Consult | Review | Cancel
+COMMANDS: Codec[Command] = Codec("a command", Command)
+"""For hosts in other processes."""
+
+
+def encode_command(command: Command) -> bytes:
+    return COMMANDS.seal(command)
+
+
+def decode_command(body: bytes, plan: Plan) -> Command:
+    """A command of a run of this plan, whose node types know the types of states; CodecError."""
+    command = COMMANDS.unseal(body)
+    if not isinstance(command, Call):
+        return command
+    node = plan.sites[command.site]
+    # A node that talks or conducts has no state of its own: what its calls carry is a request.
+    kind = node.kind.request if node.talks or node.bodies else node.kind.state
+    return replace(command, state=typed(kind, command.state))

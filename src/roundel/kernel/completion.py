@@ -11,6 +11,7 @@ from roundel.kernel.activation import Instance
 from roundel.kernel.agenda import PARTS, RETURN
 from roundel.kernel.breaker import count_tokens, listen
 from roundel.kernel.budget import COST, release, spend_usage
+from roundel.kernel.codec import CodecError, typed
 from roundel.kernel.commands import Cancel, Consult
 from roundel.kernel.events import Event
 from roundel.kernel.execution import Execution, Expansion, Talk
@@ -49,7 +50,14 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, looked_at: boo
         ask_after(run, execution, outcome)
         return
     if outcome.state is not None:
-        execution.activation.instance.memory[node.index] = outcome.state
+        try:
+            # A journal gives JSON back, and the next call of the node wants what the node gave.
+            state = typed(node.kind.state, outcome.state)
+        except CodecError as error:
+            spend(run, execution, outcome)
+            fail(run, execution, str(error))
+            return
+        execution.activation.instance.memory[node.index] = state
     _tell(run, execution, outcome)
     if outcome.jump:
         _jump(run, execution, outcome)

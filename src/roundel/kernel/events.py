@@ -6,8 +6,9 @@ import time
 from functools import lru_cache
 from typing import Any
 
-import msgspec
 from msgspec import Struct
+
+from roundel.kernel.codec import Codec
 
 TRANSIENT = ("token_stream", "progress")
 """Events about a call while it is made. They are no part of the run: they have no number, are never stored,
@@ -25,14 +26,20 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True):
     data: dict[str, Any] = {}
 
 
-_encoder = msgspec.json.Encoder(enc_hook=repr)
+EVENTS: Codec[Event] = Codec("an event", Event, hook=repr)
+_NO_NUMBER = b'{"seq":0,'
 
 
 def encode_event(event: Event) -> bytes:
     if event.seq:
-        return _encoder.encode(event)
+        return EVENTS.encode(event)
     # Without the number, a field of its own type would be needed; its text is cut off instead.
-    return b"{" + _encoder.encode(event)[len(b'{"seq":0,') :]
+    return b"{" + EVENTS.encode(event)[len(_NO_NUMBER) :]
+
+
+def decode_event(line: bytes, version: int | None = None) -> Event:
+    """CodecError if it cannot be decoded."""
+    return EVENTS.decode(line if line.startswith(b'{"seq":') else _NO_NUMBER + line[1:], version)
 
 
 def stamp(seconds: float) -> str:

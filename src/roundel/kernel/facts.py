@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-import msgspec
 from msgspec import Struct
 
+from roundel.kernel.codec import Codec
 from roundel.workflow.message import Message
 
 
@@ -196,12 +196,21 @@ class Entry(NamedTuple):
     """None if they are not known: then the step decides again."""
 
 
-_decoder = msgspec.json.Decoder(Fact)
-_encoder = msgspec.json.Encoder()
+VERSION = 2
+"""Of entries, facts and decisions alike."""
+DECISIONS_SINCE = 2
+"""Version 1 had no decisions: its steps decide again."""
 
 
-def encode_fact(fact: Fact) -> bytes:
-    return _encoder.encode(fact)
+def _same(fields: Any) -> Any:
+    return fields
+
+
+FACTS: Codec[Fact] = Codec("a fact", Fact, version=VERSION, upgrades={1: _same})
+DECISIONS: Codec[Sequence[Any]] = Codec(
+    "the decisions of a fact", tuple[Any, ...], version=VERSION, upgrades={1: _same}
+)
+encode_fact, decode_fact = FACTS.encode, FACTS.decode
 
 
 def encode_entry(entry: Entry) -> bytes:
@@ -210,13 +219,12 @@ def encode_entry(entry: Entry) -> bytes:
 
 def with_decisions(line: bytes, decisions: Sequence[Any]) -> bytes:
     """The line of a fact with the decisions that it caused, behind a tab, which JSON has in no text."""
-    return line + b"\t" + _encoder.encode(decisions) if decisions else line
+    return line + b"\t" + DECISIONS.encode(decisions) if decisions else line
 
 
-def decode_entry(line: bytes) -> Entry:
+def decode_entry(line: bytes, version: int = VERSION) -> Entry:
+    """CodecError if it cannot be decoded."""
     fact, _, decisions = line.partition(b"\t")
-    return Entry(decode_fact(fact), tuple(msgspec.json.decode(decisions)) if decisions else ())
-
-
-def decode_fact(line: bytes | str) -> Fact:
-    return _decoder.decode(line)  # type: ignore[no-any-return]
+    if not decisions:
+        return Entry(FACTS.decode(fact, version), () if version >= DECISIONS_SINCE else None)
+    return Entry(FACTS.decode(fact, version), tuple(DECISIONS.decode(decisions, version)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -33,7 +34,7 @@ class PlanIndex:
         self._names.pop(id(None), None)
         self._scopes: set[int] = set()
 
-    @property
+    @cached_property
     def fingerprint(self) -> int:
         """The same for plans in which the same names stand for the same parts."""
         nodes = [(node.id, node.kind.name, len(node.bodies)) for node in self.plan.sites]

@@ -1,7 +1,7 @@
 """A run between two steps as bytes, and back: the quick way to open a run with a long journal.
 
-The journal alone is enough to make a run anew, and is what counts; a snapshot only saves the time. So one
-that cannot be read (it was made by another version, say) is no loss, and raises SnapshotError.
+The journal alone is enough to rebuild a run, and is what counts; a snapshot only saves the time. So one that
+cannot be read (another version wrote it, say) is no loss, and raises SnapshotError.
 
 The state is a web of objects that point at each other and at the plan. A snapshot is a table of them:
 
@@ -9,14 +9,23 @@ The state is a web of objects that point at each other and at the plan. A snapsh
     frozen structs     made whole, after everything that they hold
     parts of the plan  by their names (plan_index.py)
     what conducts      conductors and dialogues are made anew by their node, then given their attributes
+    node states        as JSON, of the type that their node type declares (node_type.py)
+    long texts         by number: each stands once in a list beside the table
 
 Only classes of this package, and the conductors of the plan's own nodes, are ever made: nothing in a snapshot
 can name other code.
+
+*Long texts.* A loop that sees its whole history holds every message of it, in queues, histories and outputs.
+Nearly all of these texts stand in the journal already, and in the snapshots before. So a snapshot holds none
+of them: `freeze` gives them as a list, the journal says of each where it is stored (its source: a fact, or
+its digest), and `thaw` wants them back. A checksum over all of them makes sure that they are the same.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from importlib import import_module
 from typing import Any
 
@@ -25,14 +34,22 @@ from msgspec import Struct
 
 from roundel.kernel.activation import Activation, History, Instance, LoopRecord
 from roundel.kernel.budget import Budget
+from roundel.kernel.codec import Codec, CodecError, typed
+from roundel.kernel.commands import Call
 from roundel.kernel.conduct import Stage
 from roundel.kernel.decisions import Decisions
 from roundel.kernel.execution import Execution, Expansion, Performance, Talk
+from roundel.kernel.facts import Entry
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.state import Run, Watch
+from roundel.plan.graph import NodePlan
 from roundel.workflow.expression import Expression
 
-VERSION = 2
+VERSION = 3
+LONG = 256
+"""Characters from which on a text is stored beside the table."""
+Source = list[int] | str
+"""Where a long text is stored: the number of a fact and which of its long texts it is, or a digest."""
 _MUTABLE: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
@@ -58,39 +75,106 @@ class SnapshotError(Exception):
     """It cannot be made, or not be read: replay the journal."""
 
 
-def freeze(run: Run, index: PlanIndex) -> bytes:
+class Stored(Struct, frozen=True, array_like=True):
+    """A snapshot as it was read: its long texts have to be fetched from their sources."""
+
+    fingerprint: int
+    shapes: dict[str, list[str]]
+    table: list[Any]
+    sources: list[Source]
+    checksum: str
+
+
+SNAPSHOTS: Codec[Stored] = Codec("a snapshot", Stored, version=VERSION, oldest=VERSION)
+
+
+class Frozen(Struct, frozen=True):
+    """A state on its way to bytes: it does not change with the run any more."""
+
+    fingerprint: int
+    shapes: dict[str, list[str]]
+    table: list[Any]
+    texts: list[str]
+    """The long texts in it, each once."""
+
+    def encode(self, sources: Sequence[Source]) -> bytes:
+        """As bytes; `sources` says of each of the texts where it is stored."""
+        stored = Stored(self.fingerprint, self.shapes, self.table, list(sources), checksum(self.texts))
+        return zlib.compress(SNAPSHOTS.seal(stored), 1)
+
+
+def freeze(run: Run, index: PlanIndex) -> Frozen:
     freezer = _Freezer(index)
     try:
         freezer.add(run)
         freezer.finish()
     except RecursionError as error:
         raise SnapshotError("the state is too deep") from error
-    written = [VERSION, index.fingerprint, freezer.shapes, freezer.table]
-    return zlib.compress(msgspec.json.encode(written), 1)
+    return Frozen(index.fingerprint, freezer.shapes, freezer.table, list(freezer.texts))
 
 
-def thaw(body: bytes, index: PlanIndex) -> Run:
+def decode(body: bytes, index: PlanIndex) -> Stored:
+    """SnapshotError if it is none, or was made by another version or with another workflow."""
     try:
-        version, *rest = msgspec.json.decode(zlib.decompress(body))
-        if version != VERSION:
-            raise SnapshotError(f"it has the version {version}, not {VERSION}")
-        fingerprint, shapes, table = rest
-        if fingerprint != index.fingerprint:
-            raise SnapshotError("it was made with another workflow")
-        _check_shapes(shapes)
-        run = _Thawer(index, table).run()
+        stored = SNAPSHOTS.unseal(zlib.decompress(body))
+    except (zlib.error, CodecError) as error:
+        raise SnapshotError(f"it cannot be read: {error}") from error
+    if stored.fingerprint != index.fingerprint:
+        raise SnapshotError("it was made with another workflow")
+    _check_shapes(stored.shapes)
+    return stored
+
+
+def thaw(stored: Stored, texts: Sequence[str], index: PlanIndex) -> Run:
+    """The state again; `texts` are what its sources hold."""
+    if checksum(texts) != stored.checksum:
+        raise SnapshotError("its texts are not the ones that it was made with")
+    try:
+        return _Thawer(index, stored.table, texts).run()
     except SnapshotError:
         raise
     except Exception as error:
         raise SnapshotError(f"it cannot be read: {type(error).__name__}: {error}") from error
-    return run
+
+
+def texts_in(entry: Entry) -> list[str]:
+    """The long texts of one entry of the journal, in their order in it."""
+    found: list[str] = []
+    _collect(msgspec.to_builtins(entry.fact), found)
+    _collect(entry.decisions, found)
+    return found
+
+
+def _collect(value: Any, found: list[str]) -> None:
+    if isinstance(value, str):
+        if len(value) >= LONG:
+            found.append(value)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _collect(item, found)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _collect(item, found)
+
+
+def digest_of(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def checksum(texts: Iterable[str]) -> str:
+    whole = blake2b(digest_size=8)
+    for text in texts:
+        whole.update(text.encode("utf-8", "surrogatepass") + b"\xff")  # a byte that UTF-8 never has
+    return whole.hexdigest()
 
 
 class _Freezer:
     def __init__(self, index: PlanIndex) -> None:
         self._index = index
         self.table: list[Any] = []
-        self.shapes: dict[str, list[str]] = {name: _fields_of(kind) for name, kind in _MUTABLE.items()}
+        self.texts: dict[str, int] = {}
+        """The long texts, and their numbers."""
+        self.shapes = dict(_SHAPES)
         """The fields of each class as they are now: a later version may have others."""
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []
@@ -99,7 +183,9 @@ class _Freezer:
 
     def add(self, value: Any) -> Any:
         """A value as it stands in the table."""
-        if value is None or isinstance(value, (bool, int, float, str)):
+        if isinstance(value, str):
+            return value if len(value) < LONG else ["x", self.texts.setdefault(value, len(self.texts))]
+        if value is None or isinstance(value, (bool, int, float)):
             return value
         if id(value) in self._seen:
             return ["o", self._seen[id(value)]]
@@ -108,7 +194,7 @@ class _Freezer:
             return ["p", *name]
         if isinstance(value, tuple):
             return ["t", *[self.add(item) for item in value]]
-        if isinstance(value, (list, dict, bytearray)) or type(value).__name__ in _MUTABLE:
+        if isinstance(value, (list, dict, bytearray)) or _is_mutable(value):
             return self._later(value)
         if isinstance(value, Struct):
             return self._struct(value)
@@ -123,12 +209,35 @@ class _Freezer:
 
     def _struct(self, value: Struct) -> Any:
         kind = type(value)
-        fields = [self.add(getattr(value, name)) for name in kind.__struct_fields__]
+        fields = [self._field(value, name) for name in kind.__struct_fields__]
         number = self._number(value)
         name = f"{kind.__module__}:{kind.__qualname__}"
         self.shapes[name] = list(kind.__struct_fields__)
         self.table[number] = ["s", name, *fields]
         return ["o", number]
+
+    def _field(self, value: Struct, name: str) -> Any:
+        if name == "state" and isinstance(value, Call):
+            return self._state(self._index.plan.sites[value.site], value.state)
+        return self.add(getattr(value, name))
+
+    def _state(self, node: NodePlan, state: Any) -> Any:
+        """The state of a node: as JSON if its type is declared, which may be a class of another package."""
+        declared = None if node.talks or node.bodies else node.kind.state
+        if declared is None or state is None or isinstance(state, (bool, int, float, str)):
+            return self.add(state)
+        return ["j", node.site, self._plain(msgspec.to_builtins(state))]
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            return ["l", *map(self._plain, value)]
+        if isinstance(value, dict):
+            return ["d", *[[self.add(key), self._plain(item)] for key, item in value.items()]]
+        return self.add(value)
+
+    def _memory(self, instance: Instance) -> Any:
+        nodes = instance.plan.nodes
+        return ["n", *[[index, self._state(nodes[index], state)] for index, state in instance.memory.items()]]
 
     def _number(self, value: Any) -> int:
         number = self._seen[id(value)] = len(self.table)
@@ -148,22 +257,19 @@ class _Freezer:
         if isinstance(value, bytearray):
             return ["b", value.hex()]
         name = type(value).__name__
-        if name in _MUTABLE:
-            fields = _fields_of(type(value))
-            attributes = {field: self.add(getattr(value, field)) for field in fields if hasattr(value, field)}
-            if isinstance(value, (Performance, Talk)):
-                attributes[_MIND[type(value)]] = self._mind(getattr(value, _MIND[type(value)]))
-            return ["m", name, attributes]
+        if _is_mutable(value):
+            return ["m", name, self._attributes(value, name)]
         raise SnapshotError(f"an object of the class '{name}' cannot be kept")
 
-    def _mind(self, mind: Any) -> Any:
-        """What a conductor or a dialogue has noted; expressions and functions come with a new one."""
-        noted = {}
-        for field in _noted(mind):
-            value = getattr(mind, field)
-            if not isinstance(value, Expression) and not callable(value):
-                noted[field] = self.add(value)
-        return noted
+    def _attributes(self, value: Any, name: str) -> dict[str, Any]:
+        fields = [field for field in _SHAPES[name] if field != "memory" and hasattr(value, field)]
+        attributes = {field: self.add(getattr(value, field)) for field in fields}
+        if isinstance(value, Instance):
+            attributes["memory"] = self._memory(value)
+        elif isinstance(value, (Performance, Talk)):
+            mind = getattr(value, _MIND[type(value)])
+            attributes[_MIND[type(value)]] = {field: self.add(getattr(mind, field)) for field in _noted(mind)}
+        return attributes
 
 
 _MIND = {Performance: "conductor", Talk: "dialogue"}
@@ -177,23 +283,33 @@ def _fields_of(kind: type[Any]) -> list[str]:
     return [field for field in slots if field not in left_out]
 
 
+_SHAPES = {name: _fields_of(kind) for name, kind in _MUTABLE.items()}
+
+
+def _is_mutable(value: Any) -> bool:
+    return _MUTABLE.get(type(value).__name__) is type(value)
+
+
 def _noted(mind: Any) -> list[str]:
+    """What a conductor or a dialogue has noted; expressions and functions come with a new one."""
     slots = [field for parent in type(mind).__mro__ for field in getattr(parent, "__slots__", ())]
-    return [*slots, *getattr(mind, "__dict__", ())]
+    fields = [*slots, *getattr(mind, "__dict__", ())]
+    values = ((field, getattr(mind, field)) for field in fields)
+    return [name for name, value in values if not isinstance(value, Expression) and not callable(value)]
 
 
 def _check_shapes(shapes: dict[str, list[str]]) -> None:
     for name, fields in shapes.items():
-        kind = _MUTABLE.get(name)
-        known = _fields_of(kind) if kind is not None else list(_struct_class(name).__struct_fields__)
+        known = _SHAPES[name] if name in _SHAPES else list(_struct_class(name).__struct_fields__)
         if known != fields:
             raise SnapshotError(f"it was made by another version: '{name}' has other fields now")
 
 
 class _Thawer:
-    def __init__(self, index: PlanIndex, table: list[Any]) -> None:
+    def __init__(self, index: PlanIndex, table: list[Any], texts: Sequence[str]) -> None:
         self._index = index
         self._table = table
+        self._texts = texts
         self._made: list[Any] = []
         self._decisions = Decisions()
 
@@ -242,6 +358,8 @@ class _Thawer:
         node = self._value(self._table[number][2]["node"])
         make = node.kind.conduct if mind == "conductor" else node.kind.talk
         made = make(node.config)
+        if set(noted) != set(_noted(made)):
+            raise SnapshotError(f"it was made by another version: '{type(made).__name__}' notes other things")
         if mind == "conductor":
             made.decide = self._decisions.take
         for field, value in noted.items():
@@ -254,9 +372,24 @@ class _Thawer:
         kind, *rest = written
         if kind == "o":
             return self._made[rest[0]]
+        if kind == "x":
+            return self._texts[rest[0]]
         if kind == "p":
             return self._index.part(rest)
+        if kind == "n":
+            return {index: self._value(state) for index, state in rest}
+        if kind == "j":
+            return typed(self._index.plan.sites[rest[0]].kind.state, self._plain(rest[1]))
         return tuple([self._value(item) for item in rest])
+
+    def _plain(self, written: Any) -> Any:
+        """The JSON of a state."""
+        if not isinstance(written, list) or written[0] == "x":
+            return self._value(written)
+        kind, *rest = written
+        if kind == "l":
+            return [self._plain(item) for item in rest]
+        return {self._value(key): self._plain(item) for key, item in rest}
 
 
 def _struct_class(name: str) -> type[Struct]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from roundel.journal.schema import migrate
+from roundel.journal.schema import create_tables
 from roundel.journal.store import StoreError
 from roundel.journal.writer import Writer
 from roundel.memory.ranking import weights
@@ -113,7 +113,7 @@ class InProcess:
 
     def open(self) -> sqlite3.Connection:
         connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        migrate(connection, "memory")
+        create_tables(connection, "memory")
         return connection
 
     def second(self) -> sqlite3.Connection:

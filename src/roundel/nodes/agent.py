@@ -231,4 +231,5 @@ NODE = NodeType(
     talk=talk,
     reserve=reserve,
     examine=examine,
+    request=Question | ToolUse,
 )

@@ -35,7 +35,7 @@ LONGEST_LABEL = 64
 """What a model asks for need not be the name of a tool."""
 
 
-class Question(Struct, frozen=True):
+class Question(Struct, frozen=True, tag="question"):
     """A call of the model."""
 
     exchanges: tuple[Exchange, ...] = ()
@@ -48,7 +48,7 @@ class Question(Struct, frozen=True):
     """What memory has to say, the same for all calls of one run of the agent; None before the first."""
 
 
-class ToolUse(Struct, frozen=True):
+class ToolUse(Struct, frozen=True, tag="tool_use"):
     """A call of a tool."""
 
     request: ToolRequest

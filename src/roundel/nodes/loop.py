@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from roundel.kernel.commands import Call
@@ -61,7 +60,7 @@ def prepare(node: Node, services: Services) -> Behaviour:
     score_of = scorer(config.score)
 
     def behave(call: Call) -> Outcome:
-        memory = msgspec.convert(call.state or {}, Memory)
+        memory: Memory = call.state or Memory()
         heard = _heard(call.inputs)
         own = max(call.round, 1)  # outside of all loops the engine counts no rounds
         number = count_round(own, _iterations(heard), memory.history)
@@ -115,7 +114,7 @@ def _outcome(decision: Decision, said: Message, memory: Memory, time: str, error
     return Outcome(
         (Message(said.content, "assistant", {**(said.data or {}), **fields}, metadata or None),),
         port="exit" if decision.should_exit else "continue",
-        state=msgspec.to_builtins(memory, enc_hook=repr),
+        state=memory,
         report=report,
         reason=decision.exit_reason,
         events=(("score_regression", regression.fields()),) if regression else (),
@@ -137,4 +136,5 @@ NODE = NodeType(
     single=lambda _config: True,
     bound=lambda config: Bound(rounds=config.max_rounds, port="exit"),
     forgets=lambda _config: True,
+    state=Memory,
 )

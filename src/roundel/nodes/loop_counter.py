@@ -57,4 +57,5 @@ NODE = NodeType(
     silent=True,
     single=lambda _config: True,
     forgets=lambda config: bool(config.scope == "loop"),
+    state=int,
 )

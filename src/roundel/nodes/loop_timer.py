@@ -28,6 +28,13 @@ class Config(Struct, frozen=True, omit_defaults=True):
     """Below the limit hand the input on to the targets inside the loop, instead of silence."""
 
 
+class Timing(Struct, frozen=True, omit_defaults=True):
+    """What the node keeps from one trigger to the next."""
+
+    since: float | None = None
+    """When it was first triggered; None after it spoke and starts anew."""
+
+
 def prepare(node: Node, services: Services) -> Behaviour:
     config: Config = node.config
     limit = config.max_duration * _SECONDS[config.duration_unit]
@@ -35,17 +42,17 @@ def prepare(node: Node, services: Services) -> Behaviour:
 
     def behave(call: Call) -> Outcome:
         now = services.now()
-        since = call.state["since"] if call.state else None
-        since = now if since is None else since
+        timing: Timing = call.state or Timing()
+        since = now if timing.since is None else timing.since
         elapsed = max(0.0, now - since)
         report = {"elapsed": round(elapsed, 3), "limit": limit}
-        if elapsed < limit or (call.state or {}).get("since") is None:
+        if elapsed < limit or timing.since is None:
             messages = call.inputs if config.passthrough else ()
-            return Outcome(messages, state={"since": since}, report=report, stay=True)
+            return Outcome(messages, state=Timing(since), report=report, stay=True)
         after = None if config.reset_on_emit else since
         return Outcome(
             (Message(text, "assistant", report),),
-            state={"since": after},
+            state=Timing(after),
             report=report,
             reason="max_duration_reached",
         )
@@ -62,4 +69,5 @@ NODE = NodeType(
     guard=True,
     bound=lambda config: Bound(seconds=config.max_duration * _SECONDS[config.duration_unit]),
     silent=True,
+    state=Timing,
 )

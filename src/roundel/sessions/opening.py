@@ -10,13 +10,12 @@ from msgspec import Struct
 
 from roundel.journal.chunks import pack
 from roundel.journal.run_journal import RunJournal
+from roundel.journal.snapshots import restore
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
 from roundel.kernel.decisions import DecisionMismatch
 from roundel.kernel.events import Event
 from roundel.kernel.fact_masking import KEPT, secrets_of
 from roundel.kernel.facts import Entry, Fact, Reviews, Started, encode_entry
-from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import SnapshotError, thaw
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.plan.graph import Plan
@@ -70,21 +69,10 @@ async def open_run(store: Store, run_id: str, plan: Plan | None = None) -> Opene
     """A run as its facts make it; `plan` is its own, if the caller has made it already."""
     row = await store.row(run_id)
     plan = plan or plan_of(await store.pinned(run_id))
-    state, after = await _from_snapshot(store, run_id, plan)
+    state, after = await restore(store, run_id, plan)
     for _ in played(state, await store.entries(run_id, after), run_id, after):
         pass
     return Opened(row, plan, state)
-
-
-async def _from_snapshot(store: Store, run_id: str, plan: Plan) -> tuple[Run, int]:
-    found = await store.snapshot(run_id)
-    if found is not None:
-        facts, body = found
-        try:
-            return thaw(body, PlanIndex(plan)), facts
-        except SnapshotError:
-            pass  # of another version, say: the facts are all there
-    return Run(plan), 0
 
 
 def played(
@@ -98,11 +86,13 @@ def played(
             raise StoreError(f"run {run_id} does not fit its workflow at fact {number}: {error}") from error
 
 
-async def events_of(store: Store, run_id: str) -> list[Event]:
-    """Everything that was shown of a run, made again from its facts."""
+async def events_of(store: Store, run_id: str, *, after: int = 0) -> list[Event]:
+    """The events of a run behind a number, rebuilt from its facts: those before the last snapshot at or
+    before it are not replayed, so the end of a long run is read as quickly as that of a short one."""
     kept = await store.kept(run_id)
     if kept is not None:
-        return kept
+        return [event for event in kept if event.seq > after]
     plan = plan_of(await store.pinned(run_id))
-    entries = await store.entries(run_id)
-    return [event for _, events in played(Run(plan), entries, run_id) for event in events]
+    state, known = await restore(store, run_id, plan, after)
+    steps = played(state, await store.entries(run_id, known), run_id, known)
+    return [event for _, events in steps for event in events if event.seq > after]

@@ -38,9 +38,10 @@ class Runs(OpenStore):
     async def row(self, run_id: str) -> RunRow:
         return await self._store.row(await self._id(run_id))
 
-    async def events(self, run_id: str) -> Events:
-        """All that was shown of it so far."""
-        return await events_of(self._store, await self._id(run_id))
+    async def events(self, run_id: str, *, after: int = 0) -> Events:
+        """The events of a run so far, or those with a larger `seq` than `after`. Reading the end of a long
+        run takes no longer than that of a short one."""
+        return await events_of(self._store, await self._id(run_id), after=after)
 
     async def questions(self, run_id: str) -> Questions:
         """What people are asked now."""

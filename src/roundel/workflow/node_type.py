@@ -124,6 +124,13 @@ class NodeType(Struct, frozen=True, eq=False):
     forgets: Callable[[Any], bool] = _nothing
     """Whether its state starts anew each time the loop around it is entered."""
 
+    state: Any = None
+    """The type of its state (`Outcome.state`, `Call.state`), as msgspec knows types: int, a Struct, a union.
+    A state that was stored is decoded as this type; None leaves it as JSON gives it."""
+
+    request: Any = None
+    """The same for a node that talks or conducts: the type of what its calls carry in place of a state."""
+
 
 class NodeTypes(Mapping[str, NodeType]):
     """Node types by name: the built-in ones, and those of installed packages once a name needs them."""

@@ -1,0 +1,96 @@
+"""Codecs: values as JSON with a version, and back.
+
+What a program stores outlives it. Each kind of value that leaves the process has one codec, which names its
+type, the version that this program writes, and for each older version a function that makes the next version
+of its decoded JSON:
+
+    facts        a line each in a chunk, whose row has the version (facts.py, journal/chunks.py)
+    decisions    behind their fact in the same line, under the same version (facts.py)
+    commands     the version in front (commands.py)
+    events       what is left of a pruned run, whose row has the version (events.py)
+    snapshots    the version in front; no older one is read, since facts can rebuild it (snapshot.py)
+
+A type may change without a new version as long as the JSON of the old one still decodes to the same value: a
+new field with a default may be added. Everything else needs a version and an upgrade.
+
+JSON has no structs: `typed` makes the states of nodes again, of the types that their node types declare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+Upgrade = Callable[[Any], Any]
+"""The decoded JSON of one version to that of the next."""
+
+
+class CodecError(ValueError):
+    """A value cannot be decoded: it is damaged, or its version is not known."""
+
+
+class Codec(Generic[T]):
+    """Encodes and decodes values of one type. There is one for each kind, made where the type is defined."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: Any,
+        *,
+        version: int = 1,
+        upgrades: Mapping[int, Upgrade] | None = None,
+        oldest: int = 1,
+        hook: Callable[[Any], Any] | None = None,
+    ) -> None:
+        """`oldest` is the oldest version that can be read; `hook` encodes what is no JSON."""
+        self.name = name
+        self.version = version
+        self._oldest = oldest
+        self._upgrades = dict(upgrades or {})
+        if sorted(self._upgrades) != list(range(oldest, version)):
+            raise ValueError(f"the codec of {name} lacks an upgrade, or has one too many")
+        # Bound methods of msgspec: a fact is encoded and decoded with each effect of a run.
+        self.encode: Callable[[T], bytes] = msgspec.json.Encoder(enc_hook=hook).encode
+        self._decode: Callable[[bytes | str], T] = msgspec.json.Decoder(kind).decode
+
+    def decode(self, body: bytes | str, version: int | None = None) -> T:
+        """A value of this or of an older version; CodecError."""
+        try:
+            if version is None or version == self.version:
+                return self._decode(body)
+            return self._decode(msgspec.json.encode(self._upgraded(msgspec.json.decode(body), version)))
+        except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError) as error:
+            raise CodecError(f"{self.name} cannot be decoded: {error}") from error
+
+    def _upgraded(self, fields: Any, version: int) -> Any:
+        if not self._oldest <= version < self.version:
+            known = f"{self._oldest} to {self.version}" if self._oldest < self.version else str(self.version)
+            raise CodecError(f"{self.name} of version {version}: this program knows {known}")
+        for older in range(version, self.version):
+            fields = self._upgrades[older](fields)
+        return fields
+
+    def seal(self, value: T) -> bytes:
+        """The value with its version in front, for where nothing else says the version."""
+        return b"%d %b" % (self.version, self.encode(value))
+
+    def unseal(self, body: bytes) -> T:
+        """What `seal` made, in this or in an older version; CodecError."""
+        version, _, encoded = body.partition(b" ")
+        if not version.isdigit():
+            raise CodecError(f"{self.name} has no version in front")
+        return self.decode(encoded, int(version))
+
+
+def typed(kind: Any, state: Any) -> Any:
+    """A node's state as the type that its node type declares; None declares nothing, and no state is a state.
+    CodecError if it does not fit."""
+    if kind is None or state is None or state.__class__ is kind:
+        return state
+    try:
+        return msgspec.convert(msgspec.to_builtins(state), kind)
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise CodecError(f"the state does not fit its type: {error}") from error
