@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+import roundel
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Finished, Outcome, Reopened, Started
 from roundel.kernel.state import Run
@@ -19,7 +18,6 @@ from tests.kernel.simulator import Script, Simulator, plan_of
 from tests.kernel.spending import Dict, Spender, constant, ring
 
 SAME = "I have looked at the file and everything seems to be in order."
-DOCS = Path(__file__).parents[2] / "docs"
 
 
 def speaking(rounds: int, agents: int = 1, **graph: Any) -> Dict:
@@ -74,19 +72,12 @@ def test_it_is_quiet_while_something_new_is_said(name: str, agents: int) -> None
 
 @pytest.mark.parametrize("agents", [1, 2])
 @pytest.mark.parametrize("name", DEAD)
-def test_it_trips_within_six_messages_once_nothing_new_is_said(name: str, agents: int) -> None:
-    run = say(*series(DEAD[name], agents))
+def test_it_trips_within_two_rounds_after_the_first_that_repeats(name: str, agents: int) -> None:
+    texts = DEAD[name]
+    run = say(*series([*texts, *texts] if agents > 1 else texts, agents))
     assert [event.data["trigger"] for event in tripped(run)] == ["dead_loop"]
     assert run.state.status == "suspended_locked"
-    assert spoken(run) <= 6
-
-
-def test_the_rates_stand_in_the_manual() -> None:
-    text = (DOCS / "limits.md").read_text(encoding="utf-8")
-    assert f"quiet on {len(LIVELY)} of {len(LIVELY)}" in re.sub(r"\s+", " ", text)
-    assert f"trips on {len(DEAD)} of {len(DEAD)}" in re.sub(r"\s+", " ", text)
-    assert len(LIVELY) >= 30
-    assert len(DEAD) >= 15
+    assert spoken(run) <= 6 * agents
 
 
 # Dead loops.
@@ -99,16 +90,72 @@ def test_the_evidence_of_a_dead_loop() -> None:
     data = event.data
     assert (event.node_id, event.address, data["address"]) == ("A0", "A0[3]", "A0[3]")
     assert data["state"] == "SUSPENDED_LOCKED"
-    assert data["novelty"] == [0, 0, 0]
-    assert (data["mean"], data["threshold"]) == (0, 0.1)
+    assert data["novelty"] == [0, 0, 0, 0]
+    assert (data["stale_rounds"], data["threshold"]) == (2, 0.1)
     assert data["guard"] == "Guard"
     assert [said["text"] for said in data["messages"]] == [one, other, one, other]
-    assert data["messages"][-1]["address"] == "A0[3]/A1"
+    last = data["messages"][-1]
+    assert (last["address"], last["repeats"], last["changed"]) == ("A0[3]/A1", "A0[2]/A1", [])
     lock = run.state.lock
     assert lock is not None
     assert (lock.what, lock.address) == ("dead_loop", "A0[3]")
     assert lock.evidence["messages"] == data["messages"]
     assert run.events[-1].data["status"] == "suspended_locked"
+
+
+def test_the_evidence_shows_which_message_is_repeated_and_what_changed() -> None:
+    texts = [f"I have asked {name} to look at it once more." for name in ("Ann", "Ben", "Clara", "David")]
+    [event] = tripped(say(speaking(30), {"A0": texts}))
+    assert event.address == "A0[4]"
+    shown = [(said["address"], said["repeats"], said["changed"]) for said in event.data["messages"]]
+    assert shown == [
+        ("A0[2]/A0", "A0[1]/A0", [["Ann", "Ben"]]),
+        ("A0[3]/A0", "A0[2]/A0", [["Ben", "Clara"]]),
+        ("A0[4]/A0", "A0[3]/A0", [["Clara", "David"]]),
+    ]
+
+
+def test_one_constant_voice_does_not_outvote_one_that_moves() -> None:
+    script = {"A0": [SAME], "A1": [f"{text} {number}" for number, text in enumerate((*TEA, *STORY))]}
+    assert not tripped(say(speaking(9, 2), script))
+
+
+def test_two_rounds_are_needed_and_three_messages() -> None:
+    [event] = tripped(say(speaking(30, 3), {"A0": [SAME], "A1": [ANN], "A2": [BEN]}))
+    assert event.address == "A0[3]"  # the first that repeats anything is the second
+    [event] = tripped(say(speaking(30), {"A0": [SAME]}))
+    assert event.address == "A0[4]"
+
+
+@pytest.mark.parametrize(
+    ("output", "status"),
+    [
+        ("test_{count} failed", "completed"),
+        ("{left} failed", "completed"),
+        ("test_parser failed in {seconds:.2f}s at 2026-11-16T10:00:0{count}Z", "suspended_locked"),
+        ("no such file: /tmp/run-{count}/a.txt (0x7f{count}a0)", "suspended_locked"),
+    ],
+)
+def test_a_new_result_of_a_python_node_is_progress(output: str, status: str) -> None:
+    graph = roundel.Graph(start="Coder", end="Out").node("Coder", "agent").node("Out", "passthrough")
+    graph.node("Guard", "loop_counter", max_iterations=8)
+    count = 0
+
+    @graph.function("Test")
+    def test(_text: str) -> str:
+        nonlocal count
+        count += 1
+        return output.format(count=count, left=9 - count, seconds=count / 7)
+
+    for a, b in (
+        ("Coder", "Test"),
+        ("Test", "Coder"),
+        ("Test", "Guard"),
+        ("Guard", "Coder"),
+        ("Guard", "Out"),
+    ):
+        graph.edge(a, b)
+    assert roundel.run(graph, "go", script={"Coder": [SAME]}).status == status
 
 
 def test_what_no_model_and_no_person_says_does_not_count() -> None:
@@ -156,7 +203,7 @@ def test_it_does_not_matter_who_is_quicker(quick: int) -> None:
     script = {"A": ["one", "two", ANN], "B": ["three", "four", BEN]}
     run = Simulator(plan, script, lambda count: quick % count).start("go").finish()
     [event] = tripped(run)
-    assert event.address == "In[4]"
+    assert event.address == "In[5]"
     assert [said["node"] for said in event.data["messages"]] == ["A", "B", "A", "B"]
 
 
@@ -166,16 +213,17 @@ def test_of_a_long_round_only_the_last_messages_are_kept() -> None:
     nodes = [{"id": "Top", "type": "passthrough"}, *inner["nodes"], {"id": "End", "type": "passthrough"}]
     nodes.append({"id": "Twice", "type": "loop_counter", "config": {"max_iterations": 2}})
     edges = [*inner["edges"], *({"from": a, "to": b} for a, b in ways)]
+    nodes[-1]["config"]["max_iterations"] = 4
     loops = {"A0": {"breaker": False, "max_rounds": 1000}, "Top": {"breaker": {"window": 2}}}
     graph = {"nodes": nodes, "edges": edges, "start": "Top", "end": "End", "loops": loops}
-    run = Simulator(plan_of({"breaker": True, "graph": graph}), {"A0": [SAME]}).start("go")
+    run = Simulator(plan_of({"breaker": {"timeout": False}, "graph": graph}), {"A0": [SAME]}).start("go")
     most = 0
     while run.at_work:
         run.tell(run.answer(run.at_work.pop()))
         assert run.state.root is not None
         most = max([most, *(len(history.heard) for history in run.state.root.histories.values())])
     [event] = tripped(run)
-    assert (event.address, most) == ("Top[1]", 256)
+    assert (event.address, most) == ("Top[3]", 256)
 
 
 # Tools.
@@ -196,16 +244,19 @@ class SameResult(Simulator):
         return fact
 
 
-def test_the_same_calls_with_the_same_results_are_a_dead_loop() -> None:
-    texts = [text for name in ("a debate", "support") for text in LIVELY[name]]
-    script = {"A0": [line for text in texts for line in ("?look", text)]}
+def test_the_same_words_after_the_same_tool_results_are_a_dead_loop() -> None:
+    script = {"A0": ["?look", SAME] * 10}
     run = SameResult(plan_of(with_tool(10)), script).start("go").finish()
     [event] = tripped(run)
-    assert event.address == "A0[3]"
-    assert event.data["times"] == 3
-    assert event.data["repeated_calls"] == "look({}) = nothing found"
+    assert event.address == "A0[4]"
     other = Simulator(plan_of(with_tool(10)), script).start("go").finish()  # each result is another one
     assert not tripped(other)
+
+
+def test_the_same_tool_results_are_none_while_something_new_is_said() -> None:
+    texts = [text for name in ("a debate", "support") for text in LIVELY[name]]
+    script = {"A0": [line for text in texts for line in ("?look", text)]}
+    assert not tripped(SameResult(plan_of(with_tool(10)), script).start("go").finish())
 
 
 # Tokens and time.
@@ -312,7 +363,7 @@ def test_a_higher_threshold_sees_less_news() -> None:
     workflow, script = series(texts, 1)
     assert texts[0] == SERVER
     assert not tripped(say(workflow, script))
-    workflow["graph"]["breaker"] = {"threshold": 0.3}
+    workflow["graph"]["breaker"] = {"threshold": 0.5}
     assert tripped(say(workflow, script))
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundel.kernel.novelty import novelty
+from roundel.kernel.novelty import novelty, novelty_at
 
 TEXT = """
 harbour walnut lantern river stone quiet morning letter kettle garden window travel season copper orchard
@@ -51,9 +51,79 @@ def test_fresh_prose_is_new_though_its_words_are_known() -> None:
 
 
 @pytest.mark.parametrize("text", [prose(3), RAIN * 3, prose(4, 40_000)])
-def test_a_small_change_is_little_news(text: str) -> None:
-    changed = text.replace(text[50:60], text[10:15]) + "!"
-    assert 0 <= novelty(changed, [prose(5), text, prose(6)]) < 0.1
+def test_a_small_change_is_news_however_long_the_text(text: str) -> None:
+    changed = text.replace(text[50:60], text[10:15])
+    assert 0.2 <= novelty(changed, [prose(5), text, prose(6)]) < 0.5
+    assert novelty(changed, [text, changed, text]) == 0  # but not a second time
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "THE LAMP IS RED. It stands on the desk. Nobody turned it on.",
+        "The  lamp is red.\nIt stands on the desk.\n\nNobody turned it on.",
+        "> The lamp is red. It stands on the desk. Nobody turned it on!",
+        "It stands on the desk. Nobody turned it on. The lamp is red.",
+        "The lamp is red. It stands on the desk. The lamp is red. Nobody turned it on.",
+    ],
+)
+def test_another_form_of_the_same_is_no_news(other: str) -> None:
+    assert novelty(other, ["The lamp is red. It stands on the desk. Nobody turned it on."]) == 0
+
+
+def figures(*texts: str) -> list[float]:
+    """How new each message of a speaker is, seen from the end."""
+    return [novelty_at(texts, place) for place in range(len(texts))]
+
+
+def test_a_name_that_changes_again_and_again_is_no_news() -> None:
+    texts = [f"I have asked {name} to look at it." for name in ("Ann", "Ben", "Clara")]
+    assert novelty(texts[1], texts[:1]) >= 0.2  # once it may be news
+    assert figures(*texts)[1:] == [0, 0]
+
+
+def test_names_in_different_places_are_news() -> None:
+    lines = [f"{word} = compute({word}, limit)" for word in WORDS[:8]]
+    texts = ["\n".join(lines)]
+    for place in range(4):
+        lines[place] = lines[place].replace("limit", "most")
+        texts.append("\n".join(lines))
+    assert all(value >= 0.2 for value in figures(*texts))
+
+
+def test_numbers_that_fall_are_news_and_those_that_rise_are_not() -> None:
+    assert figures(*[f"{left} tests are failing" for left in (5, 4, 3, 2)])[1:] == [0.2, 0.2, 0.2]
+    assert figures(*[f"attempt {count} failed" for count in (2, 3, 4, 5)])[1:] == [0, 0, 0]
+    assert figures(*[f"{left} failed, {9 - left} passed" for left in (5, 3, 2)])[1:] == [0.2, 0.2]
+    ways = [(5200, "Moscow"), (4600, "Baku"), (4400, "Tbilisi"), (4350, "Astrakhan")]
+    assert all(value >= 0.2 for value in figures(*[f"{far} km by way of {town}" for far, town in ways]))
+    assert figures(*[f"at 10:{60 - count}, took {9 - count} seconds" for count in range(4)])[1:] == [0, 0, 0]
+
+
+def test_in_a_table_numbers_are_words() -> None:
+    tables = ["1 2 3\n4 5 6", "1 2 3\n4 5 7", "1 2 9\n4 5 7"]
+    assert all(value >= 0.2 for value in figures(*tables))
+    assert figures("42", "17", "42") == [1, 1, 0]
+
+
+def test_what_is_dropped_or_moved_in_a_long_text_is_news() -> None:
+    parts = [f"{word} {other} {word}" for word, other in zip(WORDS, WORDS[3:], strict=False)]
+    text, shorter = "\n".join(parts), "\n".join(parts[:-2])
+    assert novelty(shorter, [text]) == 0.2
+    assert novelty(text, [text, shorter]) == 0
+    assert novelty("\n".join([*parts[4:], *parts[:4]]), [text]) == 0.2
+    assert novelty("\n".join(sorted(parts)), [text]) == 0
+
+
+def test_a_list_that_grows_is_news_and_a_text_that_repeats_itself_is_not() -> None:
+    grown = [f"We need {', '.join(WORDS[:count])}." for count in range(2, 6)]
+    assert all(value >= 0.2 for value in figures(*grown))
+    assert figures(*[f"It is {'very ' * count}late." for count in range(1, 5)])[1:] == [0, 0, 0]
+
+
+def test_a_missing_colon_in_a_program_is_an_edit() -> None:
+    program = "\n".join(f"def {word}():\n    return {word!r}" for word in WORDS[:5])
+    assert novelty(program.replace("walnut():", "walnut()"), [program]) >= 0.2
 
 
 def test_half_old_and_half_new_lies_between() -> None:

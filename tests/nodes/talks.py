@@ -43,8 +43,10 @@ def told(workflow: Any, script: Mapping[str, Any] | None, input: str = "go", **g
 
 
 def agent(*tools: Any, **config: Any) -> roundel.Graph:
-    """One agent `A` with functions as its tools."""
-    return roundel.Graph(start="A", end="A").node("A", "agent", tools=list(tools), **config)
+    """One agent `A` with functions as its tools, which may be called with the same arguments any number of
+    times."""
+    graph = roundel.Graph(start="A", end="A", breaker={"dead_loop": False})
+    return graph.node("A", "agent", tools=list(tools), **config)
 
 
 def wants(*names: str, **arguments: Any) -> dict[str, Any]:

@@ -474,3 +474,67 @@ def test_a_second_thought_has_to_fit_too() -> None:
     assert (story.result.data, story.result.usage["model_calls"]) == ({"place": "Oslo"}, 3)
     story = told(structured(thinking=REFLECT, max_repairs=0), script)
     assert story.result.status == "failed"
+
+
+# The same call again.
+
+
+def watched(*tools: Any, **config: Any) -> roundel.Graph:
+    """The same agent, with the breaker on."""
+    return roundel.Graph(start="A", end="A").node("A", "agent", tools=list(tools), **config)
+
+
+def test_the_third_identical_call_is_not_made_again() -> None:
+    calls: list[str] = []
+
+    def poke(place: str) -> str:
+        """Pokes something."""
+        calls.append(place)
+        return "nothing moves"
+
+    story = told(watched(poke, max_tool_calls=6), {"A": [*[wants("poke", place="door")] * 5, "I give up"]})
+    assert story.result.output == "I give up"
+    assert calls == ["door", "door"]
+    assert story.result.usage["tool_calls"] == 2
+    shown = [event.data for event in story.named("tool_call") if event.data["status"] != "running"]
+    assert [data["status"] for data in shown] == ["completed", "completed", *["repeated"] * 3]
+    assert "gave the same result" in shown[2]["result"] and "nothing moves" in shown[2]["result"]
+    assert story.result.data is not None and story.result.data["tool_rounds"] == 5
+
+
+def test_another_argument_or_another_result_begins_anew() -> None:
+    results = iter("aabbbcc")
+
+    def peek(place: str) -> str:
+        """Looks at something that changes."""
+        return next(results)
+
+    places = ["x", "x", "x", "x", "y", "x", "x"]
+    story = told(
+        watched(peek, max_tool_calls=9), {"A": [*(wants("peek", place=place) for place in places), "so"]}
+    )
+    statuses = [
+        event.data["status"] for event in story.named("tool_call") if event.data["status"] != "running"
+    ]
+    # The first two give a, so the third is not made; the fourth neither, since nothing has changed meanwhile.
+    assert statuses == ["completed", "completed", "repeated", "repeated", *["completed"] * 3]
+
+
+def test_calls_beside_a_repeated_one_are_made() -> None:
+    script = {"A": [wants("look"), wants("look"), wants("look", "fail"), "done"]}
+    story = told(watched(look, fail), script)
+    statuses = [event.data["status"] for event in story.named("tool_call") if event.data["round"] == 3]
+    assert sorted(statuses) == ["failed", "repeated", "running"]
+    assert story.result.output == "done"
+
+
+def test_a_tool_that_polls_may_be_called_again_and_again() -> None:
+    graph = roundel.Graph(start="A", end="A", tools={"look": {"python": look, "poll": True}})
+    graph.node("A", "agent", tools=["look"])
+    story = told(graph, {"A": [*[wants("look")] * 5, "at last"]})
+    assert (story.result.output, story.result.usage["tool_calls"]) == ("at last", 5)
+
+
+def test_without_the_breaker_all_calls_are_made() -> None:
+    story = told(agent(look), {"A": [*[wants("look")] * 5, "at last"]})
+    assert story.result.usage["tool_calls"] == 5

@@ -28,6 +28,14 @@ def _figures(figures: dict[str, Any]) -> Iterator[Text]:
         yield Text(one_line(f"{name.replace('_', ' ')}: {_told(name, value)}"))
     for said in messages:
         yield Text.assemble("  ", (one_line(said["address"]), "cyan"), f"  {one_line(said['text'])}")
+        if "repeats" in said:
+            yield Text(f"    {one_line(_repeats(said))}", style="dim")
+
+
+def _repeats(said: dict[str, Any]) -> str:
+    """Which message it repeats, and what little changed."""
+    changes = [f"'{before}' → '{now}'" for before, now in said["changed"]]
+    return f"repeats {said['repeats']}" + (f", with {', '.join(changes)}" if changes else ", unchanged")
 
 
 def _told(name: str, value: Any) -> str:
@@ -40,8 +48,10 @@ def _told(name: str, value: Any) -> str:
 
 _SHARES = ("mean", "threshold")
 _KNOWN = {
-    ("mean", "threshold", "novelty"): "what is said is {mean} new; below {threshold} the breaker trips",
-    ("repeated_calls", "times"): "the same tool calls, {times} rounds in a row: {repeated_calls}",
+    ("stale_rounds", "threshold", "novelty"): (
+        "in {stale_rounds} rounds every message repeats an earlier one of its speaker "
+        "(novelty {novelty}; from {threshold} on it is new)"
+    ),
     ("tokens", "estimate", "factor"): (
         "{tokens} tokens, where about {estimate} were expected; at {factor} times as many the breaker trips"
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from roundel.kernel.budget import Budget
+from roundel.kernel.circles import History
 from roundel.kernel.queue import Arrival, Key
 from roundel.plan.graph import GraphPlan
 from roundel.plan.scope import Scope, Unit
@@ -76,24 +77,6 @@ class LoopRecord:
         """Of several that ran at the same time, the last in order tells why, not the slowest."""
         if moment >= self.last:
             self.exit_reason, self.last = reason, moment
-
-
-class History:
-    """What was said in a loop, for the breaker."""
-
-    __slots__ = ("calls", "heard", "novelty", "said", "tools")
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[Any, str, str, str]] = []
-        """In the round that is at work: when in the order of the run, who, where, what."""
-        self.said: list[tuple[str, str, str]] = []
-        """In the rounds before, the last of it: who, where, what."""
-        self.novelty: list[float] = []
-        """How new each of the last of them was."""
-        self.tools: list[str] = []
-        """What tools were called for in the round that is at work, and what they gave."""
-        self.calls: list[str] = []
-        """The same for the last rounds, each as one text."""
 
 
 class Activation:

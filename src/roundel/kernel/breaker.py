@@ -1,20 +1,18 @@
-"""The breaker: sees that a loop says nothing new, that tokens run away, that it all takes too long.
+"""The breaker: sees that a loop is dead (circles.py), that tokens run away, that it all takes too long.
 
-What agents and people say in a loop is compared with what was said in that loop before, by compression: a
-message is as new as the bytes that it adds. A message counts for every loop around it, over all its entries.
-What literals, guards and pass-through nodes say does not count.
+A message counts for every loop around its speaker, over all entries of the loop. What literals, guards and
+pass-through nodes say does not count.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from roundel.kernel.activation import Activation, History, Instance, moment
+from roundel.kernel.activation import Activation, Instance, moment
+from roundel.kernel.circles import SHOWN, History, Judged, Said, repetitions
 from roundel.kernel.execution import Execution
 from roundel.kernel.locking import lock
-from roundel.kernel.novelty import MOST_EARLIER, novelty
 from roundel.kernel.state import Run
 from roundel.kernel.trips import TRIPS
 from roundel.plan.forecast import forecast
@@ -27,10 +25,6 @@ from roundel.workflow.message import Message
 Figures = dict[str, Any]
 Place = tuple[str, str]
 """A node and an address."""
-SHOWN = 500
-"""Characters of a message in the evidence."""
-MOST_HEARD = 128
-"""So many messages of a round are remembered, the last ones."""
 FIRST_CALLS = 3
 """So many calls tell how large a call is."""
 MOST_CALLS = 1000
@@ -40,71 +34,29 @@ MOST_CALLS = 1000
 def listen(execution: Execution, messages: tuple[Message, ...]) -> None:
     """An agent or a person spoke: the loops around them remember it until their round is over."""
     if messages:
-        told = (moment(execution.activation), execution.unit.position)
-        heard = (told, execution.node.id, execution.address, messages[-1].text)
+        when = (moment(execution.activation), execution.unit.position)
         for history in _histories(execution):
-            history.heard.append(heard)
-            if len(history.heard) > 2 * MOST_HEARD:
-                # A loop inside has many rounds; in order, so that it does not matter who was quicker.
-                history.heard.sort()
-                del history.heard[:-MOST_HEARD]
+            history.hear(when, execution.node.id, execution.address, messages[-1].text)
 
 
-def note_tool(execution: Execution, called: str) -> None:
-    """A tool was called with these arguments and gave this."""
-    if len(called) > SHOWN:
-        called = (
-            f"{called[:SHOWN]}… ({hashlib.sha256(called.encode('utf-8', 'surrogatepass')).hexdigest()[:16]})"
-        )
+def note_result(execution: Execution, text: str) -> None:
+    """A Python node or a tool gave a result."""
     for history in _histories(execution):
-        history.tools.append(called)
+        history.note_result(text)
 
 
 def goes_in_circles(run: Run, history: History, breaker: Breaker, at: Place, scope: Scope | None) -> bool:
-    """At the end of a round that another is to follow: whether the loop has said nothing new for a while.
-
-    What was said at the same time is looked at in the order of the file, so that nothing depends on who was
-    quicker."""
-    heard = sorted(history.heard)[-MOST_EARLIER - breaker.window :]
-    before = len(history.said)
-    history.said += [(node, address, text) for _, node, address, text in heard]
-    history.heard.clear()
-    if breaker.watches_loops:
-        history.novelty += run.decisions.take(
-            _novelty, history.said, max(before, len(history.said) - breaker.window)
-        )
-    del history.said[: -MOST_EARLIER - breaker.window], history.novelty[: -breaker.window]
-    history.calls.append("\n".join(sorted(history.tools)))
-    history.tools.clear()
-    del history.calls[: -breaker.window]
-    figures = _figures(history, breaker) if breaker.watches_loops else None
-    if figures is None or run.lock is not None:
+    """At the end of a round that another is to follow: whether the loop is dead, which locks the run."""
+    stale = history.end_round(breaker, run.decisions.take)
+    if stale is None:
         return False
-    trip(run, "dead_loop", at, figures, _evidence(run, history, scope))
-    history.novelty.clear()
-    history.calls.clear()
-    return True
-
-
-def _novelty(said: Sequence[tuple[str, str, str]], first: int) -> list[float]:
-    """How new each message is beside those before it, from a message on."""
-    texts = [text for _, _, text in said]
-    return [
-        novelty(text, texts[max(0, number - MOST_EARLIER) : number]) if number else 1.0
-        for number, text in enumerate(texts[first:], first)
-    ]
-
-
-def _figures(history: History, breaker: Breaker) -> Figures | None:
-    """What shows that the loop is dead; None if it is not."""
-    if len(history.novelty) == breaker.window:
-        mean = sum(history.novelty) / breaker.window
-        if mean < breaker.threshold:
-            values = [round(value, 3) for value in history.novelty]
-            return {"novelty": values, "mean": round(mean, 3), "threshold": breaker.threshold}
-    if len(history.calls) == breaker.window and history.calls[0] and len(set(history.calls)) == 1:
-        return {"repeated_calls": history.calls[0][:SHOWN], "times": breaker.window}
-    return None
+    if run.lock is None:
+        values = [value for _, value in stale]
+        rounds = len({history.said[place][0] for place, _ in stale})
+        figures = {"novelty": values, "threshold": breaker.threshold, "stale_rounds": rounds}
+        trip(run, "dead_loop", at, figures, _evidence(run, history, stale, scope))
+    history.start_anew(breaker.window)
+    return run.lock is not None
 
 
 def count_tokens(run: Run, execution: Execution, tokens: int) -> None:
@@ -140,9 +92,10 @@ def trip(run: Run, trigger: str, at: Place, figures: Figures, evidence: Figures)
     lock(run, trigger, limit, node_id, address, {**figures, **evidence}, tell=False)
 
 
-def _evidence(run: Run, history: History, scope: Scope | None) -> dict[str, Any]:
-    """The last messages side by side, and who could have ended the loop."""
-    evidence: dict[str, Any] = {"messages": last_messages(history)}
+def _evidence(run: Run, history: History, stale: Judged, scope: Scope | None) -> dict[str, Any]:
+    """The messages beside those that they repeat, and who could have ended the loop."""
+    found: list[dict[str, Any]] = run.decisions.take(repetitions, history.said, stale)
+    evidence: dict[str, Any] = {"messages": found}
     nearest = run.decisions.take(_nearest_guard, scope)
     if nearest:
         evidence["guard"] = nearest
@@ -155,8 +108,12 @@ def _nearest_guard(scope: Scope | None) -> str:
 
 
 def last_messages(history: History) -> list[Figures]:
-    said = [*history.said, *(heard[1:] for heard in sorted(history.heard))]
-    return [{"node": node, "address": address, "text": text[:SHOWN]} for node, address, text in said[-4:]]
+    return [_shown(said) for said in history.last(4)]
+
+
+def _shown(said: Said) -> Figures:
+    _, node, address, text = said
+    return {"node": node, "address": address, "text": text[:SHOWN]}
 
 
 def _estimate(run: Run) -> float:
@@ -200,6 +157,13 @@ def breaker_of(plan: GraphPlan, loop: str) -> Breaker:
     """That of a loop, if it has one of its own."""
     own = plan.graph.loops.get(loop)
     return (own.breaker if own is not None else None) or plan.breaker
+
+
+def breaker_around(execution: Execution) -> Breaker:
+    """That of the innermost loop, or of the graph."""
+    activation = execution.activation
+    plan = activation.instance.plan
+    return plan.breaker if activation.scope.entry is None else breaker_of(plan, activation.name)
 
 
 def history_of(instance: Instance, entry: int) -> History:

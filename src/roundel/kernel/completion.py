@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from roundel.kernel.activation import Instance
 from roundel.kernel.agenda import PARTS, RETURN
-from roundel.kernel.breaker import count_tokens, listen
+from roundel.kernel.breaker import count_tokens, listen, note_result
 from roundel.kernel.budget import COST, release, spend_usage
 from roundel.kernel.codec import CodecError, typed
 from roundel.kernel.commands import Cancel, Consult
@@ -156,6 +156,8 @@ def conclude(
             walk(run, execution, outcome, None)
     if node.voice:
         listen(execution, _messages(outcomes))
+    elif node.works:
+        note_result(execution, "\n".join(message.text for message in _messages(outcomes)))
     settle(run, execution.activation, execution.unit)
 
 

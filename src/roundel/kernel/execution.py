@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from roundel.kernel.activation import Activation, History, Instance, LoopRecord
+from roundel.kernel.activation import Activation, Instance, LoopRecord
+from roundel.kernel.circles import History
 from roundel.kernel.commands import Command, Review
 from roundel.kernel.facts import Outcome
 from roundel.plan.graph import NodePlan

@@ -1,110 +1,437 @@
-"""How new a text is beside earlier ones: 1 for fresh text, 0 for what was said before.
+"""How new a message is beside what its speaker said before: 1 for fresh text, 0 for a repetition.
 
-A text is compressed twice, alone and with the earlier ones as a dictionary. If those say it already, the
-second time takes hardly any room. No model is asked, the same texts always give the same figure, and it holds
-for any language.
+The measure looks at what changed and not at how much stayed, so an edit counts however long the text around
+it is. In five sentences:
 
-What compression finds nearly known gets a second look at its words. If nothing but numbers and a word in the
-same places is always another one, it is what was said before with other names in it, and next to nothing new.
-But a line or two that are really new are news, however long the text around them is.
+1. A message is cut into units, its sentences and lines; two units are the same if they differ only in case,
+   spacing, words with digits and, in a short text, the punctuation around them.
+2. A unit that none of the speaker's last messages has is new, but one that only puts other names (up to three
+   words in a row) where an earlier unit had others is new the first time that this place changes, and a
+   repetition from then on.
+3. A message without new units is a repetition, unless it drops units, moves a part of a long text, combines
+   the units of a long text as never before, or has a number that falls with every message.
+4. In a text of mostly numbers, the numbers are its words.
+5. The figure is the share of new words, raised to at least FLOOR if anything is new; it is 0 if nothing is.
+
+What a message turns out to be may depend on later ones: the second name in a place shows that the first was
+no news. So the functions take the whole series of a speaker, and the figures of the last messages are made
+again with each new one.
+
+Compression was tried before: it measures how much of a text is known, and a one-line fix in a long file is
+known but for a line. Vocabulary does not separate either, and lists of polite words only find the phrases of
+their author. Free paraphrase is not detected.
 """
 
 from __future__ import annotations
 
 import re
-import zlib
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 MOST_EARLIER = 8
-HALF = 8192
-"""Of a long text the first and the last so many bytes count: a compressor looks back 32 KB, no further."""
-EMPTY = 2
-"""What the compression of nothing takes."""
-MATCH, LONGEST_MATCH = 3, 258
-"""What it takes to say `as before`, and for how many bytes that can be said at once."""
-DOUBTFUL = 0.3
-"""Below this the words are looked at."""
-FEWEST_WORDS = 8
-"""Of a shorter text each word counts."""
-FEW = 0.2
-"""At most this share of the words is another in a text that was said before with other names in it."""
-LONGEST_NAME = 3
-"""So many words in a row may be one name."""
-NEWS, WORTH = 256, 0.15
-"""In a long text new bytes count as in one of this size, up to so much."""
-ALIKE = 1.5
-"""A text is as near as another if it lacks at most so many times the new pairs of words."""
-_NUMBER = re.compile(r"\d+")
-_WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
-"""A word, a number, or a character of a language that has no spaces between its words."""
+"""How many earlier messages of the speaker count."""
+FLOOR = 0.2
+"""What a single edit is worth in a text of any length."""
+BRIEF, SHORT, LONG = 3, 5, 12
+"""So many units make a text of one or two thoughts, a short one, and (more than this) a long one."""
+NAME, NAME_CHARACTERS, NAME_TOKENS = 3, 6, 8
+"""A name has at most so many words, or characters of a script without spaces; and so many tokens in all."""
+ENOUGH = 5
+"""After so many edits in a long text the share of new words is estimated."""
+NEARBY = 4
+"""How many units away a neighbour is looked for that both texts have."""
+_WIDE = "\u3040-\u30ff\u3400-\u9fff"
+"""Scripts that put no spaces between words: each character is a word."""
+_TOKEN = re.compile(rf"[{_WIDE}]|[^\W{_WIDE}]+(?:-[^\W{_WIDE}]+)*|[^\w\s]")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|(?<=[。！？；])")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_WITH_DIGITS = re.compile(r"\d[\w-]*")
+_WORD = re.compile(rf"[{_WIDE}]|\b[^\W\d_{_WIDE}]+\b")
+_PASSING = re.compile(
+    r"\d{4}-\d\d-\d\d|\d\d?:\d\d(?::\d\d(?:\.\d+)?)?"
+    r"|\b\d+(?:\.\d+)?\s?(?:[mµun]?s|sec(?:onds?)?|min(?:utes?)?|h(?:ours?)?)\b"
+    r"|\b(?=\w*[a-z_])(?=\w*\d)[\w-]+",
+    re.IGNORECASE,
+)
+"""Dates, times, durations and identifiers: they change with every message and count nothing."""
+
+Spans = tuple[tuple[int, int], ...]
+"""Places in a list of words, each from a word up to another one; empty where something was put in."""
+
+
+class Unit(NamedTuple):
+    key: str
+    """The same for units that count as the same in a short text."""
+    exact: str
+    """With the punctuation around it: in a long text, which may be code, a missing colon is an edit."""
+    words: tuple[str, ...]
+    bag: frozenset[str]
+    text: str
+
+
+class Text(NamedTuple):
+    units: tuple[Unit, ...]
+    keys: tuple[str, ...]
+    places: dict[str, int]
+    """The last unit of each key."""
+    exact: frozenset[str]
+    size: int
+    """How many words it has."""
+    numbers: bool
+    """Its numbers are words."""
 
 
 def novelty(text: str, earlier: Sequence[str]) -> float:
-    text, known = text.strip(), [other.strip() for other in earlier[-MOST_EARLIER:]]
-    if not text or text in known:
+    """How new a text is beside earlier ones of the same speaker."""
+    return novelty_at([*earlier[-MOST_EARLIER:], text], min(len(earlier), MOST_EARLIER))
+
+
+def novelty_at(series: Sequence[str], at: int) -> float:
+    """How new one message of a speaker is, with all that the speaker said before and after it."""
+    message = read(series[at])
+    if not message.units:
         return 0.0
-    if not any(known):
+    earlier = [read(text) for text in series[max(0, at - MOST_EARLIER) : at] if text.strip()]
+    if not earlier:
         return 1.0
-    data = _sample(text)
-    # What a mere repetition would take is no news. Without this short texts could never be near 0.
-    least = EMPTY + MATCH * -(-len(data) // LONGEST_MATCH)
-    alone = _size(data) - least
-    if alone <= 0:
-        return 1.0  # a word or two, and not the same as before
-    given = _size(data, b"\n".join(map(_sample, known))) - least
-    share = min(1.0, max(0.0, given / alone))
-    if share >= DOUBTFUL:
-        return share
-    others = _other_words(text, known)
-    if others is not None:
-        return min(share, others / 2)
-    return max(share, min(WORTH, given / NEWS))
+    return _Comparison(message, earlier, [read(text) for text in series[at + 1 :]]).novelty()
 
 
-def _other_words(text: str, known: Sequence[str]) -> float | None:
-    """The share of single words that are new in a text that is otherwise known; None if there is more to it.
-
-    Two earlier texts have to be just as near: where names change it is always in the same places, while a
-    text that is worked on changes here and there, and gets further away from what it was.
-    """
-    words, pairs = _words(text)
-    if len(words) < FEWEST_WORDS:
-        return None
-    away = sorted(len(pairs - _words(other)[1]) for other in known)
-    new = pairs.difference(*(_words(other)[1] for other in known))
-    if away[0] and (len(away) < 2 or away[1] > ALIKE * len(new) + 1):
-        return None
-    changed = run = 0
-    for pair in (*pairwise(words), None):
-        if pair in new:
-            run += 1
-            if run > LONGEST_NAME + 1:
-                return None
-        elif run:  # a new word makes two new pairs, with the word before it and with the one behind it
-            changed += max(1, run - 1)
-            run = 0
-    share = changed / len(words)
-    return share if share <= FEW else None
+# Reading.
 
 
 @lru_cache(64)
-def _words(text: str) -> tuple[list[str], set[tuple[str, str]]]:
-    """The words of a text, all numbers alike, and which follow each other."""
-    if len(text) > 2 * HALF:
-        text = text[:HALF] + text[-HALF:]
-    words = _WORD.findall(_NUMBER.sub("0", text.lower()))
-    return words, set(pairwise(words))
+def read(text: str) -> Text:
+    lines = [line for line in map(str.strip, text.split("\n")) if line]
+    numbers = _is_numeric(text)
+    units = tuple(unit for line in lines for unit in _units(line, numbers))
+    if lines and not units:  # nothing but punctuation
+        whole = " ".join(lines)
+        units = (Unit(whole, whole, (whole,), frozenset((whole,)), whole),)
+    keys = tuple(unit.key for unit in units)
+    places = {key: place for place, key in enumerate(keys)}
+    exact = frozenset([unit.exact for unit in units])
+    return Text(units, keys, places, exact, sum([len(unit.words) for unit in units]), numbers)
 
 
-def _sample(text: str) -> bytes:
-    data = text.encode("utf-8", "surrogatepass")
-    return data if len(data) <= 2 * HALF else data[:HALF] + data[-HALF:]
+def _is_numeric(text: str) -> bool:
+    numbers = len(_WITH_DIGITS.findall(text))
+    # Few numbers in much text are no table, and to count words takes time.
+    return numbers * 24 > len(text) and numbers > len(_WORD.findall(text))
 
 
-def _size(data: bytes, dictionary: bytes = b"") -> int:
-    # Raw, so that there is no header; filtered, so that fewer than six bytes in common, which any two texts
-    # of a language have, do not count.
-    packer = zlib.compressobj(6, zlib.DEFLATED, -15, 6, zlib.Z_FILTERED, dictionary)
-    return len(packer.compress(data)) + len(packer.flush())
+@lru_cache(8192)
+def _units(line: str, numbers: bool) -> tuple[Unit, ...]:
+    units = (_unit(part, numbers) for part in _SENTENCE_END.split(line))
+    return tuple(unit for unit in units if unit.words)
+
+
+def _unit(text: str, numbers: bool) -> Unit:
+    words = _TOKEN.findall(text.lower())
+    if not numbers and _NUMBER.search(text):
+        words = ["0" if _has_digit(word) else word for word in words]
+    quoted, first, last = 0, 0, len(words)
+    while quoted < last and words[quoted] == ">":
+        quoted += 1
+    while first < last and not _is_word(words[first]):
+        first += 1
+    while last > first and not _is_word(words[last - 1]):
+        last -= 1
+    kept = tuple(words[first:last])
+    return Unit(" ".join(kept), " ".join(words[quoted:]), kept, frozenset(kept), text)
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
+
+
+def _is_word(token: str) -> bool:
+    return token[0].isalnum() or token[0] == "_"
+
+
+# Comparing one message with the others.
+
+
+class _Comparison:
+    def __init__(self, message: Text, earlier: list[Text], later: list[Text]) -> None:
+        self._message, self._earlier, self._later = message, earlier, later
+        self._known = set[str]().union(*(text.places for text in earlier))
+        short = len(message.units) <= SHORT
+        self._exact = None if short else set[str]().union(*(text.exact for text in earlier))
+
+    def novelty(self) -> float:
+        message = self._message
+        edits = words = renamed = 0
+        for place, unit in enumerate(message.units):
+            if unit.key in self._known:
+                if self._exact is None or unit.exact in self._exact:
+                    continue
+            elif self._is_renamed_again(unit, place):
+                renamed += 1
+                continue
+            edits += 1
+            words += len(unit.words)
+            if edits == ENOUGH and len(message.units) > LONG:
+                words = words * len(message.units) // (place + 1)
+                break
+        if edits:
+            return round(FLOOR + (1 - FLOOR) * min(1.0, words / message.size), 3)
+        news = self._counts_down() or (not renamed and self._is_new_as_a_whole())
+        return FLOOR if news else 0.0
+
+    # Units that are not known.
+
+    def _is_renamed_again(self, unit: Unit, place: int) -> bool:
+        """Whether a unit only puts other names where names have changed before."""
+        nearest: tuple[Unit, Spans] | None = None
+        for other in reversed(self._earlier):
+            found = self._predecessor(unit, place, other)
+            if found is None:
+                continue
+            before, added, removed = found
+            if self._message.numbers and any(map(_has_digit, _in(unit, added))):
+                return False
+            if not any(end > start for start, end in removed):
+                # Something was put in and nothing taken out: news, unless it is a word that was there.
+                return all(word in before.bag for word in _in(unit, added))
+            if nearest is None:
+                nearest = before, removed
+            elif before.key != nearest[0].key:
+                changed = _differences(nearest[0], before)
+                if changed is not None and _lies_in(nearest[1], changed[0]):
+                    return True
+        return nearest is not None and self._turns_out_renamed(unit, nearest[0])
+
+    def _predecessor(self, unit: Unit, place: int, other: Text) -> tuple[Unit, Spans, Spans] | None:
+        """The unit of another text that this one replaces, and where they differ."""
+        best: tuple[int, Unit, Spans, Spans] | None = None
+        for before in self._candidates(place, other):
+            found = _differences(unit, before)
+            if found is not None:
+                size = sum(end - start for start, end in found[0])
+                if best is None or size < best[0]:
+                    best = (size, before, *found)
+        return best[1:] if best is not None else None
+
+    def _candidates(self, place: int, other: Text) -> list[Unit]:
+        """Units of another text that are gone; in a long one, those that stood in the same surroundings."""
+        here = self._message.places
+        if len(other.units) <= LONG:
+            return [unit for unit in other.units if unit.key not in here]
+        found = []
+        for direction in (-1, 1):
+            away, there = _neighbour(self._message.keys, place, direction, other)
+            for step in range(1, away + 1):
+                at = there - direction * step
+                if 0 <= at < len(other.units) and other.units[at].key not in here:
+                    found.append(other.units[at])
+        return found
+
+    def _turns_out_renamed(self, unit: Unit, before: Unit) -> bool:
+        """Whether later messages show that the first change of a name in a short text was one of many."""
+        size = len(self._message.units)
+        if size <= SHORT and self._takes_up_older():
+            return True
+        mine = _differences(unit, before)
+        if size > BRIEF or mine is None:
+            return False
+        for other in self._later:
+            if unit.key in other.places:
+                continue
+            for after in other.units:
+                changed = _differences(unit, after) if after.key != before.key else None
+                if changed is not None and _lies_in(changed[0], mine[0]):
+                    return True
+        return False
+
+    def _takes_up_older(self) -> bool:
+        """Whether the speaker goes back and forth between messages, with other names each time."""
+        everything = [*self._earlier, self._message, *self._later]
+        again = [
+            text
+            for place, text in enumerate(everything)
+            if place > 1 and len(text.units) <= SHORT and _goes_back(text, everything[:place])
+        ]
+        return self._message in again and len({text.keys for text in again}) > 1
+
+    # Messages without new units.
+
+    def _is_new_as_a_whole(self) -> bool:
+        message, before = self._message, self._earlier[-1]
+        if any(message.keys == text.keys for text in self._earlier):
+            return False
+        mine = message.places.keys()
+        long = len(message.units) > LONG
+        if any(mine == text.places.keys() for text in self._earlier):
+            # The same units in another order, or more often.
+            return (
+                long and Counter(message.keys) == Counter(before.keys) and _is_move(message.keys, before.keys)
+            )
+        return long or mine <= before.places.keys()
+
+    def _counts_down(self) -> bool:
+        """Whether a number falls with every message, and there are three to tell by."""
+        message = self._message
+        everything = (*self._earlier, message, *self._later)
+        same = [text for text in everything if text.keys == message.keys or _is_copy(text, message)]
+        rows = [_numbers(text) for text in same]
+        if len(rows) < 3 or len({len(row) for row in rows}) != 1:
+            return False
+        changing = [column for column in zip(*rows, strict=True) if len(set(column)) > 1]
+        falling = [column for column in changing if all(then > now for then, now in pairwise(column))]
+        # "3 failed, 4 passed": what rises as another number falls says nothing of its own.
+        others = [column for column in changing if not any(map(_adds_up(column), falling))]
+        return len(falling) * 2 > len(others) if falling else False
+
+
+def _in(unit: Unit, spans: Spans) -> list[str]:
+    return [word for start, end in spans for word in unit.words[start:end]]
+
+
+def _neighbour(keys: Sequence[str], place: int, direction: int, other: Text) -> tuple[int, int]:
+    """How far away the next unit is that both texts have, and where the other text has it."""
+    for away in range(1, NEARBY + 1):
+        at = place + direction * away
+        if not 0 <= at < len(keys):
+            return away, -1 if direction < 0 else len(other.units)
+        if keys[at] in other.places:
+            return away, other.places[keys[at]]
+    return 0, 0
+
+
+def _goes_back(text: Text, earlier: list[Text]) -> bool:
+    """Whether it is a message before the last one with other names, and not the last one."""
+    return not _is_copy(text, earlier[-1]) and any(_is_copy(text, other) for other in earlier[:-1])
+
+
+def _is_copy(text: Text, other: Text) -> bool:
+    """Whether it is the other one, but for names."""
+    return len(text.units) == len(other.units) and all(
+        mine.key == theirs.key or _differences(mine, theirs) is not None
+        for mine, theirs in zip(text.units, other.units, strict=True)
+    )
+
+
+def _is_move(now: Sequence[str], before: Sequence[str]) -> bool:
+    """Whether one part was taken out and put in elsewhere; a shuffle is none."""
+    first, last = 0, len(now)
+    while first < last and now[first] == before[first]:
+        first += 1
+    while last > first and now[last - 1] == before[last - 1]:
+        last -= 1
+    part, was = tuple(now[first:last]), tuple(before[first:last])
+    return any(part[cut:] + part[:cut] == was for cut in range(1, len(part)))
+
+
+def _numbers(text: Text) -> list[float]:
+    return [float(found) for unit in text.units for found in _NUMBER.findall(_PASSING.sub(" ", unit.text))]
+
+
+def _adds_up(column: Sequence[float]) -> _Sums:
+    return _Sums(column)
+
+
+class _Sums:
+    """Whether another column falls by what this one rises."""
+
+    def __init__(self, column: Sequence[float]) -> None:
+        self._column = column
+
+    def __call__(self, other: Sequence[float]) -> bool:
+        return len({mine + theirs for mine, theirs in zip(self._column, other, strict=True)}) == 1
+
+
+# Where two units differ.
+
+
+def _differences(unit: Unit, other: Unit) -> tuple[Spans, Spans] | None:
+    """The places in both where they differ, if that is by names alone."""
+    longer = max(len(unit.words), len(other.words))
+    shared = len(unit.bag & other.bag)
+    if 2 * shared < len(unit.bag) - 1 or 2 * shared < len(other.bag) - 1:  # few words in common
+        return None
+    found = _runs(unit.words, other.words)
+    if found is None:
+        return None
+    mine, theirs = found
+    same = len(unit.words) - sum(end - start for start, end in mine)
+    return (mine, theirs) if same >= 2 and 2 * same >= longer else None
+
+
+def _runs(words: Sequence[str], others: Sequence[str]) -> tuple[Spans, Spans] | None:
+    first, last, shorter = 0, 0, min(len(words), len(others))
+    while first < shorter and words[first] == others[first]:
+        first += 1
+    while last < shorter - first and words[-1 - last] == others[-1 - last]:
+        last += 1
+    mine, theirs = (first, len(words) - last), (first, len(others) - last)
+    if _is_name(words[slice(*mine)]) and _is_name(others[slice(*theirs)]):
+        return (mine,), (theirs,)
+    return _several_runs(words, others, mine, theirs)
+
+
+def _several_runs(
+    words: Sequence[str], others: Sequence[str], mine: tuple[int, int], theirs: tuple[int, int]
+) -> tuple[Spans, Spans] | None:
+    """The same if there is more than one place, between these words."""
+    at, there = mine[0], theirs[0]
+    found: list[tuple[int, int]] = []
+    found_there: list[tuple[int, int]] = []
+    while at < mine[1] or there < theirs[1]:
+        if at < mine[1] and there < theirs[1] and words[at] == others[there]:
+            at += 1
+            there += 1
+            continue
+        agreed = _agree_again(words, others, at, there)
+        if agreed is None:
+            return None
+        found.append((at, agreed[0]))
+        found_there.append((there, agreed[1]))
+        at, there = agreed
+    return tuple(found), tuple(found_there)
+
+
+def _agree_again(words: Sequence[str], others: Sequence[str], at: int, there: int) -> tuple[int, int] | None:
+    """The nearest places from which both go on alike; None if more than a name lies before them."""
+    ahead = others[there : there + NAME_TOKENS + 1]
+    for total in range(1, 2 * NAME_TOKENS + 1):
+        for skipped in range(max(0, total - NAME_TOKENS), min(NAME_TOKENS, total, len(words) - at) + 1):
+            mine, theirs = at + skipped, there + total - skipped
+            if mine < len(words) and words[mine] not in ahead:
+                continue
+            if _go_on_alike(words, others, mine, theirs):
+                if _is_name(words[at:mine]) and _is_name(others[there:theirs]):
+                    return mine, theirs
+                return None
+    return None
+
+
+def _go_on_alike(words: Sequence[str], others: Sequence[str], at: int, there: int) -> bool:
+    """With two words, since one may be alike by chance; or at the end of both."""
+    if at >= len(words) or there >= len(others):
+        return at == len(words) and there == len(others)
+    return words[at : at + 2] == others[there : there + 2] or (
+        words[at] == others[there] and (at + 1 == len(words) or there + 1 == len(others))
+    )
+
+
+def _is_name(tokens: Sequence[str]) -> bool:
+    if len(tokens) <= NAME:
+        return True
+    words = [token for token in tokens if _is_word(token)]
+    wide = all(len(word) == 1 and "\u3040" <= word <= "\u9fff" for word in words)
+    return len(tokens) <= NAME_TOKENS and len(words) <= (NAME_CHARACTERS if wide else NAME)
+
+
+def _lies_in(changes: Spans, places: Spans) -> bool:
+    """Whether each change touches a place."""
+    return all(any(_touch(change, place) for place in places) for change in changes)
+
+
+def _touch(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    if one[0] == one[1] or other[0] == other[1]:
+        return one[0] <= other[1] and other[0] <= one[1]
+    return one[0] < other[1] and other[0] < one[1]

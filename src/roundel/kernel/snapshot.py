@@ -32,8 +32,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from roundel.kernel.activation import Activation, History, Instance, LoopRecord
+from roundel.kernel.activation import Activation, Instance, LoopRecord
 from roundel.kernel.budget import Budget
+from roundel.kernel.circles import History
 from roundel.kernel.codec import Codec, CodecError, typed
 from roundel.kernel.commands import Call
 from roundel.kernel.conduct import Stage

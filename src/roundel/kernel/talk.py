@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from roundel.kernel.agenda import ERRANDS
-from roundel.kernel.breaker import note_tool
+from roundel.kernel.breaker import breaker_around, note_result
 from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, Command
 from roundel.kernel.completion import complete, fail, spend
@@ -64,20 +64,27 @@ class Act(Struct, frozen=True):
 
 
 class Dialogue(Protocol):
+    stops_repeats: bool
+    """Whether an errand is not to be run again and again with the same result; set before it begins."""
+
     def begin(self, inputs: tuple[Message, ...]) -> Act: ...
     def heard(self, errand: Errand, outcome: Outcome) -> Act: ...
     def failed(self, errand: Errand, error: str) -> Act: ...
     def answered(self, errand: Errand, message: Message) -> Act: ...
     def unlocked(self) -> Act: ...
-    def called(self, errand: Errand, outcome: Outcome) -> str:
-        """What was asked for and what came of it, to see whether it is the same again."""
+    def result(self, outcome: Outcome) -> str:
+        """What came of an errand, to see whether it is new."""
 
 
 def go_on(run: Run, talk: Talk) -> None:
     """Starts what may start: the talk itself, or the errands that its dialogue has named."""
     if not talk.pending:
         dialogue = talk.dialogue
-        _act(run, talk, dialogue.unlocked() if talk.calls else dialogue.begin(talk.inputs))
+        if talk.calls:
+            _act(run, talk, dialogue.unlocked())
+        else:
+            dialogue.stops_repeats = breaker_around(talk.execution).watches_loops
+            _act(run, talk, dialogue.begin(talk.inputs))
         return
     errands = talk.pending
     if run.budgeted and not _fit(run, talk, errands):
@@ -104,7 +111,7 @@ def heard(run: Run, execution: Execution, outcome: Outcome) -> None:
     for name, data in outcome.events:
         run.emit(name, execution.node.id, execution.address, data)
     if errand.label:
-        note_tool(execution, talk.dialogue.called(errand, outcome))
+        note_result(execution, talk.dialogue.result(outcome))
     _act(run, talk, talk.dialogue.heard(errand, outcome))
 
 

@@ -28,7 +28,7 @@ class Trip(Struct, frozen=True):
 
 
 TRIPS = {
-    "dead_loop": Trip("the loop goes in circles", ("threshold", "times")),
+    "dead_loop": Trip("the loop goes in circles", ("threshold",)),
     "token_surge": Trip(
         "far more tokens than expected",
         ("factor",),

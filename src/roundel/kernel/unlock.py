@@ -207,7 +207,7 @@ def _leave(run: Run, target: str) -> None:
     activation, node = _exit_of(run, target)
     instance = activation.instance
     said = history_of(instance, activation.scope.entry or 0).said
-    who, text = (said[-1][0], said[-1][2]) if said else ("unlock", "")
+    who, text = (said[-1][1], said[-1][3]) if said else ("unlock", "")
     instance.queues[node].append(Message(text, "user", metadata={"source": who}))
     instance.marks[node] = 1
     left: Activation | None = activation

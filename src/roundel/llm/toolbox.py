@@ -59,7 +59,8 @@ class Tools:
 
     def _served(self, source: ToolSource, server: McpServer, timeout: float | None, name: str = "") -> Part:
         """The tools of a server."""
-        return Part(None, None if self._offline else self._server(server, source, name), timeout, name)
+        connection = None if self._offline else self._server(server, source, name)
+        return Part(None, connection, timeout, name, source.poll)
 
     def _named(self, name: str) -> Part:
         source = self._sources.get(name)
@@ -76,7 +77,7 @@ class Tools:
             schema=source.parameters,
             source=name,
         )
-        return Part(tool, timeout=source.timeout)
+        return Part(tool, timeout=source.timeout, polls=source.poll)
 
     def _tooling(self, tooling: Tooling) -> list[Part]:
         server = tooling.server()
@@ -144,8 +145,10 @@ class Part:
         server: McpConnection | None = None,
         timeout: float | None = None,
         source: str = "",
+        polls: bool = False,
     ) -> None:
         self.tool, self.server, self.timeout, self._source = tool, server, timeout, source
+        self.polls = polls
 
     @property
     def is_offline(self) -> bool:
@@ -170,7 +173,7 @@ class AgentTools:
         self._secrets = secrets
         self._asked = asked
         """The tools that a person has to allow."""
-        self._known: dict[str, tuple[Tool, float | None]] = {}
+        self._known: dict[str, tuple[Tool, Part]] = {}
         self._specs: tuple[ToolSpec, ...] | None = None
         self._lacks_servers = any(part.is_offline for part in parts)
         """Whether there would be more tools if the run were not offline."""
@@ -185,13 +188,13 @@ class AgentTools:
         return self._specs
 
     def _take(self, tools: Sequence[tuple[Part, Tool]]) -> tuple[ToolSpec, ...]:
-        known: dict[str, tuple[Tool, float | None]] = {}
+        known: dict[str, tuple[Tool, Part]] = {}
         specs = []
         for part, tool in tools:
             spec = part.spec(tool)
             if spec.name in known:
                 raise NodeError(f"two tools have the name '{spec.name}'; give one of them a prefix")
-            known[spec.name] = (tool, part.timeout)
+            known[spec.name] = (tool, part)
             specs.append(spec)
         for name in self._asked:
             # Or it would be called without anybody being asked.
@@ -218,9 +221,9 @@ class AgentTools:
         if request.given is not None:
             status = "failed" if request.given.failed else "completed"
             return self._result(request, status, request.given.text), True
-        tool, seconds = self._known[request.name]
+        tool, part = self._known[request.name]
         try:
-            async with TimeLimit(seconds):
+            async with TimeLimit(part.timeout):
                 text = await tool.call(request.arguments, key)
         except Exception as error:
             return self._result(request, "failed", _told(error)), True
@@ -232,7 +235,9 @@ class AgentTools:
         return isinstance(tool, McpTool)
 
     def _result(self, request: ToolRequest, status: Any, text: str) -> ToolResult:
-        return ToolResult(request.id, request.name, status, self._secrets.mask(_valid(text)))
+        _, part = self._known.get(request.name, (None, None))
+        text = self._secrets.mask(_valid(text))
+        return ToolResult(request.id, request.name, status, text, part is not None and part.polls)
 
 
 def _valid(text: str) -> str:

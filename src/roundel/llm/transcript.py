@@ -17,6 +17,7 @@ OUTCOMES: dict[str, Literal["success", "failed", "denied"]] = {
     "failed": "failed",
     "refused": "failed",
     "rejected": "denied",
+    "repeated": "failed",
 }
 """What became of a tool call, in the words of the client library: each provider has its way to say so."""
 

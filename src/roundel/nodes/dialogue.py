@@ -3,7 +3,9 @@
 Pure: it decides from the config and from what it is told. A round is one reply that asks for tools, however
 many, and their results. After `max_tool_calls` rounds the model is asked once more, so there are at most
 `max_tool_calls` + 1 calls: with `on_limit: answer` it is offered no tools; otherwise it is, and only if it
-asks for them the node fails, or the run is locked until a person allows more rounds. A reply that does not
+asks for them the node fails, or the run is locked until a person allows more rounds. A call that was made
+twice in a row with the same arguments and the same result is not made a third time: the model is told that it
+has the result. A reply that does not
 fit `output_schema` adds at most `max_repairs` calls, and a reflection one.
 
 What an agent says is what its model said. If that is nothing, the message is empty, and its data say so.
@@ -31,6 +33,8 @@ TOOL_ROUNDS = "tool_rounds"
 REFLECTION = Message(metadata={"prompt": "reflection_prompt"})
 """Stands for the prompt of that name. The prompt itself may hold a secret, and what a dialogue notes is
 stored with the run."""
+SAME_CALLS = 2
+"""So often in a row a tool may be called with the same arguments and give the same result."""
 LONGEST_LABEL = 64
 """What a model asks for need not be the name of a tool."""
 
@@ -55,6 +59,8 @@ class ToolUse(Struct, frozen=True, tag="tool_use"):
 
 
 class AgentDialogue:
+    stops_repeats = False
+
     def __init__(self, config: Config) -> None:
         self._config = config
         self._exchanges: tuple[Exchange, ...] = ()
@@ -72,6 +78,11 @@ class AgentDialogue:
         self._related: str | None = None
         self._beyond: Reply | None = None
         """A request for tools behind the last round, which waits for more rounds to be allowed."""
+        self._call = ""
+        """The last call of a tool, with its arguments."""
+        self._result = ""
+        self._times = 0
+        """How often in a row it was made and gave this result."""
 
     def allow(self, rounds: int) -> None:
         """A person has raised the limit."""
@@ -94,9 +105,9 @@ class AgentDialogue:
         reply, self._beyond = self._beyond, None
         return Act() if reply is None else self._begin_round(reply)
 
-    def called(self, errand: Errand, outcome: Outcome) -> str:
-        request: ToolRequest = errand.what.request
-        return f"{request.name}({json.dumps(request.arguments, sort_keys=True)}) = {outcome.state['text']}"
+    def result(self, outcome: Outcome) -> str:
+        """What a tool gave."""
+        return str(outcome.state["text"])
 
     def failed(self, errand: Errand, error: str) -> Act:
         if not errand.label:
@@ -124,17 +135,45 @@ class AgentDialogue:
         errands, events = [], []
         for number, (request, label) in enumerate(zip(reply.tool_calls, _labels(reply), strict=True)):
             errand = Errand(ToolUse(request), label, self._rounds, self._approval(request), request.name)
-            if number >= self._config.max_calls_per_round:
-                text = f"not called: only {self._config.max_calls_per_round} calls are allowed at once"
-                self._results[number] = result = ToolResult(request.id, request.name, "refused", text)
-                events.append(_shown(errand, "refused", result.text))
+            self._results[number] = refused = self._refused(number, request)
+            if refused is not None:
+                events.append(_shown(errand, refused.status, refused.text))
             else:
                 errands.append(errand)
                 events.append(_shown(errand, "running" if errand.asks is None else "waiting"))
-        reached = None
-        if len(errands) < len(reply.tool_calls):
-            reached = ("calls_per_round", self._config.max_calls_per_round)
+        most = self._config.max_calls_per_round
+        reached = ("calls_per_round", most) if len(reply.tool_calls) > most else None
+        if not errands:
+            return self._end_round(tuple(events))
         return Act(tuple(errands), events=tuple(events), reached=reached)
+
+    def _refused(self, number: int, request: ToolRequest) -> ToolResult | None:
+        """Why a call is not made; None if it is."""
+        most = self._config.max_calls_per_round
+        if number >= most:
+            text = f"not called: only {most} calls are allowed at once"
+            return ToolResult(request.id, request.name, "refused", text)
+        if (
+            self.stops_repeats
+            and self._times >= SAME_CALLS
+            and _written(request) == self._call
+            and not request.problem
+        ):
+            text = (
+                f"not called again: {self._times} calls in a row with these arguments gave the same result. "
+                f"Use it, or do something else.\n{self._result}"
+            )
+            return ToolResult(request.id, request.name, "repeated", text)
+        return None
+
+    def _note_calls(self) -> None:
+        for request, result in zip(self._reply.tool_calls, self._results, strict=True):
+            if result is None or result.polls or result.status not in ("completed", "failed"):
+                continue
+            call = _written(request)
+            same = (call, result.text) == (self._call, self._result)
+            self._times = self._times + 1 if same else 1
+            self._call, self._result = call, result.text
 
     def _approval(self, request: ToolRequest) -> dict[str, Any] | None:
         if request.problem or not self._config.needs_approval(request.name):
@@ -146,9 +185,11 @@ class AgentDialogue:
         number = _labels(self._reply).index(errand.label)
         self._results[number] = result
         events = (_shown(errand, result.status, result.text),)
+        return Act(events=events) if None in self._results else self._end_round(events)
+
+    def _end_round(self, events: tuple[Shown, ...]) -> Act:
+        self._note_calls()
         results = tuple(result for result in self._results if result is not None)
-        if len(results) < len(self._results):
-            return Act(events=events)
         self._exchanges += (Exchange(self._reply, results),)
         if self._rounds < self._allowed or self._config.on_limit != "answer":
             return Act((self._ask(),), events=events)
@@ -226,6 +267,10 @@ class AgentDialogue:
 
 def _answers(reply: Reply) -> bool:
     return bool(reply.text.strip()) or reply.data is not None
+
+
+def _written(request: ToolRequest) -> str:
+    return f"{request.name}({json.dumps(request.arguments, sort_keys=True)})"
 
 
 def _labels(reply: Reply) -> list[str]:

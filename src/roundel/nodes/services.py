@@ -70,8 +70,10 @@ class ToolRequest(Struct, frozen=True, omit_defaults=True):
 class ToolResult(Struct, frozen=True, omit_defaults=True):
     id: str
     name: str
-    status: Literal["completed", "failed", "refused", "rejected"]
+    status: Literal["completed", "failed", "refused", "rejected", "repeated"]
     text: str
+    polls: bool = False
+    """The tool is meant to be called again and again until its result is another one."""
 
 
 class ToolError(Exception):

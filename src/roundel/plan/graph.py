@@ -73,6 +73,8 @@ class NodePlan(Struct, eq=False):
     """A person answers."""
     voice: bool = False
     """A model or a person speaks."""
+    works: bool = False
+    """What it gives comes from outside of the run, as that of a Python function does."""
     reserve: int = 0
     """How many tokens a model call of it may take at most; 0 if nobody knows."""
     talks: bool = False
@@ -226,6 +228,7 @@ class _Compiler:
         self.budgeted = self.budgeted or bool(node.limits and node.limits.budget)
         plan.logs = node.log_output
         inner = (node.limits.rounds if node.limits is not None else None) or cap
+        plan.works = not (node.kind.pure or plan.voice or node.kind.bodies(node.config))
         plan.bodies = tuple(self.graph(body, inner, breaker) for body in node.kind.bodies(node.config))
         return plan
 

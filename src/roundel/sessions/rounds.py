@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
+from statistics import fmean
 
 from msgspec import Struct
 
@@ -21,7 +22,8 @@ class Round(Struct, frozen=True):
     cost_usd: float | None
     """None if nobody knows."""
     novelty: float | None
-    """Of what agents and people said, or if there are none all nodes; None if nothing was said."""
+    """The mean of what agents and people said, or of all nodes if none of them speaks; None if nothing was
+    said."""
     seconds: float
 
 
@@ -52,8 +54,9 @@ class _Open:
         self.tokens = 0
         self.cost = 0  # in picodollars
         self.priced = False
-        self.said: list[str] = []
-        self.outputs: list[str] = []
+        self.said: list[tuple[str, str]] = []
+        self.outputs: list[tuple[str, str]] = []
+        """Who said what."""
 
 
 class _Tally:
@@ -94,9 +97,10 @@ class _Tally:
             around.score = float(score)
         text = data.get("output")
         if text:
-            around.outputs.append(text)
+            said = (event.node_id or "", text)
+            around.outputs.append(said)
             if event.node_id in self._speakers:
-                around.said.append(text)
+                around.said.append(said)
 
     def loops(self) -> list[LoopRounds]:
         return [
@@ -115,20 +119,29 @@ def _count_tokens(around: _Open, event: Event) -> None:
 
 def _finished(rounds: list[_Open]) -> Iterator[Round]:
     spoken = any(around.said for around in rounds)
-    earlier: list[str] = []
+    earlier: dict[str, list[str]] = {}
     for around in rounds:
-        text = "\n".join(around.said if spoken else around.outputs)
+        said = around.said if spoken else around.outputs
         yield Round(
             around.address,
             around.number,
             around.score,
             around.tokens,
             dollars(around.cost) if around.priced else None,
-            novelty(text, earlier) if text else None,
+            _novelty(said, earlier),
             around.ended - around.begun,
         )
-        if text:
-            earlier = [*earlier, text][-MOST_EARLIER:]
+
+
+def _novelty(said: list[tuple[str, str]], earlier: dict[str, list[str]]) -> float | None:
+    """How new the messages are, each beside what its speaker said before."""
+    values = []
+    for speaker, text in said:
+        before = earlier.setdefault(speaker, [])
+        values.append(novelty(text, before))
+        before.append(text)
+        del before[:-MOST_EARLIER]
+    return fmean(values) if values else None
 
 
 def _seconds(timestamp: str) -> float:

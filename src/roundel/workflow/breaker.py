@@ -18,11 +18,11 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
 
     enabled: bool = True
     dead_loop: bool = True
-    """Trips when what is said in a loop has been said before."""
+    """Trips when every speaker of a loop repeats itself, and nothing else in it makes progress."""
     window: Annotated[int, Meta(ge=2)] = 3
-    """So many messages in a row must say next to nothing new."""
+    """The least number of messages that must be repetitions, in at least two rounds in a row."""
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.1
-    """Below this novelty, on average; 1 is all new, 0 a repeat."""
+    """A message whose novelty is below this is a repetition; 1 is all new, 0 a repetition."""
     token_surge: bool = True
     """Trips when far more tokens are spent than the forecast says."""
     factor: Annotated[float, Meta(ge=1)] = 3

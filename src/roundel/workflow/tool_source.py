@@ -51,6 +51,8 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
     only: Names = ()
     """The tools of a server that are offered; all if it is empty."""
     prefix: str = ""
+    poll: bool = False
+    """Whether it may be called again and again with the same arguments, to see what has changed."""
     at: Place = Place()
 
     def __check__(self, at: Located, report: Report) -> bool:

@@ -1,0 +1,115 @@
+"""How well the breaker tells dead loops from lively ones, and what a look at a message costs.
+
+The series are those of the tests: revisions of this project's files and made-up progress on one side, thirty
+kinds of repetition on the other. The figures in the manual come from here.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from roundel.kernel import novelty
+from tests.breaker.dead import REPEATS, VARIATIONS, Kind, dead
+from tests.breaker.lively import all_sentences, made_up
+from tests.breaker.paraphrases import paraphrases
+from tests.breaker.revisions import revisions, versions
+from tests.breaker.series import Series, alone, first_trip
+
+NEVER = 99
+SIZES = (4_000, 60_000)
+
+
+def rates(name: str, series: Iterable[Series]) -> list[Series]:
+    """Prints how many are caught, and returns those that are not by the second round."""
+    found = [(one, (first_trip(one) or NEVER) - one.first) for one in series]
+    total = len(found)
+    by = [sum(late <= rounds for _, late in found) for rounds in (2, 4)]
+    shares = "".join(f"{count:>8} {count / total:>7.1%}" for count in by)
+    print(f"{name:<34}{total:>7}{shares}")
+    return [one for one, late in found if late > 2]
+
+
+def quiet(name: str, series: Iterable[Series]) -> None:
+    found = list(series)
+    print(f"{name:<34}{len(found):>7}{sum(first_trip(one) is not None for one in found):>8}")
+
+
+def nearest(series: Iterable[Series]) -> Iterator[tuple[int, Series]]:
+    """Lively series by the number of messages in a row that are stale."""
+    for one in series:
+        longest = streak = 0
+        said: dict[str, list[str]] = defaultdict(list)
+        for messages in one.rounds:
+            values = []
+            for speaker, text in messages:
+                values.append(novelty.novelty(text, said[speaker]))
+                said[speaker].append(text)
+            streak = 0 if max(values) >= 0.1 or one.results else streak + 1
+            longest = max(longest, streak)
+        yield longest, one
+
+
+def cost(series: list[str]) -> float:
+    """Milliseconds for the last message, if the others have been read."""
+    novelty._units.cache_clear()
+    novelty.read.cache_clear()
+    for place in range(len(series) - 1):
+        novelty.novelty_at(series[: place + 1], place)
+    started = time.thread_time()
+    novelty.novelty_at(series, len(series) - 1)
+    return (time.thread_time() - started) * 1000
+
+
+def revised(size: int, chance: random.Random) -> list[str]:
+    """A text and eight revisions of it."""
+    text = "\n".join(chance.sample(all_texts(), len(all_texts())))[:size].split("\n")
+    series = ["\n".join(text)]
+    for _ in range(8):
+        text[chance.randrange(len(text))] = chance.choice(all_sentences())
+        series.append("\n".join(text))
+    return series
+
+
+def fresh(size: int, chance: random.Random) -> list[str]:
+    return ["\n".join(chance.sample(all_texts(), len(all_texts())))[:size] for _ in range(9)]
+
+
+def all_texts() -> list[str]:
+    return [texts[-1] for texts in versions().values()]
+
+
+def report() -> None:
+    print(f"{'lively':<34}{'series':>7}{'tripped':>8}")
+    kinds: dict[str, list[Series]] = defaultdict(list)
+    for one in (*revisions(), *made_up()):
+        kinds[one.kind].append(one)
+    for kind, series in kinds.items():
+        quiet(kind, series)
+    print(f"\n{'dead':<34}{'series':>7}{'second round':>16}{'fourth round':>16}")
+    missed: list[Series] = []
+    for name, group in (("repetitions", REPEATS), ("variations", VARIATIONS)):
+        for who, speakers in (("one speaker", (1,)), ("several", (2, 3))):
+            missed += rates(f"{name}, {who}", dead(group, speakers))
+    each: tuple[Kind, ...] = (*REPEATS, *VARIATIONS)
+    for kind_ in each:
+        rates(f"  {kind_.__name__.replace('_', ' ')}", dead((kind_,), (1, 2, 3)))
+    rates(
+        "free paraphrase (not detected)",
+        [Series("paraphrase", "", alone(texts), first=2) for texts in paraphrases()],
+    )
+    print("\nnearest misses, lively: rounds in a row that look stale")
+    lively = [one for series in kinds.values() for one in series]
+    for streak, one in sorted(nearest(lively), key=lambda found: -found[0])[:5]:
+        print(f"  {streak}  {one.kind}: {one.name}")
+    print("nearest misses, dead: later than the second round")
+    for one in missed[:8]:
+        print(f"  {one.name}")
+    print("\nmilliseconds of processor time for a message beside eight others, the middle of 15")
+    for size in SIZES:
+        for name, make in (("a revision", revised), ("new text", fresh)):
+            times = [cost(make(size, random.Random(number))) for number in range(15)]
+            print(f"{size // 1000:>4} KB {name:<12}{statistics.median(times):>8.3f}")
