@@ -24,6 +24,7 @@ models:
 tools:
   look: {{python: "tests.llm.tools:look"}}
 graph:
+  breaker: {{dead_loop: false}}
   start: [A]
   end: [A]
   nodes:

@@ -20,7 +20,7 @@ import roundel.workflow.functions
 import roundel.workflow.imports
 import roundel.workflow.loader
 from roundel.journal.sqlite import SqliteStore
-from roundel.kernel import breaker
+from roundel.kernel import breaker, circles
 from roundel.kernel.events import encode_event
 from roundel.nodes import agreement, ballot, consensus, score, vote
 from roundel.sessions.forking import replay
@@ -48,7 +48,8 @@ def break_libraries() -> None:
         (roundel.workflow.functions, ("import_named", "import_file", "load_entry_point", "entry_points")),
         (pattern, ("Pattern", "compiled")),
         (keywords, ("holds_word",)),
-        (breaker, ("novelty", "expectation")),
+        (breaker, ("expectation",)),
+        (circles, ("novelty_at", "judge", "repetitions")),
         (consensus, ("agrees",)),
         (agreement, ("agrees",)),
         (vote, ("ballot",)),

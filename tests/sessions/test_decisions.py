@@ -11,8 +11,8 @@ import pytest
 
 import roundel
 from roundel.journal.sqlite import SqliteStore
-from roundel.kernel import breaker
-from roundel.kernel.novelty import novelty
+from roundel.kernel import breaker, circles
+from roundel.kernel.novelty import novelty_at
 from roundel.nodes import consensus, vote
 from roundel.nodes.agreement import agrees
 from roundel.nodes.ballot import Ballot
@@ -24,6 +24,7 @@ from roundel.workflow.processor import RegexExtract
 from tests.journal.stores import using
 
 Workflow = Mapping[str, Any]
+found_something_out = circles.History._found_something_out
 
 
 def agent(name: str) -> dict[str, Any]:
@@ -126,7 +127,8 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def patch() -> None:
         monkeypatch.setattr(Expression, "evaluate", turned(Expression.evaluate))
-        monkeypatch.setattr(breaker, "novelty", turned(novelty))
+        monkeypatch.setattr(circles, "novelty_at", turned(novelty_at))
+        monkeypatch.setattr(circles.History, "_found_something_out", turned(found_something_out))
         monkeypatch.setattr(breaker, "expectation", lambda _plan: (1, 1.0))
         monkeypatch.setattr(consensus, "agrees", turned(agrees))
         monkeypatch.setattr(vote, "ballot", lambda *_arguments: Ballot("abstain"))

@@ -165,7 +165,7 @@ def test_a_lock_is_told_where_it_happened_and_closes_everything(tmp_path: Path) 
     run = watch.one("invoke_workflow circle")
     assert of(run)["roundel.status"] == "suspended_locked"
     tripped = notes(watch.at("Talker[4]"))["roundel.breaker_tripped"]
-    assert (tripped["roundel.trigger"], tripped["roundel.mean"]) == ("dead_loop", 0.0)
+    assert (tripped["roundel.trigger"], tripped["roundel.stale_rounds"]) == ("dead_loop", 3)
     assert watch.counts("roundel.locks") == {("dead_loop",): 1}
     assert watch.counts("roundel.runs") == {("circle", "suspended_locked"): 1}
 

@@ -24,8 +24,8 @@ Judged = list[tuple[int, float]]
 """Messages by their place in a list, and how new each is."""
 MOST_HEARD = 128
 """So many messages of a round are remembered, the last ones."""
-MOST_RESULTS = 256
-"""So many results are remembered, the last ones."""
+MOST_RESULTS, DIGITS = 100, 8
+"""So many results are remembered, the last ones, each by so many digits: a snapshot holds them all."""
 STALE_ROUNDS = 2
 SHOWN = 500
 """Characters of a message in the evidence."""
@@ -76,7 +76,7 @@ class History:
 
     def note_result(self, text: str) -> None:
         plain = " ".join(_PASSING.sub("", text).split())
-        self.results.append(hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:16])
+        self.results.append(hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS])
 
     def end_round(self, breaker: Breaker, decide: Decide) -> Judged | None:
         """The messages that show that the loop is dead; None if it is not.

@@ -59,9 +59,8 @@ class ToolUse(Struct, frozen=True, tag="tool_use"):
 
 
 class AgentDialogue:
-    stops_repeats = False
-
     def __init__(self, config: Config) -> None:
+        self.stops_repeats = False
         self._config = config
         self._exchanges: tuple[Exchange, ...] = ()
         self._after: tuple[Message, ...] = ()

@@ -8,7 +8,7 @@ from roundel.kernel.events import Event
 from roundel.telemetry.conventions import ADDRESS, as_json
 from roundel.telemetry.part import Part
 
-_EVIDENCE = ("mean", "threshold", "times", "guard", "tokens", "estimate", "factor", "seconds", "limit")
+_EVIDENCE = ("stale_rounds", "threshold", "guard", "tokens", "estimate", "factor", "seconds", "limit")
 _SHOWN = {
     "breaker_tripped": ("trigger", *_EVIDENCE),
     "breaker_unlocked": ("what", "by", "reason", "exit"),
