@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.kernel.circles import History
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Finished, Outcome, Reopened, Started
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
+from roundel.workflow.breaker import Breaker
 from roundel.workflow.message import Message
 from tests.kernel.breaker_samples import ANN, BEN, DEAD, LIVELY, SERVER, STORY, TEA
 from tests.kernel.simulator import Script, Simulator, plan_of
@@ -385,3 +387,20 @@ def test_a_run_that_is_over_is_not_reopened() -> None:
     run = Simulator(plan_of(speaking(1)), {}).start("go").finish().state
     with pytest.raises(IllegalFact):
         step(run, Reopened(1.0))
+
+
+def test_rounds_in_which_nobody_speaks_cost_the_same_however_many_there_are() -> None:
+    history, looked = History(), 0
+
+    def decide(function: Any, *arguments: Any) -> Any:
+        nonlocal looked
+        looked += 1
+        return function(*arguments)
+
+    history.hear((), "A", "L[1]/A", SAME)
+    for _ in range(2000):
+        history.note_result("the same")
+        assert history.end_round(Breaker(), decide) is None
+    # One look at the results of each round, and one at the message.
+    assert looked <= 2001
+    assert len(history.said) + len(history.seen) <= 101

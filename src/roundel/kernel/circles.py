@@ -84,6 +84,7 @@ class History:
         What was said at the same time is looked at in the order of the file, so that nothing depends on who
         was quicker."""
         self.round += 1
+        spoken = bool(self.heard)
         self.said += [(self.round, *message[1:]) for message in sorted(self.heard)]
         self.heard.clear()
         if self.results:
@@ -92,18 +93,18 @@ class History:
             self.seen = [*self.seen, *self.results][-MOST_RESULTS:]
             self.results.clear()
         dead: Judged | None = None
-        if breaker.watches_loops and self.since < self.round:
+        if spoken and breaker.watches_loops and self.since < self.round:
             bounds = (self.round, self.since, breaker.threshold, breaker.window)
             fresh, stale = decide(judge, self.said, self.talkative, *bounds)
             dead = [(place, value) for place, value in stale] or None
             if fresh and self._forgets(breaker.window):
                 self.since = self.round
-        if dead is None:
+        if spoken and dead is None:
             self.forget(breaker.window)
         return dead
 
     def _found_something_out(self) -> bool:
-        return not set(self.seen).issuperset(self.results)
+        return any(digest not in self.seen for digest in self.results)
 
     def start_anew(self, window: int) -> None:
         """The loop was found dead, and is only found dead again by what follows."""
@@ -142,15 +143,13 @@ def judge(
     """Whether the newest round said anything new, and the messages of the stale rounds at the end if they are
     enough to call the loop dead."""
     stale: Judged = []
-    rounds = 0
-    for number in range(newest, since, -1):
+    numbers = sorted({one[0] for one in said if one[0] > since}, reverse=True)
+    for rounds, number in enumerate(numbers, 1):
         places = [place for place, one in enumerate(said) if one[0] == number]
         values = _stale(said, places, talkative, threshold)
         if values is None:
             return number == newest, []
-        if values:
-            stale = [*values, *stale]
-            rounds += 1
+        stale = [*values, *stale]
         if rounds >= STALE_ROUNDS and len(stale) >= window:
             return False, stale
     return False, []
