@@ -39,6 +39,8 @@ def _repeats(said: dict[str, Any]) -> str:
 
 
 def _told(name: str, value: Any) -> str:
+    if name == "novelty":
+        value = max(value)
     if isinstance(value, (int, float)):
         if name in _SHARES:
             return f"{value:.0%}"
@@ -46,11 +48,11 @@ def _told(name: str, value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=repr).decode()
 
 
-_SHARES = ("mean", "threshold")
+_SHARES = ("novelty", "threshold")
 _KNOWN = {
     ("stale_rounds", "threshold", "novelty"): (
-        "in {stale_rounds} rounds every message repeats an earlier one of its speaker "
-        "(novelty {novelty}; from {threshold} on it is new)"
+        "in {stale_rounds} rounds every message repeats an earlier one of its speaker: "
+        "at most {novelty} new, where {threshold} would do"
     ),
     ("tokens", "estimate", "factor"): (
         "{tokens} tokens, where about {estimate} were expected; at {factor} times as many the breaker trips"
