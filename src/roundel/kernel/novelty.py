@@ -283,7 +283,7 @@ class _Comparison:
         changing = [column for column in zip(*rows, strict=True) if len(set(column)) > 1]
         falling = [column for column in changing if all(then > now for then, now in pairwise(column))]
         # "3 failed, 4 passed": what rises as another number falls says nothing of its own.
-        others = [column for column in changing if not any(map(_adds_up(column), falling))]
+        others = [column for column in changing if not any(_adds_up(column, fall) for fall in falling)]
         return len(falling) * 2 > len(others) if falling else False
 
 
@@ -323,25 +323,17 @@ def _is_move(now: Sequence[str], before: Sequence[str]) -> bool:
     while last > first and now[last - 1] == before[last - 1]:
         last -= 1
     part, was = tuple(now[first:last]), tuple(before[first:last])
-    return any(part[cut:] + part[:cut] == was for cut in range(1, len(part)))
+    cuts = (cut for cut in range(1, len(part)) if part[cut] == was[0])
+    return any(part[cut:] + part[:cut] == was for cut in cuts)
 
 
 def _numbers(text: Text) -> list[float]:
     return [float(found) for unit in text.units for found in _NUMBER.findall(_PASSING.sub(" ", unit.text))]
 
 
-def _adds_up(column: Sequence[float]) -> _Sums:
-    return _Sums(column)
-
-
-class _Sums:
-    """Whether another column falls by what this one rises."""
-
-    def __init__(self, column: Sequence[float]) -> None:
-        self._column = column
-
-    def __call__(self, other: Sequence[float]) -> bool:
-        return len({mine + theirs for mine, theirs in zip(self._column, other, strict=True)}) == 1
+def _adds_up(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether one column rises by what the other falls."""
+    return len({mine + theirs for mine, theirs in zip(one, other, strict=True)}) == 1
 
 
 # Where two units differ.
