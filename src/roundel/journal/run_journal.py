@@ -8,11 +8,13 @@ from typing import Any
 import msgspec
 
 from roundel.journal.chunks import pack
+from roundel.journal.rebuilding import rebuild
 from roundel.journal.store import Chunk, Claim, Store
-from roundel.kernel.facts import Entry, Fact, decode_fact, encode_fact, with_decisions
+from roundel.kernel.facts import Entry, Fact, decode_entry, decode_fact, encode_fact, with_decisions
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import SnapshotError, freeze
 from roundel.kernel.state import Run
+from roundel.plan.graph import Plan
 
 SNAPSHOT_FACTS = 1000
 """Fewer facts than this are read again quicker than a snapshot is."""
@@ -55,6 +57,12 @@ class RunJournal:
     def take_back(self) -> None:
         """The last fact was not true."""
         self._lines.pop()
+
+    async def rebuild(self, plan: Plan) -> Run:
+        """The run as its facts make it, those included that are not written yet."""
+        return await rebuild(
+            self.store, self.claim.run_id, plan, [decode_entry(line) for line in self._lines]
+        )
 
     @property
     def full(self) -> bool:

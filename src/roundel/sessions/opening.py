@@ -5,21 +5,19 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from roundel.journal.chunks import pack
+from roundel.journal.rebuilding import played, rebuild
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
-from roundel.kernel.decisions import DecisionMismatch
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Entry, Fact, Reviews, Started, encode_entry
-from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import SnapshotError, thaw
+from roundel.kernel.facts import Entry, Reviews, Started, encode_entry
 from roundel.kernel.state import Run
-from roundel.kernel.step import IllegalFact, step
+from roundel.kernel.step import step
 from roundel.llm.scripted import Script, script_from
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.sessions.secrecy import keys_of, restored, without
@@ -131,33 +129,9 @@ async def open_run(store: Store, run_id: str, workflow: Source | None = None) ->
         plan = plan_of(pinned, workflow)
     except WorkflowError as error:
         raise StoreError(f"run {run_id} cannot be opened: {error}") from error
-    state, after = await _from_snapshot(store, run_id, plan)
-    for _ in played(state, await store.entries(run_id, after), run_id, after):
-        pass
+    state = await rebuild(store, run_id, plan)
     script = script_from(pinned.script) if pinned.script else None
     return Opened(row, pinned, plan, script, state)
-
-
-async def _from_snapshot(store: Store, run_id: str, plan: Plan) -> tuple[Run, int]:
-    found = await store.snapshot(run_id)
-    if found is not None:
-        facts, body = found
-        try:
-            return thaw(body, PlanIndex(plan)), facts
-        except SnapshotError:
-            pass  # of another version, say: the facts are all there
-    return Run(plan), 0
-
-
-def played(
-    state: Run, entries: list[Entry], run_id: str, first: int = 0
-) -> Iterator[tuple[Fact, list[Event]]]:
-    """Tells a run what happened, fact by fact; StoreError where they do not fit it."""
-    for number, (fact, decisions) in enumerate(entries, first):
-        try:
-            yield fact, step(state, fact, decisions)[1]
-        except (DecisionMismatch, IllegalFact) as error:
-            raise StoreError(f"run {run_id} does not fit its workflow at fact {number}: {error}") from error
 
 
 async def events_of(store: Store, run_id: str, workflow: Source | None = None) -> list[Event]:
