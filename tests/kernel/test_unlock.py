@@ -15,6 +15,7 @@ from roundel.kernel.snapshot import freeze
 from roundel.kernel.unlock import CHECKS
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
+from tests.kernel.reference import ASKS
 from tests.kernel.simulator import Script, plan_of
 from tests.kernel.spending import Dict, Spender, can, constant, random_spending, ring, unlocked
 
@@ -236,6 +237,29 @@ def test_more_time_can_be_allowed() -> None:
     assert run.state.lock.limit == 3  # type: ignore[union-attr]
     run.unlock(limits={"seconds": HIGH}).finish()
     assert run.state.status == "completed"
+
+
+def test_the_time_that_a_run_was_locked_is_nobodys_work() -> None:
+    run = capped()
+    worked, deadline = run.state.worked, run.state.deadline
+    run.clock += 86400
+    run.unlock()
+    assert run.state.worked == pytest.approx(worked)
+    assert run.state.deadline == pytest.approx(deadline + 86400, abs=1)
+
+
+@pytest.mark.parametrize("where", ["before its first call", "between two calls"])
+def test_what_an_agent_with_tools_is_asked_can_be_edited(where: str) -> None:
+    limit = 0 if where == "before its first call" else 1
+    config = {"tools": ["look"]}
+    nodes = [{"id": "A", "type": "agent", "config": config, "limits": {"model_calls": limit}}]
+    script = {"A": [f"{ASKS}look", "done"]}
+    run = locked({"tools": TOOL, "graph": {"nodes": nodes, "start": "A"}}, script)
+    run.unlock(message="Look elsewhere.", limits={"model_calls": 9})
+    [call] = run.at_work
+    assert call.address == "A"
+    assert [message.text for message in call.inputs] == ["Look elsewhere."]  # type: ignore[union-attr]
+    assert run.finish().state.status == "completed"
 
 
 def test_a_cap_that_is_met_while_another_lock_holds_is_met_again() -> None:
