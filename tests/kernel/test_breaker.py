@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from roundel.kernel.breaker import expectation
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Finished, Outcome, Reopened, Started
 from roundel.kernel.state import Run
@@ -334,3 +335,13 @@ def test_a_run_that_is_over_is_not_reopened() -> None:
     run = Simulator(plan_of(speaking(1)), {}).start("go").finish().state
     with pytest.raises(IllegalFact):
         step(run, Reopened(1.0))
+
+
+@pytest.mark.parametrize(("agents", "calls", "size"), [(0, 1, 0), (1, 1, 600), (3, 3, 600)])
+def test_the_forecast_says_how_many_calls_to_expect_and_how_large_each_is(
+    agents: int, calls: int, size: int
+) -> None:
+    names = [f"A{number}" for number in range(agents)]
+    nodes = [{"id": "In", "type": "passthrough"}, *({"id": name, "type": "agent"} for name in names)]
+    plan = plan_of({"graph": {"nodes": nodes, "start": ["In", *names]}})
+    assert expectation(plan) == (calls, size)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from tests.mutation.mutant import sample
-from tests.mutation.trial import SOURCES, Trials
+from tests.mutation.trial import LONGEST, SOURCES, Trials
 
 
 def main() -> None:
@@ -22,10 +22,13 @@ def main() -> None:
     parser.add_argument(
         "--notes", type=Path, help="keeps here which tests execute which lines, for next time"
     )
+    parser.add_argument(
+        "--longest", type=float, default=LONGEST, help=f"seconds of a test that is run ({LONGEST})"
+    )
     given = parser.parse_args()
     mutants = sample(SOURCES, [f"roundel/{package}" for package in given.package], given.seed, given.count)
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        trials = Trials(Path(folder))
+        trials = Trials(Path(folder), given.longest)
         notes: Path = given.notes or Path(folder, "notes.json")
         if not notes.exists():
             trials.note(notes)

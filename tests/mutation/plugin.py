@@ -1,18 +1,18 @@
 """A pytest plugin: notes which tests execute which lines, or runs those that execute a changed line.
 
 `MUTATION_NOTE` names a file to write the notes to. `MUTATION_NOTES` names one to read, and `MUTATION_LINE`
-the module and the lines that were changed; the quickest tests come first. Random examples are fewer, the same
-each time, and not shrunk.
+the module and the lines that were changed; the quickest tests come first, and those that took longer than
+`MUTATION_LONGEST` seconds are left out. Random examples are fewer, the same each time, and not shrunk.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, Phase, settings
@@ -27,8 +27,10 @@ class Notes(Struct):
 
     seconds: dict[str, float] = {}
     """By test; all of them passed."""
-    tests: dict[str, dict[str, list[str]]] = {}
-    """By module and line, those that execute it in the process of the tests; an empty name if imports do."""
+    names: list[str] = []
+    """Of tests; an empty one stands for imports."""
+    lines: dict[str, dict[str, list[int]]] = {}
+    """By module and line, who executes it in the process of the tests: places in `names`."""
 
 
 class Noting:
@@ -50,21 +52,26 @@ class Noting:
     def pytest_sessionfinish(self) -> None:
         self._coverage.stop()
         data = self._coverage.get_data()
+        names: dict[str, int] = {}
         for file in data.measured_files():
             path = "roundel/" + file.rpartition("/roundel/")[2]
             contexts = data.contexts_by_lineno(file)
-            self._notes.tests[path] = {str(line): tests for line, tests in contexts.items()}
-        notes = {"seconds": self._notes.seconds, "tests": self._notes.tests}
-        self._into.write_text(json.dumps(notes), encoding="utf-8")
+            self._notes.lines[path] = {
+                str(line): [names.setdefault(test, len(names)) for test in tests]
+                for line, tests in contexts.items()
+            }
+        self._notes.names = list(names)
+        self._into.write_bytes(msgspec.json.encode(self._notes))
 
 
 class Selecting:
     """Leaves out the tests that cannot notice. Those that start processes of their own may."""
 
-    def __init__(self, notes: Notes, path: str, lines: range) -> None:
+    def __init__(self, notes: Notes, path: str, lines: range, longest: float) -> None:
+        self._longest = longest
         self._seconds = notes.seconds
-        noted = notes.tests.get(path, {})
-        self._touched = {test for line in lines for test in noted.get(str(line), ())}
+        noted = notes.lines.get(path, {})
+        self._touched = {notes.names[place] for line in lines for place in noted.get(str(line), ())}
         self._everything = "" in self._touched
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -73,6 +80,8 @@ class Selecting:
         items[:] = sorted(chosen, key=self._order)
 
     def _may_notice(self, test: str) -> bool:
+        if self._seconds.get(test, 0.0) > self._longest:
+            return False
         apart = test.startswith("tests/conformance/")
         return apart or self._everything or test in self._touched or test not in self._seconds
 
@@ -85,8 +94,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Noting(Path(into)))
     elif source := os.environ.get("MUTATION_NOTES"):
         path, first, last = os.environ["MUTATION_LINE"].split(":")
-        notes = Notes(**json.loads(Path(source).read_text("utf-8")))
-        config.pluginmanager.register(Selecting(notes, path, range(int(first), int(last) + 1)))
+        notes = msgspec.json.decode(Path(source).read_bytes(), type=Notes)
+        longest = float(os.environ["MUTATION_LONGEST"])
+        config.pluginmanager.register(Selecting(notes, path, range(int(first), int(last) + 1), longest))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -28,6 +28,8 @@ OPTIONS = (
     "-p",
     "tests.mutation.plugin",
 )
+LONGEST = 5.0
+"""Tests that took more seconds are left out: the largest random sweeps, while their lines are noted."""
 SECONDS_A_TEST = 60
 """A test that takes longer has met an endless loop."""
 SECONDS = 900
@@ -45,9 +47,9 @@ class Verdict(Struct, frozen=True):
 class Trials:
     """Tries mutants one after the other in a copy of the sources; the real ones stay as they are."""
 
-    def __init__(self, folder: Path, tests: tuple[str, ...] = TESTS) -> None:
+    def __init__(self, folder: Path, longest: float = LONGEST) -> None:
         self._sources = folder / "src"
-        self._tests = tests
+        self._longest = longest
         shutil.copytree(SOURCES, self._sources, ignore=shutil.ignore_patterns("__pycache__"))
 
     def note(self, into: Path) -> None:
@@ -63,7 +65,8 @@ class Trials:
         self._write(place, mutant.source.encode())
         try:
             line = f"{mutant.path}:{first}:{last}"
-            done = self._run({"MUTATION_NOTES": str(notes), "MUTATION_LINE": line}, SECONDS)
+            wanted = {"MUTATION_NOTES": str(notes), "MUTATION_LINE": line}
+            done = self._run({**wanted, "MUTATION_LONGEST": str(self._longest)}, SECONDS)
         finally:
             self._write(place, original)
         if done is None:
@@ -83,7 +86,7 @@ class Trials:
         """None if it took too long."""
         command = [sys.executable, "-m", "pytest", *OPTIONS, "-o", f"faulthandler_timeout={SECONDS_A_TEST}"]
         with subprocess.Popen(
-            [*command, *self._tests],
+            [*command, *TESTS],
             cwd=ROOT,
             env={**os.environ, **extra, "PYTHONPATH": str(self._sources)},
             stdout=subprocess.PIPE,
