@@ -209,6 +209,32 @@ def test_the_same_calls_with_the_same_results_are_a_dead_loop() -> None:
     assert not tripped(other)
 
 
+def test_rounds_in_which_nobody_speaks_are_neither_for_nor_against_a_dead_loop() -> None:
+    """Every other round of a loop agent only passes on what the agent said before."""
+    nodes = [
+        {"id": "In", "type": "passthrough"},
+        {"id": "A", "type": "agent", "config": {"tools": ["look"]}},
+        {"id": "Again", "type": "literal", "config": {"content": "go"}},
+    ]
+    edges = [
+        {"from": "In", "to": "A", "condition": {"cel": "text == 'go'"}},
+        {"from": "In", "to": "Again", "condition": {"cel": "text != 'go'"}},
+    ]
+    body = {"id": "body", "nodes": nodes, "edges": edges, "start": "In", "end": ["A", "Again"]}
+    config = {"body": body, "strategy": {"mode": "condition", "until": "text == 'never'", "max": 12}}
+    graph = {"nodes": [{"id": "Loop", "type": "loop_agent", "config": config}], "start": "Loop"}
+    workflow = {"breaker": True, "tools": {"look": {"python": "statistics:mean"}}, "graph": graph}
+    texts = [text for name in ("a debate", "support") for text in LIVELY[name]]
+    script = {"A": [line for text in texts for line in ("?look", text)]}
+    run = SameResult(plan_of(workflow), script).start("go").finish()
+    [event] = tripped(run)
+    assert event.data["repeated_calls"] == "look({}) = nothing found"
+    assert [seen.address for seen in run.executions if seen.node == "Again"] == [
+        "Loop[2]/Again",
+        "Loop[4]/Again",
+    ]
+
+
 # Tokens and time.
 
 

@@ -1,4 +1,4 @@
-"""Runs the tests against a mutant, in a copy of the sources."""
+"""Runs the tests against a mutant, in a copy of the project."""
 
 from __future__ import annotations
 
@@ -45,12 +45,14 @@ class Verdict(Struct, frozen=True):
 
 
 class Trials:
-    """Tries mutants one after the other in a copy of the sources; the real ones stay as they are."""
+    """Tries mutants one after the other in a copy of the project, which may be worked on meanwhile."""
 
     def __init__(self, folder: Path, longest: float = LONGEST) -> None:
-        self._sources = folder / "src"
+        self._folder, self._sources = folder, folder / "src"
         self._longest = longest
-        shutil.copytree(SOURCES, self._sources, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("src", "tests", "docs", "examples"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", folder)
 
     def note(self, into: Path) -> None:
         """Which tests execute which lines; RuntimeError if one of them fails without any mutant."""
@@ -87,7 +89,7 @@ class Trials:
         command = [sys.executable, "-m", "pytest", *OPTIONS, "-o", f"faulthandler_timeout={SECONDS_A_TEST}"]
         with subprocess.Popen(
             [*command, *TESTS],
-            cwd=ROOT,
+            cwd=self._folder,
             env={**os.environ, **extra, "PYTHONPATH": str(self._sources)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
