@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from roundel.plan.scope import Scope, compile_scope
 from roundel.plan.sides import Candidate, candidates
-from roundel.workflow.breaker import NEVER, Breaker
+from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import Test, compile_condition
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.fields import Place
@@ -146,11 +146,11 @@ class Plan(Struct, eq=False):
     graph: GraphPlan
     sites: tuple[NodePlan, ...]
     """Every node of the workflow, by its site."""
-    limits: Limits = Limits()
+    limits: Limits
     """Those of the whole run."""
-    budgeted: bool = False
+    budgeted: bool
     """Something is limited beside rounds."""
-    patience: float = NEVER
+    patience: float
     """The seconds that the run may work before the breaker trips."""
 
     @property
