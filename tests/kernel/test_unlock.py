@@ -154,6 +154,36 @@ def test_an_exit_leaves_the_loop(between: bool) -> None:
     assert run.state.output is not None
 
 
+@pytest.mark.parametrize("between", [True, False])
+def test_an_exit_may_leave_several_loops_at_once(between: bool) -> None:
+    """A and B review each other inside a loop around Top and Check; B may also end all of it."""
+    names = ("Top", "A", "B", "Check", "End", "Late")
+    nodes = [{"id": name, "type": "agent" if name in "AB" else "passthrough"} for name in names]
+    never = {"condition": {"type": "keyword", "config": {"any": ["never"]}}}
+    done = {"condition": {"type": "keyword", "config": {"any": ["done"]}}}
+    edges: list[Dict] = [
+        {"from": "Top", "to": "A"},
+        {"from": "A", "to": "B"},
+        {"from": "B", "to": "A"},
+        {"from": "B", "to": "Check", **done},
+        {"from": "B", "to": "End", **never},
+        {"from": "Check", "to": "Top"},
+        {"from": "Check", "to": "Late", **never},
+    ]
+    limits = {"rounds": 3} if between else {"model_calls": 5}
+    graph = {"nodes": nodes, "edges": edges, "start": "Top", "end": ["End", "Late"], "limits": limits}
+    run = locked({"graph": graph}, {"A": ["a draft"], "B": ["a view"]})
+    assert run.state.lock.address == ("Top[1].A[3]" if between else "Top[1].A[3]/B")  # type: ignore[union-attr]
+    run.unlock(exit="End", **({} if between else {"limits": {"model_calls": 50}})).finish()
+    assert run.state.status == "completed"
+    assert {name: loop.exit_reason for name, loop in run.state.loops.items()} == {
+        "Top": "unlocked",
+        "A": "unlocked",
+    }
+    assert [seen.node for seen in run.executions if seen.node not in "AB"] == ["Top", "End"]
+    assert run.state.summary()["output"] == "a view"
+
+
 def test_outside_of_a_loop_there_is_none_to_leave() -> None:
     graph = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "limits": {"tokens": 0}}
     run = locked({"graph": graph})
