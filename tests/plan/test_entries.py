@@ -96,6 +96,17 @@ def test_conditions_that_do_not(first: Any, second: Any) -> None:
     assert len(warnings(into({"condition": first}, {"condition": second}))) == 1
 
 
+@pytest.mark.parametrize("long_way_first", [False, True])
+def test_ways_of_different_length_exclude_each_other_where_they_part(long_way_first: bool) -> None:
+    """Fork leads to A at once, or to B by way of Detour: never to both, whoever is named first."""
+    graph = ring().node("Fork", "agent").node("Detour", "agent").edge("In", "Fork")
+    graph.edge("Fork", "Detour", condition=HIT)
+    ways: list[tuple[str, str, Dict]] = [("Fork", "A", {"condition": MISS}), ("Detour", "B", {})]
+    for source, target, fields in reversed(ways) if long_way_first else ways:
+        graph.edge(source, target, **fields)
+    assert warnings(graph) == []
+
+
 def test_a_node_that_gives_several_messages_may_take_both_ways() -> None:
     edges = ({"condition": HIT}, {"condition": MISS})
     for last, count in ((True, 0), (False, 1)):
