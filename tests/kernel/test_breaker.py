@@ -255,6 +255,10 @@ def test_a_surge_of_tokens() -> None:
     assert spending(ring(5), [3000]).state.status == "completed"  # large from the start
 
 
+def test_calls_whose_tokens_nobody_counted_do_not_tell_how_large_a_call_is() -> None:
+    assert spending(ring(5), [0, 0, 5000]).state.status == "completed"
+
+
 @pytest.mark.parametrize(
     "breaker",
     [
