@@ -325,6 +325,17 @@ def test_nobody_knows_how_often_a_subgraph_behind_a_dynamic_edge_runs() -> None:
     assert said(graph.edge("In", "Many", dynamic=EACH)) == ["Writer: at most 3 rounds each time, by Guard"]
 
 
+@pytest.mark.parametrize("rounds", [0, 1, 7])
+def test_a_loop_agent_is_bounded_by_its_count(rounds: int) -> None:
+    body = {"id": "Step", "type": "passthrough"}
+    graph = roundel.Graph(start="Again").node(
+        "Again", "loop_agent", strategy={"mode": "count", "max": rounds}, body=body
+    )
+    assert proofs(graph)["Again"] == Proof(
+        "Again", ("Step",), (Limit("Again", rounds),), rounds, rounds, 0, rounds
+    )
+
+
 def test_a_graph_that_a_loop_agent_repeats() -> None:
     body = review().mapping()["graph"]
     graph = roundel.Graph(start="Again", end="Again")
