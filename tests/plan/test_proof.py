@@ -354,6 +354,21 @@ def doubts(graph: roundel.Graph) -> list[str]:
     return [f"{found.code}: {found.message}" for found in report.diagnostics]
 
 
+def test_a_loop_inside_of_one_with_two_entries_is_warned_of_once() -> None:
+    """Entered at A, the loop around has one of C and D inside; entered at B, one of A, C and D."""
+    graph = roundel.Graph(start="In", end="Out").node("In", "agent").node("Out", "passthrough")
+    for name in "ABCD":
+        graph.node(name, "agent")
+    hit = {"type": "keyword", "config": {"any": ["x"]}}
+    miss = {"type": "keyword", "config": {"none": ["x"]}}
+    graph.edge("In", "A", condition=hit).edge("In", "B", condition=miss)
+    graph.edge("A", "B", condition=hit).edge("A", "C", condition=miss).edge("B", "C").edge("C", "D")
+    graph.edge("D", "C", condition=hit)
+    graph.edge("D", "A", condition=miss).edge("D", "Out", condition=DONE)
+    found = [text.split("'")[1] for text in doubts(graph)]
+    assert sorted(found) == ["A", "B", "C"]
+
+
 def test_a_loop_that_nothing_but_its_cap_bounds() -> None:
     graph = roundel.Graph(start="Writer", end="Reviewer").node("Writer", "agent").node("Reviewer", "human")
     graph.edge("Writer", "Reviewer").edge("Reviewer", "Writer", condition=MORE)
