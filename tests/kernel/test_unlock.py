@@ -126,6 +126,14 @@ def test_an_edit_replaces_the_message_that_waits() -> None:
     assert events(run, "breaker_unlocked")[0]["message"] == "Start again from the beginning."
 
 
+def test_an_edit_replaces_the_message_of_a_node_with_one_way_in() -> None:
+    nodes = [{"id": "A", "type": "agent"}, {"id": "B", "type": "agent"}]
+    graph = {"nodes": nodes, "edges": [{"from": "A", "to": "B"}], "start": "A", "limits": {"steps": 1}}
+    run = locked({"graph": graph}, {"A": ["a draft"]}).unlock(message="Another draft.", limits={"steps": 9})
+    [call] = run.at_work
+    assert [(message.text, message.source) for message in call.inputs] == [("Another draft.", "A")]  # type: ignore[union-attr]
+
+
 def test_a_note_reaches_the_next_agent_and_nobody_else() -> None:
     run = locked(ring(30, limits={"steps": 4}))
     assert run.state.lock.address == "A[2]/B"  # type: ignore[union-attr]
