@@ -134,6 +134,17 @@ def test_an_edit_replaces_the_message_of_a_node_with_one_way_in() -> None:
     assert [(message.text, message.source) for message in call.inputs] == [("Another draft.", "A")]  # type: ignore[union-attr]
 
 
+def test_a_part_that_was_split_off_cannot_be_edited() -> None:
+    split = {"type": "map", "split": {"type": "regex", "config": {"pattern": r"\w"}}}
+    nodes = [{"id": "In", "type": "passthrough"}, {"id": "Each", "type": "agent"}]
+    edges = [{"from": "In", "to": "Each", "dynamic": split}]
+    graph = {"nodes": nodes, "edges": edges, "start": "In", "limits": {"model_calls": 1}}
+    run = Spender(plan_of({"graph": graph}), {}).start("a b c").finish()
+    edit = unlocked(run.now(), message="Something else.", limits={"model_calls": 9})
+    assert can(run.state, edit) == "no message waits that could be edited"
+    assert run.unlock(limits={"model_calls": 9}).finish().state.status == "completed"
+
+
 def test_a_note_reaches_the_next_agent_and_nobody_else() -> None:
     run = locked(ring(30, limits={"steps": 4}))
     assert run.state.lock.address == "A[2]/B"  # type: ignore[union-attr]

@@ -75,6 +75,8 @@ class Trials:
             return Verdict(True, "out of time")
         if not done.returncode:
             return Verdict(False, "")
+        if "Timeout (" in done.stderr:
+            return Verdict(True, "a test that does not end")
         failed = _FAILED.search(done.stdout)
         return Verdict(True, failed[1] if failed else (done.stdout + done.stderr).strip()[-300:])
 
