@@ -195,3 +195,16 @@ def test_a_pause_holds_the_next_round_of_a_loop_agent_back() -> None:
     finish(run, "Twice[2]/W")
     assert (run.state.status, run.state.summary()["output"]) == ("completed", "two")
     assert run.state.loops["Twice"].rounds == 2
+
+
+def test_a_predicate_that_fails_fails_the_loop_agent_and_the_run() -> None:
+    def broken(_text: str) -> bool:
+        raise ValueError("no more")
+
+    strategy = {"mode": "condition", "until": {"function": "broken"}}
+    config = {"body": {"id": "W", "type": "agent"}, "strategy": strategy}
+    graph = {"nodes": [{"id": "Loop", "type": "loop_agent", "config": config}], "start": "Loop"}
+    run = Simulator(plan_of({"graph": graph}, {"broken": broken}), {}).start("go").finish()
+    assert run.state.status == "failed"
+    assert "no more" in str(run.state.error)
+    assert [event.node_id for event in run.events if event.data.get("status") == "failed"] == ["Loop", None]
