@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.kernel.breaker import expectation
 from roundel.kernel.circles import History
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Finished, Outcome, Reopened, Started
@@ -261,6 +262,27 @@ def test_the_same_tool_results_are_none_while_something_new_is_said() -> None:
     assert not tripped(SameResult(plan_of(with_tool(10)), script).start("go").finish())
 
 
+def test_rounds_in_which_nobody_speaks_are_neither_for_nor_against_a_dead_loop() -> None:
+    """Every other round of a loop agent only passes on what the agent said before."""
+    nodes = [
+        {"id": "In", "type": "passthrough"},
+        {"id": "A", "type": "agent"},
+        {"id": "Again", "type": "literal", "config": {"content": "go"}},
+    ]
+    edges = [
+        {"from": "In", "to": "A", "condition": {"cel": "text == 'go'"}},
+        {"from": "In", "to": "Again", "condition": {"cel": "text != 'go'"}},
+    ]
+    body = {"id": "body", "nodes": nodes, "edges": edges, "start": "In", "end": ["A", "Again"]}
+    config = {"body": body, "strategy": {"mode": "condition", "until": "text == 'never'", "max": 12}}
+    graph = {"nodes": [{"id": "Loop", "type": "loop_agent", "config": config}], "start": "Loop"}
+    run = Simulator(plan_of({"breaker": True, "graph": graph}), {"A": [SAME]}).start("go").finish()
+    [event] = tripped(run)
+    assert event.data["stale_rounds"] == 3
+    passed_on = [seen.address for seen in run.executions if seen.node == "Again"]
+    assert passed_on == ["Loop[2]/Again", "Loop[4]/Again", "Loop[6]/Again"]
+
+
 # Tokens and time.
 
 
@@ -279,6 +301,10 @@ def test_a_surge_of_tokens() -> None:
     assert event.data["tokens"] > 3 * event.data["estimate"]
     assert event.data["factor"] == 3
     assert spending(ring(5), [3000]).state.status == "completed"  # large from the start
+
+
+def test_calls_whose_tokens_nobody_counted_do_not_tell_how_large_a_call_is() -> None:
+    assert spending(ring(5), [0, 0, 5000]).state.status == "completed"
 
 
 @pytest.mark.parametrize(
@@ -404,3 +430,13 @@ def test_rounds_in_which_nobody_speaks_cost_the_same_however_many_there_are() ->
     # One look at the results of each round, and one at the message.
     assert looked <= 2001
     assert len(history.said) + len(history.seen) <= 101
+
+
+@pytest.mark.parametrize(("agents", "calls", "size"), [(0, 1, 0), (1, 1, 600), (3, 3, 600)])
+def test_the_forecast_says_how_many_calls_to_expect_and_how_large_each_is(
+    agents: int, calls: int, size: int
+) -> None:
+    names = [f"A{number}" for number in range(agents)]
+    nodes = [{"id": "In", "type": "passthrough"}, *({"id": name, "type": "agent"} for name in names)]
+    plan = plan_of({"graph": {"nodes": nodes, "start": ["In", *names]}})
+    assert expectation(plan) == (calls, size)

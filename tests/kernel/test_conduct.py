@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roundel.kernel.facts import Paused, Resumed
 from tests.kernel.loop_agents import FUNCTIONS, case, played
 from tests.kernel.simulator import Simulator, plan_of
 
@@ -125,3 +126,85 @@ def test_a_break_counts_as_if_the_rounds_had_come_one_after_the_other(width: int
         assert (summary["status"], summary["data"]) == ("completed", alone["data"])
         assert not run.state.calls
         assert not run.at_work
+
+
+# A break in one of several rounds that run at the same time.
+
+
+def stopping() -> Simulator:
+    """Four elements, three at a time; the round of the second says `break`."""
+    body = {
+        "id": "body",
+        "nodes": [{"id": "W", "type": "agent"}, {"id": "Stop", "type": "break"}],
+        "edges": [{"from": "W", "to": "Stop", "condition": {"cel": "text == 'stop'"}}],
+        "start": "W",
+        "end": ["Stop", "W"],
+    }
+    config = {"body": body, "strategy": {"mode": "array", "max_parallel": 3}}
+    graph = {"nodes": [{"id": "Each", "type": "loop_agent", "config": config}], "start": "Each"}
+    script = {"W": ["one", "stop", "three", "four"]}
+    return Simulator(plan_of({"graph": graph}), script).start('["a", "b", "c", "d"]')
+
+
+def finish(run: Simulator, address: str) -> None:
+    [command] = [other for other in run.at_work if other.address == address]
+    run.at_work.remove(command)
+    run.tell(run.answer(command))
+
+
+def in_flight(run: Simulator) -> list[str]:
+    return [command.address for command in run.at_work]
+
+
+def test_a_break_calls_off_later_rounds_and_lets_earlier_ones_finish() -> None:
+    run = stopping()
+    assert in_flight(run) == ["Each[1]/W", "Each[2]/W", "Each[3]/W"]
+    finish(run, "Each[2]/W")
+    finish(run, "Each[2]/Stop")
+    assert in_flight(run) == ["Each[1]/W"]
+    called_off = [event for event in run.events if event.data.get("status") == "skipped"]
+    assert [(event.address, event.data["reason"]) for event in called_off] == [
+        ("Each[3]/W", "the round was ended")
+    ]
+    finish(run, "Each[1]/W")
+    assert (run.state.status, run.state.summary()["output"]) == ("completed", '["one", "stop"]')
+    assert run.state.summary()["nodes"] == {"Each": 1, "W": 3, "Stop": 1}
+    assert run.state.loops["Each"].exit_reason == "break"
+
+
+def test_a_break_forgets_what_later_rounds_gave_before_it() -> None:
+    run = stopping()
+    finish(run, "Each[3]/W")
+    finish(run, "Each[1]/W")
+    assert in_flight(run) == ["Each[2]/W", "Each[4]/W"]
+    finish(run, "Each[2]/W")
+    finish(run, "Each[2]/Stop")
+    assert (run.state.status, run.state.summary()["output"]) == ("completed", '["one", "stop"]')
+    assert not run.at_work
+
+
+def test_a_pause_holds_the_next_round_of_a_loop_agent_back() -> None:
+    config = {"body": {"id": "W", "type": "agent"}, "strategy": {"mode": "count", "max": 2}}
+    graph = {"nodes": [{"id": "Twice", "type": "loop_agent", "config": config}], "start": "Twice"}
+    run = Simulator(plan_of({"graph": graph}), {"W": ["one", "two"]}).start("go")
+    run.tell(Paused("lunch", run.now()))
+    finish(run, "Twice[1]/W")
+    assert (run.state.status, in_flight(run)) == ("paused", [])
+    run.tell(Resumed(run.now()))
+    assert in_flight(run) == ["Twice[2]/W"]
+    finish(run, "Twice[2]/W")
+    assert (run.state.status, run.state.summary()["output"]) == ("completed", "two")
+    assert run.state.loops["Twice"].rounds == 2
+
+
+def test_a_predicate_that_fails_fails_the_loop_agent_and_the_run() -> None:
+    def broken(_text: str) -> bool:
+        raise ValueError("no more")
+
+    strategy = {"mode": "condition", "until": {"function": "broken"}}
+    config = {"body": {"id": "W", "type": "agent"}, "strategy": strategy}
+    graph = {"nodes": [{"id": "Loop", "type": "loop_agent", "config": config}], "start": "Loop"}
+    run = Simulator(plan_of({"graph": graph}, {"broken": broken}), {}).start("go").finish()
+    assert run.state.status == "failed"
+    assert "no more" in str(run.state.error)
+    assert [event.node_id for event in run.events if event.data.get("status") == "failed"] == ["Loop", None]

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import roundel
+from tests.kernel.reference import ASKS
+from tests.kernel.simulator import Simulator, plan_of
 
 
 def graph(dynamic: dict[str, Any], worker: str = "agent", **fields: Any) -> roundel.Graph:
@@ -163,3 +165,64 @@ def test_a_counter_counts_its_parts() -> None:
     made.edge("A", "Gate", dynamic=lines()).edge("Gate", "A").edge("Gate", "Out")
     result = roundel.run(made)
     assert (result.output, result.loops["A"]["rounds"]) == ("Loop limit reached (3)", 1)
+
+
+# Which of a node's calls it is, where parts run at the same time.
+
+W = {"id": "W", "type": "agent"}
+THRICE = {"mode": "array", "items": "[text, text, text]", "max_parallel": 2}
+EACH: dict[str, dict[str, Any]] = {
+    "agent": {"id": "W", "type": "agent"},
+    "subgraph": {
+        "type": "subgraph",
+        "config": {"type": "config", "config": {"nodes": [W], "edges": [], "start": "W", "end": "W"}},
+    },
+    "loop": {"type": "loop_agent", "config": {"body": W, "strategy": {"mode": "count", "max": 2}}},
+    "list": {"type": "loop_agent", "config": {"body": W, "strategy": THRICE}},
+    "tools": {"id": "W", "type": "agent", "config": {"tools": ["look"]}},
+}
+
+
+def twice(each: dict[str, Any]) -> dict[str, Any]:
+    """Two parts in each of two rounds."""
+    name = each.get("id", "Each")
+    nodes = [
+        {"id": "In", "type": "literal", "config": {"content": "a\nb"}},
+        {"id": "Each", **each},
+        {"id": "Twice", "type": "loop_counter", "config": {"max_iterations": 2}},
+        {"id": "Out", "type": "passthrough"},
+    ]
+    edges = [
+        {"from": "In", "to": name, "dynamic": lines()},
+        {"from": name, "to": "Twice"},
+        {"from": name, "to": "In"},
+        {"from": "Twice", "to": "Out"},
+        {"from": "Twice", "to": "In"},
+    ]
+    graph = {"nodes": nodes, "edges": edges, "start": "In", "end": "Out"}
+    return {"tools": {"look": {"python": "statistics:mean"}}, "graph": graph}
+
+
+@pytest.mark.parametrize("last_first", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "replies"),
+    [
+        ("agent", ["0", "1", "2", "3"]),
+        ("subgraph", ["0", "1", "2", "3"]),
+        ("loop", ["0", "1", "1", "2", "4", "5", "5", "6"]),
+        ("list", ["0", "1", "2", "1", "2", "3", "6", "7", "8", "7", "8", "9"]),
+        ("tools", [f"{ASKS}look", "1", "1", "3", f"{ASKS}look", "5"]),
+    ],
+)
+def test_a_part_counts_its_calls_from_its_own_number_on_and_the_next_round_behind_all(
+    kind: str, replies: list[str], last_first: bool
+) -> None:
+    script = [str(number) for number in range(20)]
+    if kind == "tools":
+        script[0] = script[4] = f"{ASKS}look"
+    run = Simulator(plan_of(twice(EACH[kind])), {"W": script}, lambda count: count - 1 if last_first else 0)
+    run.start("go").finish()
+    assert run.state.status == "completed"
+    assert [
+        seen.outputs[0] for seen in run.trace() if seen.node == "W" and "look" not in seen.address
+    ] == replies

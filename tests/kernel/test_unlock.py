@@ -15,6 +15,7 @@ from roundel.kernel.snapshot import freeze
 from roundel.kernel.unlock import CHECKS
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
+from tests.kernel.reference import ASKS
 from tests.kernel.simulator import Script, plan_of
 from tests.kernel.spending import Dict, Spender, can, constant, random_spending, ring, unlocked
 
@@ -125,6 +126,25 @@ def test_an_edit_replaces_the_message_that_waits() -> None:
     assert events(run, "breaker_unlocked")[0]["message"] == "Start again from the beginning."
 
 
+def test_an_edit_replaces_the_message_of_a_node_with_one_way_in() -> None:
+    nodes = [{"id": "A", "type": "agent"}, {"id": "B", "type": "agent"}]
+    graph = {"nodes": nodes, "edges": [{"from": "A", "to": "B"}], "start": "A", "limits": {"steps": 1}}
+    run = locked({"graph": graph}, {"A": ["a draft"]}).unlock(message="Another draft.", limits={"steps": 9})
+    [call] = run.at_work
+    assert [(message.text, message.source) for message in call.inputs] == [("Another draft.", "A")]  # type: ignore[union-attr]
+
+
+def test_a_part_that_was_split_off_cannot_be_edited() -> None:
+    split = {"type": "map", "split": {"type": "regex", "config": {"pattern": r"\w"}}}
+    nodes = [{"id": "In", "type": "passthrough"}, {"id": "Each", "type": "agent"}]
+    edges = [{"from": "In", "to": "Each", "dynamic": split}]
+    graph = {"nodes": nodes, "edges": edges, "start": "In", "limits": {"model_calls": 1}}
+    run = Spender(plan_of({"graph": graph}), {}).start("a b c").finish()
+    edit = unlocked(run.now(), message="Something else.", limits={"model_calls": 9})
+    assert can(run.state, edit) == "no message waits that could be edited"
+    assert run.unlock(limits={"model_calls": 9}).finish().state.status == "completed"
+
+
 def test_a_note_reaches_the_next_agent_and_nobody_else() -> None:
     run = locked(ring(30, limits={"steps": 4}))
     assert run.state.lock.address == "A[2]/B"  # type: ignore[union-attr]
@@ -151,6 +171,36 @@ def test_an_exit_leaves_the_loop(between: bool) -> None:
     assert [data["by"] for data in events(run, "loop_exit")] == ["unlock"]
     assert [execution.node for execution in run.executions].count("Out") == 1
     assert run.state.output is not None
+
+
+@pytest.mark.parametrize("between", [True, False])
+def test_an_exit_may_leave_several_loops_at_once(between: bool) -> None:
+    """A and B review each other inside a loop around Top and Check; B may also end all of it."""
+    names = ("Top", "A", "B", "Check", "End", "Late")
+    nodes = [{"id": name, "type": "agent" if name in "AB" else "passthrough"} for name in names]
+    never = {"condition": {"type": "keyword", "config": {"any": ["never"]}}}
+    done = {"condition": {"type": "keyword", "config": {"any": ["done"]}}}
+    edges: list[Dict] = [
+        {"from": "Top", "to": "A"},
+        {"from": "A", "to": "B"},
+        {"from": "B", "to": "A"},
+        {"from": "B", "to": "Check", **done},
+        {"from": "B", "to": "End", **never},
+        {"from": "Check", "to": "Top"},
+        {"from": "Check", "to": "Late", **never},
+    ]
+    limits = {"rounds": 3} if between else {"model_calls": 5}
+    graph = {"nodes": nodes, "edges": edges, "start": "Top", "end": ["End", "Late"], "limits": limits}
+    run = locked({"graph": graph}, {"A": ["a draft"], "B": ["a view"]})
+    assert run.state.lock.address == ("Top[1].A[3]" if between else "Top[1].A[3]/B")  # type: ignore[union-attr]
+    run.unlock(exit="End", **({} if between else {"limits": {"model_calls": 50}})).finish()
+    assert run.state.status == "completed"
+    assert {name: loop.exit_reason for name, loop in run.state.loops.items()} == {
+        "Top": "unlocked",
+        "A": "unlocked",
+    }
+    assert [seen.node for seen in run.executions if seen.node not in "AB"] == ["Top", "End"]
+    assert run.state.summary()["output"] == "a view"
 
 
 def test_outside_of_a_loop_there_is_none_to_leave() -> None:
@@ -236,6 +286,29 @@ def test_more_time_can_be_allowed() -> None:
     assert run.state.lock.limit == 3  # type: ignore[union-attr]
     run.unlock(limits={"seconds": HIGH}).finish()
     assert run.state.status == "completed"
+
+
+def test_the_time_that_a_run_was_locked_is_nobodys_work() -> None:
+    run = capped()
+    worked, deadline = run.state.worked, run.state.deadline
+    run.clock += 86400
+    run.unlock()
+    assert run.state.worked == pytest.approx(worked)
+    assert run.state.deadline == pytest.approx(deadline + 86400, abs=1)
+
+
+@pytest.mark.parametrize("where", ["before its first call", "between two calls"])
+def test_what_an_agent_with_tools_is_asked_can_be_edited(where: str) -> None:
+    limit = 0 if where == "before its first call" else 1
+    config = {"tools": ["look"]}
+    nodes = [{"id": "A", "type": "agent", "config": config, "limits": {"model_calls": limit}}]
+    script = {"A": [f"{ASKS}look", "done"]}
+    run = locked({"tools": TOOL, "graph": {"nodes": nodes, "start": "A"}}, script)
+    run.unlock(message="Look elsewhere.", limits={"model_calls": 9})
+    [call] = run.at_work
+    assert call.address == "A"
+    assert [message.text for message in call.inputs] == ["Look elsewhere."]  # type: ignore[union-attr]
+    assert run.finish().state.status == "completed"
 
 
 def test_a_cap_that_is_met_while_another_lock_holds_is_met_again() -> None:

@@ -184,10 +184,15 @@ def test_a_dropped_message_triggers_nothing() -> None:
         (roundel.Message("whole"), "whole", None),
     ],
 )
-def test_function_processors(given: Any, expected: str, data: Any) -> None:
+@pytest.mark.parametrize("pure", [False, True], ids=["by the host", "in the step"])
+def test_function_processors(pure: bool, given: Any, expected: str, data: Any) -> None:
     graph = roundel.Graph(start="A", end="B").node("B", "passthrough")
     graph.function("A")(lambda: {"content": "old", "data": {"n": 1}})
-    graph.edge("A", "B", process=lambda message: given)
+    process: Any = lambda message: given  # noqa: E731
+    if pure:
+        roundel.processor("gives", pure=True)(process)
+        process = {"type": "function", "config": {"name": "gives"}}
+    graph.edge("A", "B", process=process)
     result = roundel.run(graph)
     assert (result.output, result.data) == (expected, data)
 

@@ -96,6 +96,31 @@ def test_conditions_that_do_not(first: Any, second: Any) -> None:
     assert len(warnings(into({"condition": first}, {"condition": second}))) == 1
 
 
+def test_a_loop_inside_of_one_with_two_entries_is_warned_of_once() -> None:
+    """C and D may be entered at once from A, and from B; the loop around begins at either of them."""
+    graph = roundel.Graph(start="In", end="Out").node("In", "agent").node("Out", "passthrough")
+    for name in "ABCD":
+        graph.node(name, "agent")
+    graph.edge("In", "A", condition=HIT).edge("In", "B", condition=MISS)
+    graph.edge("A", "B", condition=HIT).edge("B", "A", condition=HIT)
+    for source in "AB":
+        graph.edge(source, "C", condition=HIT).edge(source, "D", condition=keyword(any=["y"]))
+    graph.edge("C", "D").edge("D", "C", condition=HIT).edge("D", "A", condition=MISS)
+    graph.edge("D", "B", condition=HIT).edge("D", "Out", condition=keyword(any=["z"]))
+    assert len([found for found in warnings(graph) if "'C' and 'D'" in found]) == 1
+
+
+@pytest.mark.parametrize("long_way_first", [False, True])
+def test_ways_of_different_length_exclude_each_other_where_they_part(long_way_first: bool) -> None:
+    """Fork leads to A at once, or to B by way of Detour: never to both, whoever is named first."""
+    graph = ring().node("Fork", "agent").node("Detour", "agent").edge("In", "Fork")
+    graph.edge("Fork", "Detour", condition=HIT)
+    ways: list[tuple[str, str, Dict]] = [("Fork", "A", {"condition": MISS}), ("Detour", "B", {})]
+    for source, target, fields in reversed(ways) if long_way_first else ways:
+        graph.edge(source, target, **fields)
+    assert warnings(graph) == []
+
+
 def test_a_node_that_gives_several_messages_may_take_both_ways() -> None:
     edges = ({"condition": HIT}, {"condition": MISS})
     for last, count in ((True, 0), (False, 1)):

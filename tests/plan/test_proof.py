@@ -325,6 +325,17 @@ def test_nobody_knows_how_often_a_subgraph_behind_a_dynamic_edge_runs() -> None:
     assert said(graph.edge("In", "Many", dynamic=EACH)) == ["Writer: at most 3 rounds each time, by Guard"]
 
 
+@pytest.mark.parametrize("rounds", [0, 1, 7])
+def test_a_loop_agent_is_bounded_by_its_count(rounds: int) -> None:
+    body = {"id": "Step", "type": "passthrough"}
+    graph = roundel.Graph(start="Again").node(
+        "Again", "loop_agent", strategy={"mode": "count", "max": rounds}, body=body
+    )
+    assert proofs(graph)["Again"] == Proof(
+        "Again", ("Step",), (Limit("Again", rounds),), rounds, rounds, 0, rounds
+    )
+
+
 def test_a_graph_that_a_loop_agent_repeats() -> None:
     body = review().mapping()["graph"]
     graph = roundel.Graph(start="Again", end="Again")
@@ -341,6 +352,21 @@ def test_a_graph_that_a_loop_agent_repeats() -> None:
 def doubts(graph: roundel.Graph) -> list[str]:
     _, report = roundel.check(graph)
     return [f"{found.code}: {found.message}" for found in report.diagnostics]
+
+
+def test_a_loop_inside_of_one_with_two_entries_is_warned_of_once() -> None:
+    """Entered at A, the loop around has one of C and D inside; entered at B, one of A, C and D."""
+    graph = roundel.Graph(start="In", end="Out").node("In", "agent").node("Out", "passthrough")
+    for name in "ABCD":
+        graph.node(name, "agent")
+    hit = {"type": "keyword", "config": {"any": ["x"]}}
+    miss = {"type": "keyword", "config": {"none": ["x"]}}
+    graph.edge("In", "A", condition=hit).edge("In", "B", condition=miss)
+    graph.edge("A", "B", condition=hit).edge("A", "C", condition=miss).edge("B", "C").edge("C", "D")
+    graph.edge("D", "C", condition=hit)
+    graph.edge("D", "A", condition=miss).edge("D", "Out", condition=DONE)
+    found = [text.split("'")[1] for text in doubts(graph)]
+    assert sorted(found) == ["A", "B", "C"]
 
 
 def test_a_loop_that_nothing_but_its_cap_bounds() -> None:

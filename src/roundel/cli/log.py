@@ -14,12 +14,12 @@ from roundel.cli.live.lines import excerpt, line_of
 from roundel.cli.next_step import suggest
 from roundel.cli.output import print_json, say, styled
 from roundel.cli.stored import find_run, in_store, store_option
+from roundel.journal.rebuilding import played
 from roundel.journal.snapshots import restore
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
 from roundel.plan.graph import Plan
-from roundel.sessions.opening import played
 from roundel.sessions.pinning import plan_of
 
 LOOK_EVERY = 0.2

@@ -11,7 +11,7 @@ from roundel.kernel.events import Event, stamp
 from roundel.kernel.fact_masking import masked_fact
 from roundel.kernel.facts import Answered, Consulted, Fact, Failed, Finished, Reviewed
 from roundel.kernel.state import Run
-from roundel.kernel.step import step
+from roundel.kernel.step import IllegalFact, abandon, step
 from roundel.workflow.secrets import Secrets
 
 
@@ -23,16 +23,16 @@ class Chronicle:
         self.observers: tuple[Callable[[Event], object], ...] = ()
         self.unsafe = False
         """Something happened that is not in the journal yet."""
+        self.damage: BaseException | None = None
+        """What a step raised in its middle: the state is half changed until `rebuild` or `give_up`."""
         self._unshown: list[Event] = []
 
     def tell(self, fact: Fact) -> list[Command]:
         """What is to be done now. The fact is masked first, so nothing that follows holds a secret."""
         journal = self.journal
         if journal is None:
-            commands, events = step(self.state, masked_fact(fact, self._secrets))
-            for observe in self.observers:
-                for event in events:
-                    observe(event)
+            commands, self._unshown = self._step(masked_fact(fact, self._secrets))
+            self._show()
             return commands
         try:
             fact = journal.add(fact, self._secrets)
@@ -48,10 +48,31 @@ class Chronicle:
 
     def take(self, fact: Fact, decisions: Sequence[Any] | None = None) -> list[Command]:
         """The same for a fact that is in the journal already, with its decisions."""
-        commands, events = step(self.state, fact, decisions)
+        commands, events = self._step(fact, decisions)
         self._unshown += events
         self.unsafe = True
         return commands
+
+    def _step(self, fact: Fact, decisions: Sequence[Any] | None = None) -> tuple[list[Command], list[Event]]:
+        try:
+            return step(self.state, fact, decisions)
+        except IllegalFact:
+            raise  # nothing has changed
+        except BaseException as error:
+            self.damage = error
+            raise
+
+    async def rebuild(self) -> None:
+        """Replaces a damaged state by the one that the journal makes, without the fact that damaged it."""
+        assert self.journal is not None
+        self.state = await self.journal.rebuild(self.state.plan)
+        self.damage = None
+
+    def give_up(self, error: str) -> None:
+        """Ends a damaged run that has no journal."""
+        self._unshown = abandon(self.state, error)
+        self.damage = None
+        self._show()
 
     async def commit(self, quiet: bool) -> None:
         """What has happened is safe, and only then seen. `quiet`: the run has nothing at work."""
@@ -76,10 +97,14 @@ class Chronicle:
             observe(Event(0, event, stamp(now), self.state.run_id, node_id, address, data))
 
 
+ABOUT_CALLS = (Finished, Answered, Consulted, Reviewed)
+"""Facts that say what came of a call. If the run cannot take one, the call has failed."""
+
+
 def _without(fact: Fact, error: ValueError) -> Failed:
     """What is told in place of a fact that cannot be kept; raises the error if it is not about a node."""
     if isinstance(fact, Failed):  # its text is no Unicode, or what middleware had to tell is no JSON
         return Failed(fact.address, fact.error.encode(errors="backslashreplace").decode(), fact.time)
-    if not isinstance(fact, (Finished, Answered, Consulted, Reviewed)):
+    if not isinstance(fact, ABOUT_CALLS):
         raise error
     return Failed(fact.address, f"what it gave cannot be kept: {error}", fact.time)

@@ -7,6 +7,7 @@ from typing import Any
 
 from roundel.hosts.at_work import AtWork
 from roundel.hosts.chronicle import Chronicle
+from roundel.hosts.log import log_damage
 from roundel.hosts.performer import Performer
 from roundel.kernel.commands import Call, Command
 from roundel.kernel.facts import Fact, Finished, Outcome, Stopped, Waited
@@ -125,7 +126,17 @@ class Driving:
         """Cancels the calls in flight, and tells the run."""
         self._stopping = True
         await self._at_work.cancel()
-        self._tell_of_stop(self._interrupted or "stopped")
+        if not self.give_up():
+            self._tell_of_stop(self._interrupted or "stopped")
+
+    def give_up(self) -> bool:
+        """Whether a step broke off in its middle, so that a run without a journal has failed now."""
+        damage = self._chronicle.damage
+        if damage is None:
+            return False
+        log_damage(damage)
+        self._chronicle.give_up(self._performer.describe(damage))
+        return True
 
     def _tell_of_stop(self, why: str) -> None:
         state = self._chronicle.state

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from roundel.hosts.at_work import AtWork
-from roundel.hosts.chronicle import Chronicle
+from roundel.hosts.chronicle import ABOUT_CALLS, Chronicle
 from roundel.hosts.driving import STEPS_BETWEEN_TURNS, Driving
+from roundel.hosts.log import log_damage
 from roundel.hosts.performer import Performer
 from roundel.hosts.steering import Steering
 from roundel.hosts.wishes import Wishes, fact_of
@@ -59,9 +60,12 @@ class KeptDriving(Driving):
             if wishes:
                 if fact is not None:  # what is wished may be that nobody waits for it any more
                     self._at_work.facts.appendleft(fact)
-                commands = self._heed()
+                commands = await self._heed()
             elif fact is not None:
-                commands = tell(fact)
+                try:
+                    commands = tell(fact)
+                except BaseException as error:
+                    commands = await self._recover(fact, error)
             else:
                 return
 
@@ -134,6 +138,23 @@ class KeptDriving(Driving):
         await self._commit()
         return True
 
+    async def _recover(self, fact: Fact, error: BaseException) -> list[Command]:
+        """After a step that broke off in its middle: rebuilds the run and tells it that the call has failed.
+        Raises the error if the fact was about no call; the journal holds the run as it was before."""
+        if self._chronicle.damage is None:
+            raise error
+        await self._rebuild()
+        if not isinstance(fact, ABOUT_CALLS):
+            raise error
+        failed = self._performer.failure(fact.address, error, self._task)
+        text = f"the run could not go on with what it gave: {failed.error}"
+        return self._chronicle.tell(msgspec.structs.replace(failed, error=text))
+
+    async def _rebuild(self) -> None:
+        if self._chronicle.damage is not None:
+            log_damage(self._chronicle.damage)
+            await self._chronicle.rebuild()
+
     # What other processes wish.
 
     async def _obey(self, control: Control) -> str:
@@ -160,21 +181,26 @@ class KeptDriving(Driving):
     async def _heed_beside(self) -> None:
         """The run itself awaits a call, and will not look at what is wished before that is over."""
         async with self._heeding:
-            commands = self._heed()
+            commands = await self._heed()
             await self._commit()
             for command in commands:
                 self._at_work.begin(command)
 
-    def _heed(self) -> list[Command]:
+    async def _heed(self) -> list[Command]:
         """What others wish comes before what happened meanwhile, so that a pause holds back what follows."""
         commands: list[Command] = []
-        state = self._chronicle.state
         while self._wishes:
             wish, done = self._wishes.next()
             try:
                 commands += self._chronicle.tell(wish)
             except IllegalFact as error:
-                done.set_result(f"{error}; it is {state.status}")
+                done.set_result(f"{error}; it is {self._chronicle.state.status}")
+                continue
+            except Exception as error:
+                if self._chronicle.damage is None:
+                    raise
+                await self._rebuild()
+                done.set_result(f"the run could not go on with it: {self._performer.describe(error)}")
                 continue
             self._wishes.heed(done)
             if isinstance(wish, Answered):  # somebody else was quicker
@@ -193,6 +219,7 @@ class KeptDriving(Driving):
             await self._at_work.cancel()
             if self._lost is not None:
                 raise self._lost from None
+            await self._rebuild()
             if self._interrupted and not self._wished:
                 self._leave()
             else:

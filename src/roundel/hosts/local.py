@@ -181,6 +181,9 @@ class LocalHost:
                 await shielded(driving.stop())
                 if driving.was_cancelled() or isinstance(error, KeyboardInterrupt):
                     raise
+            except BaseException:
+                if journal is not None or not driving.give_up():
+                    raise
         return self.result()
 
     async def _drive(self, driving: Driving, begin: Callable[[], list[Command]]) -> None:

@@ -40,6 +40,12 @@ def event_logger(log_level: str) -> Callable[[Event], None] | None:
     return write
 
 
+def log_damage(error: BaseException) -> None:
+    """Writes the traceback of what a step raised in its middle: a defect, of the engine or a plug-in."""
+    if logger.hasHandlers():
+        logger.error("a step broke off in its middle", exc_info=error)
+
+
 def _level(event: Event) -> int:
     if event.event == "node_state_change":
         return _NODE_LEVELS.get(event.data["status"], logging.DEBUG)

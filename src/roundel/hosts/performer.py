@@ -70,4 +70,8 @@ class Performer:
         """A node that raised in a task has failed; whatever is meant for the whole run goes on up."""
         if isinstance(error, KeyboardInterrupt) or is_ours(error, task):
             raise error
-        return Failed(address, self._lent.secrets.mask(told(error)), self.now())
+        return Failed(address, self.describe(error), self.now())
+
+    def describe(self, error: BaseException) -> str:
+        """An exception as text for events and results, without secrets."""
+        return self._lent.secrets.mask(told(error))

@@ -8,11 +8,13 @@ from typing import Any
 import msgspec
 
 from roundel.journal.chunks import pack
+from roundel.journal.rebuilding import rebuild
 from roundel.journal.snapshots import Snapshots
 from roundel.journal.store import Chunk, Claim, Store
 from roundel.kernel.fact_masking import KEPT
-from roundel.kernel.facts import Entry, Fact, decode_fact, encode_fact, with_decisions
+from roundel.kernel.facts import Entry, Fact, decode_entry, decode_fact, encode_fact, with_decisions
 from roundel.kernel.state import Run
+from roundel.plan.graph import Plan
 from roundel.workflow.secrets import Secrets
 
 MOST_PENDING = 500
@@ -53,6 +55,12 @@ class RunJournal:
     def take_back(self) -> None:
         """The last fact was not true."""
         self._lines.pop()
+
+    async def rebuild(self, plan: Plan) -> Run:
+        """The run as its facts make it, those included that are not written yet."""
+        return await rebuild(
+            self.store, self.claim.run_id, plan, [decode_entry(line) for line in self._lines]
+        )
 
     @property
     def full(self) -> bool:

@@ -44,18 +44,15 @@ class Decisions:
     __slots__ = ("_next", "_stored", "made", "used")
 
     def __init__(self) -> None:
-        self.made: list[Any] = []
-        self._stored: Sequence[Any] | None = None
-        self._next = 0
-        self.used = False
-        """Something is left of an earlier step."""
+        self.begin(None)
 
     def begin(self, stored: Sequence[Any] | None) -> None:
         """A step begins: with stored decisions it is a replay."""
-        self.made = []
+        self.made: list[Any] = []
         self._stored = stored
         self._next = 0
         self.used = stored is not None
+        """Something is left of an earlier step."""
 
     def end(self) -> None:
         """A step is complete; a replay must have used everything that was stored."""

@@ -75,6 +75,10 @@ there were: nothing is kept of a finished round but its messages in queues.
 
 An illegal fact raises IllegalFact and changes nothing. `step` changes the run that it is given, and
 looks at nothing else: the same facts always make the same run.
+
+Anything else that `step` raises (a defect of the kernel or of a conductor, MemoryError, KeyboardInterrupt)
+leaves the run half changed. Nobody may tell it anything more: the host discards it and rebuilds it from the
+journal without that fact, or, if there is no journal, ends it with `abandon`.
 """
 
 from __future__ import annotations
@@ -149,6 +153,17 @@ def step(run: Run, fact: Fact, decisions: Sequence[Any] | None = None) -> tuple[
     if decisions is not None:
         log.end()
     return commands, events
+
+
+def abandon(run: Run, error: str) -> list[Event]:
+    """Ends a run as failed that a step left half changed and that nothing can rebuild.
+
+    The events of that step are among those returned, since their numbers are taken."""
+    run.error = error
+    run.calls.clear()
+    run.agenda.clear()
+    end(run, "failed")
+    return run.events
 
 
 def replay(plan: Plan, entries: Iterable[Entry]) -> tuple[Run, list[Command]]:

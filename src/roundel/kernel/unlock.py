@@ -206,7 +206,8 @@ def _exit_of(run: Run, target: str) -> tuple[Activation, int]:
 def _leave(run: Run, target: str) -> None:
     activation, node = _exit_of(run, target)
     instance = activation.instance
-    said = history_of(instance, activation.scope.entry or 0).said
+    assert activation.scope.entry is not None  # it is a loop
+    said = history_of(instance, activation.scope.entry).said
     who, text = (said[-1][1], said[-1][3]) if said else ("unlock", "")
     instance.queues[node].append(Message(text, "user", metadata={"source": who}))
     instance.marks[node] = 1

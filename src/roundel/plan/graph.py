@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from roundel.plan.scope import Scope, compile_scope
 from roundel.plan.sides import Candidate, candidates
-from roundel.workflow.breaker import NEVER, Breaker
+from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import Test, compile_condition
 from roundel.workflow.functions import Kind, built_in
 from roundel.workflow.graph import DEFAULT_CAP, Edge, Graph, Limits, Loop, Node, Workflow
@@ -146,11 +146,11 @@ class Plan(Struct, eq=False):
     graph: GraphPlan
     sites: tuple[NodePlan, ...]
     """Every node of the workflow, by its site."""
-    limits: Limits = Limits()
+    limits: Limits
     """Those of the whole run."""
-    budgeted: bool = False
+    budgeted: bool
     """Something is limited beside rounds."""
-    patience: float = NEVER
+    patience: float
     """The seconds that the run may work before the breaker trips."""
     _encoded: str = ""
     """The workflow as it is stored with each run (sessions/pinning.py), so that it is encoded once."""

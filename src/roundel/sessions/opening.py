@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from roundel.journal.chunks import pack
+from roundel.journal.rebuilding import played, rebuild
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.snapshots import restore
-from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store, StoreError
-from roundel.kernel.decisions import DecisionMismatch
+from roundel.journal.store import Chunk, NewRun, Pinned, RunRow, Store
 from roundel.kernel.events import Event
 from roundel.kernel.fact_masking import KEPT, secrets_of
-from roundel.kernel.facts import Entry, Fact, Reviews, Started, encode_entry
+from roundel.kernel.facts import Entry, Reviews, Started, encode_entry
 from roundel.kernel.state import Run
-from roundel.kernel.step import IllegalFact, step
+from roundel.kernel.step import step
 from roundel.plan.graph import Plan
 from roundel.sessions.pinning import plan_of
 from roundel.workflow.message import Message
@@ -69,21 +69,7 @@ async def open_run(store: Store, run_id: str, plan: Plan | None = None) -> Opene
     """A run as its facts make it; `plan` is its own, if the caller has made it already."""
     row = await store.row(run_id)
     plan = plan or plan_of(await store.pinned(run_id))
-    state, after = await restore(store, run_id, plan)
-    for _ in played(state, await store.entries(run_id, after), run_id, after):
-        pass
-    return Opened(row, plan, state)
-
-
-def played(
-    state: Run, entries: list[Entry], run_id: str, first: int = 0
-) -> Iterator[tuple[Fact, list[Event]]]:
-    """Tells a run what happened, fact by fact; StoreError where they do not fit it."""
-    for number, (fact, decisions) in enumerate(entries, first):
-        try:
-            yield fact, step(state, fact, decisions)[1]
-        except (DecisionMismatch, IllegalFact) as error:
-            raise StoreError(f"run {run_id} does not fit its workflow at fact {number}: {error}") from error
+    return Opened(row, plan, await rebuild(store, run_id, plan))
 
 
 async def events_of(store: Store, run_id: str, *, after: int = 0) -> list[Event]:

@@ -1,0 +1,121 @@
+"""Free loops: how their rounds are told of, who ends them, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from roundel.kernel.facts import Finished, Outcome
+from roundel.workflow.message import Message
+from tests.kernel.simulator import Simulator, plan_of
+
+Dict = dict[str, Any]
+
+
+def keyword(word: str) -> Dict:
+    return {"condition": {"type": "keyword", "config": {"any": [word]}}}
+
+
+def started(names: str, edges: list[Dict], **fields: Any) -> Simulator:
+    nodes = [{"id": name, "type": "agent"} for name in names]
+    graph = {"nodes": nodes, "edges": edges, "start": names[0], **fields}
+    return Simulator(plan_of({"graph": graph}), {}).start("go")
+
+
+def say(run: Simulator, address: str, text: str, **fields: Any) -> None:
+    [command] = [other for other in run.at_work if other.address == address]
+    run.at_work.remove(command)
+    run.tell(Finished(address, Outcome((Message(text, "assistant", **fields),)), run.now()))
+
+
+def told(run: Simulator, name: str) -> list[tuple[str | None, Dict]]:
+    return [(event.address, event.data) for event in run.events if event.event == name]
+
+
+def in_flight(run: Simulator) -> list[str]:
+    return [command.address for command in run.at_work]
+
+
+def pair() -> Simulator:
+    """A asks B and C at the same time; each may go back to A, or out."""
+    edges: list[Dict] = [
+        {"from": "A", "to": "B"},
+        {"from": "A", "to": "C"},
+        {"from": "B", "to": "A"},
+        {"from": "C", "to": "A"},
+        {"from": "B", "to": "O", **keyword("out")},
+        {"from": "C", "to": "O", **keyword("out")},
+    ]
+    run = started("ABCO", edges, end="O")
+    say(run, "A[1]/A", "well?")
+    return run
+
+
+@pytest.mark.parametrize("order", ["BC", "CB"])
+def test_if_two_leave_at_once_the_first_in_the_file_says_why(order: str) -> None:
+    run = pair()
+    for name in order:
+        say(run, f"A[1]/{name}", f"out, says {name}", data={"exit_reason": f"{name} is done"})
+    [(address, data)] = told(run, "loop_exit")
+    assert (address, data) == ("A[1]", {"loop": "A", "rounds": 1, "reason": "B is done", "by": "B"})
+    [out] = run.at_work
+    assert [message.text for message in out.inputs] == ["out, says B", "out, says C"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("leaves", ["B", "C"])
+def test_a_loop_is_left_although_another_node_leads_back(leaves: str) -> None:
+    run = pair()
+    say(run, "A[1]/B", "out" if leaves == "B" else "again")
+    say(run, "A[1]/C", "out" if leaves == "C" else "again")
+    assert told(run, "loop_exit")[0][1] == {"loop": "A", "rounds": 1, "reason": "exit_edge", "by": leaves}
+    assert in_flight(run) == ["O"]
+
+
+def test_each_round_is_told_of_and_counted() -> None:
+    run = pair()
+    say(run, "A[1]/B", "again")
+    say(run, "A[1]/C", "again")
+    say(run, "A[2]/A", "well?")
+    say(run, "A[2]/C", "out")
+    assert in_flight(run) == ["A[2]/B"]
+    say(run, "A[2]/B", "again")
+    assert told(run, "loop_round") == [
+        ("A[1]", {"loop": "A", "round": 1}),
+        ("A[2]", {"loop": "A", "round": 2}),
+    ]
+    assert told(run, "loop_exit")[0][1]["rounds"] == 2
+    assert (run.state.loops["A"].rounds, run.state.loops["A"].entries) == (2, 1)
+
+
+def test_a_loop_whose_entry_is_not_triggered_again_ends_quietly() -> None:
+    edges: list[Dict] = [
+        {"from": "A", "to": "B"},
+        {"from": "B", "to": "A", **keyword("again")},
+        {"from": "B", "to": "O", **keyword("out")},
+    ]
+    run = started("ABO", edges, end="O")
+    say(run, "A[1]/A", "well?")
+    say(run, "A[1]/B", "nothing")
+    assert told(run, "loop_exit") == [("A[1]", {"loop": "A", "rounds": 1, "reason": "no_trigger"})]
+    assert run.state.status == "completed"
+    assert told(run, "end_not_reached")[0][1] == {"edges": ["B → A", "B → O"]}
+
+
+def test_what_comes_behind_the_exit_does_not_run_in_this_round_nor_later() -> None:
+    edges: list[Dict] = [
+        {"from": "A", "to": "B"},
+        {"from": "A", "to": "O", **keyword("out")},
+        {"from": "B", "to": "A"},
+        {"from": "O", "to": "P"},
+    ]
+    run = started("ABOP", edges, end="P")
+    say(run, "A[1]/A", "out")
+    assert in_flight(run) == ["O"]
+    skipped = [
+        (event.address, event.data["reason"]) for event in run.events if event.data.get("status") == "skipped"
+    ]
+    assert skipped == [("A[1]/B", "the loop was left")]
+    say(run, "O", "done")
+    say(run, "P", "the end")
+    assert (run.state.status, run.state.summary()["nodes"]) == ("completed", {"A": 1, "O": 1, "P": 1})

@@ -1,0 +1,106 @@
+"""The messages that wait at a node: in the order of the workflow, whoever was quicker."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from roundel.kernel.queue import Arrival, Key, admit, compacted, retained
+from roundel.plan.graph import EdgePlan
+from roundel.workflow.message import Message
+from tests.kernel.simulator import plan_of
+
+
+def edges() -> list[EdgePlan]:
+    """One that adds, one that clears, one that clears what was kept, one that clears all."""
+    settings: list[dict[str, bool]] = [
+        {},
+        {"clear_context": True},
+        {"clear_kept_context": True},
+        {"clear_context": True, "clear_kept_context": True},
+    ]
+    nodes = [{"id": name, "type": "passthrough"} for name in "ABCDT"]
+    ways = [{"from": name, "to": "T", **fields} for name, fields in zip("ABCD", settings, strict=True)]
+    return list(plan_of({"graph": {"nodes": nodes, "edges": ways, "start": list("ABCD")}}).graph.edges)
+
+
+def texts(queue: list[Message]) -> list[str]:
+    return [message.text for message in queue]
+
+
+def waiting(keys: list[Key]) -> list[Arrival]:
+    adding = edges()[0]
+    return [(key, adding, Message(str(key))) for key in keys]
+
+
+def test_messages_are_let_in_by_round_then_layer_then_place_in_the_file() -> None:
+    order: list[Key] = [(1, 0, 0), (1, 0, 3), (1, 2, 1), (2, 0, 0), (2, 1, 0, 1, 0, 2), (2, 1, 0, 2, 0, 0)]
+    for seed in range(20):
+        mixed = random.Random(seed).sample(order, len(order))
+        queue = [Message("kept from before")]
+        assert admit(queue, waiting(mixed), None) == []
+        assert texts(queue) == ["kept from before", *map(str, order)]
+
+
+@pytest.mark.parametrize(
+    ("key", "comes"),
+    [
+        ((1, 0, 9), True),  # an earlier layer
+        ((1, 1, 0), False),  # the same layer, earlier in the file: it is at work at the same time
+        ((1, 1, 5), False),
+        ((1, 2, 0), False),  # a later layer
+        ((2, 0, 0), False),  # a later round
+        ((0, 5, 0), True),  # an earlier round
+        ((1, 1, 3, 1, 0, 0), False),  # inside of the node itself
+    ],
+)
+def test_what_was_sent_in_the_same_layer_or_later_waits_for_the_next_time(key: Key, comes: bool) -> None:
+    queue: list[Message] = []
+    arrivals = waiting([key])
+    late = admit(queue, list(arrivals), (1, 1, 3))
+    assert (texts(queue), late) == (([str(key)], []) if comes else ([], arrivals))
+
+
+@pytest.mark.parametrize("before", [None, (1, 2, 0)])
+def test_what_a_loop_clears_later_need_not_wait(before: Key | None) -> None:
+    """What others clear is no reason: it may come in later than what the loop has sent."""
+    ways, spared = edges(), 0
+    for seed in range(400):
+        chance = random.Random(seed)
+        arrivals: list[Arrival] = []
+        for number in range(chance.randrange(1, 8)):
+            inside = (1, 1, 0) if chance.random() < 0.7 else (1, chance.choice([0, 2]), 0)
+            message = Message(str(number), keep=chance.random() < 0.5) if chance.random() < 0.8 else None
+            arrivals.append(((*inside, number, 0, 0), chance.choice(ways), message))
+        chance.shuffle(arrivals)
+        queue = [Message("before"), Message("kept before", keep=True)]
+        fewer = compacted(list(arrivals), (1, 1, 0))
+        spared += len(arrivals) - len(fewer)
+        expected, found = list(queue), list(queue)
+        late = admit(expected, list(arrivals), before)
+        assert (admit(found, fewer, before), found) == (late, expected), seed
+    assert spared > 100
+
+
+def test_of_ten_drafts_with_an_edge_that_clears_one_is_left() -> None:
+    _, clears, _, clears_all = edges()
+    for edge in (clears, clears_all):
+        drafts: list[Arrival] = [((1, 1, 0, n, 0, 0), edge, Message(str(n))) for n in range(10)]
+        assert [arrival[0][3] for arrival in compacted(drafts, (1, 1, 0))] == [9]
+
+
+def test_of_kept_drafts_before_an_edge_that_clears_them_none_is_left() -> None:
+    adds, _, clears_kept, _ = edges()
+    drafts: list[Arrival] = [((1, 1, 0, n, 0, 0), adds, Message(str(n), keep=True)) for n in range(9)]
+    drafts.append(((1, 1, 0, 9, 0, 0), clears_kept, Message("last")))
+    assert [arrival[0][3] for arrival in compacted(drafts, (1, 1, 0))] == [9]
+
+
+@pytest.mark.parametrize(
+    ("window", "stays"),
+    [(0, "bd"), (-1, "abcde"), (1, "bd"), (2, "bd"), (3, "bde"), (4, "bcde"), (5, "abcde"), (9, "abcde")],
+)
+def test_what_stays_after_a_run(window: int, stays: str) -> None:
+    taken = tuple(Message(name, keep=name in "bd") for name in "abcde")
+    assert texts(retained(taken, window)) == list(stays)
