@@ -87,11 +87,11 @@ class History:
         spoken = bool(self.heard)
         self.said += [(self.round, *message[1:]) for message in sorted(self.heard)]
         self.heard.clear()
-        if self.results:
+        if self.results and self.said:  # where nobody has spoken yet, no loop can be dead
             if decide(self._found_something_out):
                 self.since = self.round
             self.seen = [*self.seen, *self.results][-MOST_RESULTS:]
-            self.results.clear()
+        self.results.clear()
         dead: Judged | None = None
         if spoken and breaker.watches_loops and self.since < self.round:
             bounds = (self.round, self.since, breaker.threshold, breaker.window)
