@@ -430,6 +430,9 @@ def test_rounds_in_which_nobody_speaks_cost_the_same_however_many_there_are() ->
     # One look at the results of each round, and one at the message.
     assert looked <= 2001
     assert len(history.said) + len(history.seen) <= 101
+    for number in range(1000):  # as many rounds of a loop inside may give
+        history.note_result(str(number))
+    assert len(history.results) <= 200
 
 
 @pytest.mark.parametrize(("agents", "calls", "size"), [(0, 1, 0), (1, 1, 600), (3, 3, 600)])

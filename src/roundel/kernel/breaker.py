@@ -48,15 +48,14 @@ def note_result(execution: Execution, text: str) -> None:
 def goes_in_circles(run: Run, history: History, breaker: Breaker, at: Place, scope: Scope | None) -> bool:
     """At the end of a round that another is to follow: whether the loop is dead, which locks the run."""
     stale = history.end_round(breaker, run.decisions.take)
-    if stale is None:
+    if stale is None or run.lock is not None:
         return False
-    if run.lock is None:
-        values = [value for _, value in stale]
-        rounds = len({history.said[place][0] for place, _ in stale})
-        figures = {"novelty": values, "threshold": breaker.threshold, "stale_rounds": rounds}
-        trip(run, "dead_loop", at, figures, _evidence(run, history, stale, scope))
-    history.start_anew(breaker.window)
-    return run.lock is not None
+    values = [value for _, value in stale]
+    rounds = len({history.said[place][0] for place, _ in stale})
+    figures = {"novelty": values, "threshold": breaker.threshold, "stale_rounds": rounds}
+    trip(run, "dead_loop", at, figures, _evidence(run, history, stale, scope))
+    history.start_anew()
+    return True
 
 
 def count_tokens(run: Run, execution: Execution, tokens: int) -> None:

@@ -77,6 +77,8 @@ class History:
     def note_result(self, text: str) -> None:
         plain = " ".join(_PASSING.sub("", text).split())
         self.results.append(hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()[:DIGITS])
+        if len(self.results) > 2 * MOST_RESULTS:
+            del self.results[:-MOST_RESULTS]
 
     def end_round(self, breaker: Breaker, decide: Decide) -> Judged | None:
         """The messages that show that the loop is dead; None if it is not.
@@ -92,24 +94,23 @@ class History:
                 self.since = self.round
             self.seen = [*self.seen, *self.results][-MOST_RESULTS:]
         self.results.clear()
-        dead: Judged | None = None
+        dead: Judged = []
         if spoken and breaker.watches_loops and self.since < self.round:
             bounds = (self.round, self.since, breaker.threshold, breaker.window)
             fresh, stale = decide(judge, self.said, self.talkative, *bounds)
-            dead = [(place, value) for place, value in stale] or None
+            dead = [(place, value) for place, value in stale]
             if fresh and self._forgets(breaker.window):
                 self.since = self.round
-        if spoken and dead is None:
+        if spoken and not dead:  # else the messages are needed as evidence
             self.forget(breaker.window)
-        return dead
+        return dead or None
 
     def _found_something_out(self) -> bool:
         return any(digest not in self.seen for digest in self.results)
 
-    def start_anew(self, window: int) -> None:
+    def start_anew(self) -> None:
         """The loop was found dead, and is only found dead again by what follows."""
         self.since = self.round
-        self.forget(window)
 
     def forget(self, window: int) -> None:
         kept = self._kept(window)
