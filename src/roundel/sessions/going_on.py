@@ -26,6 +26,9 @@ from roundel.sessions.place import StorePlace, opened
 from roundel.sources import Source
 from roundel.workflow.message import Message
 
+SETTLED = ("completed", "failed", "stopped", "suspended_locked")
+"""The statuses of runs that cannot go on as they are."""
+
 
 class Answer(Struct, frozen=True):
     address: str
@@ -64,13 +67,14 @@ async def take_up(store: Store, run_id: str, workflow: Source | None = None) -> 
     claim = await store.claim(run_id)
     journal = RunJournal(store, claim)
     try:
-        run = await open_run(store, run_id)
-        if run.state.over or run.state.status == "suspended_locked":
+        pinned = await store.pinned(run_id)
+        settled = (await store.row(run_id)).status in SETTLED
+        # To say why it cannot go on takes neither its secrets nor its code.
+        run = await open_run(store, run_id, None if settled else plan_to_go_on(pinned, workflow))
+        if run.state.status in SETTLED:
             if run.row.status != run.state.status:  # its process died before it could say so
                 await journal.commit(run.state)
             raise StoreError(_cannot(run))
-        pinned = await store.pinned(run_id)
-        run = await open_run(store, run_id, plan_to_go_on(pinned, workflow))
         script = script_from(pinned.script) if pinned.script else None
     except BaseException:
         await journal.close()
