@@ -272,7 +272,7 @@ async def reading(path: Path) -> list[tuple[int, float]]:
         graph = loop(rounds)
         plan = roundel.prepare(graph)
         store = SqliteStore(path.with_name(f"{rounds}.db"), sync="off")
-        run_id = await kept(store, plan, pin(plan.workflow))
+        run_id = await kept(store, plan, pin(plan))
         events = len(await events_of(store, run_id, graph))
         seconds = []
         for _ in range(SAMPLES):

@@ -11,7 +11,7 @@ it is. In five sentences:
 3. A message without new units is a repetition, unless it drops units, moves a part of a long text, combines
    the units of a long text as never before, or has a number that falls with every message.
 4. In a text of mostly numbers, the numbers are its words.
-5. The figure is the share of new words, raised to at least FLOOR if anything is new; it is 0 if nothing is.
+5. The figure is the share of new text, raised to at least FLOOR if anything is new; it is 0 if nothing is.
 
 What a message turns out to be may depend on later ones: the second name in a place shows that the first was
 no news. So the functions take the whole series of a speaker, and the figures of the last messages are made
@@ -40,13 +40,16 @@ BRIEF, SHORT, LONG = 3, 5, 12
 NAME, NAME_CHARACTERS, NAME_TOKENS = 3, 6, 8
 """A name has at most so many words, or characters of a script without spaces; and so many tokens in all."""
 ENOUGH = 5
-"""After so many edits in a long text the share of new words is estimated."""
+"""After so many edits in a long text the share of what is new is estimated."""
+MOST_PREDECESSORS = 4
+"""In so many earlier messages a unit of a long text is looked for that had other names."""
 NEARBY = 4
 """How many units away a neighbour is looked for that both texts have."""
 _WIDE = "\u3040-\u30ff\u3400-\u9fff"
 """Scripts that put no spaces between words: each character is a word."""
 _TOKEN = re.compile(rf"[{_WIDE}]|[^\W{_WIDE}]+(?:-[^\W{_WIDE}]+)*|[^\w\s]")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"'”’)]*\s+|(?<=[。！？；])")
+_SENTENCE_END = re.compile(r"[.!?][\"'”’)]*\s+|[。！？；]")
+_DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _WITH_DIGITS = re.compile(r"\d[\w-]*")
 _WORD = re.compile(rf"[{_WIDE}]|\b[^\W\d_{_WIDE}]+\b")
@@ -62,14 +65,51 @@ Spans = tuple[tuple[int, int], ...]
 """Places in a list of words, each from a word up to another one; empty where something was put in."""
 
 
-class Unit(NamedTuple):
-    key: str
-    """The same for units that count as the same in a short text."""
-    exact: str
-    """With the punctuation around it: in a long text, which may be code, a missing colon is an edit."""
-    words: tuple[str, ...]
-    bag: frozenset[str]
-    text: str
+class Unit:
+    """A sentence or a line. Most units are known, and those are only ever compared by their keys."""
+
+    __slots__ = ("_bag", "_numbers", "_words", "exact", "key", "text")
+
+    def __init__(self, text: str, numbers: bool) -> None:
+        self.text = text
+        self._numbers = numbers
+        self._words: tuple[str, ...] | None = None
+        self._bag: frozenset[str] = frozenset()
+        if numbers or not _DIGIT.search(text):
+            written = "".join(text.lower().split())
+        else:
+            written = "".join(self._tokens())
+        self.exact = written.lstrip(">")
+        """With the punctuation around it: in a long text, which may be code, a missing colon is an edit."""
+        first, last = 0, len(written)
+        while first < last and not _is_word(written[first]):
+            first += 1
+        while last > first and not _is_word(written[last - 1]):
+            last -= 1
+        self.key = written[first:last]
+        """The same for units that count as the same in a short text; empty if it is only punctuation."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        if self._words is None:
+            tokens = self._tokens()
+            first, last = 0, len(tokens)
+            while first < last and not _is_word(tokens[first][0]):
+                first += 1
+            while last > first and not _is_word(tokens[last - 1][0]):
+                last -= 1
+            self._words = tuple(tokens[first:last])
+        return self._words
+
+    @property
+    def bag(self) -> frozenset[str]:
+        if not self._bag:
+            self._bag = frozenset(self.words)
+        return self._bag
+
+    def _tokens(self) -> list[str]:
+        tokens: list[str] = _TOKEN.findall(self.text.lower())
+        return tokens if self._numbers else ["0" if _has_digit(token) else token for token in tokens]
 
 
 class Text(NamedTuple):
@@ -79,7 +119,7 @@ class Text(NamedTuple):
     """The last unit of each key."""
     exact: frozenset[str]
     size: int
-    """How many words it has."""
+    """How many characters its units have."""
     numbers: bool
     """Its numbers are words."""
 
@@ -107,14 +147,13 @@ def novelty_at(series: Sequence[str], at: int) -> float:
 def read(text: str) -> Text:
     lines = [line for line in map(str.strip, text.split("\n")) if line]
     numbers = _is_numeric(text)
-    units = tuple(unit for line in lines for unit in _units(line, numbers))
+    units = tuple([unit for line in lines for unit in _units(line, numbers)])
     if lines and not units:  # nothing but punctuation
-        whole = " ".join(lines)
-        units = (Unit(whole, whole, (whole,), frozenset((whole,)), whole),)
+        units = (_mere_punctuation(" ".join(lines)),)
     keys = tuple(unit.key for unit in units)
     places = {key: place for place, key in enumerate(keys)}
     exact = frozenset([unit.exact for unit in units])
-    return Text(units, keys, places, exact, sum([len(unit.words) for unit in units]), numbers)
+    return Text(units, keys, places, exact, sum(map(len, keys)), numbers)
 
 
 def _is_numeric(text: str) -> bool:
@@ -125,31 +164,23 @@ def _is_numeric(text: str) -> bool:
 
 @lru_cache(8192)
 def _units(line: str, numbers: bool) -> tuple[Unit, ...]:
-    units = (_unit(part, numbers) for part in _SENTENCE_END.split(line))
-    return tuple(unit for unit in units if unit.words)
+    ends = [found.end() for found in _SENTENCE_END.finditer(line)]
+    units = [Unit(line[start:end], numbers) for start, end in pairwise((0, *ends, len(line)))]
+    return tuple([unit for unit in units if unit.key])
 
 
-def _unit(text: str, numbers: bool) -> Unit:
-    words = _TOKEN.findall(text.lower())
-    if not numbers and _NUMBER.search(text):
-        words = ["0" if _has_digit(word) else word for word in words]
-    quoted, first, last = 0, 0, len(words)
-    while quoted < last and words[quoted] == ">":
-        quoted += 1
-    while first < last and not _is_word(words[first]):
-        first += 1
-    while last > first and not _is_word(words[last - 1]):
-        last -= 1
-    kept = tuple(words[first:last])
-    return Unit(" ".join(kept), " ".join(words[quoted:]), kept, frozenset(kept), text)
+def _mere_punctuation(text: str) -> Unit:
+    unit = Unit(text, True)
+    unit.key = unit.exact
+    return unit
 
 
 def _has_digit(word: str) -> bool:
     return any(map(str.isdigit, word))
 
 
-def _is_word(token: str) -> bool:
-    return token[0].isalnum() or token[0] == "_"
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 # Comparing one message with the others.
@@ -164,7 +195,7 @@ class _Comparison:
 
     def novelty(self) -> float:
         message = self._message
-        edits = words = renamed = 0
+        edits = size = renamed = 0
         for place, unit in enumerate(message.units):
             if unit.key in self._known:
                 if self._exact is None or unit.exact in self._exact:
@@ -173,12 +204,12 @@ class _Comparison:
                 renamed += 1
                 continue
             edits += 1
-            words += len(unit.words)
+            size += len(unit.key)
             if edits == ENOUGH and len(message.units) > LONG:
-                words = words * len(message.units) // (place + 1)
+                size = size * len(message.units) // (place + 1)
                 break
         if edits:
-            return round(FLOOR + (1 - FLOOR) * min(1.0, words / message.size), 3)
+            return round(FLOOR + (1 - FLOOR) * min(1.0, size / message.size), 3)
         news = self._counts_down() or (not renamed and self._is_new_as_a_whole())
         return FLOOR if news else 0.0
 
@@ -187,7 +218,8 @@ class _Comparison:
     def _is_renamed_again(self, unit: Unit, place: int) -> bool:
         """Whether a unit only puts other names where names have changed before."""
         nearest: tuple[Unit, Spans] | None = None
-        for other in reversed(self._earlier):
+        long = len(self._message.units) > LONG
+        for other in reversed(self._earlier[-MOST_PREDECESSORS:] if long else self._earlier):
             found = self._predecessor(unit, place, other)
             if found is None:
                 continue
@@ -413,7 +445,7 @@ def _go_on_alike(words: Sequence[str], others: Sequence[str], at: int, there: in
 def _is_name(tokens: Sequence[str]) -> bool:
     if len(tokens) <= NAME:
         return True
-    words = [token for token in tokens if _is_word(token)]
+    words = [token for token in tokens if _is_word(token[0])]
     wide = all(len(word) == 1 and "\u3040" <= word <= "\u9fff" for word in words)
     return len(tokens) <= NAME_TOKENS and len(words) <= (NAME_CHARACTERS if wide else NAME)
 
