@@ -39,8 +39,8 @@ BRIEF, SHORT, LONG = 3, 5, 12
 """So many units make a text of one or two thoughts, a short one, and (more than this) a long one."""
 NAME, NAME_CHARACTERS, NAME_TOKENS = 3, 6, 8
 """A name has at most so many words, or characters of a script without spaces; and so many tokens in all."""
-ENOUGH = 5
-"""After so many edits in a long text the share of what is new is estimated."""
+ENOUGH = 2
+"""After so many edits in a long text the others are not looked at one by one: all that is unknown is new."""
 MOST_PREDECESSORS = 4
 """In so many earlier messages a unit of a long text is looked for that had other names."""
 NEARBY = 4
@@ -82,9 +82,9 @@ class Unit:
         self.exact = written.lstrip(">")
         """With the punctuation around it: in a long text, which may be code, a missing colon is an edit."""
         first, last = 0, len(written)
-        while first < last and not _is_word(written[first]):
+        while first < last and not (written[first].isalnum() or written[first] == "_"):
             first += 1
-        while last > first and not _is_word(written[last - 1]):
+        while last > first and not (written[last - 1].isalnum() or written[last - 1] == "_"):
             last -= 1
         self.key = written[first:last]
         """The same for units that count as the same in a short text; empty if it is only punctuation."""
@@ -206,7 +206,7 @@ class _Comparison:
             edits += 1
             size += len(unit.key)
             if edits == ENOUGH and len(message.units) > LONG:
-                size = size * len(message.units) // (place + 1)
+                size = sum([len(unit.key) for unit in message.units if unit.key not in self._known])
                 break
         if edits:
             return round(FLOOR + (1 - FLOOR) * min(1.0, size / message.size), 3)
