@@ -189,16 +189,15 @@ def _is_word(character: str) -> bool:
 class _Comparison:
     def __init__(self, message: Text, earlier: list[Text], later: list[Text]) -> None:
         self._message, self._earlier, self._later = message, earlier, later
-        self._known = set[str]().union(*(text.places for text in earlier))
-        short = len(message.units) <= SHORT
-        self._exact = None if short else set[str]().union(*(text.exact for text in earlier))
+        self._short = len(message.units) <= SHORT
+        self._latest_first = earlier[::-1]
 
     def novelty(self) -> float:
         message = self._message
         edits = size = renamed = 0
         for place, unit in enumerate(message.units):
-            if unit.key in self._known:
-                if self._exact is None or unit.exact in self._exact:
+            if self._is_known(unit):
+                if self._short or self._is_exactly_known(unit):
                     continue
             elif self._is_renamed_again(unit, place):
                 renamed += 1
@@ -206,12 +205,25 @@ class _Comparison:
             edits += 1
             size += len(unit.key)
             if edits == ENOUGH and len(message.units) > LONG:
-                size = sum([len(unit.key) for unit in message.units if unit.key not in self._known])
+                size = sum([len(unit.key) for unit in message.units if not self._is_known(unit)])
                 break
         if edits:
             return round(FLOOR + (1 - FLOOR) * min(1.0, size / message.size), 3)
         news = self._counts_down() or (not renamed and self._is_new_as_a_whole())
         return FLOOR if news else 0.0
+
+    def _is_known(self, unit: Unit) -> bool:
+        # Most units stand in the last message, so this is quicker than a set of all of them.
+        for text in self._latest_first:  # noqa: SIM110 (`any` would make a generator for each unit)
+            if unit.key in text.places:
+                return True
+        return False
+
+    def _is_exactly_known(self, unit: Unit) -> bool:
+        for text in self._latest_first:  # noqa: SIM110
+            if unit.exact in text.exact:
+                return True
+        return False
 
     # Units that are not known.
 
@@ -219,7 +231,7 @@ class _Comparison:
         """Whether a unit only puts other names where names have changed before."""
         nearest: tuple[Unit, Spans] | None = None
         long = len(self._message.units) > LONG
-        for other in reversed(self._earlier[-MOST_PREDECESSORS:] if long else self._earlier):
+        for other in self._latest_first[: MOST_PREDECESSORS if long else None]:
             found = self._predecessor(unit, place, other)
             if found is None:
                 continue
