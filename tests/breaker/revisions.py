@@ -1,4 +1,5 @@
-"""Lively series from real revisions: successive versions of this project's own files, as git has them.
+"""Lively series from real revisions: successive versions of this project's own files, as git has them, and
+the edits between them one by one.
 
 The history ends at a fixed commit, so that the series are the same in every later clone.
 """
@@ -19,6 +20,8 @@ ROOT = Path(__file__).parents[2]
 LAST = "3595836"
 VERSIONS = 7
 FUNCTION_VERSIONS = 4
+MOST_EDITS = 40
+"""Of a large commit so many edits are made."""
 KINDS = (".py", ".md", ".yaml", ".yml", ".json", ".toml")
 _FUNCTION = re.compile(r"^(?:async )?def (\w+)\(.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 
@@ -100,6 +103,32 @@ def revisions() -> Iterator[Series]:
             yield Series("diff", name, reviewed([_diff(*pair) for pair in pairwise(window)]))
         if path.endswith(".py"):
             yield from _functions(path, texts)
+        for number, (before, after) in enumerate(pairwise(texts)):
+            yield from _edits(f"{path} {number}", before.splitlines(), after.splitlines())
+
+
+def _edits(name: str, before: list[str], after: list[str]) -> Iterator[Series]:
+    """A commit, made edit by edit: the same line may change in many places, or the numbers in many lines."""
+    texts = ["\n".join(before)]
+    done: list[str] = []
+    reached = 0
+    for start, end, new in _single_edits(before, after):
+        done += [*before[reached:start], *new]
+        reached = end
+        texts.append("\n".join([*done, *before[reached:]]))
+    for start in range(0, min(len(texts) - VERSIONS, MOST_EDITS) + 1, 3):
+        window = texts[start : start + VERSIONS]
+        yield Series("edit by edit, alone", f"{name} {start}", alone(window))
+        yield Series("edit by edit, the same comment", f"{name} {start}", reviewed(window))
+
+
+def _single_edits(before: list[str], after: list[str]) -> Iterator[tuple[int, int, list[str]]]:
+    """What is replaced by what; line by line, where so many lines replace as many others."""
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag == "replace" and b - a == d - c:
+            yield from ((a + line, a + line + 1, [after[c + line]]) for line in range(b - a))
+        elif tag != "equal":
+            yield a, b, after[c:d]
 
 
 def _diff(before: str, after: str) -> str:

@@ -91,6 +91,28 @@ def test_names_in_different_places_are_news() -> None:
     assert all(value >= 0.2 for value in figures(*texts))
 
 
+def test_numbers_in_different_places_of_a_long_text_are_news() -> None:
+    lines = [f"{word}_limit = {number}" for number, word in enumerate(WORDS[:8])]
+    texts = ["\n".join(lines)]
+    for place in range(4):
+        lines[place] = lines[place].replace(str(place), str(place + 50))
+        texts.append("\n".join(lines))
+    assert all(value >= 0.2 for value in figures(*texts))
+    again = ["\n".join([*lines, f"build {number} of this file"]) for number in (7, 31, 4)]
+    assert figures(*again)[1:] == [0, 0]
+
+
+def test_the_same_edit_in_another_place_is_news() -> None:
+    lines = [f"def {word}():" if place % 2 else f"    return {word}" for place, word in enumerate(WORDS[:10])]
+    texts = ["\n".join(lines)]
+    for place in (2, 5, 8):
+        lines.insert(place, "    check()")
+        texts.append("\n".join(lines))
+    assert all(value >= 0.2 for value in figures(*texts))
+    grown = ["\n".join([*lines, *["    check()"] * count]) for count in range(1, 5)]
+    assert figures(*grown)[2:] == [0, 0]
+
+
 def test_numbers_that_fall_are_news_and_those_that_rise_are_not() -> None:
     assert figures(*[f"{left} tests are failing" for left in (5, 4, 3, 2)])[1:] == [0.2, 0.2, 0.2]
     assert figures(*[f"attempt {count} failed" for count in (2, 3, 4, 5)])[1:] == [0, 0, 0]

@@ -8,8 +8,9 @@ it is. In five sentences:
 2. A unit that none of the speaker's last messages has is new, but one that only puts other names (up to three
    words in a row) where an earlier unit had others is new the first time that this place changes, and a
    repetition from then on.
-3. A message without new units is a repetition, unless it drops units, moves a part of a long text, combines
-   the units of a long text as never before, or has a number that falls with every message.
+3. A message without new units is a repetition, unless it drops units, has a number that falls with every
+   message or, in a long text, moves a part, combines units as never before, or changes a number in a place
+   where no other message does.
 4. In a text of mostly numbers, the numbers are its words.
 5. The figure is the share of new text, raised to at least FLOOR if anything is new; it is 0 if nothing is.
 
@@ -52,7 +53,7 @@ _SENTENCE_END = re.compile(r"[.!?][\"'”’)]*\s+|[。！？；]")
 _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _WITH_DIGITS = re.compile(r"\d[\w-]*")
-_WORD = re.compile(rf"[{_WIDE}]|\b[^\W\d_{_WIDE}]+\b")
+_WORD = re.compile(rf"[{_WIDE}]|\b[^\W\d{_WIDE}]+\b")
 _PASSING = re.compile(
     r"\d{4}-\d\d-\d\d|\d\d?:\d\d(?::\d\d(?:\.\d+)?)?"
     r"|\b\d+(?:\.\d+)?\s?(?:[mµun]?s|sec(?:onds?)?|min(?:utes?)?|h(?:ours?)?)\b"
@@ -68,17 +69,20 @@ Spans = tuple[tuple[int, int], ...]
 class Unit:
     """A sentence or a line. Most units are known, and those are only ever compared by their keys."""
 
-    __slots__ = ("_bag", "_numbers", "_words", "exact", "key", "text")
+    __slots__ = ("_bag", "_numbers", "_words", "exact", "figures", "key", "text")
 
     def __init__(self, text: str, numbers: bool) -> None:
         self.text = text
         self._numbers = numbers
         self._words: tuple[str, ...] | None = None
         self._bag: frozenset[str] = frozenset()
+        self.figures = ""
+        """What it is with its numbers, if it has any and they do not count as words."""
         if numbers or not _DIGIT.search(text):
             written = "".join(text.lower().split())
         else:
             written = "".join(self._tokens())
+            self.figures = "".join(text.lower().split())
         self.exact = written.lstrip(">")
         """With the punctuation around it: in a long text, which may be code, a missing colon is an edit."""
         first, last = 0, len(written)
@@ -118,6 +122,8 @@ class Text(NamedTuple):
     places: dict[str, int]
     """The last unit of each key."""
     exact: frozenset[str]
+    figures: dict[tuple[str, int], str]
+    """What the units with numbers are, by key and by how often the key was there before."""
     size: int
     """How many characters its units have."""
     numbers: bool
@@ -153,7 +159,7 @@ def read(text: str) -> Text:
     keys = tuple(unit.key for unit in units)
     places = {key: place for place, key in enumerate(keys)}
     exact = frozenset([unit.exact for unit in units])
-    return Text(units, keys, places, exact, sum(map(len, keys)), numbers)
+    return Text(units, keys, places, exact, _figures(units), sum(map(len, keys)), numbers)
 
 
 def _is_numeric(text: str) -> bool:
@@ -167,6 +173,17 @@ def _units(line: str, numbers: bool) -> tuple[Unit, ...]:
     ends = [found.end() for found in _SENTENCE_END.finditer(line)]
     units = [Unit(line[start:end], numbers) for start, end in pairwise((0, *ends, len(line)))]
     return tuple([unit for unit in units if unit.key])
+
+
+def _figures(units: Sequence[Unit]) -> dict[tuple[str, int], str]:
+    found: dict[tuple[str, int], str] = {}
+    count: dict[str, int] = {}
+    for unit in units:
+        if unit.figures:
+            before = count.get(unit.key, 0)
+            found[unit.key, before] = unit.figures
+            count[unit.key] = before + 1
+    return found
 
 
 def _mere_punctuation(text: str) -> Unit:
@@ -209,8 +226,8 @@ class _Comparison:
                 break
         if edits:
             return round(FLOOR + (1 - FLOOR) * min(1.0, size / message.size), 3)
-        news = self._counts_down() or (not renamed and self._is_new_as_a_whole())
-        return FLOOR if news else 0.0
+        news = self._counts_down() or self._changes_a_number_once()
+        return FLOOR if news or (not renamed and self._is_new_as_a_whole()) else 0.0
 
     def _is_known(self, unit: Unit) -> bool:
         # Most units stand in the last message, so this is quicker than a set of all of them.
@@ -307,14 +324,22 @@ class _Comparison:
         message, before = self._message, self._earlier[-1]
         if any(message.keys == text.keys for text in self._earlier):
             return False
-        mine = message.places.keys()
-        long = len(message.units) > LONG
-        if any(mine == text.places.keys() for text in self._earlier):
-            # The same units in another order, or more often.
-            return (
-                long and Counter(message.keys) == Counter(before.keys) and _is_move(message.keys, before.keys)
-            )
-        return long or mine <= before.places.keys()
+        mine, size = message.places.keys(), len(message.units)
+        if all(mine != text.places.keys() for text in self._earlier):
+            return size > LONG or mine <= before.places.keys()
+        # The same units in another order, or some of them more or less often.
+        if Counter(message.keys) == Counter(before.keys):
+            return size > LONG and _is_move(message.keys, before.keys)
+        return not self._short and not _is_echo(message.keys, before.keys)
+
+    def _changes_a_number_once(self) -> bool:
+        """Whether a number in a long text is another one, in a place where no other message changes it."""
+        if self._short or not self._message.figures:
+            return False
+        everything = [*self._earlier, self._message, *self._later]
+        steps = [_other_figures(*pair) for pair in pairwise(everything)]
+        mine = steps.pop(len(self._earlier) - 1)
+        return not mine <= set[tuple[str, int]]().union(*steps)
 
     def _counts_down(self) -> bool:
         """Whether a number falls with every message, and there are three to tell by."""
@@ -329,6 +354,11 @@ class _Comparison:
         # "3 failed, 4 passed": what rises as another number falls says nothing of its own.
         others = [column for column in changing if not any(_adds_up(column, fall) for fall in falling)]
         return len(falling) * 2 > len(others) if falling else False
+
+
+def _other_figures(before: Text, now: Text) -> set[tuple[str, int]]:
+    """The places in which both texts have numbers, and not the same."""
+    return {place for place, figures in now.figures.items() if before.figures.get(place, figures) != figures}
 
 
 def _in(unit: Unit, spans: Spans) -> list[str]:
@@ -361,14 +391,28 @@ def _is_copy(text: Text, other: Text) -> bool:
 
 def _is_move(now: Sequence[str], before: Sequence[str]) -> bool:
     """Whether one part was taken out and put in elsewhere; a shuffle is none."""
-    first, last = 0, len(now)
-    while first < last and now[first] == before[first]:
-        first += 1
-    while last > first and now[last - 1] == before[last - 1]:
-        last -= 1
-    part, was = tuple(now[first:last]), tuple(before[first:last])
+    start, end, _ = _changed(now, before)
+    part, was = tuple(now[start:end]), tuple(before[start:end])
     cuts = (cut for cut in range(1, len(part)) if part[cut] == was[0])
     return any(part[cut:] + part[:cut] == was for cut in cuts)
+
+
+def _is_echo(now: Sequence[str], before: Sequence[str]) -> bool:
+    """Whether something was only added, right beside a copy of itself: the text grows by repetition."""
+    start, end, was_end = _changed(now, before)
+    added, size = now[start:end], end - start
+    return was_end == start and added in (now[start - size : start], now[end : end + size])
+
+
+def _changed(now: Sequence[str], before: Sequence[str]) -> tuple[int, int, int]:
+    """Where two sequences differ: from a place on, up to one in each."""
+    start, shorter = 0, min(len(now), len(before))
+    while start < shorter and now[start] == before[start]:
+        start += 1
+    same = 0
+    while same < shorter - start and now[-1 - same] == before[-1 - same]:
+        same += 1
+    return start, len(now) - same, len(before) - same
 
 
 def _numbers(text: Text) -> list[float]:
