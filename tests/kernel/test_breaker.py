@@ -10,6 +10,7 @@ import pytest
 import roundel
 from roundel.kernel.breaker import expectation
 from roundel.kernel.circles import History
+from roundel.kernel.decisions import decide_live
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Finished, Outcome, Reopened, Started
 from roundel.kernel.state import Run
@@ -443,3 +444,20 @@ def test_the_forecast_says_how_many_calls_to_expect_and_how_large_each_is(
     nodes = [{"id": "In", "type": "passthrough"}, *({"id": name, "type": "agent"} for name in names)]
     plan = plan_of({"graph": {"nodes": nodes, "start": ["In", *names]}})
     assert expectation(plan) == (calls, size)
+
+
+def test_a_loop_that_was_unlocked_is_found_dead_only_by_what_follows() -> None:
+    history = History()
+
+    def said_again() -> bool:
+        history.hear((), "A", f"L[{history.round + 1}]/A", SAME)
+        dead = history.end_round(Breaker(), decide_live) is not None
+        if dead:
+            history.start_anew()
+        return dead
+
+    assert [said_again() for _ in range(10)] == [
+        *(False, False, False, True),  # one is new, three repeat it
+        *(False, False, True),
+        *(False, False, True),
+    ]

@@ -82,6 +82,25 @@ def test_a_name_that_changes_again_and_again_is_no_news() -> None:
     assert figures(*texts)[1:] == [0, 0]
 
 
+def test_so_are_two_names_far_apart() -> None:
+    text = "{} has looked at the first proposal, and sent it on to {} for the last approval."
+    pairs = [("Ann", "Rome"), ("Ben", "Oslo"), ("Clara", "Quito"), ("David", "Turin")]
+    assert figures(*[text.format(*pair) for pair in pairs])[1:] == [0, 0, 0]
+    # More than three words are no name.
+    reasons = [
+        "it was late in the day",
+        "nobody had asked for it",
+        "the roof began to leak",
+        "we like it that way",
+    ]
+    assert all(value >= 0.2 for value in figures(*[f"I went home because {reason}." for reason in reasons]))
+
+
+def test_punctuation_behind_a_name_does_not_matter() -> None:
+    texts = [f"I have asked {name}{mark}" for name, mark in (("Ann", "."), ("Ben", "!"), ("Clara", "?!"))]
+    assert figures(*texts)[1:] == [0, 0]
+
+
 def test_names_in_different_places_are_news() -> None:
     lines = [f"{word} = compute({word}, limit)" for word in WORDS[:8]]
     texts = ["\n".join(lines)]
