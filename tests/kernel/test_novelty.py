@@ -117,6 +117,7 @@ def test_numbers_in_different_places_of_a_long_text_are_news() -> None:
         lines[place] = lines[place].replace(str(place), str(place + 50))
         texts.append("\n".join(lines))
     assert all(value >= 0.2 for value in figures(*texts))
+    assert novelty(texts[-1], texts) == novelty(texts[-1], [texts[0], texts[-1]]) == 0
     again = ["\n".join([*lines, f"build {number} of this file"]) for number in (7, 31, 4)]
     assert figures(*again)[1:] == [0, 0]
 

@@ -297,7 +297,8 @@ class _Comparison:
         if size <= SHORT and self._takes_up_older():
             return True
         mine = _differences(unit, before)
-        if size > BRIEF or mine is None:
+        assert mine is not None  # or it would be no predecessor
+        if size > BRIEF:
             return False
         for other in self._later:
             if unit.key in other.places:
@@ -400,8 +401,8 @@ def _is_move(now: Sequence[str], before: Sequence[str]) -> bool:
 def _is_echo(now: Sequence[str], before: Sequence[str]) -> bool:
     """Whether something was only added, right beside a copy of itself: the text grows by repetition."""
     start, end, was_end = _changed(now, before)
-    added, size = now[start:end], end - start
-    return was_end == start and added in (now[start - size : start], now[end : end + size])
+    # What both begin with reaches as far as it can, so a copy can only stand before what was added.
+    return was_end == start and now[start:end] == now[2 * start - end : start]
 
 
 def _changed(now: Sequence[str], before: Sequence[str]) -> tuple[int, int, int]:
