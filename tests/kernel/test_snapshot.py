@@ -101,7 +101,7 @@ def test_a_snapshot_names_no_code_but_ours() -> None:
     for shapes, table in cases:
         stored = Stored(index.fingerprint, shapes, table, [], checksum(()))
         body = zlib.compress(SNAPSHOTS.seal(stored))
-        with pytest.raises(SnapshotError, match="not ours"):
+        with pytest.raises(SnapshotError, match="belongs to none of roundel"):
             thaw(decode(body, index), [], index)
 
 

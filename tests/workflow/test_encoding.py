@@ -162,7 +162,7 @@ BREAKS: dict[str, tuple[Any, str]] = {
     ),
     "code of others": (
         lambda written: written["workflow"]["s"].__setitem__(0, "subprocess:Popen"),
-        "belongs to none of its node types",
+        "belongs to none of roundel",
     ),
     "a value that is no workflow": (
         lambda written: written.update(workflow={"t": []}),

@@ -6,11 +6,11 @@ updated only once a second, and whenever the status changes.
 
 *Positions.* A chunk's position is its row id: one more than the largest in the table, given inside the
 transaction that inserts it. SQLite has one writer at a time, so positions rise in commit order over all runs
-and all processes: whoever has read everything up to a position never finds a smaller one later. The largest
-position must not be given again after its chunk was deleted, so an empty marker takes its place then.
+and all processes: a reader who has seen everything up to a position never finds a smaller one later. The
+largest position must not be given again after its chunk was deleted, so an empty marker takes its place then.
 
-*Repeating.* Whoever does not know whether an append succeeded repeats it: the same chunk at the same place
-under the same claim is no error and changes nothing. Another chunk at that place is an error.
+*Repeating.* A caller who does not know whether an append succeeded repeats it: the same chunk at the same
+place under the same claim is no error and changes nothing. Another chunk at that place is an error.
 """
 
 from __future__ import annotations

@@ -80,9 +80,8 @@ class RunJournal:
         await self.store.append(self.claim, first, chunk, status, summary, quiet)
         self._status = status
         self._snapshots.count(chunk)
-        if (
-            self._snapshots.due and not self._lines
-        ):  # the state must not be ahead of the facts that were written
+        # The state must not be ahead of the facts that were written.
+        if self._snapshots.due and not self._lines:
             await self._snapshots.take(run, self._first)
 
     async def close(self) -> None:

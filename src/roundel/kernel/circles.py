@@ -15,7 +15,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from roundel.kernel.decisions import Decide
-from roundel.kernel.novelty import MOST_EARLIER, novelty_at, read
+from roundel.kernel.novelty import MOST_EARLIER, TIMES, novelty_at, read
 from roundel.workflow.breaker import Breaker
 
 Said = tuple[int, str, str, str]
@@ -31,9 +31,7 @@ SHOWN = 500
 """Characters of a message in the evidence."""
 MOST_CHANGES = 5
 _PASSING = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
-    r"|\d\d?:\d\d:\d\d(?:[.,]\d+)?"
-    r"|\b\d+(?:\.\d+)?\s?(?:[mµun]?s|sec(?:onds?)?|min(?:utes?)?|h(?:ours?)?)\b"
+    rf"{TIMES}"
     r"|\b0x[0-9a-f]+|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"
     r"|(?:/private)?(?:/var)?/tmp/[^\s'\"]+|/var/folders/[^\s'\"]+|[a-z]:\\[^\s'\"]{0,99}\\temp\\[^\s'\"]+",
     re.IGNORECASE,
@@ -48,7 +46,7 @@ class History:
 
     def __init__(self) -> None:
         self.heard: list[tuple[Any, str, str, str]] = []
-        """In the round that is at work: when in the order of the run, who, where, what."""
+        """In the current round: when in the order of the run, who, where, what."""
         self.results: list[str] = []
         """What Python nodes and tools gave in that round, as digests."""
         self.said: list[Said] = []
@@ -63,8 +61,8 @@ class History:
         """The last round after which the loop may be dead: there was progress, or a person unlocked it."""
 
     @property
-    def speaks(self) -> bool:
-        """Whether anything has come up in the round that is at work."""
+    def has_news(self) -> bool:
+        """Whether the current round has a message or a result."""
         return bool(self.heard or self.results)
 
     def hear(self, when: Any, node: str, address: str, text: str) -> None:
@@ -134,7 +132,7 @@ class History:
         return kept[::-1]
 
     def last(self, most: int) -> list[Said]:
-        """The last messages, those of the round that is at work included."""
+        """The last messages, those of the current round included."""
         return [*self.said, *((self.round + 1, *message[1:]) for message in sorted(self.heard))][-most:]
 
 

@@ -268,7 +268,7 @@ def end_turn(run: Run, instance: Instance, messages: tuple[Message, ...]) -> Non
 def _goes_in_circles(run: Run, performance: Performance, turn: Turn) -> bool:
     """Before a new round: whether the last ones said nothing new, so that the run is locked now."""
     history = performance.history
-    if turn.round <= performance.round or not history.speaks:
+    if turn.round <= performance.round or not history.has_news:
         return False
     execution = performance.execution
     breaker = breaker_of(execution.activation.instance.plan, execution.node.id)

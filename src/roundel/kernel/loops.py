@@ -144,7 +144,7 @@ def _capped(run: Run, activation: Activation) -> None:
 
 def _dead(run: Run, activation: Activation) -> bool:
     history = activation.instance.histories.get(activation.scope.entry)  # type: ignore[arg-type]
-    if history is None or not history.speaks:
+    if history is None or not history.has_news:
         return False
     breaker = breaker_of(activation.instance.plan, activation.name)
     return goes_in_circles(run, history, breaker, (activation.name, activation.address), activation.scope)

@@ -54,12 +54,13 @@ _DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _WITH_DIGITS = re.compile(r"\d[\w-]*")
 _WORD = re.compile(rf"[{_WIDE}]|\b[^\W\d{_WIDE}]+\b")
-_PASSING = re.compile(
-    r"\d{4}-\d\d-\d\d|\d\d?:\d\d(?::\d\d(?:\.\d+)?)?"
+TIMES = (
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|\d\d?:\d\d:\d\d(?:[.,]\d+)?"
     r"|\b\d+(?:\.\d+)?\s?(?:[mµun]?s|sec(?:onds?)?|min(?:utes?)?|h(?:ours?)?)\b"
-    r"|\b(?=\w*[a-z_])(?=\w*\d)[\w-]+",
-    re.IGNORECASE,
 )
+"""Dates, times and durations."""
+_PASSING = re.compile(rf"{TIMES}|\d\d?:\d\d|\b(?=\w*[a-z_])(?=\w*\d)[\w-]+", re.IGNORECASE)
 """Dates, times, durations and identifiers: they change with every message and count nothing."""
 
 Spans = tuple[tuple[int, int], ...]

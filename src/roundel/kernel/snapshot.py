@@ -26,7 +26,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -44,8 +43,10 @@ from roundel.kernel.facts import Entry
 from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.state import Run, Watch
 from roundel.plan.graph import NodePlan
+from roundel.workflow.encoding import EncodingError, struct_class
 from roundel.workflow.expression import Expression
 
+OURS = ("roundel",)
 VERSION = 3
 LONG = 256
 """Characters from which on a text is stored beside the table."""
@@ -394,12 +395,7 @@ class _Thawer:
 
 
 def _struct_class(name: str) -> type[Struct]:
-    module, _, qualified = name.partition(":")
-    if not module.startswith("roundel."):
-        raise SnapshotError(f"it names '{name}', which is not ours")
-    kind: Any = import_module(module)
-    for part in qualified.split("."):
-        kind = getattr(kind, part)
-    if not (isinstance(kind, type) and issubclass(kind, Struct)):
-        raise SnapshotError(f"it names '{name}', which is no data")
-    return kind
+    try:
+        return struct_class(name, OURS)
+    except EncodingError as error:
+        raise SnapshotError(str(error)) from None

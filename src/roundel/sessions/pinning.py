@@ -38,7 +38,7 @@ def pin(plan: Plan, script: Script | None = None, limits: Mapping[str, float] | 
 
 
 def _encoded(workflow: Workflow) -> str:
-    if workflow.file:  # whoever goes on may be in another folder, and finds its functions beside it
+    if workflow.file:  # a process in another folder may resume the run, and finds functions beside it
         workflow = replace(workflow, file=str(Path(workflow.file).resolve()))
     try:
         return encode_workflow(workflow)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from importlib import import_module
 from itertools import chain, zip_longest
@@ -158,7 +158,6 @@ class _Decoder:
         self._types = {name: _node_type(types, name) for name in used}
         packages = {kind.config.__module__.partition(".")[0] for kind in self._types.values()}
         self._packages = packages | {"roundel"}
-        """Only classes of these are made: nothing in a store can name other code."""
 
     def value(self, written: Any) -> Any:
         if isinstance(written, list):
@@ -170,25 +169,11 @@ class _Decoder:
 
     def _struct(self, body: Any) -> Any:
         name, fields = body
-        kind = self._class(name)
+        kind = struct_class(name, self._packages)
         unknown = fields.keys() - {field.name for field in _fields(kind)}
         if unknown:
             raise EncodingError(f"{name} has no field '{min(unknown)}' in this version")
         return kind(**{field: self.value(inner) for field, inner in fields.items()})
-
-    def _class(self, name: str) -> type[Struct]:
-        module, _, qualified = name.partition(":")
-        if module.partition(".")[0] not in self._packages:
-            raise EncodingError(f"it names '{name}', which belongs to none of its node types")
-        try:
-            kind: Any = import_module(module)
-            for part in qualified.split("."):
-                kind = getattr(kind, part)
-        except (ImportError, AttributeError):
-            raise EncodingError(f"there is no {name} in this version") from None
-        if not (isinstance(kind, type) and issubclass(kind, Struct)):
-            raise EncodingError(f"it names '{name}', which is no data")
-        return kind
 
     def _tuple(self, body: Any) -> Any:
         return tuple([self.value(item) for item in body])
@@ -206,6 +191,23 @@ class _Decoder:
         names = (name for (name,) in body[1::2])
         values = (self._secrets[name] for name in names)
         return "".join(chain.from_iterable(zip_longest(body[::2], values, fillvalue="")))
+
+
+def struct_class(name: str, packages: Collection[str]) -> type[Struct]:
+    """The struct that is stored as `module:Class`. Only structs of these packages are ever made: nothing in a
+    store can name other code."""
+    module, _, qualified = name.partition(":")
+    if module.partition(".")[0] not in packages:
+        raise EncodingError(f"it names '{name}', which belongs to none of {', '.join(sorted(packages))}")
+    try:
+        kind: Any = import_module(module)
+        for part in qualified.split("."):
+            kind = getattr(kind, part)
+    except (ImportError, AttributeError):
+        raise EncodingError(f"there is no {name} in this version") from None
+    if not (isinstance(kind, type) and issubclass(kind, Struct)):
+        raise EncodingError(f"it names '{name}', which is no data")
+    return kind
 
 
 def _node_type(types: NodeTypes, name: str) -> NodeType:
