@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundel.kernel.novelty import Unit, _differences, _lies_in, novelty, novelty_at
+from roundel.kernel.novelty import novelty, novelty_at
 
 TEXT = """
 harbour walnut lantern river stone quiet morning letter kettle garden window travel season copper orchard
@@ -197,68 +197,6 @@ def test_nothing_said_is_nothing_new() -> None:
 def test_it_lies_between_0_and_1_for_any_text(text: str, earlier: list[str]) -> None:
     assert 0 <= novelty(text, earlier) <= 1
     assert novelty(text, [*earlier, text]) == 0
-
-
-# Where two units differ.
-
-LETTERS = "a b c d e f g h i j"
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "places"),
-    [
-        (LETTERS, "a b X d e f g h i j", (((2, 3),), ((2, 3),))),
-        (LETTERS, "a b X Y Z d e f g h i j", (((2, 5),), ((2, 3),))),
-        (LETTERS, "a b X Y Z W d e f g h i j", None),  # four words are no name
-        (LETTERS, "a b X, Y and (Z) d e f g h i j", None),
-        (LETTERS, "a b X, Y, (Z) d e f g h i j", (((2, 9),), ((2, 3),))),  # three, with punctuation
-        (LETTERS, "a X c d e f g h Y j", (((1, 2), (8, 9)), ((1, 2), (8, 9)))),
-        (LETTERS, "a X Y c d e f g Z j", (((1, 3), (8, 9)), ((1, 2), (7, 9)))),
-        (LETTERS, "a c d e f g X Y h i j", (((1, 1), (6, 8)), ((1, 2), (7, 7)))),
-        (LETTERS, "X b c d e f g h i Y", (((0, 1), (9, 10)), ((0, 1), (9, 10)))),
-        (LETTERS, f"{LETTERS} k", (((10, 11),), ((10, 10),))),
-        (f"{LETTERS} k", LETTERS, (((10, 10),), ((10, 11),))),
-        (LETTERS, "a X Y Z W c d e f g h P j", None),  # one of the two places holds too much
-        (LETTERS, "a V c W e X g Y i Z", None),  # too few words in common
-        ("a b", "a X", None),  # one word in common may be chance
-        ("a b c", "a b X", (((2, 3),), ((2, 3),))),
-        ("我请张伟再看一遍", "我请王小明再看一遍", (((2, 5),), ((2, 4),))),
-        ("我请张伟再看一遍方案", "我请一二三四五六七再看一遍方案", None),
-    ],
-)
-def test_where_two_units_differ(before: str, now: str, places: object) -> None:
-    assert _differences(Unit(now, False), Unit(before, False)) == places
-
-
-@pytest.mark.parametrize(
-    ("change", "place", "touches"),
-    [
-        ((2, 3), (2, 3), True),
-        ((2, 4), (3, 5), True),
-        ((3, 4), (2, 3), False),
-        ((1, 2), (2, 3), False),
-        ((3, 3), (2, 3), True),  # something was put in right behind it
-        ((2, 2), (2, 3), True),
-        ((4, 4), (2, 3), False),
-        ((2, 3), (3, 3), True),
-        ((1, 2), (3, 3), False),
-    ],
-)
-def test_whether_a_change_lies_in_a_place(
-    change: tuple[int, int], place: tuple[int, int], touches: bool
-) -> None:
-    assert _lies_in((change,), (place,)) is touches
-    assert _lies_in((change, (8, 9)), (place,)) is False
-    assert _lies_in((change,), ((8, 9), place)) is touches
-
-
-def test_a_unit_in_its_forms() -> None:
-    unit = Unit('> "The  run-2 FAILED (again)!"', False)
-    assert unit.words == ("the", "0", "failed", "(", "again")
-    assert (unit.key, unit.exact) == ("the0failed(again", '"the0failed(again)!"')
-    assert unit.figures == '>"therun-2failed(again)!"'
-    assert Unit("12 > 7", True).words == ("12", ">", "7")
-    assert Unit("no digits", False).figures == ""
 
 
 def test_the_share_of_what_is_new_in_a_long_text() -> None:

@@ -15,7 +15,8 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from roundel.kernel.decisions import Decide
-from roundel.kernel.novelty import MOST_EARLIER, TIMES, novelty_at, read
+from roundel.kernel.novelty import MOST_EARLIER, novelty_at
+from roundel.kernel.units import TIMES, read
 from roundel.workflow.breaker import Breaker
 
 Said = tuple[int, str, str, str]
