@@ -47,10 +47,13 @@ def test_a_key_in_the_file_is_not_kept(tmp_path: Path, monkeypatch: pytest.Monke
     assert roundel.resume("last", store=place).status == "waiting"  # a script needs no key
 
 
-def test_whoever_goes_on_without_a_script_gives_the_key_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("named", ["relatively", "absolutely"])
+def test_without_a_script_the_key_is_read_again_or_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
-    file, place = tmp_path / "flow.yaml", tmp_path / "store" / "runs.db"
+    monkeypatch.chdir(tmp_path)
+    file = Path("flow.yaml") if named == "relatively" else tmp_path / "flow.yaml"
+    place = tmp_path / "store" / "runs.db"
     file.write_text(WORKFLOW.format(key=KEY).replace("start: A", "start: B"))
     assert roundel.run(file, "go", store=place).status == "waiting"
     assert KEY not in everything_in(place)

@@ -110,7 +110,11 @@ def _loaded_again(pinned: Pinned, before: Workflow, source: Source | None) -> Wo
 def _same_secrets(pinned: Pinned, before: Workflow, again: Workflow | None) -> dict[str, str]:
     """The secrets of a workflow that is still the one that was stored: what stood in its file stands there.
     A variable that was given for the run is not known again."""
-    if again is None or _encoded(again) != pinned.workflow:
+    if again is None:
+        return {}
+    # Compared as they are loaded: places in files, which may be named by another path now, never differ.
+    stored = replace(pinned_workflow(pinned, again.secrets), functions={}, file="", secrets={})
+    if stored != replace(again, functions={}, file="", secrets={}):
         return {}
     return {name: value for name, value in again.secrets.items() if value != before.secrets.get(name)}
 
