@@ -286,9 +286,9 @@ def test_an_answer_that_breaks_a_step_off_is_refused_and_the_question_stays_open
         running = asyncio.create_task(roundel.run_async(asking(), "tea", store=store, ask=nobody))
         run_id = await waiting(store)
         FAULTS["begin"] = [RuntimeError("boom")]
-        first = await store.ask(run_id, "answer", body("Person", "one"))
+        first = await store.request(run_id, "answer", body("Person", "one"))
         assert await outcome(store, first) == "the run could not go on with it: RuntimeError: boom"
-        second = await store.ask(run_id, "answer", body("Person", "two"))
+        second = await store.request(run_id, "answer", body("Person", "two"))
         assert await outcome(store, second) == DONE
         result = await running
         assert (result.status, result.output) == ("completed", "two")

@@ -34,7 +34,7 @@ def test_a_pause_beside_a_call_is_not_acknowledged_before_it_is_safe(tmp_path: P
         await work.begun.wait()
         before = list(shown)
         store.may_append.clear()
-        number = await store.ask("run", "pause", {"reason": "lunch"})
+        number = await store.request("run", "pause", {"reason": "lunch"})
         await store.held_up.wait()
         work.go.set()
         await asyncio.wait_for(work.done.wait(), 60)
@@ -59,7 +59,7 @@ def test_a_run_that_is_left_while_a_pause_is_written_is_stopped_behind_it(tmp_pa
         running = asyncio.create_task((await work.host(store)).run(()))
         await work.begun.wait()
         store.may_append.clear()
-        await store.ask("run", "pause", {})
+        await store.request("run", "pause", {})
         await store.held_up.wait()
         running.cancel()
         await asyncio.sleep(0)
@@ -123,7 +123,7 @@ def test_a_stop_is_heard_although_a_node_keeps_it_to_itself(how: str, tmp_path: 
         running = asyncio.create_task(roundel.run_async(graph_of(a), "go", store=store))
         await begun.wait()
         (row,) = await store.rows()
-        number = await store.ask(row.id, "stop", {})
+        number = await store.request(row.id, "stop", {})
         result = await running
         assert result.status == "stopped"
         assert await store.outcome(number) == DONE
@@ -189,7 +189,7 @@ def test_an_endless_loop_of_quick_nodes_hears_what_is_wished(tmp_path: Path) -> 
             if rows := await store.rows():
                 break
             await asyncio.sleep(0.001)
-        pause = await store.ask(rows[0].id, "pause", {})
+        pause = await store.request(rows[0].id, "pause", {})
         assert await outcome(store, pause) == DONE
         assert (await running).status == "paused"
         assert isinstance((await store.facts(rows[0].id))[-2], (Paused, Finished))

@@ -97,7 +97,7 @@ def test_a_pause_holds_back_the_next_node(tmp_path: Path) -> None:
         host = await work.host(store)
         running = asyncio.create_task(host.run(()))
         await work.begun.wait()
-        first = await store.ask("run", "pause", {"reason": "lunch"})
+        first = await store.request("run", "pause", {"reason": "lunch"})
         assert await outcome(store, first) == DONE
         work.go.set()
         result = await running
@@ -114,7 +114,7 @@ def test_a_pause_may_be_taken_back_and_not_asked_for_twice(tmp_path: Path) -> No
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
         await work.begun.wait()
-        wishes = [await store.ask("run", wish, {}) for wish in ("pause", "pause", "resume", "resume")]
+        wishes = [await store.request("run", wish, {}) for wish in ("pause", "pause", "resume", "resume")]
         assert [await outcome(store, number) for number in wishes] == [
             DONE,
             "the run is not at work; it is running",
@@ -131,7 +131,7 @@ def test_a_stop_is_done_when_it_is_written(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
         await work.begun.wait()
-        number = await store.ask("run", "stop", {})
+        number = await store.request("run", "stop", {})
         result = await running
         assert (result.status, work.ran) == ("stopped", [])
         assert await store.outcome(number) == DONE
@@ -175,7 +175,7 @@ def test_an_answer_is_not_acknowledged_before_it_is_safe(tmp_path: Path) -> None
         running = asyncio.create_task(roundel.run_async(graph, "go", store=store, ask=nobody))
         run_id = await waiting(store)
         store.may_append.clear()
-        number = await store.ask(run_id, "answer", body("H", "yes"))
+        number = await store.request(run_id, "answer", body("H", "yes"))
         await store.held_up.wait()
         assert await store.outcome(number) == ""
         assert not any(isinstance(fact, Answered) for fact in await store.facts(run_id))
@@ -204,7 +204,7 @@ def test_whoever_answers_first_is_heard(tmp_path: Path) -> None:
         running = asyncio.create_task(roundel.run_async(graph, "go", store=store, ask=person))
         await asked.wait()
         (row,) = await store.rows()
-        wishes = [await store.ask(row.id, "answer", body("H", text)) for text in ("one", "two")]
+        wishes = [await store.request(row.id, "answer", body("H", text)) for text in ("one", "two")]
         typed.set()
         result = await running
         outcomes = [await outcome(store, number) for number in wishes if await store.outcome(number)]
@@ -221,10 +221,10 @@ def test_what_cannot_be_done_is_told(tmp_path: Path) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
         await work.begun.wait()
         wishes = [
-            await store.ask("run", "answer", body("Nowhere", "x")),
-            await store.ask("run", "answer", {"address": "A"}),
-            await store.ask("run", "resume", {}),
-            await store.ask("run", "unlock", {}),
+            await store.request("run", "answer", body("Nowhere", "x")),
+            await store.request("run", "answer", {"address": "A"}),
+            await store.request("run", "resume", {}),
+            await store.request("run", "unlock", {}),
         ]
         told = [await outcome(store, number) for number in wishes]
         assert told == [
@@ -278,7 +278,7 @@ def test_a_paused_run_with_open_questions_lets_go(tmp_path: Path) -> None:
 
         running = asyncio.create_task(roundel.run_async(graph, "go", store=store, ask=nobody))
         run_id = await waiting(store)
-        number = await store.ask(run_id, "pause", {})
+        number = await store.request(run_id, "pause", {})
         assert (await running).status == "paused"
         assert await store.outcome(number) == DONE
         assert isinstance((await store.facts(run_id))[-1], Paused)
@@ -333,7 +333,7 @@ def test_two_answers_at_once_are_one_where_middleware_is_asked_about_it(tmp_path
         await asyncio.sleep(0.05)
         typed.set()
         await asyncio.sleep(0.05)
-        number = await store.ask(row.id, "answer", body("H", "other process"))
+        number = await store.request(row.id, "answer", body("H", "other process"))
         await asyncio.sleep(0.1)
         store.may_append.set()
         assert (await running).output == "other process"
@@ -349,7 +349,7 @@ def test_a_run_that_cannot_be_steered_any_more_is_let_go(tmp_path: Path) -> None
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
         await work.begun.wait()
-        number = await store.ask("run", "pause", {})
+        number = await store.request("run", "pause", {})
         query(store.path, "UPDATE controls SET body = '{' WHERE no = ?", number)
         with pytest.raises(StoreError, match="Input data was truncated; the file is damaged"):
             await running
@@ -382,7 +382,7 @@ def test_a_stop_of_a_live_run_says_why(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
         await work.begun.wait()
-        await store.ask("run", "stop", {"reason": "too dear"})
+        await store.request("run", "stop", {"reason": "too dear"})
         result = await running
         assert (result.status, result.error) == ("stopped", "too dear")
 
@@ -416,7 +416,7 @@ def test_a_run_that_is_being_left_may_be_wished_to_stop(tmp_path: Path) -> None:
         running.cancel()
         await ended.wait()
         (row,) = await store.rows()
-        number = await store.ask(row.id, "stop", {})
+        number = await store.request(row.id, "stop", {})
         await asyncio.sleep(0.1)
         tidied.set()
         with pytest.raises(asyncio.CancelledError):

@@ -47,7 +47,7 @@ def test_the_log_does_not_grow_for_ever_while_others_look(tmp_path: Path) -> Non
         for first in range(1, 4001):
             await store.append(claim, first, chunk(Waited(first)), "running", None)
             if not first % (at_once.MOST_ROWS // 2):
-                await store.controls(claim)
+                await store.requests([claim])
         assert log.stat().st_size < 4000 * 4096 / 2
 
     asyncio.run(using(tmp_path / "runs.db", story))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from roundel.journal import sqlite
 from roundel.journal.owner import LEASE, let_go
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Busy, Chunk, Fenced, NoRun, Snapshot, StoreError
@@ -78,7 +79,6 @@ def test_who_was_thought_dead_writes_nothing_more(tmp_path: Path) -> None:
         assert (claim.fence, claim.facts) == (old.fence + 1, 1)
         for late in (
             store.append(old, 1, chunk(Waited(1)), "running", None),
-            store.renew(old),
             store.save_snapshot(old, Snapshot(1, 1, b"old"), {}),
         ):
             with pytest.raises(Fenced, match="another process has taken over run run; this one has stopped"):
@@ -99,16 +99,12 @@ def test_a_claim_of_another_machine_lasts_as_long_as_its_lease(tmp_path: Path) -
 
     async def story(store: SqliteStore) -> None:
         nonlocal now
-        claim = await store.create(new(), chunk(STARTED))
+        await store.create(new(), chunk(STARTED))
         query(tmp_path / "runs.db", "UPDATE runs SET owner = 'elsewhere/1/1/abc'")
         now += LEASE - 1
         with pytest.raises(Busy, match="process 1 on elsewhere"):
             await store.claim("run")
         assert (await store.row("run")).owner
-        await store.renew(claim)
-        now += LEASE - 1
-        with pytest.raises(Busy):
-            await store.claim("run")
         now -= 500  # a clock that is put back makes nobody's lease shorter
         with pytest.raises(Busy):
             await store.claim("run")
@@ -186,12 +182,12 @@ def test_damage_is_told_with_its_place(damage: str, told: str, tmp_path: Path) -
         asyncio.run(using(path, read))
 
 
-def test_wishes_are_seen_once_and_can_be_taken_back(tmp_path: Path) -> None:
+def test_requests_are_settled_once_and_can_be_withdrawn(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         claim = await store.create(new(), chunk(STARTED))
-        first = await store.ask("run", "pause", {"reason": "lunch"})
-        second = await store.ask("run", "stop", {})
-        assert [(wish.number, wish.wish, wish.body) for wish in await store.controls(claim)] == [
+        first = await store.request("run", "pause", {"reason": "lunch"})
+        second = await store.request("run", "stop", {})
+        assert [(one.number, one.kind, one.body) for one in await store.requests([claim])] == [
             (first, "pause", {"reason": "lunch"}),
             (second, "stop", {}),
         ]
@@ -199,9 +195,9 @@ def test_wishes_are_seen_once_and_can_be_taken_back(tmp_path: Path) -> None:
         assert await store.outcome(first) == "done"
         assert not await store.withdraw(first)
         assert await store.withdraw(second)
-        assert await store.controls(claim) == []
+        assert await store.requests([claim]) == []
         with pytest.raises(NoRun):
-            await store.ask("other", "pause", {})
+            await store.request("other", "pause", {})
 
     asyncio.run(using(tmp_path / "runs.db", story))
 
@@ -235,3 +231,21 @@ def test_a_run_id_is_given_once(tmp_path: Path) -> None:
 def test_how_to_sync_is_one_of_three() -> None:
     with pytest.raises(StoreError, match="sync is one of full, normal, off, not 'often'"):
         SqliteStore("x", sync="often")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_an_append_of_this_process_wakes_waiters_without_a_poll(
+    runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "POLL_SECONDS", 1e6)
+
+    async def story(store: SqliteStore) -> None:
+        claim, *_ = [await store.create(new(f"run {number}"), chunk(STARTED)) for number in range(runs)]
+        position = await store.wait_for_append(0)
+        for first in range(1, 5):
+            waiting = asyncio.create_task(store.wait_for_append(position))
+            await asyncio.wait([waiting], timeout=0.01)
+            await store.append(claim, first, chunk(Waited(first)), "running", None, quiet=True)
+            position = await asyncio.wait_for(waiting, 60)
+
+    asyncio.run(using(tmp_path / "runs.db", story))

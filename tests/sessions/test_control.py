@@ -20,7 +20,7 @@ def place(tmp_path: Path) -> Path:
 
 async def asked(store: SqliteStore, claim: Claim) -> None:
     """Until somebody wishes something of the run."""
-    while not await store.controls(claim):
+    while not await store.requests([claim]):
         pass
 
 
@@ -32,7 +32,7 @@ def test_a_wish_that_nobody_looks_at_is_taken_back(place: Path, monkeypatch: pyt
         claim = await store.claim(run_id)  # at work, and deaf
         with pytest.raises(StoreError, match="did not look at it in time; try again"):
             await control.stop(store, run_id)
-        assert await store.controls(claim) == [], "it must not be obeyed some day"
+        assert await store.requests([claim]) == [], "it must not be obeyed some day"
         await store.release(claim)
         await control.stop(store, run_id)
         assert (await store.row(run_id)).status == "stopped"
@@ -68,7 +68,7 @@ def test_whoever_stops_waiting_takes_the_wish_back(place: Path) -> None:
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
-        assert await store.controls(claim) == []
+        assert await store.requests([claim]) == []
 
     in_store(place, story)
 

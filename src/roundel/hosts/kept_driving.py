@@ -20,7 +20,7 @@ from roundel.hosts.performer import Performer
 from roundel.hosts.steering import Steering
 from roundel.hosts.wishes import Wishes, fact_of
 from roundel.journal.run_journal import RunJournal
-from roundel.journal.store import Control
+from roundel.journal.store import ControlRequest
 from roundel.kernel.commands import Call, Cancel, Command
 from roundel.kernel.facts import Answered, Fact, Finished, Outcome, Paused, Waited
 from roundel.kernel.step import IllegalFact
@@ -157,11 +157,11 @@ class KeptDriving(Driving):
 
     # What other processes wish.
 
-    async def _obey(self, control: Control) -> str:
+    async def _obey(self, control: ControlRequest) -> str:
         """Comes back when it is done and safe; says why not if it cannot be done."""
         if self._task is None:
             return f"the run is {self._chronicle.state.status}"
-        if control.wish == "stop":
+        if control.kind == "stop":
             self._why = str(control.body.get("reason") or self._why)
             if not self._stopping:  # else it would be called off while it is told so
                 self._wished = True
@@ -172,7 +172,7 @@ class KeptDriving(Driving):
         try:
             done = self._wishes.add(fact_of(control, self._performer.now))
         except (KeyError, msgspec.ValidationError) as error:
-            return f"nobody knows what '{control.wish}' is to mean here: {error}"
+            return f"nobody knows what '{control.kind}' is to mean here: {error}"
         self._at_work.arrived.set()
         if self._calling:
             await self._heed_beside()

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable
 
 from roundel.journal.owner import LEASE
 from roundel.journal.run_journal import RunJournal
-from roundel.journal.store import Control
+from roundel.journal.store import ControlRequest, Fenced
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at what others wish."""
 DONE = "done"
 
-Obey = Callable[[Control], Awaitable[str]]
+Obey = Callable[[ControlRequest], Awaitable[str]]
 """Does what is wished, and comes back when that is safe; says why not if it cannot be done."""
 
 
@@ -44,11 +44,14 @@ class Steering:
         renewed = time.monotonic()
         try:
             while not await self._is_over():
-                for control in await store.controls(claim):
+                for control in await store.requests([claim]):
                     outcome = await self._obey(control)
                     await store.settle(claim, [control.number], outcome or DONE)
                 if time.monotonic() - renewed > LEASE / 3:
-                    await store.renew(claim)
+                    if await store.lost([claim]):
+                        raise Fenced(
+                            f"another process has taken over run {claim.run_id}; this one has stopped"
+                        )
                     renewed = time.monotonic()
         except Exception as error:  # whatever it is: nobody would hear of wishes, nor keep the claim alive
             self._lost(error)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from roundel.journal.store import Control
+from roundel.journal.store import ControlRequest
 from roundel.kernel.facts import Answered, Fact, Paused, Resumed
 from roundel.workflow.message import Message
 
@@ -55,9 +55,9 @@ class Wishes:
                 done.set_result(outcome)
 
 
-def fact_of(control: Control, now: Callable[[], float]) -> Fact:
+def fact_of(control: ControlRequest, now: Callable[[], float]) -> Fact:
     """What a run is told; KeyError or ValidationError if nobody knows."""
-    wish, body = control.wish, control.body
+    wish, body = control.kind, control.body
     if wish == "answer":
         return Answered(body["address"], msgspec.convert(body["message"], Message), now())
     if wish == "pause":

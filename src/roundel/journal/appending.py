@@ -114,6 +114,11 @@ def appended(db: sqlite3.Connection, after: int, limit: int) -> list[Appended]:
     return [Appended(*row) for row in db.execute(query, (after, limit))]
 
 
+def newest_position(db: sqlite3.Connection) -> int:
+    position: int | None = db.execute("SELECT max(position) FROM chunks").fetchone()[0]
+    return position or 0
+
+
 MARKER = -1
 """The place of the empty row that stands for the largest position; no chunk of a run has it."""
 

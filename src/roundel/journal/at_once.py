@@ -31,29 +31,33 @@ class AtOnce:
         self._rows = 0
         self._seconds = 0.0
 
-    def add(self, statement: str, row: Row, refused: Job[StoreError | None]) -> bool:
-        """Adds one row, in a transaction of its own; False if it cannot be done at once."""
+    def add(self, statement: str, row: Row, refused: Job[StoreError | None]) -> int | None:
+        """Adds one row, in a transaction of its own, and returns its row id (0 if nothing had to change);
+        None if it cannot be done at once."""
         if self.held_up or not self._may_begin():
-            return False
+            return None
         started = perf_counter()
         try:
             db = self._connection or self._connected()
             if db is None:
-                return False
+                return None
             # A statement alone is a transaction of its own: that saves two more of them.
-            if db.execute(statement, row).rowcount != 1:
+            cursor = db.execute(statement, row)
+            added = cursor.lastrowid or 0
+            if cursor.rowcount != 1:
+                added = 0
                 failure = refused(db)
                 if failure is not None:
                     raise failure
         except (sqlite3.Error, OSError) as error:
             if _is_held(error):
-                return False
+                return None
             raise self._explain(error) from error
         finally:
             self._lock.release()
             self._hold_up(perf_counter() - started)
         self._rows += 1
-        return True
+        return added
 
     @property
     def held_up(self) -> bool:

@@ -48,6 +48,27 @@ class Work:
         _settle(self.future, value, failure)
 
 
+@dataclass(slots=True)
+class Timer:
+    """A job that the writing thread repeats by itself, as long as it is active. Nobody awaits it, and a
+    failure changes nothing: the next attempt follows."""
+
+    every: float
+    job: Job[Any]
+    writes: bool
+    active: Callable[[], bool]
+    due: float = 0.0
+    """When to run it next, on the monotonic clock."""
+    loop: None = None
+    aside: bool = False
+
+    def do(self, db: sqlite3.Connection, apart: bool) -> Any:
+        return self.job(db)
+
+    def settle(self, value: Any, failure: StoreError | None) -> None:
+        pass
+
+
 class Rows:
     """Rows that one statement adds, each of which has to change just one row of the file."""
 
@@ -89,8 +110,8 @@ class Rows:
             _settle(future, None, failures.get(number, failure))
 
 
-Batch = list[Work | Rows]
-Done = tuple[Work | Rows, Any, StoreError | None]
+Batch = list[Work | Rows | Timer]
+Done = tuple[Work | Rows | Timer, Any, StoreError | None]
 
 
 def carry_out(db: sqlite3.Connection, batch: Batch, explain: Explain) -> tuple[list[Done], int]:
@@ -141,7 +162,7 @@ def _transaction(
     return done
 
 
-def _one(db: sqlite3.Connection, work: Work | Rows, explain: Explain, *, apart: bool = False) -> Done:
+def _one(db: sqlite3.Connection, work: Work | Rows | Timer, explain: Explain, *, apart: bool = False) -> Done:
     if apart:
         db.execute("SAVEPOINT job")
     try:
@@ -162,7 +183,8 @@ def tell(done: list[Done]) -> None:
     """Those who wait, each in its loop, which is woken once."""
     loops: dict[asyncio.AbstractEventLoop, list[Done]] = {}
     for item in done:
-        loops.setdefault(item[0].loop, []).append(item)
+        if item[0].loop is not None:
+            loops.setdefault(item[0].loop, []).append(item)
     for loop, items in loops.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(_settle_all, items)

@@ -10,8 +10,8 @@ import sqlite3
 
 from roundel.journal.store import StoreError
 
-FORMAT = 4
-"""The format of the file, as its `user_version`. 1 to 3 were formats before the first release."""
+FORMAT = 5
+"""The format of the file, as its `user_version`. 1 to 4 were formats before the first release."""
 TABLES = """
 CREATE TABLE runs (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -55,7 +55,7 @@ CREATE TABLE kept (run INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB 
 CREATE TABLE controls (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
     run INTEGER NOT NULL,
-    wish TEXT NOT NULL,
+    kind TEXT NOT NULL,
     body BLOB NOT NULL,
     outcome TEXT NOT NULL DEFAULT ''
 );

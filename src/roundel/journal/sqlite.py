@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from roundel.journal.append_signal import POLL_SECONDS, AppendSignal
 from roundel.journal.appending import (
     APPEND,
     FACTS,
@@ -24,12 +25,13 @@ from roundel.journal.appending import (
     appended,
     delete_chunks,
     insert,
+    newest_position,
     refusal,
     row_of,
     taken_over,
 )
-from roundel.journal.batch import Job
-from roundel.journal.controls import Controls
+from roundel.journal.batch import Job, Timer
+from roundel.journal.control_requests import ControlRequests
 from roundel.journal.database import Database
 from roundel.journal.faults import readable
 from roundel.journal.owner import LEASE, is_alive, let_go, me
@@ -48,7 +50,7 @@ _LAST_SNAPSHOT = f"SELECT facts FROM snapshots WHERE {OF_RUN.format('no')} ORDER
 ROW = f"SELECT {', '.join(COLUMNS[:-1])}, {FACTS} FROM runs"
 
 
-class SqliteStore(Controls):
+class SqliteStore(ControlRequests):
     """`sync`: `full` survives a power cut, `normal` a killed process, `off` neither for certain."""
 
     def __init__(
@@ -66,7 +68,15 @@ class SqliteStore(Controls):
         self._database = Database(self.path, sync=sync, busy_seconds=busy_seconds)
         self._at_work: dict[str, Told] = {}
         """The owners of the runs that are at work here, and what the rows of their runs were told."""
-        super().__init__(Writer(self._database, waits=sync == "full"))
+        self._signal = AppendSignal()
+        self._heartbeat = Timer(LEASE / 3, self._renew, writes=True, active=lambda: bool(self._at_work))
+        timers = (
+            self._heartbeat,
+            Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal)),
+        )
+        super().__init__(
+            Writer(self._database, waits=sync == "full", timers=timers, committed=self._after_commit)
+        )
 
     @property
     def folder(self) -> Path:
@@ -110,7 +120,7 @@ class SqliteStore(Controls):
 
         return await self._claimed(owner, job, Told("running", self._now()), undo)
 
-    async def claim(self, run_id: str) -> Claim:
+    async def claim(self, run_id: str, *, force: bool = False) -> Claim:
         mine = me()
 
         def job(db: sqlite3.Connection) -> Claim:
@@ -124,7 +134,7 @@ class SqliteStore(Controls):
             number, fence, owner, until, facts, pruned, frozen = found
             if pruned:
                 raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot go on")
-            if is_alive(owner, until, self._now()):
+            if not force and is_alive(owner, until, self._now()):
                 raise Busy(f"another process is at work on run {run_id} ({_shown(owner)})")
             changed = (fence + 1, mine, self._now() + LEASE, number)
             db.execute("UPDATE runs SET fence = ?, owner = ?, until = ? WHERE no = ?", changed)
@@ -146,6 +156,8 @@ class SqliteStore(Controls):
                     await shielded(self._writer.write(undo))
             raise
         self._at_work[owner] = told
+        if len(self._at_work) == 1:
+            self._writer.start(self._heartbeat)  # a run that waits for a person has no jobs for the thread
         self._writer.crowd = len(self._at_work)
         return claim
 
@@ -172,13 +184,36 @@ class SqliteStore(Controls):
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
         return await self._writer.read(lambda db: appended(db, after, limit))
 
-    async def renew(self, claim: Claim) -> None:
-        def job(db: sqlite3.Connection) -> None:
-            values = (self._now() + LEASE, claim.run, claim.fence)
-            query = "UPDATE runs SET until = ? WHERE no = ? AND fence = ?"
-            _must_hold(db, db.execute(query, values), claim)
+    async def wait_for_append(self, after: int) -> int:
+        return await self._signal.wait(after, lambda: self._writer.read(newest_position))
 
-        await self._writer.write(job)
+    def _notify(self, db: sqlite3.Connection) -> None:
+        self._signal.notify(newest_position(db))
+
+    def _after_commit(self, db: sqlite3.Connection | None, added: int) -> None:
+        if not self._signal:
+            return
+        if db is None:
+            self._signal.notify(added)
+        else:
+            with contextlib.suppress(sqlite3.Error):  # the timer looks again
+                self._notify(db)
+
+    def _renew(self, db: sqlite3.Connection) -> None:
+        """The heartbeat of all claims of this store. A claim that was lost has another owner by now."""
+        until = self._now() + LEASE
+        owners = [(until, owner) for owner in list(self._at_work)]
+        db.executemany("UPDATE runs SET until = ? WHERE owner = ?", owners)
+
+    async def lost(self, claims: Sequence[Claim]) -> list[Claim]:
+        query = "SELECT 1 FROM runs WHERE no = ? AND fence = ?"
+
+        def job(db: sqlite3.Connection) -> list[Claim]:
+            return [
+                claim for claim in claims if db.execute(query, (claim.run, claim.fence)).fetchone() is None
+            ]
+
+        return await self._writer.read(job)
 
     async def release(self, claim: Claim) -> None:
         let_go(claim.owner)
@@ -331,6 +366,7 @@ class SqliteStore(Controls):
             return msgspec.json.decode(zlib.decompress(found[0]), type=Pinned)
 
     async def close(self) -> None:
+        self._signal.close(f"{self.path}: the store was closed while somebody waited for an append")
         await self._writer.close()
 
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Entry
 
-Wish = Literal["pause", "resume", "stop", "answer", "unlock"]
+RequestKind = Literal["pause", "resume", "stop", "answer", "unlock"]
 
 
 class StoreError(Exception):
@@ -120,11 +120,13 @@ class Appended(Struct, frozen=True):
     count: int
 
 
-class Control(Struct, frozen=True):
-    """What somebody wants of a run that another process is at work on."""
+class ControlRequest(Struct, frozen=True):
+    """What one process asks of the process that owns a run: to pause it, to stop it, to take an answer."""
 
     number: int
-    wish: Wish
+    """Rises over all runs of the store, in the order in which requests were made."""
+    run_id: str
+    kind: RequestKind
     body: dict[str, Any]
 
 
@@ -136,9 +138,14 @@ class Store(Protocol):
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
         """A new run, claimed. If the caller is cancelled meanwhile, there is no such run."""
 
-    async def claim(self, run_id: str) -> Claim:
-        """NoRun; Busy if a process that is alive is at work on it. If the caller is cancelled meanwhile, the
-        run is as it was."""
+    async def claim(self, run_id: str, *, force: bool = False) -> Claim:
+        """Takes a run over. NoRun; Busy if another process owns the run and its lease has not expired. If the
+        caller is cancelled meanwhile, the run is as it was.
+
+        `force` takes the run over even from a live owner. The fence makes that safe: the next append of the
+        old owner raises Fenced and writes nothing.
+
+        The store keeps the lease of a claim alive by itself until the claim is released."""
 
     async def append(
         self,
@@ -161,7 +168,14 @@ class Store(Protocol):
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
         """What was appended to any run behind a position, in commit order."""
 
-    async def renew(self, claim: Claim) -> None: ...
+    async def wait_for_append(self, after: int) -> int:
+        """Returns the newest position as soon as it is larger than `after`: at once if it already is, else
+        when any process appends to any run. Appends of this process wake the caller immediately, those of
+        other processes within about 50 ms. StoreError if the store is closed meanwhile."""
+
+    async def lost(self, claims: Sequence[Claim]) -> list[Claim]:
+        """Those of these claims that are not valid any more: another process has taken the run over, or the
+        run was deleted. For runs that append nothing for a long time and would not notice otherwise."""
 
     async def release(self, claim: Claim) -> None:
         """Nobody is at work on the run any more."""
@@ -191,18 +205,24 @@ class Store(Protocol):
 
     async def rows(self, limit: int = 100, status: str = "") -> list[RunRow]: ...
 
-    async def ask(self, run_id: str, wish: Wish, body: dict[str, Any]) -> int:
-        """Leaves a wish for the process that is at work on a run."""
+    async def request(self, run_id: str, kind: RequestKind, body: dict[str, Any]) -> int:
+        """Leaves a control request for the process that owns a run; returns its number. NoRun."""
 
-    async def controls(self, claim: Claim) -> list[Control]:
-        """The wishes that nobody has looked at yet."""
+    async def requests(self, claims: Sequence[Claim]) -> list[ControlRequest]:
+        """The open requests of all these runs, in the order in which they were made. Changes nothing, so
+        that one poller can serve all runs of a process."""
 
-    async def settle(self, claim: Claim, numbers: Sequence[int], outcome: str) -> None: ...
+    async def settle(self, claim: Claim, numbers: Sequence[int], outcome: str) -> None:
+        """Closes requests of the run with an outcome, which must not be empty. A request that is closed
+        already keeps its outcome. Fenced if the claim is old."""
 
     async def outcome(self, number: int) -> str:
-        """What became of a wish; empty while nobody has looked at it."""
+        """How a request was settled; empty while it is open."""
 
     async def withdraw(self, number: int) -> bool:
-        """Takes a wish back; False if somebody has looked at it already."""
+        """Closes an open request; False if it was settled already."""
+
+    async def delete(self, run_id: str) -> None:
+        """Deletes a run and everything that belongs to it. NoRun."""
 
     async def close(self) -> None: ...

@@ -2,6 +2,10 @@
 
 So a run alone has its own commit, and two hundred at once share one. One that is alone need not wait for the
 thread to wake (at_once.py); what is asked for is done in the order in which it was asked for all the same.
+
+The thread also runs timers: jobs that it repeats by itself, such as the heartbeat of a store's leases. They
+do not depend on an event loop, so a loop that user code blocks for a minute does not lose its leases. A
+process that is stopped (SIGSTOP) does, which is the purpose of a lease.
 """
 
 from __future__ import annotations
@@ -11,10 +15,12 @@ import contextlib
 import queue
 import sqlite3
 import threading
+import time
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from roundel.journal.at_once import AtOnce
-from roundel.journal.batch import Batch, Done, Job, Row, Rows, Work, carry_out, tell
+from roundel.journal.batch import Batch, Done, Job, Row, Rows, Timer, Work, carry_out, tell
 from roundel.journal.store import StoreError
 
 T = TypeVar("T")
@@ -41,8 +47,20 @@ class Database(Protocol):
 
 
 class Writer:
-    def __init__(self, database: Database, *, waits: bool = True) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        waits: bool = True,
+        timers: Sequence[Timer] = (),
+        committed: Callable[[sqlite3.Connection | None, int], None] = lambda _db, _added: None,
+    ) -> None:
         self._database = database
+        self._timers = timers
+        """Whoever makes one active wakes the thread, by a job or by `start`."""
+        self._committed = committed
+        """Called after each commit, in the thread that made it: with a connection to look at what is new, or
+        with the id of the one row that was added in place."""
         self._waits = waits
         """A commit waits for the disk."""
         self.crowd = 0
@@ -74,8 +92,10 @@ class Writer:
         """Adds a row with a statement that changes one row or nothing; in the latter case, `refused` says
         why, or returns None if nothing had to change. `patient`: the caller has nothing else to do."""
         alone = self.crowd == 1 and (patient or not self._waits)
-        if alone and self._is_idle() and self._at_once.add(statement, row, refused):
+        added = self._at_once.add(statement, row, refused) if alone and self._is_idle() else None
+        if added is not None:
             self.commits += 1
+            self._committed(None, added)
             if self._at_once.held_up:
                 # Others on the loop have their turn, which is quicker than to let the thread write the next
                 # row. Not before the row is written: a caller that is cancelled here must not lose it.
@@ -115,6 +135,13 @@ class Writer:
                 self._handed += 1
                 self._jobs.put(gathered)
 
+    def start(self, timer: Timer) -> None:
+        """Lets the thread notice that a timer has become active; it runs for the first time after `every`."""
+        timer.due = time.monotonic() + timer.every
+        with self._lock:
+            if self._thread is not None:
+                self._jobs.put([])  # nothing to do, so the writer stays idle for those who write in place
+
     def _is_idle(self) -> bool:
         """Nothing is on its way to the thread, which has found the file in order."""
         return not self._gathered and self._handed == self._finished and self._finished > 0
@@ -140,20 +167,45 @@ class Writer:
     def _work(self, jobs: _Jobs) -> None:
         connection: sqlite3.Connection | None = None
         more = True
-        while more and (first := jobs.get()) is not None:
-            batch, taken = first, 1
+        while more:
+            try:
+                first = jobs.get(timeout=self._until_next_timer())
+            except queue.Empty:
+                first, taken = [], 0
+            else:
+                taken = 1 if first else 0
+            if first is None:
+                break
+            batch = first
             while len(batch) < MOST_AT_ONCE and not jobs.empty():
                 following = jobs.get()
                 if following is None:
                     more = False
                     break
                 batch += following
-                taken += 1
-            done, connection = self._carried_out(batch, connection)
+                taken += 1 if following else 0
+            batch += self._due_timers()
+            if batch:
+                done, connection = self._carried_out(batch, connection)
+            else:
+                done = []
             self._finished += taken
             tell(done)
+            if connection is not None and any(item[0].writes for item in done):
+                self._committed(connection, 0)
         if connection is not None:
             _close(connection)
+
+    def _until_next_timer(self) -> float | None:
+        due = min((timer.due for timer in self._timers if timer.active()), default=None)
+        return None if due is None else max(due - time.monotonic(), 0)
+
+    def _due_timers(self) -> list[Timer]:
+        now = time.monotonic()
+        due = [timer for timer in self._timers if timer.due <= now and timer.active()]
+        for timer in due:
+            timer.due = now + timer.every
+        return due
 
     def _carried_out(
         self, batch: Batch, connection: sqlite3.Connection | None

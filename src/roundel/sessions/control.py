@@ -13,7 +13,7 @@ from roundel.hosts.people import question_of
 from roundel.hosts.result import Question
 from roundel.hosts.steering import DONE
 from roundel.journal.run_journal import RunJournal
-from roundel.journal.store import Busy, Store, StoreError, Wish
+from roundel.journal.store import Busy, RequestKind, Store, StoreError
 from roundel.kernel.commands import Ask
 from roundel.kernel.fact_masking import masked_fact
 from roundel.kernel.facts import Answered, Fact, Paused, Stopped, Unlocked
@@ -121,12 +121,12 @@ async def _masked(store: Store, run_id: str, body: dict[str, Any]) -> dict[str, 
     return {**secrets.masked(body), **address}
 
 
-async def _wished(store: Store, run_id: str, wish: Wish, body: dict[str, Any]) -> bool:
+async def _wished(store: Store, run_id: str, kind: RequestKind, body: dict[str, Any]) -> bool:
     """Whether a process was at work on the run, and has done it; StoreError if it could not."""
     row = await store.row(run_id)
     if not row.owner:
         return False
-    number = await store.ask(run_id, wish, await _masked(store, run_id, body))
+    number = await store.request(run_id, kind, await _masked(store, run_id, body))
     try:
         outcome = await _outcome(store, run_id, number)
     except BaseException:
