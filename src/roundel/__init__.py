@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roundel.agents import Agent, LoopAgent, SequentialAgent
-    from roundel.api import run, run_async, stream
+    from roundel.api import resume, resume_async, run, run_async, stream
     from roundel.builder import Graph
-    from roundel.hosts.result import Question, Result
+    from roundel.hosts.engine import Result
+    from roundel.hosts.people import Question
     from roundel.journal.store import StoreError
     from roundel.kernel.events import Event
     from roundel.kernel.facts import Outcome
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from roundel.nodes.jump import break_loop, continue_loop
     from roundel.nodes.middleware import Middleware, Veto, Visit
     from roundel.nodes.python import to
-    from roundel.sessions.going_on import resume, resume_async
+    from roundel.nodes.sources import check, load, prepare
     from roundel.sessions.memory import Memory
     from roundel.sessions.runs import Runs
-    from roundel.sources import check, load, prepare
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
     from roundel.workflow.functions import condition, function, middleware, processor, tool
     from roundel.workflow.graph import Workflow
@@ -44,8 +44,8 @@ _HOMES = {
     "Middleware": "roundel.nodes.middleware",
     "NodeType": "roundel.workflow.node_type",
     "Outcome": "roundel.kernel.facts",
-    "Question": "roundel.hosts.result",
-    "Result": "roundel.hosts.result",
+    "Question": "roundel.hosts.people",
+    "Result": "roundel.hosts.engine",
     "Runs": "roundel.sessions.runs",
     "SequentialAgent": "roundel.agents",
     "StoreError": "roundel.journal.store",
@@ -54,16 +54,16 @@ _HOMES = {
     "Workflow": "roundel.workflow.graph",
     "WorkflowError": "roundel.workflow.diagnostics",
     "break_loop": "roundel.nodes.jump",
-    "check": "roundel.sources",
+    "check": "roundel.nodes.sources",
     "condition": "roundel.workflow.functions",
     "continue_loop": "roundel.nodes.jump",
     "function": "roundel.workflow.functions",
-    "load": "roundel.sources",
+    "load": "roundel.nodes.sources",
     "middleware": "roundel.workflow.functions",
-    "prepare": "roundel.sources",
+    "prepare": "roundel.nodes.sources",
     "processor": "roundel.workflow.functions",
-    "resume": "roundel.sessions.going_on",
-    "resume_async": "roundel.sessions.going_on",
+    "resume": "roundel.api",
+    "resume_async": "roundel.api",
     "run": "roundel.api",
     "run_async": "roundel.api",
     "stream": "roundel.api",

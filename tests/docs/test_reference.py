@@ -16,7 +16,7 @@ from msgspec import Struct
 import roundel
 from roundel.api import Options
 from roundel.cli import COMMANDS, EXIT, INVALID, cli
-from roundel.hosts.result import Result
+from roundel.hosts.engine import Result
 from roundel.kernel.commands import Call
 from roundel.kernel.events import Event
 from roundel.llm.scripted import Line

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
+import roundel
 from roundel.journal.chunks import pack
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, NewRun, Pinned
@@ -44,3 +45,8 @@ def query(path: Path, sql: str, *values: Any) -> list[Any]:
     """What another program sees in the file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as database:
         return database.execute(sql, values).fetchall()
+
+
+async def resumed(store: SqliteStore, run_id: str, **options: Any) -> roundel.Result:
+    """Resumes a run and waits until it is idle."""
+    return await roundel.Runs(store).resume(run_id, **options)

@@ -170,7 +170,7 @@ def test_a_full_disk_takes_only_what_is_remembered(store: Path, monkeypatch: pyt
         await opened.close()
 
     do(story())
-    assert query(store, "SELECT wish FROM controls") == [("x",)]
+    assert query(store, "SELECT kind FROM controls") == [("x",)]
 
 
 def test_one_that_takes_its_whole_transaction_down_is_alone_in_it(store: Path) -> None:

@@ -19,12 +19,12 @@ import roundel.workflow.expression
 import roundel.workflow.functions
 import roundel.workflow.imports
 import roundel.workflow.loader
+from roundel.hosts.stored_run import events_of, open_run
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel import breaker, circles
 from roundel.kernel.events import encode_event
 from roundel.nodes import agreement, ballot, consensus, score, vote
 from roundel.sessions.forking import replay
-from roundel.sessions.opening import events_of, open_run
 from roundel.sessions.quarantine import quarantine
 from roundel.workflow import keywords, pattern
 

@@ -1,4 +1,4 @@
-"""Wishes that nobody looks at, or that come too late."""
+"""Control requests that nobody answers, or that come too late."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+import roundel
+from roundel.hosts import local
+from roundel.hosts.requests import Resume
 from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Claim, StoreError
-from roundel.sessions import control
+from roundel.journal.store import Claim, Fenced, StoreError
+from tests.journal.stores import chunk, waits
 from tests.sessions.polishing import ALONE, in_store, kept
 
 
@@ -19,28 +22,43 @@ def place(tmp_path: Path) -> Path:
 
 
 async def asked(store: SqliteStore, claim: Claim) -> None:
-    """Until somebody wishes something of the run."""
+    """Until there is a request for the run."""
     while not await store.requests([claim]):
         pass
 
 
-def test_a_wish_that_nobody_looks_at_is_taken_back(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_nobody_answers_is_withdrawn(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = kept(place, ALONE).run_id
-    monkeypatch.setattr(control, "PATIENCE", 0.0)
+    monkeypatch.setattr(local, "REQUEST_SECONDS", 0.0)
 
     async def story(store: SqliteStore) -> None:
-        claim = await store.claim(run_id)  # at work, and deaf
-        with pytest.raises(StoreError, match="did not look at it in time; try again"):
-            await control.stop(store, run_id)
-        assert await store.requests([claim]) == [], "it must not be obeyed some day"
-        await store.release(claim)
-        await control.stop(store, run_id)
-        assert (await store.row(run_id)).status == "stopped"
+        claim = await store.claim(run_id)  # its process lives, and answers nothing
+        with pytest.raises(StoreError, match="did not answer within 0 seconds; try again, or stop the run"):
+            await roundel.Runs(store).pause(run_id)
+        assert await store.requests([claim]) == [], "it must not be applied some day"
 
     in_store(place, story)
 
 
-def test_a_wish_to_a_process_that_ends_is_done_in_the_store(place: Path) -> None:
+def test_a_run_can_be_stopped_although_its_process_does_not_answer(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = kept(place, ALONE).run_id
+    monkeypatch.setattr(local, "REQUEST_SECONDS", 0.0)
+
+    async def story(store: SqliteStore) -> None:
+        claim = await store.claim(run_id)
+        await roundel.Runs(store).stop(run_id, "enough")
+        row = await store.row(run_id)
+        assert (row.status, row.owner) == ("stopped", "")
+        assert await store.lost([claim]) == [claim]
+        with pytest.raises(Fenced):
+            await store.append(claim, claim.facts, chunk(*waits(9.0)), "waiting", None)
+
+    in_store(place, story)
+
+
+def test_a_request_to_a_process_that_ends_is_applied_to_the_store(place: Path) -> None:
     run_id = kept(place, ALONE).run_id
 
     async def story(store: SqliteStore) -> None:
@@ -51,19 +69,19 @@ def test_a_wish_to_a_process_that_ends_is_done_in_the_store(place: Path) -> None
             await store.release(claim)
 
         ending = asyncio.create_task(end_when_asked())
-        await control.pause(store, run_id)
+        await roundel.Runs(store).pause(run_id)
         await ending
         assert (await store.row(run_id)).status == "paused"
 
     in_store(place, story)
 
 
-def test_whoever_stops_waiting_takes_the_wish_back(place: Path) -> None:
+def test_a_caller_who_is_cancelled_withdraws_the_request(place: Path) -> None:
     run_id = kept(place, ALONE).run_id
 
     async def story(store: SqliteStore) -> None:
         claim = await store.claim(run_id)
-        asking = asyncio.create_task(control.stop(store, run_id))
+        asking = asyncio.create_task(roundel.Runs(store).stop(run_id))
         await asked(store, claim)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -73,6 +91,12 @@ def test_whoever_stops_waiting_takes_the_wish_back(place: Path) -> None:
     in_store(place, story)
 
 
-def test_to_resume_a_run_that_nobody_is_at_work_on_is_left_to_others(place: Path) -> None:
+def test_to_resume_a_run_without_executing_it_changes_nothing(place: Path) -> None:
     run_id = kept(place, ALONE).run_id
-    assert in_store(place, lambda store: control.resume(store, run_id)) is False
+
+    async def story(store: SqliteStore) -> None:
+        before = await store.row(run_id)
+        assert await roundel.Runs(store).engine.control(run_id, Resume()) is False
+        assert await store.row(run_id) == before
+
+    in_store(place, story)

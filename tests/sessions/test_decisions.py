@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.hosts.stored_run import events_of, open_run
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel import breaker, circles
 from roundel.kernel.novelty import novelty_at
 from roundel.nodes import consensus, vote
 from roundel.nodes.agreement import agrees
 from roundel.nodes.ballot import Ballot
-from roundel.sessions.opening import events_of, open_run
 from roundel.workflow.condition import Keyword
 from roundel.workflow.dynamic import RegexSplit
 from roundel.workflow.expression import Expression

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.hosts.stored_run import events_of
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.kernel import events as kernel_events
 from roundel.kernel.codec import Codec
 from roundel.kernel.events import Event
-from roundel.sessions.opening import events_of
 from roundel.sessions.retention import kept, parsed, prune
 from tests.journal.stores import query, using
 

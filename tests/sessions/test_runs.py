@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import roundel
-from roundel.hosts.result import Question
+from roundel.hosts.people import Question
 from tests.sessions.polishing import ALONE, BOTH, DRAFTS, POLISH, kept, using
 
 
@@ -74,7 +74,7 @@ def test_a_run_that_nobody_is_at_work_on_is_paused_and_stopped_in_the_store(plac
         reasons = [event.data["reason"] for event in await runs.events("last") if "reason" in event.data]
         assert "for lunch" in reasons
         other = await runs.fork("last", "Writer[1]")
-        with pytest.raises(roundel.StoreError, match=r"nobody is at work.*resume"):
+        with pytest.raises(roundel.StoreError, match=r"no process executes.*resume"):
             await runs.pause(other)
 
     using(place, story)

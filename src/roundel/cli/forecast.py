@@ -10,9 +10,9 @@ from roundel.cli.arguments import file_argument
 from roundel.cli.invalid import or_exit
 from roundel.cli.output import allow_option, concealment, console, dollars, print_json, say, variables
 from roundel.kernel.fact_masking import secrets_of
+from roundel.nodes.sources import load_plan
 from roundel.plan.forecast import Estimate, Forecast, NodeForecast, Pricing, forecast
 from roundel.plan.proof import prove
-from roundel.sources import load_plan
 from roundel.workflow.graph import Node
 from roundel.workflow.profile import Price, Profile
 

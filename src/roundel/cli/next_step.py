@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from roundel.journal.sqlite import SqliteStore
     from roundel.journal.store import RunRow
+    from roundel.sessions.runs import Runs
 
 PROGRAM = "roundel"
 
@@ -67,7 +67,7 @@ def about(run_id: str) -> str:
     return run_id
 
 
-async def suggest_for_run(store: SqliteStore) -> None:
+async def suggest_for_run(runs: Runs) -> None:
     """What helps with the run that the command is about, unless the command knows better."""
     from roundel.journal.store import NoRun, StoreError
 
@@ -75,7 +75,7 @@ async def suggest_for_run(store: SqliteStore) -> None:
     if not step.run_id or step.command:
         return
     try:
-        row = await store.row(step.run_id)
+        row = await runs.store.row(step.run_id)
     except NoRun:
         return
     except StoreError:  # it is reported where it occurred first; the run can be resumed once it is fixed

@@ -10,11 +10,11 @@ import click
 from roundel.cli.drawing.caption import one_line
 from roundel.cli.next_step import suggest, suggest_plainly, words_for
 from roundel.cli.output import console, print_json, say
-from roundel.cli.stored import finished, is_there, most_option, store_of, store_option
+from roundel.cli.stored import finished, is_there, most_option, runs_at, store_option
 from roundel.journal.owner import machine
-from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import RunRow
 from roundel.kernel.events import stamp
+from roundel.sessions.runs import Runs
 
 STATUSES = ("running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped")
 COLOURS = {
@@ -37,9 +37,9 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 @store_option
 def command(status: str | None, limit: int, as_json: bool, place: str | None) -> None:
     """List the runs that are kept, the newest first."""
-    store = store_of(place)
+    runs = runs_at(place)
     suggest_plainly("run", "--help")
-    rows = finished(lambda: _rows(store, limit + 1, status or "")) if is_there(store) else []
+    rows = finished(lambda: _rows(runs, limit + 1, status or "")) if is_there(runs) else []
     if rows:
         suggest(*words_for(rows[0]))
     if as_json:
@@ -50,14 +50,12 @@ def command(status: str | None, limit: int, as_json: bool, place: str | None) ->
         if len(rows) > limit:
             say(f"and more; --limit {limit * 5} shows more of them")
     else:
-        say(f"there are no runs{f' that are {status}' if status else ''} in {store.path}")
+        say(f"there are no runs{f' that are {status}' if status else ''} in {runs.store.path}")
 
 
-async def _rows(store: SqliteStore, limit: int, status: str) -> list[RunRow]:
-    try:
-        return await store.rows(limit, status)
-    finally:
-        await store.close()
+async def _rows(runs: Runs, limit: int, status: str) -> list[RunRow]:
+    async with runs:
+        return await runs.list(limit=limit, status=status)
 
 
 def _as_data(row: RunRow) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from roundel.cli.arguments import file_argument
 from roundel.cli.invalid import or_exit
 from roundel.cli.output import allow_option, concealment, console, say, variables
 from roundel.kernel.fact_masking import secrets_of
+from roundel.nodes.sources import load_plan
 from roundel.plan.graph import Plan
-from roundel.sources import load_plan
 
 
 @click.command("show")

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 
 from roundel.llm.cache import CachedModel
-from roundel.llm.connections import Connections
 from roundel.llm.persistence import PersistentModel
 from roundel.llm.prices import Prices
 from roundel.llm.provider import client_model
 from roundel.llm.remote import RemoteModel
+from roundel.llm.resource_pool import Lease
 from roundel.nodes.agent_config import Config
 from roundel.nodes.model_retry import ModelRetry
 from roundel.nodes.services import Model, NodeError
@@ -23,12 +23,15 @@ from roundel.workflow.secrets import Secrets
 
 
 class Models:
-    def __init__(self, profiles: Mapping[str, Profile], secrets: Secrets) -> None:
+    """Chooses and makes models. Their clients come from the pool of the process by `lease`; prices and the
+    masking of secrets are the run's own."""
+
+    def __init__(self, profiles: Mapping[str, Profile], secrets: Secrets, lease: Lease) -> None:
         self._profiles = profiles
         self._secrets = secrets
         self._prices = Prices(profiles)
         self._made: dict[bytes, RemoteModel] = {}
-        self._connections = Connections()
+        self._lease = lease
 
     def of(self, node: Node) -> Model:
         """The model of an agent; NodeError if it names none, or one that cannot be used."""
@@ -49,13 +52,9 @@ class Models:
     def _remote(self, profile: Profile) -> RemoteModel:
         key = msgspec.json.encode(profile)
         if key not in self._made:
-            http = self._connections.client(profile.headers)
-            client = client_model(profile, self._secrets, http)
+            client = client_model(profile, self._secrets, self._lease)
             self._made[key] = RemoteModel(client, profile, self._prices)
         return self._made[key]
-
-    async def close(self) -> None:
-        await self._connections.close()
 
 
 def profile_of(node: Node, profiles: Mapping[str, Profile]) -> Profile:

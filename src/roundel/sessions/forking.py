@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from roundel.hosts.pinning import pin, plan_of, plan_of_another, secrets_at_hand
+from roundel.hosts.stored_run import Origin, create, new_id
 from roundel.journal.chunks import pack
 from roundel.journal.store import Chunk, Pinned, Store, StoreError
 from roundel.kernel.events import Event
@@ -16,11 +18,9 @@ from roundel.kernel.facts import Edited, Entry, Started, Stopped, encode_entry
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.scripted import Script
+from roundel.nodes.sources import Source
 from roundel.plan.graph import Plan
-from roundel.sessions.opening import begin, new_id
-from roundel.sessions.pinning import pin, plan_of, plan_of_another, secrets_at_hand
 from roundel.sessions.rerun import Difference, Rerun
-from roundel.sources import Source
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.message import Message
 
@@ -62,16 +62,8 @@ async def fork(
         raise StoreError(f"run {run_id} is over; say where the new one is to begin (--at ADDRESS)")
     lines = [encode_entry(entry) for entry in told]
     new_pinned = _pinned(pinned, plan if changed else None, limits, script)
-    journal = await begin(
-        store,
-        made,
-        plan,
-        new_pinned,
-        state.input,
-        parent=run_id,
-        forked_at=at,
-        chunk=Chunk(len(lines), pack(lines)),
-    )
+    origin = Origin(run_id, at, Chunk(len(lines), pack(lines)))
+    journal = await create(store, made, plan, new_pinned, state.input, origin=origin)
     try:
         await journal.commit(state)
     finally:

@@ -11,13 +11,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from roundel.hosts.pinning import plan_of
 from roundel.journal.rebuilding import played
 from roundel.journal.store import Store
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Answered, Fact, Finished, Reviewed
 from roundel.kernel.state import Run
 from roundel.memory.confidence import confidence_of
-from roundel.sessions.pinning import plan_of
 from roundel.workflow.message import Message
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from roundel.hosts.stored_run import events_of
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
-from roundel.sessions.opening import events_of
 
 NOTHING = "nothing"
 OVER = ("completed", "failed", "stopped")

@@ -19,8 +19,8 @@ from roundel.kernel.fact_masking import secrets_of
 from roundel.kernel.step import SEMANTICS
 from roundel.llm.scripted import Script
 from roundel.nodes import TYPES
+from roundel.nodes.sources import Source, check, load
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.sources import Source, check, load
 from roundel.workflow.dotenv import read_dotenv
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
 from roundel.workflow.file_access import AllowPaths, allowed_folders
@@ -72,8 +72,8 @@ def secrets_at_hand(pinned: Pinned) -> Secrets:
     return secrets_of(compile_workflow(pinned_workflow(pinned, os.environ)))
 
 
-def plan_to_go_on(pinned: Pinned, source: Source | None = None) -> Plan:
-    """The plan of a run, to go on with it: with its secrets, and with the functions of `source`, which is the
+def plan_to_resume(pinned: Pinned, source: Source | None = None) -> Plan:
+    """The plan of a run, to resume it: with its secrets, and with the functions of `source`, which is the
     workflow that it was started with. StoreError if a secret is missing that a model might need."""
     before = pinned_workflow(pinned)
     again = _loaded_again(pinned, before, source)

@@ -1,4 +1,5 @@
-"""What a host lends to the nodes of a run (nodes/services.py): time, a folder, models, tools, functions."""
+"""What the nodes of a run can use (`Services`, nodes/services.py): time, a folder, models, tools, memory,
+functions. Clients and sessions behind them belong to the pool of the process (llm/resource_pool.py)."""
 
 from __future__ import annotations
 
@@ -20,12 +21,16 @@ from roundel.workflow.graph import Node
 from roundel.workflow.secrets import MaskedStream, Secrets
 
 if TYPE_CHECKING:
+    from roundel.llm.resource_pool import Lease
     from roundel.memory.run_memory import RunMemory
 
 THREADS = 64
+"""Calls of functions that one run makes in threads at the same time."""
 
 
-class Lent:
+class NodeServices:
+    """The services of one run. Created by its host."""
+
     def __init__(
         self,
         plan: Plan,
@@ -49,9 +54,19 @@ class Lent:
         self._record = record
         self._say = say
         self._threads = asyncio.Semaphore(THREADS)
+        self._lease: Lease | None = None
         self._models: Any = None
         self._tools: Any = None
         self._memory: RunMemory | None = None
+
+    @property
+    def lease(self) -> Lease:
+        """On the resources that the run shares with others."""
+        if self._lease is None:
+            from roundel.llm.resource_pool import current_pool
+
+            self._lease = current_pool().lease()
+        return self._lease
 
     def workspace(self) -> Path:
         folder = self.folder / self.run_id
@@ -64,7 +79,7 @@ class Lent:
         if self._models is None:
             from roundel.llm.models import Models
 
-            self._models = Models(self._workflow.models, self.secrets)
+            self._models = Models(self._workflow.models, self.secrets, self.lease)
         model: Model = self._models.of(node)
         return model if self._record is None else RecordedModel(model, self._record, self.secrets)
 
@@ -72,9 +87,13 @@ class Lent:
         if self._tools is None:
             from roundel.llm.toolbox import Tools
 
-            offline = self.script is not None
             self._tools = Tools(
-                self._workflow.tools, self.finder, self, self.secrets, self._beside, offline=offline
+                self._workflow.tools,
+                self.finder,
+                self,
+                self.secrets,
+                self._beside,
+                lease=self.lease if self.script is None else None,
             )
         tools: Toolbox = self._tools.of(node)
         return tools if self._record is None else RecordedTools(tools, self._record, node.id)
@@ -84,12 +103,12 @@ class Lent:
         if self._memory is None:
             from roundel.memory.run_memory import RunMemory
 
-            offline = self.script is not None
-            self._memory = RunMemory(self._plan, self.secrets, self._time, offline=offline)
+            lease = self.lease if self.script is None else None
+            self._memory = RunMemory(self._plan, self.secrets, self._time, lease=lease)
         return self._memory
 
     def _time(self) -> float:
-        """By the clock of the moment: it may yet be changed for another."""
+        """The clock is replaced when the run starts, after this was passed on."""
         return self.now()
 
     def memory(self, node: Node) -> Recall:
@@ -114,23 +133,46 @@ class Lent:
         return await awaited(answer) if inspect.isawaitable(answer) else answer
 
     def keep(self, store: Store) -> None:
-        """The run is kept there, and so is what it remembers."""
+        """Stores what the run remembers where the run is stored."""
         if remembers(self._plan):
             self.remembered.keep(store)
 
     async def close(self) -> None:
-        """Ends what was opened: connections, servers of tools."""
-        opened = [one.close() for one in (self._models, self._tools, self._memory) if one is not None]
-        if opened:
-            await asyncio.gather(*opened)
+        """Releases what the run has used, and writes its recording."""
+        if self._memory is not None:
+            await self._memory.close()
+        if self._lease is not None:
+            await self._lease.release()
         if self._record is not None:
             self._record.write()
 
 
-class _MaskedSpeech:
-    """What a model is saying, without secrets; a piece of text may end in the middle of one.
+class Clock:
+    """What a pure node gets in place of services: the time, and nothing else."""
 
-    What is held back at the end is in the node's output, which follows."""
+    __slots__ = ("_services",)
+
+    def __init__(self, services: NodeServices) -> None:
+        self._services = services
+
+    def now(self) -> float:
+        return self._services.now()
+
+
+def monotonic(clock: Callable[[], float], last: float = 0.0) -> Callable[[], float]:
+    """A clock that stands still where the given one goes back: the time of a run never does."""
+
+    def now() -> float:
+        nonlocal last
+        last = max(last, clock())
+        return last
+
+    return now
+
+
+class _MaskedSpeech:
+    """The stream of a model's text without secrets. A piece of text may end inside a secret: then it is held
+    back until the next piece, or for good, since the node's output follows."""
 
     def __init__(self, secrets: Secrets, say: Say) -> None:
         self._secrets, self._say = secrets, say
@@ -147,13 +189,13 @@ class _MaskedSpeech:
 
 
 def remembers(plan: Plan) -> bool:
-    """Whether a run of it has anything to do with memory."""
+    """Whether a run of the plan uses memory."""
     named = any(getattr(node.config, "memories", ()) for node in plan.sites)
     return named or bool(plan.workflow.memory.group_id)
 
 
-def told(error: BaseException) -> str:
-    """What went wrong, in the words of an error event."""
+def describe_error(error: BaseException) -> str:
+    """An exception as the text of an error event."""
     if isinstance(error, (NodeError, FunctionError)):
         return str(error)
     return raised(error)

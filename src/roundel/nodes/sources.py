@@ -1,13 +1,15 @@
-"""Workflows from wherever they come: files, builders, mappings."""
+"""Loads and checks workflows, with all node types that are installed: from files, mappings and builders.
+
+Builders (`roundel.Graph`, `roundel.Agent`) are known here by what they can do, since they belong to the
+Python interface, which is built on top of this.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from roundel.agents import Step
-from roundel.builder import Graph
 from roundel.nodes import TYPES
 from roundel.plan.doubts import check_loops
 from roundel.plan.graph import Plan, compile_workflow
@@ -17,7 +19,18 @@ from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import examine, examine_mapping
 
-Source = Workflow | Graph | Step | Mapping[str, Any] | str | os.PathLike[str]
+
+@runtime_checkable
+class Builder(Protocol):
+    """Something that builds a workflow in Python."""
+
+    def examined(
+        self, variables: Mapping[str, Any] | None = None, allow_paths: AllowPaths = ()
+    ) -> tuple[Workflow | None, Report]:
+        """The workflow, if it is sound, and what there is to say about it."""
+
+
+Source = Workflow | Builder | Mapping[str, Any] | str | os.PathLike[str]
 
 
 def load(
@@ -85,12 +98,11 @@ def _read(
 ) -> tuple[Workflow | None, Report]:
     if isinstance(source, (str, os.PathLike)):
         return examine(source, TYPES, variables, allow_paths)
-    if isinstance(source, (Graph, Step)):
-        graph = source if isinstance(source, Graph) else source.graph()
-        return graph.examined(variables, allow_paths)
+    if isinstance(source, Workflow):
+        return source, Report()
     if isinstance(source, Mapping):
         return examine_mapping(source, TYPES, None, variables, allow_paths)
-    return source, Report()
+    return source.examined(variables, allow_paths)
 
 
 def prepare(
