@@ -16,10 +16,10 @@ from rich.console import Console, Group
 from rich.panel import Panel
 from rich.text import Text
 
-from roundel.cli.drawing.caption import one_line
 from roundel.cli.live import LiveView
 from roundel.cli.output import printable
 from roundel.cli.signals import interrupts
+from roundel.drawing.caption import one_line
 from roundel.hosts.result import Question
 from roundel.nodes.approval import NO, YES
 from roundel.workflow.message import Message

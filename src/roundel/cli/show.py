@@ -31,18 +31,18 @@ def command(file: str, form: str, pairs: tuple[str, ...], allowed: tuple[str, ..
 
 def _draw(plan: Plan, form: str) -> None:
     if form == "mermaid":
-        from roundel.cli.drawing.mermaid import mermaid
+        from roundel.drawing.mermaid import mermaid
 
         say(mermaid(plan), err=False)
     elif form == "svg":
-        from roundel.cli.drawing.layout import TooLarge
-        from roundel.cli.drawing.svg import svg
+        from roundel.drawing.layout import TooLarge
+        from roundel.drawing.svg import svg
 
         try:
             say(svg(plan), err=False)
         except TooLarge as error:
             raise click.ClickException(f"{error}; use --format tree or --format mermaid") from None
     else:
-        from roundel.cli.drawing.tree import tree
+        from roundel.drawing.tree import tree
 
         console(stderr=False).print(tree(plan))

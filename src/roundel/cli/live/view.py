@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import Console
 from rich.live import Live
 
-from roundel.cli.drawing.caption import graph_title, one_line
 from roundel.cli.live.bounds import Bounds
 from roundel.cli.live.display import Display
 from roundel.cli.live.lines import line_of
@@ -19,6 +18,7 @@ from roundel.cli.live.progress import Progress
 from roundel.cli.live.summary import Summary
 from roundel.cli.live.words import ending
 from roundel.cli.output import printable
+from roundel.drawing.caption import graph_title, one_line
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from roundel.cli.drawing.frame import PAD, TITLE_LINE, Frame, title_width
+from roundel.drawing.frame import PAD, TITLE_LINE, Frame, title_width
 
 ABREAST = 4
 """How many stand beside each other; more go on below."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from roundel.cli.drawing.caption import edge_words
-from roundel.cli.drawing.measure import text_width, wrap
-from roundel.cli.drawing.nesting import Group, Part, Wire, paths, wires
+from roundel.drawing.caption import edge_words
+from roundel.drawing.measure import text_width, wrap
+from roundel.drawing.nesting import Group, Part, Wire, paths, wires
 
 START, VOTE = -1, -2
 """Stand for nodes: where the input comes from, and where votes are counted."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
-from roundel.cli.drawing.nesting import Group
 from roundel.cli.output import printable
+from roundel.drawing.nesting import Group
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.proof import Limit, bounds, told
 from roundel.workflow.condition import Condition, Keyword

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roundel.cli.drawing.layout import lay_out
-from roundel.cli.drawing.measure import fit, text_width, wrap
-from roundel.cli.drawing.mermaid import mermaid, quoted
-from roundel.cli.drawing.svg import svg
-from tests.cli.drawings import (
+from roundel.drawing.layout import lay_out
+from roundel.drawing.measure import fit, text_width, wrap
+from roundel.drawing.mermaid import mermaid, quoted
+from roundel.drawing.svg import svg
+from tests.drawing.drawings import (
     assert_tidy,
     assert_unbroken,
     council,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from roundel.cli.drawing.caption import graph_title, voting_words
-from roundel.cli.drawing.curve import Curve, flow, lane, self_curve
-from roundel.cli.drawing.frame import BULGE, PAD, Frame
-from roundel.cli.drawing.framing import frame_graph
-from roundel.cli.drawing.nesting import Group, Part, Wire, nest
-from roundel.cli.drawing.routes import Way, find_routes
+from roundel.drawing.caption import graph_title, voting_words
+from roundel.drawing.curve import Curve, flow, lane, self_curve
+from roundel.drawing.frame import BULGE, PAD, Frame
+from roundel.drawing.framing import frame_graph
+from roundel.drawing.nesting import Group, Part, Wire, nest
+from roundel.drawing.routes import Way, find_routes
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 
 

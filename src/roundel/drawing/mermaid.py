@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain, count
 
-from roundel.cli.drawing.caption import (
+from roundel.drawing.caption import (
     cut,
     edge_words,
     frame_words,
@@ -18,7 +18,7 @@ from roundel.cli.drawing.caption import (
     one_line,
     voting_words,
 )
-from roundel.cli.drawing.nesting import Group, Part, nest, wires
+from roundel.drawing.nesting import Group, Part, nest, wires
 from roundel.plan.graph import NodePlan, Plan
 
 SHAPES = {

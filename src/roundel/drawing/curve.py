@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from roundel.cli.drawing.frame import BULGE, PAD, Frame
-from roundel.cli.drawing.nesting import Part
-from roundel.cli.drawing.routes import Way
+from roundel.drawing.frame import BULGE, PAD, Frame
+from roundel.drawing.nesting import Part
+from roundel.drawing.routes import Way
 
 Point = tuple[float, float]
 Curve = list[tuple[Point, ...]]

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING
 
-from roundel.cli.drawing.caption import node_words, one_line
-from roundel.cli.drawing.measure import text_width
-from roundel.cli.drawing.nesting import Group, Part
-from roundel.cli.drawing.ranks import Item, Link
-from roundel.cli.drawing.routes import START, Routes, Way
+from roundel.drawing.caption import node_words, one_line
+from roundel.drawing.measure import text_width
+from roundel.drawing.nesting import Group, Part
+from roundel.drawing.ranks import Item, Link
+from roundel.drawing.routes import START, Routes, Way
 
 if TYPE_CHECKING:
-    from roundel.cli.drawing.row import Row
+    from roundel.drawing.row import Row
 
 PAD = 18
 NODE_HEIGHT = 46

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from roundel.cli.drawing.layout import Layout, NodeBox, lay_out
-from roundel.cli.drawing.mermaid import mermaid
-from roundel.cli.drawing.svg import svg
+from roundel.drawing.layout import Layout, NodeBox, lay_out
+from roundel.drawing.mermaid import mermaid
+from roundel.drawing.svg import svg
 from roundel.plan.graph import Plan
 from roundel.plan.proof import prove
-from tests.cli.drawings import (
+from tests.drawing.drawings import (
     assert_tidy,
     assert_unbroken,
     council,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 from rich.tree import Tree
 
-from roundel.cli.drawing.caption import (
+from roundel.drawing.caption import (
     counts,
     edge_words,
     graph_title,
@@ -15,7 +15,7 @@ from roundel.cli.drawing.caption import (
     own_bounds,
     voting_words,
 )
-from roundel.cli.drawing.nesting import Group, Part, Wire, nest, wires
+from roundel.drawing.nesting import Group, Part, Wire, nest, wires
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 
 Wires = dict[int, list[Wire]]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from roundel.cli.drawing.caption import frame_words, loop_bounds, one_line
-from roundel.cli.drawing.frame import BULGE, PAD, TITLE_LINE, Frame, title_width
-from roundel.cli.drawing.nesting import Group, Part
-from roundel.cli.drawing.ranks import Item, Link, arrange, place
-from roundel.cli.drawing.routes import Routes, Way, find_routes
-from roundel.cli.drawing.row import Row
+from roundel.drawing.caption import frame_words, loop_bounds, one_line
+from roundel.drawing.frame import BULGE, PAD, TITLE_LINE, Frame, title_width
+from roundel.drawing.nesting import Group, Part
+from roundel.drawing.ranks import Item, Link, arrange, place
+from roundel.drawing.routes import Routes, Way, find_routes
+from roundel.drawing.row import Row
 
 TRACK, STUB, HEAD = 9, 11, 13
 """Heights: of a track, of the line that leaves a part, of the line with the arrow head that meets one."""

@@ -9,9 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-from roundel.cli.drawing.curve import Curve
-from roundel.cli.drawing.layout import Box, Layout
-from roundel.cli.drawing.tree import tree
+from roundel.drawing.curve import Curve
+from roundel.drawing.layout import Box, Layout
+from roundel.drawing.tree import tree
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping

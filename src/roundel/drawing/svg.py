@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
-from roundel.cli.drawing.caption import graph_title, node_words, one_line
-from roundel.cli.drawing.curve import Curve
-from roundel.cli.drawing.frame import ID_SIZE, PAD, TYPE_SIZE
-from roundel.cli.drawing.layout import Box, EdgeCurve, Layout, LoopBox, MarkBox, NodeBox, lay_out
-from roundel.cli.drawing.measure import fit
-from roundel.cli.drawing.nesting import Wire
-from roundel.cli.drawing.routes import LABEL_LINE
-from roundel.cli.drawing.style import ICONS, kind_of, style
+from roundel.drawing.caption import graph_title, node_words, one_line
+from roundel.drawing.curve import Curve
+from roundel.drawing.frame import ID_SIZE, PAD, TYPE_SIZE
+from roundel.drawing.layout import Box, EdgeCurve, Layout, LoopBox, MarkBox, NodeBox, lay_out
+from roundel.drawing.measure import fit
+from roundel.drawing.nesting import Wire
+from roundel.drawing.routes import LABEL_LINE
+from roundel.drawing.style import ICONS, kind_of, style
 from roundel.plan.graph import Plan
 
 KINDS_OF_EDGE = ("edge", "back", "leave")
