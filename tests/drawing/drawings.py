@@ -9,8 +9,9 @@ from typing import Any
 
 from rich.console import Console
 
-from roundel.drawing.curve import Curve
-from roundel.drawing.layout import Box, Layout
+from roundel.drawing.assembly import draw
+from roundel.drawing.drawing import Box, Drawing, DrawnEdge, DrawnNode
+from roundel.drawing.svg import svg
 from roundel.drawing.tree import tree
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
@@ -61,48 +62,63 @@ def texts(drawing: str) -> list[str]:
     return [element.text or "" for element in ET.fromstring(drawing).iter("{http://www.w3.org/2000/svg}text")]
 
 
-def solid(layout: Layout) -> list[Box]:
-    nodes = [placed.box for placed in layout.nodes if not placed.holds_graph]
-    return nodes + [mark.box for mark in layout.marks]
+def picture(plan: Plan) -> str:
+    return svg(draw(plan))
 
 
-def inside(inner: Box, outer: Box) -> bool:
-    return (
-        outer.x <= inner.x
-        and outer.y <= inner.y
-        and inner.right <= outer.right
-        and inner.bottom <= outer.bottom
-    )
+def solid(drawing: Drawing) -> list[Box]:
+    nodes = [node.box for node in drawing.nodes if not node.region]
+    return nodes + [mark.box for mark in drawing.marks]
 
 
-def assert_unbroken(curve: Curve) -> None:
+def placed(drawing: Drawing, name: str) -> DrawnNode:
+    """The node with this id, which must be unique."""
+    [found] = [node for node in drawing.nodes if node.id == name]
+    return found
+
+
+def assert_unbroken(edge: DrawnEdge) -> None:
     """It goes sideways only in bends, also where it crosses the border of a loop.
 
-    A way that has to lead upwards, if only to get to a loop beside its own, may run level between two
+    A line that has to lead upwards, if only to get to a loop beside its own, may run level between two
     rounded corners, and at the side of a node.
     """
-    heights = [y for piece in curve for _, y in piece]
-    downwards = all(above < below + 0.1 for above, below in pairwise(heights))
-    for number, (before, piece) in enumerate(pairwise(curve), 1):
+    heights = [y for piece in edge.route for _, y in piece]
+    downwards = all(above < below + 0.2 for above, below in pairwise(heights))
+    for number, (before, piece) in enumerate(pairwise(edge.route), 1):
         (x, y), (to_x, to_y) = before[-1], piece[-1]
-        if len(piece) == 1 and abs(x - to_x) > 0.6:
-            assert not downwards and abs(y - to_y) < 0.6
+        if len(piece) == 1 and abs(x - to_x) > 0.7:
+            assert not downwards and abs(y - to_y) < 0.7
             assert number == 1 or len(before) == 3
-            assert number == len(curve) - 1 or len(curve[number + 1]) == 3
+            assert number == len(edge.route) - 1 or len(edge.route[number + 1]) == 3
 
 
-def assert_tidy(layout: Layout) -> None:
-    boxes = solid(layout)
-    labels = [drawn.label_box for drawn in layout.edges if drawn.label_box]
+def assert_tidy(drawing: Drawing) -> None:
+    """Nothing lies on anything else, and each region holds just what is in it."""
+    boxes = solid(drawing)
+    labels = [edge.label.box for edge in drawing.edges if edge.label]
     for one, other in combinations([*boxes, *labels], 2):
         assert not one.overlaps(other)
-    whole = Box(0, 0, layout.width, layout.height)
-    assert all(inside(box, whole) for box in [*boxes, *labels])
-    for loop in layout.loops:
-        members = loop.loop.scope.members
-        for placed in layout.nodes:
-            if placed.graph is loop.loop.graph:
-                assert inside(placed.box, loop.box) == (placed.node.index in members)
-    for holder, placed in product(layout.nodes, layout.nodes):
-        if placed.graph in holder.node.bodies:
-            assert inside(placed.box, holder.box)
+    whole = Box(0, 0, drawing.width, drawing.height)
+    assert all(whole.holds(box) for box in [*boxes, *labels])
+    around = parents(drawing)
+    for region, node in product(drawing.regions, drawing.nodes):
+        inside = region.key in around[node.key] or node.region == region.key
+        assert region.box.holds(node.box) == inside
+    for outer, inner in combinations(drawing.regions, 2):  # outer ones first
+        if outer.key in around[inner.key]:
+            assert outer.box.holds(inner.box)
+        else:
+            assert not outer.box.overlaps(inner.box)
+
+
+def parents(drawing: Drawing) -> dict[str, set[str]]:
+    """For each node and region the regions around it."""
+    parent = {region.key: region.parent for region in drawing.regions}
+    found: dict[str, set[str]] = {"": set()}
+    for region in drawing.regions:  # outer ones first
+        found[region.key] = {*found[region.parent], region.parent} - {""}
+    for node in drawing.nodes:
+        found[node.key] = {*found[node.parent], node.parent} - {""}
+    assert all(key in found for key in parent.values())
+    return found

@@ -11,9 +11,8 @@ from roundel.cli.arguments import run_argument
 from roundel.cli.live.bounds import Bounds
 from roundel.cli.live.lines import excerpt, line_of
 from roundel.cli.next_step import suggest
-from roundel.cli.output import print_json, say, styled
+from roundel.cli.output import one_line, print_json, say, styled
 from roundel.cli.stored import find_run, in_store, store_option
-from roundel.drawing.caption import one_line
 from roundel.journal.rebuilding import played
 from roundel.journal.snapshots import restore
 from roundel.journal.sqlite import SqliteStore

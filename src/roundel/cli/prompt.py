@@ -17,9 +17,8 @@ from rich.panel import Panel
 from rich.text import Text
 
 from roundel.cli.live import LiveView
-from roundel.cli.output import printable
+from roundel.cli.output import one_line, printable
 from roundel.cli.signals import interrupts
-from roundel.drawing.caption import one_line
 from roundel.hosts.result import Question
 from roundel.nodes.approval import NO, YES
 from roundel.workflow.message import Message

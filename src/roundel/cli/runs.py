@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from roundel.cli.next_step import suggest, suggest_plainly, words_for
-from roundel.cli.output import console, print_json, say
+from roundel.cli.output import console, one_line, print_json, say
 from roundel.cli.stored import finished, is_there, most_option, store_of, store_option
-from roundel.drawing.caption import one_line
 from roundel.journal.owner import machine
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import RunRow

@@ -1,26 +1,34 @@
-"""What a drawing shows, and how it nests: a graph holds nodes and loops, a loop holds nodes and loops.
+"""The model that all formats draw: graphs hold nodes and loops, loops hold nodes and loops.
 
-How a loop nests depends on where it is entered (plan/scope.py); a drawing takes the likeliest entry.
+How a loop nests depends on the node at which it is entered (plan/scope.py). A drawing shows one nesting, so
+it has to choose: a node of `start`, else a node that an edge from outside leads to, else any node of the
+loop. Among several it takes the one that is nearest to `start`, then the first by id. The order of nodes and
+edges in the file never decides, so two files that differ only in that order have the same drawing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
 from roundel.plan.scope import Scope, Unit
 
+_DIGITS = re.compile("([0-9]+)")
+UNREACHABLE = 10**9
+"""The distance from `start` of a node that no path leads to."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """A node, or a loop."""
+    """What stands in a group: a node, or a loop."""
 
     layer: int
     members: tuple[int, ...]
     node: NodePlan | None
-    """None for a loop."""
+    """None for a loop, and for the marks that a layout adds around a graph."""
     inner: Group | None = None
     """The loop."""
     bodies: tuple[Group, ...] = ()
@@ -29,13 +37,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """A whole graph, or a loop: what stands in one frame."""
+    """A whole graph, or a loop: what one frame surrounds."""
 
     scope: Scope
     parts: tuple[Part, ...]
     """By layer, then in the order of the file."""
+    order: Order
     bare: bool = False
-    """One of several bodies, and just a node: that it starts there and ends there goes without saying."""
+    """One of several bodies, and just a node: it needs neither a mark for its start nor one for its end."""
 
     @property
     def graph(self) -> GraphPlan:
@@ -73,17 +82,84 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wire:
-    """An edge, as it lies to the loops."""
+    """An edge, and how it lies to the loops."""
 
     edge: EdgePlan
     back: bool
-    """It leads to the entry of a loop that it stays in: the way to the next round."""
+    """It leads to the entry of a loop that it stays in, so it begins the next round."""
     leaves: bool
     """It leaves a loop."""
 
 
+class Order:
+    """An order of the nodes of a graph that does not depend on the order of the file.
+
+    It is the order in which a depth-first search from `start` meets them, which keeps branches together, so
+    a layout that begins with it has few crossings. Where the structure leaves a choice, ids decide."""
+
+    def __init__(self, graph: GraphPlan) -> None:
+        self._names = [(natural(node.id), node.id) for node in graph.nodes]
+        self._graph = graph
+        starts = sorted(set(graph.start), key=self._name)
+        self.distance = self._distances(starts)
+        self.place = self._searched(starts)
+        """The number of each node in this order."""
+
+    def nearest(self, nodes: Iterable[int]) -> int | None:
+        """The node with the shortest path from `start`; ids decide between equals."""
+        return min(nodes, key=lambda node: (self.distance[node], *self._name(node)), default=None)
+
+    def of_edge(self, edge: EdgePlan) -> tuple[int, int, str, int]:
+        # A graph has one edge for each source, target and port. Only drafts of faulty files may have more.
+        return self.place[edge.source], self.place[edge.target], edge.port or "", edge.index
+
+    def _name(self, node: int) -> tuple[tuple[tuple[object, ...], str], int]:
+        # `1` and `01` have the same natural key, and faulty files may have the same id twice.
+        return self._names[node], node
+
+    def _distances(self, starts: list[int]) -> list[int]:
+        found = [UNREACHABLE] * len(self._names)
+        for node in starts:
+            found[node] = 0
+        pending = list(starts)
+        for node in pending:  # grows while we walk it
+            for edge in self._graph.nodes[node].edges:
+                if edge.trigger and found[edge.target] == UNREACHABLE:
+                    found[edge.target] = found[node] + 1
+                    pending.append(edge.target)
+        return found
+
+    def _searched(self, starts: list[int]) -> list[int]:
+        # Nodes that nothing triggers come first among those that `start` does not lead to.
+        rest = sorted(range(len(self._names)), key=lambda node: (self._triggered(node), *self._name(node)))
+        place = [-1] * len(self._names)
+        count = 0
+        pending = [*reversed(rest), *reversed(starts)]
+        while pending:
+            node = pending.pop()
+            if place[node] >= 0:
+                continue
+            place[node] = count
+            count += 1
+            following = {edge.target for edge in self._graph.nodes[node].edges if edge.trigger}
+            pending += sorted(following, key=self._name, reverse=True)
+        return place
+
+    def _triggered(self, node: int) -> bool:
+        return any(edge.trigger for edge in self._graph.nodes[node].into)
+
+
+def natural(text: str) -> tuple[object, ...]:
+    """A key that sorts `Step 2` before `Step 10`. Numbers may have more digits than int() takes."""
+    pieces = _DIGITS.split(text)
+    numbers = [piece.lstrip("0") for piece in pieces[1::2]]
+    return pieces[0], *(
+        (len(number), number, word) for number, word in zip(numbers, pieces[2::2], strict=True)
+    )
+
+
 def nest(graph: GraphPlan) -> Group:
-    return _group(graph.root)
+    return _group(graph.root, Order(graph))
 
 
 def wires(group: Group) -> list[Wire]:
@@ -95,21 +171,24 @@ def wires(group: Group) -> list[Wire]:
 def paths(group: Group) -> dict[int, list[Group]]:
     """For each node the groups that it stands in, from the graph inwards."""
     found: dict[int, list[Group]] = {}
-    for part in group.parts:
-        if part.node is not None:
-            found[part.node.index] = [group]
-        elif part.inner is not None:
-            found.update((node, [group, *path]) for node, path in paths(part.inner).items())
+    pending = [(group, [group])]
+    while pending:
+        inner, path = pending.pop()
+        for part in inner.parts:
+            if part.node is not None:
+                found[part.node.index] = path
+            elif part.inner is not None:
+                pending.append((part.inner, [*path, part.inner]))
     return found
 
 
-def _group(scope: Scope) -> Group:
-    return Group(scope, tuple(_part(scope, unit) for unit in scope.units))
+def _group(scope: Scope, order: Order) -> Group:
+    return Group(scope, tuple(_part(scope, unit, order) for unit in scope.units), order)
 
 
-def _part(scope: Scope, unit: Unit) -> Part:
+def _part(scope: Scope, unit: Unit, order: Order) -> Part:
     if unit.node is None:
-        inner = _group(scope.inner(unit, _entry(scope.graph, unit)))
+        inner = _group(scope.inner(unit, _entry(scope.graph, unit, order)), order)
         return Part(unit.layer, unit.members, None, inner)
     bodies = unit.node.bodies
     inside = tuple(_body(body, len(bodies) > 1) for body in bodies)
@@ -122,15 +201,20 @@ def _body(graph: GraphPlan, among_others: bool) -> Group:
     return replace(group, bare=True) if among_others and just_a_node else group
 
 
-def _entry(graph: GraphPlan, loop: Unit) -> int:
-    inside = frozenset(loop.members)
-    starts = (node for node in graph.start if node in inside)
-    entered = (
-        edge.target
-        for edge in graph.edges
-        if edge.trigger and edge.target in inside and edge.source not in inside
+def _entry(graph: GraphPlan, loop: Unit, order: Order) -> int:
+    inside, core = frozenset(loop.members), frozenset(loop.core)
+
+    def entered(counts: Callable[[EdgePlan], bool]) -> Iterator[int]:
+        into = (edge for node in core for edge in graph.nodes[node].into)
+        return (edge.target for edge in into if edge.source not in inside and counts(edge))
+
+    candidates = (
+        core.intersection(graph.start),
+        entered(lambda edge: edge.trigger),
+        entered(lambda _: True),
+        core,
     )
-    return next(chain(starts, entered, loop.core))
+    return next(node for nodes in candidates if (node := order.nearest(nodes)) is not None)
 
 
 def _wire(edge: EdgePlan, home: Scope) -> Wire:

@@ -1,45 +1,130 @@
-"""A workflow as an SVG that needs nothing beside itself, and follows the reader's light or dark scheme."""
+"""A drawing as an SVG that needs nothing beside itself, and follows the reader's light or dark scheme."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
 
-from roundel.drawing.caption import graph_title, node_words, one_line
-from roundel.drawing.curve import Curve
-from roundel.drawing.frame import ID_SIZE, PAD, TYPE_SIZE
-from roundel.drawing.layout import Box, EdgeCurve, Layout, LoopBox, MarkBox, NodeBox, lay_out
-from roundel.drawing.measure import fit
-from roundel.drawing.nesting import Wire
-from roundel.drawing.routes import LABEL_LINE
-from roundel.drawing.style import ICONS, kind_of, style
-from roundel.plan.graph import Plan
+from roundel.drawing.drawing import Box, Drawing, DrawnEdge, DrawnNode, Label, Mark, Region
+from roundel.drawing.frames import MEASURES, Measures
+from roundel.drawing.problems import has_error
+from roundel.drawing.style import FAULT_RULES, ICONS, RULES, icon_of, style
+from roundel.workflow.diagnostics import Diagnostic
 
 KINDS_OF_EDGE = ("edge", "back", "leave")
+FAULT = "fault"
+BADGE = 7.5
+"""The radius of the mark at what has an error."""
 
 
-def svg(plan: Plan) -> str:
-    return "\n".join(_lines(lay_out(plan), plan))
+def svg(drawing: Drawing) -> str:
+    return "\n".join(_Picture(drawing).lines())
 
 
-def _lines(layout: Layout, plan: Plan) -> Iterator[str]:
-    size = f'width="{_n(layout.width)}" height="{_n(layout.height)}"'
-    yield (
-        f'<svg class="roundel" xmlns="http://www.w3.org/2000/svg" {size} '
-        f'viewBox="0 0 {_n(layout.width)} {_n(layout.height)}" role="img">'
-    )
-    yield f"<title>{_text(graph_title(plan))}</title>"
-    yield f"<style>{style()}</style>"
-    yield f"<defs>{''.join(_arrow_head(kind) for kind in KINDS_OF_EDGE)}</defs>"
-    yield f'<rect class="page" {size} rx="12"/>'
-    yield from _title(layout.title, PAD, 0)
-    yield from (_frame(node) for node in layout.nodes if node.holds_graph)
-    yield from (line for loop in layout.loops for line in _loop(loop))
-    yield from (_edge(edge) for edge in layout.edges)
-    yield from (line for edge in layout.edges if edge.label_box for line in _label(edge, edge.label_box))
-    yield from (_mark(mark) for mark in layout.marks)
-    yield from (_node(node) for node in layout.nodes)
-    yield "</svg>"
+class _Picture:
+    def __init__(self, drawing: Drawing) -> None:
+        self.drawing = drawing
+        self.m: Measures = MEASURES[drawing.density]
+        shown = [node.problems for node in drawing.nodes] + [edge.problems for edge in drawing.edges]
+        self.faulty = any(map(has_error, [*shown, *(region.problems for region in drawing.regions)]))
+        self.names = {node.key: node.id for node in drawing.nodes}
+
+    def lines(self) -> Iterator[str]:
+        drawing = self.drawing
+        size = f'width="{_n(drawing.width)}" height="{_n(drawing.height)}"'
+        yield (
+            f'<svg class="roundel" xmlns="http://www.w3.org/2000/svg" {size} '
+            f'viewBox="0 0 {_n(drawing.width)} {_n(drawing.height)}" role="img">'
+        )
+        kinds = (*KINDS_OF_EDGE, FAULT) if self.faulty else KINDS_OF_EDGE
+        yield f"<title>{escape(drawing.title)}</title>"
+        yield f"<style>{style(self._rules())}</style>"
+        yield f"<defs>{''.join(_arrow_head(kind) for kind in kinds)}</defs>"
+        yield f'<rect class="page" {size} rx="12"/>'
+        yield from self._title((drawing.title, *drawing.captions), self.m.pad, 0)
+        for region in drawing.regions:
+            yield from self._region(region)
+        yield from map(self._edge, drawing.edges)
+        for edge in drawing.edges:
+            if edge.label is not None:
+                yield from self._label(edge, edge.label)
+        yield from map(_mark, drawing.marks)
+        yield from map(self._node, drawing.nodes)
+        yield "</svg>"
+
+    def _rules(self) -> dict[str, str]:
+        m = self.m
+        sizes = {
+            ".id": f"font-size: {_n(m.id_size)}px; font-weight: 600",
+            ".type": f"font-size: {_n(m.type_size)}px; fill: $soft",
+            ".label": f"font-size: {_n(m.label_size)}px",
+        }
+        return {**RULES, **sizes, **(FAULT_RULES if self.faulty else {})}
+
+    def _title(self, lines: tuple[str, ...], x: float, y: float, colour: str = "") -> Iterator[str]:
+        for number, line in enumerate(lines):
+            kind = f"id {colour}" if number == 0 else "type"
+            yield _words(line, x, y + self.m.pad + 8 + (self.m.title_line - 3) * number, kind)
+
+    def _region(self, region: Region) -> Iterator[str]:
+        kind = "loop" if region.repeats else "graph"
+        wrong = has_error(region.problems)
+        fault = f" {FAULT}" if wrong else ""
+        # The corners of loops are a little rounder than those of nodes.
+        yield f'<rect class="{kind}{fault}" {_place(region.box)} rx="{14 if region.kind == "loop" else 12}"/>'
+        colour = "loop-title" if region.repeats else ""
+        yield from self._title((region.title, *region.captions), region.title_x, region.box.y, colour)
+        if wrong and region.kind == "loop":
+            yield _badge(region.box.x, region.box.y, region.problems)
+
+    def _edge(self, edge: DrawnEdge) -> str:
+        kind = _kind(edge)
+        data = "" if edge.triggers else " data"
+        title = f"<title>{escape(self._edge_title(edge))}</title>" if edge.kind == "edge" else ""
+        shape = f'd="{_path(edge)}" marker-end="url(#{kind}-head)"'
+        return f'<path class="edge {kind}{data}" {shape}>{title}</path>'
+
+    def _edge_title(self, edge: DrawnEdge) -> str:
+        title = f"{self.names[edge.source]} → {self.names[edge.target]}"
+        title += f" ({edge.port})" if edge.port else ""
+        return " ".join([title, *(f"{found.severity}: {found.message}" for found in edge.problems)])
+
+    def _label(self, edge: DrawnEdge, label: Label) -> Iterator[str]:
+        m = self.m
+        yield f'<rect class="chip {_kind(edge)}" {_place(label.box)} rx="9"/>'
+        middle = label.box.x + label.box.width / 2
+        for number, line in enumerate(label.lines):
+            y = label.box.y + m.label_size + 3 + m.label_line * number
+            yield _words(line, middle, y, "label", "middle")
+
+    def _node(self, node: DrawnNode) -> str:
+        icon = icon_of(node)
+        said = " ".join(f"{found.severity}: {found.message}" for found in node.problems)
+        title = f"{node.id} ({node.type})" + (f" {said}" if said else "")
+        inside = [f"<title>{escape(title)}</title>"]
+        if not node.region:
+            inside += self._card(node, icon)
+        if node.end:
+            inside += _end(node.box, icon)
+        if has_error(node.problems):
+            inside.append(_badge(node.box.x, node.box.y, node.problems))
+        return f"<g>{''.join(inside)}</g>"
+
+    def _card(self, node: DrawnNode, icon: str) -> Iterator[str]:
+        m, box = self.m, node.box
+        gap = (m.node_height - m.icon) / 2
+        fault = f" {FAULT}" if has_error(node.problems) else ""
+        yield f'<rect class="card k-{icon}{fault}" {_place(box)} rx="10"/>'
+        tile = Box(box.x + gap, box.y + gap, m.icon, m.icon)
+        yield f'<rect class="tile k-{icon}" {_place(tile)} rx="8"/>'
+        at = gap + (m.icon - 16) / 2
+        yield (
+            f'<path class="icon k-{icon}" transform="translate({_n(box.x + at)} {_n(box.y + at)})" '
+            f'd="{ICONS[icon]}"/>'
+        )
+        x, middle = box.x + 2 * gap + m.icon - 1, box.y + m.node_height / 2
+        yield _words(node.label, x, middle - 3, "id")
+        yield _words(node.caption, x, middle + m.type_size + 1, "type")
 
 
 def _arrow_head(kind: str) -> str:
@@ -50,97 +135,52 @@ def _arrow_head(kind: str) -> str:
     )
 
 
-def _title(lines: tuple[str, ...], x: float, y: float, colour: str = "") -> Iterator[str]:
-    for number, line in enumerate(lines):
-        kind = f"id {colour}" if number == 0 else "type"
-        yield _words(line, x, y + PAD + 8 + 17 * number, kind)
+def _kind(edge: DrawnEdge) -> str:
+    if has_error(edge.problems):
+        return FAULT
+    return "back" if edge.back else "leave" if edge.leaves else "edge"
 
 
-def _loop(loop: LoopBox) -> Iterator[str]:
-    yield f'<rect class="loop" {_place(loop.box)} rx="14"/>'
-    yield from _title(loop.title, loop.title_x, loop.box.y, "loop-title")
-
-
-def _frame(node: NodeBox) -> str:
-    kind = "loop" if node.node.kind.loops else "graph"
-    return f'<rect class="{kind}" {_place(node.box)} rx="12"/>'
-
-
-def _edge(edge: EdgeCurve) -> str:
-    kind = _kind(edge.wire)
-    data = " data" if edge.wire is not None and not edge.wire.edge.trigger else ""
-    title = f"<title>{_text(str(edge.wire.edge.edge))}</title>" if edge.wire else ""
-    shape = f'd="{_path(edge.curve)}" marker-end="url(#{kind}-head)"'
-    return f'<path class="edge {kind}{data}" {shape}>{title}</path>'
-
-
-def _kind(wire: Wire | None) -> str:
-    if wire is None:
-        return "edge"
-    return "back" if wire.back else "leave" if wire.leaves else "edge"
-
-
-def _label(edge: EdgeCurve, box: Box) -> Iterator[str]:
-    yield f'<rect class="chip {_kind(edge.wire)}" {_place(box)} rx="9"/>'
-    middle = box.x + box.width / 2
-    for number, line in enumerate(edge.label):
-        yield _words(line, middle, box.y + 14 + LABEL_LINE * number, "label", "middle")
-
-
-def _mark(mark: MarkBox) -> str:
-    box = mark.box
-    kind = "mark" if mark.text == "start" else "vote"
-    text = _words(mark.text, box.x + box.width / 2, box.y + box.height / 2 + 4, "mark-text", "middle")
-    return f'<rect class="{kind}" {_place(box)} rx="{_n(box.height / 2)}"/>{text}'
-
-
-def _node(node: NodeBox) -> str:
-    box, kind, shown = node.box, kind_of(node.node.kind), one_line(node.node.id)
-    inside = [f"<title>{_text(shown)} ({_text(node.node.kind.name)})</title>"]
-    if node.holds_graph:
-        inside += _title(node.title, box.x + PAD, box.y, "loop-title" if node.node.kind.loops else "")
-    else:
-        inside += _card(box, kind, shown, node_words(node.node))
-    if node.ends:
-        inside += _end(box, kind)
-    return f"<g>{''.join(inside)}</g>"
-
-
-def _card(box: Box, kind: str, shown: str, words: str) -> Iterator[str]:
-    room = box.width - 54
-    yield f'<rect class="card k-{kind}" {_place(box)} rx="10"/>'
-    yield f'<rect class="tile k-{kind}" {_place(Box(box.x + 9, box.y + 9, 28, 28))} rx="8"/>'
-    moved = f'transform="translate({_n(box.x + 15)} {_n(box.y + 15)})"'
-    yield f'<path class="icon k-{kind}" {moved} d="{ICONS[kind]}"/>'
-    yield _words(fit(shown, ID_SIZE, room, bold=True), box.x + 45, box.y + 20, "id")
-    yield _words(fit(words, TYPE_SIZE, room), box.x + 45, box.y + 35, "type")
-
-
-def _end(box: Box, kind: str) -> Iterator[str]:
-    ring = Box(box.x + 3.5, box.y + 3.5, box.width - 7, box.height - 7)
-    yield f'<rect class="ring k-{kind}" {_place(ring)} rx="7"/>'
-    yield _mark(MarkBox("end", Box(box.right - 32, box.y - 9, 36, 17)))
-
-
-def _words(text: str, x: float, y: float, kind: str, anchor: str = "") -> str:
-    at = f' text-anchor="{anchor}"' if anchor else ""
-    return f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}"{at}>{_text(text)}</text>'
-
-
-def _path(curve: Curve) -> str:
+def _path(edge: DrawnEdge) -> str:
     steps = []
-    for number, points in enumerate(curve):
+    for number, points in enumerate(edge.route):
         command = "M" if number == 0 else "C" if len(points) == 3 else "L"
         steps.append(command + " ".join(f"{_n(x)} {_n(y)}" for x, y in points))
     return "".join(steps)
 
 
+def _mark(mark: Mark) -> str:
+    box = mark.box
+    kind = "mark" if mark.kind == "start" else "vote"
+    return _pill(mark.text, box, kind)
+
+
+def _end(box: Box, icon: str) -> Iterator[str]:
+    ring = Box(box.x + 3.5, box.y + 3.5, box.width - 7, box.height - 7)
+    yield f'<rect class="ring k-{icon}" {_place(ring)} rx="7"/>'
+    yield _pill("end", Box(box.right - 32, box.y - 9, 36, 17), "vote")
+
+
+def _pill(text: str, box: Box, kind: str) -> str:
+    words = _words(text, box.x + box.width / 2, box.y + box.height / 2 + 4, "mark-text", "middle")
+    return f'<rect class="{kind}" {_place(box)} rx="{_n(box.height / 2)}"/>{words}'
+
+
+def _badge(x: float, y: float, problems: tuple[Diagnostic, ...]) -> str:
+    said = " ".join(found.message for found in problems if found.severity == "error")
+    return (
+        f'<g class="badge"><title>{escape(said)}</title><circle cx="{_n(x)}" cy="{_n(y)}" r="{BADGE}"/>'
+        f'<path d="M{_n(x)} {_n(y - 3.5)}v4M{_n(x)} {_n(y + 3.2)}v.1"/></g>'
+    )
+
+
+def _words(text: str, x: float, y: float, kind: str, anchor: str = "") -> str:
+    at = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}"{at}>{escape(text)}</text>'
+
+
 def _place(box: Box) -> str:
     return f'x="{_n(box.x)}" y="{_n(box.y)}" width="{_n(box.width)}" height="{_n(box.height)}"'
-
-
-def _text(text: str) -> str:
-    return escape(one_line(text))
 
 
 def _n(value: float) -> str:

@@ -12,7 +12,8 @@ from roundel.cli.live.progress import Said, Snapshot
 from roundel.cli.live.standing import Round
 from roundel.cli.live.talks import OPEN, ToolCall
 from roundel.cli.live.words import clock, cost_words, duration, usage_words
-from roundel.drawing.caption import cut, one_line
+from roundel.cli.output import one_line
+from roundel.drawing.text import cut
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MOST_DOTS = 12

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from roundel.cli.live.progress import Snapshot
 from roundel.cli.live.words import ending
-from roundel.drawing.caption import one_line
+from roundel.cli.output import one_line
 
 SIGNS = {
     "completed": ("✓", "green"),
