@@ -44,6 +44,8 @@ class Measures(Struct, frozen=True, kw_only=True):
     label_line: float
     label_width: float
     label_lines: int
+    label_pad: float
+    """How much wider a label is than its text."""
     start: tuple[float, float]
     vote: tuple[float, float]
     bulge: float
@@ -60,6 +62,8 @@ class Measures(Struct, frozen=True, kw_only=True):
     line_margin: float
     lane: float
     """Half of the room that a lane without a label takes."""
+    lane_gap: float
+    """Between the rightmost part and the lanes."""
     abreast: int
     """How many bodies of a node stand side by side."""
 
@@ -82,6 +86,7 @@ MEASURES: dict[Density, Measures] = {
         label_line=14,
         label_width=140,
         label_lines=3,
+        label_pad=14,
         start=(52, 22),
         vote=(104, 26),
         bulge=26,
@@ -92,14 +97,15 @@ MEASURES: dict[Density, Measures] = {
         part_margin=15,
         line_margin=7,
         lane=8,
+        lane_gap=10,
         abreast=4,
     ),
     # For a pane of about 440 pixels beside other panes.
     "compact": Measures(
         pad=12,
         node_height=38,
-        node_widths=(104, 168, 16),
-        node_text=46,
+        node_widths=(96, 176, 16),
+        node_text=44,
         icon=22,
         id_size=12,
         type_size=10.5,
@@ -109,6 +115,7 @@ MEASURES: dict[Density, Measures] = {
         label_line=13,
         label_width=84,
         label_lines=1,
+        label_pad=11,
         start=(44, 18),
         vote=(96, 20),
         bulge=20,
@@ -119,6 +126,7 @@ MEASURES: dict[Density, Measures] = {
         part_margin=9,
         line_margin=5,
         lane=6,
+        lane_gap=6,
         abreast=2,
     ),
 }

@@ -143,7 +143,7 @@ def _add_lanes(frame: Frame, upwards: list[Connector]) -> None:
     at = max(item.x + item.right for rank in frame.ranks for item in rank)
     for connector in sorted(upwards, key=span):
         half = max(m.lane, connector.label_width / 2 + 3 if frame.has_label(connector) else 0)
-        frame.lanes[connector] = at + 10 + half
+        frame.lanes[connector] = at + m.lane_gap + half
         at += 2 * half
     frame.width = at + 2 * m.pad + (2 if upwards else 0)
 

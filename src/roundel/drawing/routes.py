@@ -23,8 +23,6 @@ Curve = list[tuple[Point, ...]]
 """Pieces: one point to move or to draw a line to, three for a cubic curve."""
 START, VOTE = -1, -2
 """Numbers that stand for nodes: where the input comes from, and where votes are counted."""
-LABEL_PAD = 14
-"""How much wider a label's box is than its text."""
 RADIUS = 16
 KAPPA = 0.55
 """How far a cubic curve's handles reach to look like a quarter of a circle."""
@@ -68,7 +66,9 @@ class Wiring:
         if group is not self.group:
             return own
         last = max((part.layer for part in own), default=-1)
-        marks = [] if group.bare else [Part(-1, (START,), None)]
+        # A faulty graph may have no start; a mark without a line would only puzzle.
+        unmarked = group.bare or (own and not group.graph.start)
+        marks = [] if unmarked else [Part(-1, (START,), None)]
         if group.graph.graph.is_majority_voting:
             marks.append(Part(last + 1, (VOTE,), None))
         return [*marks, *own]
@@ -108,7 +108,7 @@ def _connector(wire: Wire, labels: Labels, m: Measures) -> Connector:
     if not words:
         return Connector(wire.edge.source, wire.edge.target, wire)
     lines = wrap(words, m.label_size, m.label_width, m.label_lines)
-    width = max(text_width(line, m.label_size) for line in lines) + LABEL_PAD
+    width = max(text_width(line, m.label_size) for line in lines) + m.label_pad
     return Connector(wire.edge.source, wire.edge.target, wire, words, lines, width, m.text_height(len(lines)))
 
 
