@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from itertools import combinations, pairwise, product
 from typing import Any
 
@@ -15,6 +16,7 @@ from roundel.drawing.svg import svg
 from roundel.drawing.tree import tree
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.workflow.diagnostics import Finding
 from roundel.workflow.loader import from_mapping
 
 
@@ -52,9 +54,9 @@ def plan_of(described: dict[str, Any]) -> Plan:
     return compile_workflow(from_mapping({"graph": described}, TYPES))
 
 
-def shown(plan: Plan, width: int = 120) -> str:
+def shown(plan: Plan, width: int = 200, findings: Sequence[Finding] = ()) -> str:
     file = io.StringIO()
-    Console(file=file, width=width).print(tree(plan))
+    Console(file=file, width=width).print(tree(plan, findings))
     return file.getvalue()
 
 

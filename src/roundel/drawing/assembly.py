@@ -86,6 +86,7 @@ class _Assembly:
 
     def _key(self, wanted: str) -> str:
         """A faulty file may use an id twice, and bodies of a node may share ids."""
+        wanted = self.labels.safe(wanted)
         for number in count(1):
             key = wanted if number == 1 else f"{wanted}#{number}"
             if key not in self.keys:

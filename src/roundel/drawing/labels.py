@@ -37,6 +37,10 @@ class Labels:
         # Masked before it is cut: a secret that crosses the cut would not be found.
         return visible(" ".join(self._mask(text)[:LONGEST_TEXT].split()))
 
+    def safe(self, text: str) -> str:
+        """The text in full, with its spaces: for keys, which are compared and not read."""
+        return visible(self._mask(text))
+
     def title(self, plan: Plan) -> str:
         return self.line(plan.workflow.graph.id) or "workflow"
 

@@ -20,8 +20,8 @@ ORDER_SWEEPS = 16
 SHAPE_SWEEPS = 12
 """Sweeps that look at one side only: the whole shape comes first, then the balance between both sides."""
 PLACE_SWEEPS = 200
-EFFORT = 30_000
-"""How many items are placed at most before it has to be good enough."""
+EFFORT = 60_000
+"""How many items the later sweeps place, beside two sweeps over all, before it has to be good enough."""
 STILL = 0.05
 """A rank that moves less than this many pixels does not disturb its neighbours."""
 
@@ -155,7 +155,8 @@ def _joined(one: Pulls, other: Pulls) -> Pulls:
 
 
 def _shape(solvers: list[_Rank], up: Pulls, down: Pulls) -> None:
-    for sweep in range(SHAPE_SWEEPS):
+    items = sum(len(solver.items) for solver in solvers)
+    for sweep in range(min(SHAPE_SWEEPS, 4 + 4 * EFFORT // max(1, items))):
         moved = 0.0
         for solver in solvers if sweep % 2 == 0 else reversed(solvers):
             moved = max(moved, solver.settle(up if sweep % 2 == 0 else down))
@@ -167,7 +168,7 @@ def _balance(solvers: list[_Rank], both: Pulls) -> None:
     items = sum(len(solver.items) for solver in solvers)
     last = len(solvers) - 1
     stale = [True] * len(solvers)
-    left = EFFORT + 20 * items
+    left = EFFORT + 2 * items
     for sweep in range(PLACE_SWEEPS):
         moved = False
         for number in range(last + 1) if sweep % 2 == 0 else range(last, -1, -1):

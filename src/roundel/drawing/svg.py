@@ -9,6 +9,7 @@ from roundel.drawing.drawing import Box, Drawing, DrawnEdge, DrawnNode, Label, M
 from roundel.drawing.frames import MEASURES, Measures
 from roundel.drawing.problems import has_error
 from roundel.drawing.style import FAULT_RULES, ICONS, RULES, icon_of, style
+from roundel.drawing.text import visible
 from roundel.workflow.diagnostics import Diagnostic
 
 KINDS_OF_EDGE = ("edge", "back", "leave")
@@ -80,14 +81,15 @@ class _Picture:
     def _edge(self, edge: DrawnEdge) -> str:
         kind = _kind(edge)
         data = "" if edge.triggers else " data"
-        title = f"<title>{escape(self._edge_title(edge))}</title>" if edge.kind == "edge" else ""
+        title = ""
+        if edge.kind == "edge":
+            title = f"<title>{escape(self._edge_title(edge))}{_said(edge.problems)}</title>"
         shape = f'd="{_path(edge)}" marker-end="url(#{kind}-head)"'
         return f'<path class="edge {kind}{data}" {shape}>{title}</path>'
 
     def _edge_title(self, edge: DrawnEdge) -> str:
         title = f"{self.names[edge.source]} → {self.names[edge.target]}"
-        title += f" ({edge.port})" if edge.port else ""
-        return " ".join([title, *(f"{found.severity}: {found.message}" for found in edge.problems)])
+        return title + (f" ({edge.port})" if edge.port else "")
 
     def _label(self, edge: DrawnEdge, label: Label) -> Iterator[str]:
         m = self.m
@@ -99,9 +101,7 @@ class _Picture:
 
     def _node(self, node: DrawnNode) -> str:
         icon = icon_of(node)
-        said = " ".join(f"{found.severity}: {found.message}" for found in node.problems)
-        title = f"{node.id} ({node.type})" + (f" {said}" if said else "")
-        inside = [f"<title>{escape(title)}</title>"]
+        inside = [f"<title>{escape(f'{node.id} ({node.type})')}{_said(node.problems)}</title>"]
         if not node.region:
             inside += self._card(node, icon)
         if node.end:
@@ -167,11 +167,17 @@ def _pill(text: str, box: Box, kind: str) -> str:
 
 
 def _badge(x: float, y: float, problems: tuple[Diagnostic, ...]) -> str:
-    said = " ".join(found.message for found in problems if found.severity == "error")
+    title = f"<title>{_said(problems).strip()}</title>"
     return (
-        f'<g class="badge"><title>{escape(said)}</title><circle cx="{_n(x)}" cy="{_n(y)}" r="{BADGE}"/>'
+        f'<g class="badge">{title}<circle cx="{_n(x)}" cy="{_n(y)}" r="{BADGE}"/>'
         f'<path d="M{_n(x)} {_n(y - 3.5)}v4M{_n(x)} {_n(y + 3.2)}v.1"/></g>'
     )
+
+
+def _said(problems: tuple[Diagnostic, ...]) -> str:
+    """What is shown when the mouse is over something faulty. A message may quote any text of the file."""
+    errors = (found for found in problems if found.severity == "error")
+    return "".join(f" {escape(visible(f'{found.severity}: {found.message}'))}" for found in errors)
 
 
 def _words(text: str, x: float, y: float, kind: str, anchor: str = "") -> str:
