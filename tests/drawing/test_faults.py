@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from roundel.drawing.assembly import TOO_LARGE, draw
+from roundel.drawing.assembly import draw
 from roundel.drawing.drawing import Density, Drawing
 from roundel.drawing.mermaid import mermaid
 from roundel.drawing.svg import svg
@@ -222,7 +222,7 @@ def test_warnings_are_data_and_leave_the_picture_alone() -> None:
 def test_what_is_too_large_is_said_not_raised() -> None:
     for described, words in ((complete(40), "too many to draw"), (ladder(400), "nested too deep")):
         drawing = draw(plan_of(described["graph"]))
-        assert drawing.nodes == () and codes(drawing.problems) == [TOO_LARGE]
+        assert drawing.nodes == () and codes(drawing.problems) == ["too-large-to-draw"]
         assert words in drawing.problems[0].message
 
 

@@ -72,10 +72,10 @@ def _draw(plan: Plan, findings: Sequence[Finding], form: str, compact: bool) -> 
 
 
 def _laid_out(plan: Plan, findings: Sequence[Finding], compact: bool) -> Drawing:
-    from roundel.drawing.assembly import TOO_LARGE, draw
+    from roundel.drawing.assembly import draw
 
     drawing = draw(plan, findings, mask=printable, density="compact" if compact else "normal")
     for problem in drawing.problems:
-        if problem.code == TOO_LARGE:
+        if problem.code == "too-large-to-draw":
             raise click.ClickException(f"{problem.message}; use --format tree or --format mermaid")
     return drawing

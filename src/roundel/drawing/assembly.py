@@ -16,7 +16,7 @@ from roundel.drawing.labels import Labels, Mask
 from roundel.drawing.layout import Layout
 from roundel.drawing.nesting import Group, Part, nest
 from roundel.drawing.problems import Problems
-from roundel.drawing.routes import START, VOTE, Connector, Curve, flow, lane, self_curve
+from roundel.drawing.routes import START, VOTE, Connector, Curve, flow, lane, self_curve, simplified
 from roundel.drawing.text import fit
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Diagnostic, Finding
@@ -24,7 +24,6 @@ from roundel.workflow.drafts import is_missing
 
 MOST_PIECES = 20_000
 """An edge has a piece in each frame that it crosses. A layout of this many takes a few seconds."""
-TOO_LARGE = "too-large-to-draw"
 
 
 def draw(
@@ -51,7 +50,7 @@ def draw(
 def _not_drawn(title: str, density: Density, why: str, findings: list[Finding]) -> Drawing:
     diagnostics = [finding.diagnostic for finding in findings]
     hint = "a tree and a flowchart can be larger: use --format tree or --format mermaid"
-    diagnostics.append(Diagnostic(code=TOO_LARGE, severity="error", message=why, hint=hint))
+    diagnostics.append(Diagnostic(code="too-large-to-draw", severity="error", message=why, hint=hint))
     return Drawing(density=density, width=0, height=0, title=title, problems=tuple(diagnostics))
 
 
@@ -192,7 +191,7 @@ class _Assembly:
         self, connector: Connector, keys: dict[int, str], frames: dict[Group, Frame], top: Frame
     ) -> DrawnEdge:
         curve = _curve(connector, frames, top)
-        route = tuple(tuple((_round(x), _round(y)) for x, y in piece) for piece in curve)
+        route = tuple(tuple((_round(x), _round(y)) for x, y in piece) for piece in simplified(curve))
         home = frames[top.wiring.homes[connector.source][-1]]
         label = Label(connector.label, _label_box(home, connector, curve)) if connector.label else None
         ends = keys[connector.source], keys[connector.target]
@@ -207,7 +206,7 @@ class _Assembly:
             leaves=wire.leaves,
             triggers=wire.edge.trigger,
             port=self.labels.line(wire.edge.port or ""),
-            text=connector.text,
+            text=self.labels.edge_in_full(wire.edge.edge),
             label=label,
             route=route,
             problems=tuple(self.problems.edges.get(wire.edge, ())),

@@ -114,7 +114,7 @@ class DrawnEdge(Struct, frozen=True, kw_only=True):
     triggers: bool = True
     port: str = ""
     text: str = ""
-    """Its port, condition and processing in full."""
+    """Its port, condition and processing, not cut."""
     label: Label | None = None
     route: tuple[tuple[tuple[float, float], ...], ...]
     """Pieces of points: where it begins; then one point is a line to it, three are a cubic curve."""

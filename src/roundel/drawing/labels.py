@@ -73,6 +73,12 @@ class Labels:
 
     def edge(self, edge: Edge) -> str:
         """When an edge is taken and what it does; empty for a plain one."""
+        return " · ".join(cut(word) for word in self._edge(edge))
+
+    def edge_in_full(self, edge: Edge) -> str:
+        return " · ".join(self._edge(edge))
+
+    def _edge(self, edge: Edge) -> list[str]:
         words = [f"port {self.line(edge.port)}"] if edge.port else []
         if edge.condition is not None:
             words.append(self.condition(edge.condition))
@@ -81,7 +87,7 @@ class Labels:
         if edge.process is not None:
             function = self.line(edge.process.function or "")
             words.append("extract" if edge.process.regex else f"via {function}")
-        return " · ".join(cut(word) for word in words)
+        return words
 
     def condition(self, condition: Condition) -> str:
         if condition.never:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from dataclasses import dataclass
+from math import inf
 
 ORDER_SWEEPS = 16
 SHAPE_SWEEPS = 12
@@ -22,6 +23,8 @@ SHAPE_SWEEPS = 12
 PLACE_SWEEPS = 200
 EFFORT = 60_000
 """How many items the later sweeps place, beside two sweeps over all, before it has to be good enough."""
+KINK = 6
+"""Pixels that a line may go sideways for no reason but the balance of its ends."""
 STILL = 0.05
 """A rank that moves less than this many pixels does not disturb its neighbours."""
 
@@ -129,6 +132,7 @@ def place(ranks: Ranks, links: Links) -> None:
     _shape(solvers, up, down)
     _balance(solvers, _joined(up, down))
     _straighten(solvers, down)
+    _snap(ranks, links)
     edge = min((item.x - item.left for rank in ranks for item in rank), default=0)
     for rank in ranks:
         for item in rank:
@@ -189,6 +193,40 @@ def _straighten(solvers: list[_Rank], down: Pulls) -> None:
     for solver in reversed(solvers):
         wanted = [item.x if item.solid else _wanted(item, down)[0] for item in solver.items]
         solver.spread(wanted, [1000.0 if item.solid else 1.0 for item in solver.items])
+
+
+def _snap(ranks: Ranks, links: Links) -> None:
+    """Takes small kinks out of long lines: items of a line that stand nearly below each other get one x."""
+    below = {link.upper: link.lower for link in links if not link.upper.solid and not link.lower.solid}
+    inner = set(below.values())
+    for first in below:  # in the order of the links: what is aligned first leaves less room for the next
+        if first in inner:
+            continue
+        run, item = [first], below.get(first)
+        while item is not None:
+            if abs(item.x - run[-1].x) > KINK:
+                _align(ranks, run)
+                run = []
+            run.append(item)
+            item = below.get(item)
+        _align(ranks, run)
+
+
+def _align(ranks: Ranks, run: list[Item]) -> None:
+    """Gives the items one x, if their neighbours leave room for it."""
+    least, most = -inf, inf
+    for item in run:
+        rank = ranks[item.rank]
+        if item.slot > 0:
+            before = rank[item.slot - 1]
+            least = max(least, before.x + before.right + before.margin + item.margin + item.left)
+        if item.slot + 1 < len(rank):
+            after = rank[item.slot + 1]
+            most = min(most, after.x - after.left - after.margin - item.margin - item.right)
+    if least <= most:
+        x = min(most, max(least, sum(item.x for item in run) / len(run)))
+        for item in run:
+            item.x = x
 
 
 def _wanted(item: Item, pulls: Pulls) -> tuple[float, float]:

@@ -36,8 +36,6 @@ class Connector:
     target: int
     wire: Wire | None = None
     """None from the start, and to the vote."""
-    text: str = ""
-    """What the label says in full."""
     label: tuple[str, ...] = ()
     label_width: float = 0
     label_height: float = 0
@@ -109,7 +107,7 @@ def _connector(wire: Wire, labels: Labels, m: Measures) -> Connector:
         return Connector(wire.edge.source, wire.edge.target, wire)
     lines = wrap(words, m.label_size, m.label_width, m.label_lines)
     width = max(text_width(line, m.label_size) for line in lines) + m.label_pad
-    return Connector(wire.edge.source, wire.edge.target, wire, words, lines, width, m.text_height(len(lines)))
+    return Connector(wire.edge.source, wire.edge.target, wire, lines, width, m.text_height(len(lines)))
 
 
 def flow(frame: Frame, connector: Connector) -> Curve:
@@ -211,6 +209,25 @@ def _smooth(points: list[Point]) -> Curve:
             half = (y + to_y) / 2
             curve.append(((x, half), (to_x, half), (to_x, to_y)))
     return curve
+
+
+def simplified(curve: Curve) -> Curve:
+    """The same curve with each straight line as one piece: a flow has a point at the border of each rank."""
+    found = curve[:1]
+    for piece in curve[1:]:
+        x, y = piece[-1]
+        end_x, end_y = found[-1][-1]
+        if len(piece) == 1 and abs(x - end_x) + abs(y - end_y) < 0.1:
+            continue
+        if len(piece) == len(found[-1]) == 1 and len(found) > 1:
+            begin_x, begin_y = found[-2][-1]
+            level = abs(begin_y - end_y) < 0.05 and abs(end_y - y) < 0.05
+            upright = abs(begin_x - end_x) < 0.05 and abs(end_x - x) < 0.05
+            if level or upright:
+                found[-1] = piece
+                continue
+        found.append(piece)
+    return found
 
 
 def _rounded(points: list[Point]) -> Curve:
