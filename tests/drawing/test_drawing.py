@@ -226,6 +226,12 @@ def test_wide_characters_take_twice_the_room() -> None:
     assert all(text_width(line, 11) <= 80 for line in wrap("one two three four five six " * 3, 11, 80, 3))
 
 
+def test_lines_break_between_words_and_else_inside_names() -> None:
+    assert wrap("one two three four", 11, 80, 3) == ("one two", "three four")
+    assert wrap("functions:without_quotes", 11, 100, 3) == ("functions:", "without_quotes")
+    assert wrap("x" * 30, 11, 100, 2)[0] == "x" * 14
+
+
 # The layout.
 
 

@@ -20,7 +20,7 @@ from roundel.drawing.labels import Labels
 from roundel.drawing.nesting import Group, Part
 from roundel.drawing.ranks import Item, Link
 from roundel.drawing.routes import START, Connector, Wiring
-from roundel.drawing.text import text_width
+from roundel.drawing.text import fit, text_width
 
 
 class Measures(Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Measures(Struct, frozen=True, kw_only=True):
     type_size: float
     title_line: float
     title_width: float
-    """Longer titles are cut."""
+    """Longer titles are cut, unless the frame is wider than they are."""
     label_size: float
     label_line: float
     label_width: float
@@ -113,7 +113,7 @@ MEASURES: dict[Density, Measures] = {
         title_width=240,
         label_size=10.5,
         label_line=13,
-        label_width=84,
+        label_width=96,
         label_lines=1,
         label_pad=11,
         start=(44, 18),
@@ -237,6 +237,7 @@ class Row:
 
     def __post_init__(self) -> None:
         m = self.measures
+        self.title = fitted(self.title, m, self._widest() - 2 * m.pad)
         self.width = max(self._widest(), title_width(self.title, m) + 2 * m.pad)
         self.height = m.title_line * len(self.title) + sum(_height(line) for line in self._lines())
 
@@ -259,6 +260,15 @@ class Row:
 
 def _height(line: list[Frame]) -> float:
     return max(frame.height for frame in line)
+
+
+def fitted(title: tuple[str, ...], m: Measures, room: float) -> tuple[str, ...]:
+    """A title whose lines are no wider than the room that there is anyway, and not cut without need."""
+    room = max(room, m.title_width)
+    return tuple(
+        fit(line, m.type_size if number else m.id_size, room, bold=not number)
+        for number, line in enumerate(title)
+    )
 
 
 def title_width(title: tuple[str, ...], m: Measures) -> float:

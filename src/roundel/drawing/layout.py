@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from roundel.drawing.frames import Frame, Measures, Row, title_width
+from roundel.drawing.frames import Frame, Measures, Row, fitted, title_width
 from roundel.drawing.labels import Labels
 from roundel.drawing.nesting import Group, Part
 from roundel.drawing.ranks import Item, Link, arrange, place
 from roundel.drawing.routes import Connector, Wiring, wiring_of
-from roundel.drawing.text import fit
 
 STRAIGHT = 0.5
 """A line that goes no further sideways is drawn without a bend."""
@@ -34,7 +33,7 @@ class Layout:
         return self.wirings[graph]
 
     def frame(self, graph: Group, title: tuple[str, ...] = ()) -> Frame:
-        return self._framed(graph, self.wiring(graph), self._cut(title))
+        return self._framed(graph, self.wiring(graph), title)
 
     def _framed(self, group: Group, wiring: Wiring, title: tuple[str, ...]) -> Frame:
         frame = Frame(group, wiring, self.measures, self.labels, title, title_x=self.measures.pad)
@@ -45,7 +44,7 @@ class Layout:
             elif part.node is not None and part.bodies:
                 words = (self.labels.line(part.node.id), *self.labels.container(part.node))
                 bodies = [self.frame(body) for body in part.bodies]
-                frame.rows[part] = Row(self._cut(words), bodies, self.measures)
+                frame.rows[part] = Row(words, bodies, self.measures)
         _add_cells(frame, parts)
         upwards = _add_strands(frame)
         arrange(frame.ranks, frame.links)
@@ -57,15 +56,7 @@ class Layout:
 
     def _loop_title(self, loop: Group) -> tuple[str, ...]:
         assert loop.entry is not None
-        return self._cut((f"loop {self.labels.line(loop.entry.id)}", self.labels.loop(loop)))
-
-    def _cut(self, title: tuple[str, ...]) -> tuple[str, ...]:
-        m = self.measures
-        sizes = (m.id_size, *(m.type_size for _ in title[1:]))
-        return tuple(
-            fit(line, size, m.title_width, bold=size == m.id_size)
-            for line, size in zip(title, sizes, strict=False)
-        )
+        return f"loop {self.labels.line(loop.entry.id)}", self.labels.loop(loop)
 
 
 def _add_cells(frame: Frame, parts: list[Part]) -> None:
@@ -215,8 +206,10 @@ def _close(frame: Frame) -> None:
         frame.ins[connector] = pad + frame.strands[connector][0].x
     for connector in frame.wiring.outs.get(frame.group, ()):
         frame.outs[connector] = pad + frame.strands[connector][-1].x
-    wide = title_width(frame.title, frame.measures)
+    frame.title = fitted(frame.title, frame.measures, frame.width - 2 * pad)
     crossed = frame.ins.values()
-    if crossed and min(crossed) - 10 < pad + wide:
+    if crossed and min(crossed) - 10 < pad + title_width(frame.title, frame.measures):
         frame.title_x = max(crossed) + 12
+        frame.title = fitted(frame.title, frame.measures, frame.width - frame.title_x - pad)
+    wide = title_width(frame.title, frame.measures)
     frame.width = max(frame.width, frame.title_x + wide + pad)

@@ -105,7 +105,7 @@ class _Picture:
         if not node.region:
             inside += self._card(node, icon)
         if node.end:
-            inside += _end(node.box, icon)
+            inside += self._end(node.box, icon)
         if has_error(node.problems):
             inside.append(_badge(node.box.x, node.box.y, node.problems))
         return f"<g>{''.join(inside)}</g>"
@@ -125,6 +125,13 @@ class _Picture:
         x, middle = box.x + 2 * gap + m.icon - 1, box.y + m.node_height / 2
         yield _words(node.label, x, middle - 3, "id")
         yield _words(node.caption, x, middle + m.type_size + 1, "type")
+
+    def _end(self, box: Box, icon: str) -> Iterator[str]:
+        ring = Box(box.x + 3.5, box.y + 3.5, box.width - 7, box.height - 7)
+        yield f'<rect class="ring k-{icon}" {_place(ring)} rx="7"/>'
+        small = self.drawing.density == "compact"  # the label begins higher there
+        pill = Box(box.right - 27, box.y - 11, 31, 15) if small else Box(box.right - 32, box.y - 9, 36, 17)
+        yield _pill("end", pill, "vote")
 
 
 def _arrow_head(kind: str) -> str:
@@ -153,12 +160,6 @@ def _mark(mark: Mark) -> str:
     box = mark.box
     kind = "mark" if mark.kind == "start" else "vote"
     return _pill(mark.text, box, kind)
-
-
-def _end(box: Box, icon: str) -> Iterator[str]:
-    ring = Box(box.x + 3.5, box.y + 3.5, box.width - 7, box.height - 7)
-    yield f'<rect class="ring k-{icon}" {_place(ring)} rx="7"/>'
-    yield _pill("end", Box(box.right - 32, box.y - 9, 36, 17), "vote")
 
 
 def _pill(text: str, box: Box, kind: str) -> str:

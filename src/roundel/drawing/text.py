@@ -22,6 +22,7 @@ _UNSAFE = re.compile(
     "]"
 )
 _NARROW = frozenset("iljtfrI1.,:;'|!()[]{}` ")
+_MARKS = "_.:/-,"
 _WIDE = frozenset("mwMW@%&—…→↺⇥")
 
 
@@ -76,13 +77,22 @@ def fit(text: str, size: float, width: float, bold: bool = False) -> str:
 
 
 def wrap(text: str, size: float, width: float, most: int) -> tuple[str, ...]:
-    """At most `most` lines of that width, broken at spaces where there are any; the last one is cut."""
+    """At most `most` lines of that width, broken between words where it can be; the last one is cut."""
     lines: list[str] = []
     rest = text
     while rest and len(lines) < most - 1 and text_width(rest, size) > width:
         line = fit(rest, size, width)[:-1] or rest[0]
-        at = line.rfind(" ") if len(line) < len(rest) and rest[len(line)] != " " else len(line)
-        taken = at if at > len(line) // 2 else len(line)
+        taken = _break(line, rest)
         lines.append(rest[:taken].rstrip())
         rest = rest[taken:].lstrip()
     return (*lines, fit(rest, size, width)) if rest else tuple(lines)
+
+
+def _break(line: str, rest: str) -> int:
+    """How much of the text goes on this line: up to a space, else up to a mark inside a name."""
+    if len(line) == len(rest) or rest[len(line)] == " ":
+        return len(line)
+    for at in (line.rfind(" "), max(line.rfind(mark) for mark in _MARKS) + 1):
+        if at > len(line) // 2:
+            return at
+    return len(line)
