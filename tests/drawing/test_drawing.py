@@ -250,6 +250,13 @@ def test_a_subgraph_box_holds_its_nodes() -> None:
     assert held == {"B", "Writer", "Reviewer", "Loop Guard", "Final Output"}
 
 
+def test_a_long_line_goes_straight_down() -> None:
+    described = review_loop()
+    described["edges"].append(edge("Writer", "Final Output", trigger=False))
+    [line] = [drawn for drawn in draw(plan_of(described)).edges if not drawn.triggers]
+    assert [len(piece) for piece in line.route] == [1, 3, 1, 3]
+
+
 def test_edges_pass_beside_nodes_and_end_at_their_target() -> None:
     drawing = draw(plan_of(nested_loops()))
     boxes = {node.key: node.box for node in drawing.nodes}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from roundel.drawing.assembly import draw
 from roundel.drawing.drawing import Density, Drawing
 from roundel.drawing.mermaid import mermaid
 from roundel.drawing.svg import svg
-from roundel.sources import draft_text_plan
+from roundel.sources import draft_plan, draft_text_plan
 from roundel.workflow.diagnostics import Report
 from tests.drawing.drawings import assert_tidy, edge, graph, node, placed, plan_of, shown, texts
 from tests.plan.shapes import complete, ladder
@@ -165,6 +166,27 @@ def test_a_sound_subgraph_after_a_faulty_node_is_read_in_full() -> None:
     drawing = drawn(text.replace("type: passthrough", f"type: subgraph, config: {inner}"))
     assert codes(placed(drawing, "Reviewer").problems) == []
     assert placed(drawing, "A").key == "Reviewer/A"
+
+
+def test_errors_in_the_file_of_a_subgraph_show_inside_its_node(tmp_path: Path) -> None:
+    uses = "type: subgraph, config: {type: file, config: {path: inner.yaml}}"
+    (tmp_path / "flow.yaml").write_text(LOOP.replace("type: passthrough", uses))
+    (tmp_path / "inner.yaml").write_text(
+        "graph: {start: A, nodes: [{id: A, type: hmn}, {id: B, type: human}]}"
+    )
+    drawing = drawn_file(tmp_path / "flow.yaml")
+    names = {found.key: codes(found.problems) for found in drawing.nodes}
+    assert names["Reviewer/A"] == ["unknown-type"] and names["Reviewer/B"] == []
+    (tmp_path / "inner.yaml").write_text("colour: red")
+    drawing = drawn_file(tmp_path / "flow.yaml")
+    assert codes(placed(drawing, "Reviewer").problems)[-1] == "missing-key"
+    assert drawing.problems == ()
+
+
+def drawn_file(file: Path) -> Drawing:
+    plan, report = draft_plan(file)
+    assert plan is not None
+    return draw(plan, report.findings)
 
 
 def test_a_variable_without_a_value_shows_at_the_node_that_uses_it() -> None:

@@ -125,9 +125,8 @@ class NamesReader(GraphReader):
                 continue
             if name in nodes:
                 where = f", in line {lines[name]}" if lines[name] else ""
-                with self.report.about(item):
-                    message = f"there is already a node '{name}'{where}"
-                    self.report.error("duplicate-id", message, item, "give each node an id of its own")
+                message = f"there is already a node '{name}'{where}"
+                self.report.error("duplicate-id", message, item, "give each node an id of its own")
                 continue
             nodes[name] = None if node is INVALID else node
             lines[name] = item.line
