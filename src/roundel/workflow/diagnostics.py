@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -155,16 +156,33 @@ class _Spans:
 
     def __init__(self, subjects: list[tuple[str, Located]]) -> None:
         self._subjects = subjects
-        self._spans: list[tuple[Spot, Spot]] | None = None
+        self._begins: list[Spot] | None = None
+        self._ends: list[Spot] = []
+        self._around: list[int] = []
+        """The number of the subject directly around each one; -1 if there is none."""
 
     def around(self, spot: Spot) -> Spot | None:
         """Where the innermost subject around a place begins."""
         if not spot[1]:
             return None
-        if self._spans is None:
-            found = {(file, at.line, at.column): (file, *_end(at)) for file, at in self._subjects}
-            self._spans = sorted(found.items(), reverse=True)
-        return next((begin for begin, end in self._spans if begin <= spot <= end), None)
+        if self._begins is None:
+            self._begins = self._sorted()
+        number = bisect_right(self._begins, spot) - 1
+        while number >= 0 and self._ends[number] < spot:
+            number = self._around[number]
+        return self._begins[number] if number >= 0 else None
+
+    def _sorted(self) -> list[Spot]:
+        found = {(file, at.line, at.column): (file, *_end(at)) for file, at in self._subjects}
+        begins = sorted(found)
+        open_: list[int] = []
+        for number, begin in enumerate(begins):
+            while open_ and self._ends[open_[-1]] < begin:
+                open_.pop()
+            self._around.append(open_[-1] if open_ else -1)
+            self._ends.append(found[begin])
+            open_.append(number)
+        return begins
 
 
 def _end(at: Located) -> tuple[int, int]:
