@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, product, repeat
 from typing import Any
 
 from rich.console import Console
 
 from roundel.drawing.assembly import draw
-from roundel.drawing.drawing import Box, Drawing, DrawnEdge, DrawnNode
+from roundel.drawing.drawing import Box, Drawing, DrawnEdge, DrawnNode, Region
+from roundel.drawing.frames import MEASURES, title_width
 from roundel.drawing.svg import svg
 from roundel.drawing.tree import tree
 from roundel.nodes import TYPES
@@ -101,6 +102,8 @@ def assert_tidy(drawing: Drawing) -> None:
     labels = [edge.label.box for edge in drawing.edges if edge.label]
     for one, other in combinations([*boxes, *labels], 2):
         assert not one.overlaps(other)
+    for title, box in product(map(title_box, repeat(drawing), drawing.regions), [*boxes, *labels]):
+        assert not title.overlaps(box)
     whole = Box(0, 0, drawing.width, drawing.height)
     assert all(whole.holds(box) for box in [*boxes, *labels])
     around = parents(drawing)
@@ -112,6 +115,14 @@ def assert_tidy(drawing: Drawing) -> None:
             assert outer.box.holds(inner.box)
         else:
             assert not outer.box.overlaps(inner.box)
+
+
+def title_box(drawing: Drawing, region: Region) -> Box:
+    """Where the words at the top of a frame stand; they lie inside it."""
+    m, lines = MEASURES[drawing.density], (region.title, *region.captions)
+    top, width = region.box.y + m.pad - 4, title_width(lines, m)
+    assert region.box.x < region.title_x and region.title_x + width < region.box.right
+    return Box(region.title_x, top, width, m.title_line * len(lines))
 
 
 def parents(drawing: Drawing) -> dict[str, set[str]]:

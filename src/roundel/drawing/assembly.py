@@ -7,7 +7,6 @@ say so; one with errors is drawn as far as it could be read, with the errors at 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import count
 from typing import Literal
 
 from roundel.drawing.drawing import Box, Density, Drawing, DrawnEdge, DrawnNode, Label, Mark, Region
@@ -40,16 +39,16 @@ def draw(
             too_many = f"{pieces:,} pieces of edges, more than {MOST_PIECES:,}, are too many to draw"
             return _not_drawn(labels.title(plan), density, too_many, findings)
         frame = layout.frame(group, tuple(filter(None, (labels.title(plan), labels.voting(plan.graph)))))
+        frame.shift(0, 0)
+        return _Assembly(labels, problems, density).drawing(frame)
     except RecursionError:
         too_deep = "the loops are nested too deep to draw"
         return _not_drawn(labels.title(plan), density, too_deep, findings)
-    frame.shift(0, 0)
-    return _Assembly(labels, problems, density).drawing(frame)
 
 
 def _not_drawn(title: str, density: Density, why: str, findings: list[Finding]) -> Drawing:
     diagnostics = [finding.diagnostic for finding in findings]
-    hint = "a tree and a flowchart can be larger: use --format tree or --format mermaid"
+    hint = "a tree and a flowchart can be larger than a picture"
     diagnostics.append(Diagnostic(code="too-large-to-draw", severity="error", message=why, hint=hint))
     return Drawing(density=density, width=0, height=0, title=title, problems=tuple(diagnostics))
 
@@ -63,6 +62,7 @@ class _Assembly:
         self.density = density
         self.measures = MEASURES[density]
         self.keys: dict[str, int] = {}
+        """How often each key was wanted."""
         self.regions: list[Region] = []
         self.nodes: list[DrawnNode] = []
         self.marks: list[Mark] = []
@@ -84,14 +84,12 @@ class _Assembly:
         )
 
     def _key(self, wanted: str) -> str:
-        """A faulty file may use an id twice, and bodies of a node may share ids."""
+        """A unique key: a faulty file may use an id twice, and bodies of a node may share ids.
+
+        A key that is wanted has no number behind a `#`: labels of nodes write that character as %23."""
         wanted = self.labels.safe(wanted)
-        for number in count(1):
-            key = wanted if number == 1 else f"{wanted}#{number}"
-            if key not in self.keys:
-                self.keys[key] = number
-                return key
-        raise AssertionError
+        number = self.keys[wanted] = self.keys.get(wanted, 0) + 1
+        return wanted if number == 1 else f"{wanted}#{number}"
 
     def _add_graph(self, frame: Frame, prefix: str, parent: str, depth: int) -> None:
         """`prefix` begins the keys of its nodes; `parent` is the region around it."""
