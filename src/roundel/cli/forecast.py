@@ -63,7 +63,7 @@ def _tell(made: Forecast) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from roundel.cli.drawing.caption import one_line
+    from roundel.cli.output import one_line
 
     # Narrow enough for a terminal of 80 columns.
     table = Table(box=None, pad_edge=False, collapse_padding=bool(made.tool_calls.typical))

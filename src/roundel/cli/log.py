@@ -7,11 +7,10 @@ from collections.abc import Callable
 import click
 
 from roundel.cli.arguments import run_argument
-from roundel.cli.drawing.caption import one_line
 from roundel.cli.live.bounds import Bounds
 from roundel.cli.live.lines import excerpt, line_of
 from roundel.cli.next_step import suggest
-from roundel.cli.output import print_json, say, styled
+from roundel.cli.output import one_line, print_json, say, styled
 from roundel.cli.stored import find_run, store_option, with_runs
 from roundel.journal.store import StoreError
 from roundel.kernel.events import Event

@@ -16,9 +16,8 @@ from rich.console import Console, Group
 from rich.panel import Panel
 from rich.text import Text
 
-from roundel.cli.drawing.caption import one_line
 from roundel.cli.live import LiveView
-from roundel.cli.output import printable
+from roundel.cli.output import one_line, printable
 from roundel.cli.signals import interrupts
 from roundel.hosts.people import Question
 from roundel.nodes.approval import unclear

@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from roundel.cli.drawing.caption import one_line
 from roundel.cli.next_step import suggest, suggest_plainly, words_for
-from roundel.cli.output import console, print_json, say
+from roundel.cli.output import console, one_line, print_json, say
 from roundel.cli.stored import finished, is_there, most_option, runs_at, store_option
 from roundel.journal.owner import machine
 from roundel.journal.store import RunRow

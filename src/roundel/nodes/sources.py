@@ -17,7 +17,13 @@ from roundel.plan.structure import check_structure
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.graph import Workflow
-from roundel.workflow.loader import examine, examine_mapping
+from roundel.workflow.loader import (
+    Reading,
+    examine,
+    examine_mapping,
+    read_workflow_file,
+    read_workflow_text,
+)
 
 
 @runtime_checkable
@@ -77,8 +83,36 @@ def check_plan(
 ) -> tuple[Plan | None, Report]:
     """The same with the plan, in which what is known of the loops has been worked out."""
     workflow, report = _read(source, variables, allow_paths)
-    if workflow is None:
-        return None, report
+    return (None if workflow is None else _checked(workflow, report)), report
+
+
+def draft_plan(
+    source: str | os.PathLike[str],
+    variables: Mapping[str, Any] | None = None,
+    *,
+    allow_paths: AllowPaths = (),
+) -> tuple[Plan | None, Report]:
+    """As `check_plan`, but a file with errors gives a plan as well: one to draw, not to run.
+
+    None if there is no graph in the file."""
+    return _drafted(read_workflow_file(source, TYPES, variables, allow_paths))
+
+
+def draft_text_plan(
+    text: str, variables: Mapping[str, Any] | None = None, name: str = "<text>"
+) -> tuple[Plan | None, Report]:
+    """The same for a text, which need not be stored anywhere."""
+    return _drafted(read_workflow_text(text, TYPES, variables, name))
+
+
+def _drafted(reading: Reading) -> tuple[Plan | None, Report]:
+    if reading.workflow is not None:
+        return _checked(reading.workflow, reading.report), reading.report
+    # Not checked: what a check finds in a workflow with gaps would follow from the gaps.
+    return (None if reading.draft is None else compile_workflow(reading.draft)), reading.report
+
+
+def _checked(workflow: Workflow, report: Report) -> Plan | None:
     try:
         plan = compile_workflow(workflow)
         check_structure(plan, report)
@@ -87,8 +121,8 @@ def check_plan(
     except WorkflowError as error:
         for diagnostic in error.diagnostics:
             report.add(diagnostic)
-        return None, report
-    return plan, report
+        return None
+    return plan
 
 
 def _read(

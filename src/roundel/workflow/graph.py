@@ -141,6 +141,14 @@ class Node(Struct, frozen=True, omit_defaults=True):
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         assert isinstance(reader, GraphReader)
+        first = len(reader.drafts)
+        with reader.report.about(at):
+            made = cls._read(at, reader)
+        reader.drafts[first:] = [reader.draft_node(at, made, reader.drafts[first:])]
+        return made
+
+    @classmethod
+    def _read(cls, at: Located, reader: GraphReader) -> Any:
         what = _node_name(at)
         envelope = reader.read_struct(at, Envelope, what)
         kind = reader.node_type(at, what)
@@ -273,6 +281,13 @@ class GraphReader(Reader):
         """The names of memories that an agent may use here."""
         self.names: list[tuple[str, str, Located]] = []
         """Names of the workflow that are shown: of what, the name, and where it stands."""
+        self.drafts: list[Node | Graph] = []
+        """What has been read of the node or graph that is being read: each node and graph directly inside it,
+        or what stands in for it. Then that node or graph itself takes their place."""
+
+    def draft_node(self, at: Located, made: Any, inside: list[Node | Graph]) -> Node:
+        """The node, or what stands in for it (drafts.py) if it could not be read."""
+        raise NotImplementedError
 
     def check_node(self, at: Located, kind: NodeType, envelope: Envelope, config: Any) -> None:
         if kind.asks or kind.bodies(config):

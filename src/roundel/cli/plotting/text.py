@@ -8,7 +8,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from roundel.cli.drawing.caption import one_line
+from roundel.cli.output import one_line
 from roundel.cli.plotting.measures import Measure, measures
 from roundel.sessions.rounds import LoopRounds, Round
 

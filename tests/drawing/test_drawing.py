@@ -11,25 +11,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roundel.cli.drawing.layout import lay_out
-from roundel.cli.drawing.measure import fit, text_width, wrap
-from roundel.cli.drawing.mermaid import mermaid, quoted
-from roundel.cli.drawing.svg import svg
-from tests.cli.drawings import (
+from roundel.drawing.assembly import draw
+from roundel.drawing.drawing import Density
+from roundel.drawing.mermaid import mermaid, quoted
+from roundel.drawing.text import fit, text_width, wrap
+from tests.drawing.drawings import (
     assert_tidy,
     assert_unbroken,
     council,
     edge,
     graph,
-    inside,
     keyword,
     node,
+    picture,
     plan_of,
     repeated,
     shown,
     texts,
 )
 
+DENSITIES: tuple[Density, ...] = ("normal", "compact")
 NASTY = (
     "<b>",
     'a"b',
@@ -189,7 +190,7 @@ def test_a_quoted_label_says_the_same_text(text: str) -> None:
 
 
 def test_the_svg_shows_nodes_loops_conditions_start_and_end() -> None:
-    drawing = svg(plan_of(review_loop()))
+    drawing = picture(plan_of(review_loop()))
     said = texts(drawing)
     for words in ("review", "Writer", "loop_counter, 3 times", "loop Writer", "any: ACCEPT", "start", "end"):
         assert words in said
@@ -200,20 +201,20 @@ def test_the_svg_shows_nodes_loops_conditions_start_and_end() -> None:
 
 
 def test_data_edges_are_dashed_and_a_vote_is_counted() -> None:
-    assert '<path class="edge edge data"' in svg(plan_of(nested_loops()))
-    assert "majority vote" in texts(svg(plan_of(voting())))
+    assert '<path class="edge edge data"' in picture(plan_of(nested_loops()))
+    assert "majority vote" in texts(picture(plan_of(voting())))
 
 
 @pytest.mark.parametrize("name", NASTY)
 def test_the_svg_is_well_formed_for_any_id(name: str) -> None:
-    drawing = svg(plan_of(chain_of((name, "other"))))
+    drawing = picture(plan_of(chain_of((name, "other"))))
     kept = [words for words in texts(drawing) if words not in ("start", "end", "literal")]
     assert " ".join(name.split()).replace("\x1b", "\N{REPLACEMENT CHARACTER}") in kept
 
 
 def test_a_long_id_is_cut_and_told_in_full_when_pointed_at() -> None:
     name = "非常长的名字" * 12
-    drawing = svg(plan_of(graph([node(name)], [])))
+    drawing = picture(plan_of(graph([node(name)], [])))
     assert name not in texts(drawing)
     assert any(words.startswith("非常长的名字") and words.endswith("…") for words in texts(drawing))
     assert f"<title>{name} (literal)</title>" in drawing
@@ -225,32 +226,45 @@ def test_wide_characters_take_twice_the_room() -> None:
     assert all(text_width(line, 11) <= 80 for line in wrap("one two three four five six " * 3, 11, 80, 3))
 
 
+def test_lines_break_between_words_and_else_inside_names() -> None:
+    assert wrap("one two three four", 11, 80, 3) == ("one two", "three four")
+    assert wrap("functions:without_quotes", 11, 100, 3) == ("functions:", "without_quotes")
+    assert wrap("x" * 30, 11, 100, 2)[0] == "x" * 14
+
+
 # The layout.
 
 
 @pytest.mark.parametrize("described", [review_loop(), nested_loops(), with_subgraph(), voting()])
 def test_nothing_lies_on_anything_else(described: dict[str, Any]) -> None:
-    layout = lay_out(plan_of(described))
-    assert_tidy(layout)
-    for drawn in layout.edges:
-        assert_unbroken(drawn.curve)
+    drawing = draw(plan_of(described))
+    assert_tidy(drawing)
+    for drawn in drawing.edges:
+        assert_unbroken(drawn)
 
 
 def test_a_subgraph_box_holds_its_nodes() -> None:
-    layout = lay_out(plan_of(with_subgraph()))
-    outer = next(placed.box for placed in layout.nodes if placed.holds_graph)
-    held = {placed.node.id for placed in layout.nodes if inside(placed.box, outer)}
+    drawing = draw(plan_of(with_subgraph()))
+    outer = next(node.box for node in drawing.nodes if node.region)
+    held = {node.id for node in drawing.nodes if outer.holds(node.box)}
     assert held == {"B", "Writer", "Reviewer", "Loop Guard", "Final Output"}
 
 
+def test_a_long_line_goes_straight_down() -> None:
+    described = review_loop()
+    described["edges"].append(edge("Writer", "Final Output", trigger=False))
+    [line] = [drawn for drawn in draw(plan_of(described)).edges if not drawn.triggers]
+    assert [len(piece) for piece in line.route] == [1, 3, 1, 3]
+
+
 def test_edges_pass_beside_nodes_and_end_at_their_target() -> None:
-    layout = lay_out(plan_of(nested_loops()))
-    boxes = {placed.node.id: placed.box for placed in layout.nodes}
-    for drawn in layout.edges:
-        if drawn.wire is None:
+    drawing = draw(plan_of(nested_loops()))
+    boxes = {node.key: node.box for node in drawing.nodes}
+    for drawn in drawing.edges:
+        if drawn.kind != "edge":
             continue
-        points = [point for points in drawn.curve for point in points]
-        target = boxes[drawn.wire.edge.edge.target]
+        points = [point for piece in drawn.route for point in piece]
+        target = boxes[drawn.target]
         x, y = points[-1]
         assert target.x - 1 <= x <= target.right + 1 and target.y - 1 <= y <= target.bottom + 1
         for x, y in points[1:-1]:
@@ -281,9 +295,10 @@ def random_graphs(draw: st.DrawFn) -> dict[str, Any]:
 @given(random_graphs())
 def test_random_graphs_are_tidy_too(described: dict[str, Any]) -> None:
     plan = plan_of(described)
-    layout = lay_out(plan)
-    assert_tidy(layout)
-    for drawn in layout.edges:
-        assert_unbroken(drawn.curve)
-    ET.fromstring(svg(plan))
+    for density in DENSITIES:
+        drawing = draw(plan, density=density)
+        assert_tidy(drawing)
+        for drawn in drawing.edges:
+            assert_unbroken(drawn)
+    ET.fromstring(picture(plan))
     assert shown(plan) and mermaid(plan)

@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from roundel.cli.drawing.layout import Layout, NodeBox, lay_out
-from roundel.cli.drawing.mermaid import mermaid
-from roundel.cli.drawing.svg import svg
+from roundel.drawing.assembly import draw
+from roundel.drawing.mermaid import mermaid
 from roundel.plan.graph import Plan
 from roundel.plan.proof import prove
-from tests.cli.drawings import (
+from tests.drawing.drawings import (
     assert_tidy,
     assert_unbroken,
     council,
     edge,
     graph,
     held,
-    inside,
     node,
+    picture,
+    placed,
     plan_of,
     repeated,
     shown,
@@ -133,11 +133,11 @@ def test_the_tree_nests_loops_of_all_kinds() -> None:
 def test_every_format_says_of_each_loop_what_check_proves(described: Any) -> None:
     plan = plan_of(described())
     proofs = prove(plan)
-    tree, chart, said = shown(plan), mermaid(plan), texts(svg(plan))
+    tree, chart, said = shown(plan), mermaid(plan), texts(picture(plan))
     assert f", {len(proofs)} loop" in tree.splitlines()[0]
     for proof in proofs:
         assert proof.per_entry in tree and proof.per_entry in chart and proof.per_entry in said
-    assert svg(plan).count('<rect class="loop"') == len(proofs)
+    assert picture(plan).count('<rect class="loop"') == len(proofs)
 
 
 @pytest.mark.parametrize("described", ALL)
@@ -148,7 +148,7 @@ def test_every_format_shows_every_node(described: Any) -> None:
     for name in names:
         assert re.search(rf"[─▶] {name}  ", shown(plan))
         assert re.search(rf'"(▶ )?{name}\b', mermaid(plan))
-        assert name in texts(svg(plan))
+        assert name in texts(picture(plan))
 
 
 def test_a_loop_agent_without_rounds_has_none() -> None:
@@ -197,41 +197,37 @@ def test_mermaid_nests_blocks_and_marks_each_loop() -> None:
 # SVG.
 
 
-def placed(layout: Layout, name: str) -> NodeBox:
-    return next(found for found in layout.nodes if found.node.id == name)
-
-
 @pytest.mark.parametrize("described", ALL)
 def test_bodies_stand_inside_their_nodes(described: Any) -> None:
-    layout = lay_out(plan_of(described()))
-    assert_tidy(layout)
-    for drawn in layout.edges:
-        assert_unbroken(drawn.curve)
+    drawing = draw(plan_of(described()))
+    assert_tidy(drawing)
+    for drawn in drawing.edges:
+        assert_unbroken(drawn)
 
 
 def test_participants_stand_in_their_order_four_beside_each_other() -> None:
-    layout = lay_out(plan_of(vote()))
-    *first, last = (placed(layout, name).box for name in PEOPLE)
+    drawing = draw(plan_of(vote()))
+    *first, last = (placed(drawing, name).box for name in PEOPLE)
     assert all(one.right < other.x and one.y == other.y for one, other in pairwise(first))
     assert last.x == first[0].x and last.y > first[0].bottom
 
 
 def test_a_participant_has_no_start_and_no_end_of_its_own() -> None:
-    layout = lay_out(plan_of(debate()))
-    assert [mark.text for mark in layout.marks] == ["start"]
-    assert [found.node.id for found in layout.nodes if found.ends] == ["Secretary"]
+    drawing = draw(plan_of(debate()))
+    assert [mark.text for mark in drawing.marks] == ["start"]
+    assert [found.id for found in drawing.nodes if found.end] == ["Secretary"]
 
 
 def test_frames_nest_as_the_loops_do() -> None:
-    layout = lay_out(plan_of(nested()))
-    loop = layout.loops[0].box
-    frames = [*(placed(layout, name).box for name in ("Team", "Council", "Bo")), loop]
-    frames += [placed(layout, name).box for name in ("Refine", "Editor")]
-    assert all(inside(inner, outer) for outer, inner in pairwise(frames))
-    assert not inside(placed(layout, "Ada").box, placed(layout, "Bo").box)
+    drawing = draw(plan_of(nested()))
+    [loop] = [region.box for region in drawing.regions if region.kind == "loop"]
+    frames = [*(placed(drawing, name).box for name in ("Team", "Council", "Bo")), loop]
+    frames += [placed(drawing, name).box for name in ("Refine", "Editor")]
+    assert all(outer.holds(inner) for outer, inner in pairwise(frames))
+    assert not placed(drawing, "Bo").box.holds(placed(drawing, "Ada").box)
 
 
 def test_a_majority_vote_inside_a_node_is_said_on_its_frame() -> None:
     voting = {"nodes": [node("A"), node("B")], "is_majority_voting": True}
-    said = texts(svg(plan_of(graph([held("Jury", voting)], []))))
+    said = texts(picture(plan_of(graph([held("Jury", voting)], []))))
     assert "majority voting: the most common answer of 2 nodes wins" in said

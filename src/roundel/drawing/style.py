@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from string import Template
 
-from roundel.workflow.node_type import NodeType
+from roundel.drawing.drawing import DrawnNode
 
 OTHER = "other"
 KINDS = ("agent", "human", "python", "literal", "passthrough", "subgraph", "guard")
@@ -40,6 +40,7 @@ _LIGHT = {
     "subgraph": "#7048e8",
     "guard": "#e8590c",
     "other": "#4263a8",
+    "fault": "#c02626",
 }
 _DARK = {
     "page": "#12161f",
@@ -59,6 +60,7 @@ _DARK = {
     "subgraph": "#a58bff",
     "guard": "#ff8a4c",
     "other": "#9db7f0",
+    "fault": "#ff8a84",
 }
 
 # Selector and declarations; `$name` is a colour. Colours are written out, not left to CSS variables, which
@@ -93,6 +95,17 @@ RULES = {
     **{f".k-{kind}": f"stroke: ${kind}" for kind in (*KINDS, OTHER)},
     **{f".tile.k-{kind}": f"fill: ${kind}; stroke: none" for kind in (*KINDS, OTHER)},
 }
+FAULT_RULES = {
+    ".card.fault": "stroke: $fault; stroke-width: 2; stroke-dasharray: 4 3",
+    ".edge.fault": "stroke: $fault; stroke-width: 1.75; stroke-dasharray: 7 3",
+    ".head.fault": "fill: $fault; stroke: none",
+    ".chip.fault": "stroke: $fault",
+    ".loop.fault": "fill: $fault; stroke: $fault; stroke-opacity: 1; stroke-width: 1.75",
+    ".graph.fault": "stroke: $fault; stroke-opacity: 1; stroke-dasharray: 4 3",
+    ".badge circle": "fill: $fault; stroke: $page; stroke-width: 1.5",
+    ".badge path": "fill: none; stroke: $page; stroke-width: 2; stroke-linecap: round",
+}
+"""Added where something has an error, so that other pictures stay as they are."""
 
 
 def style(rules: Mapping[str, str] = RULES) -> str:
@@ -105,7 +118,8 @@ def _sheet(rules: Mapping[str, str], colours: dict[str, str]) -> str:
     return Template("".join(lines)).substitute(colours)
 
 
-def kind_of(kind: NodeType) -> str:
-    if kind.guard:
+def icon_of(node: DrawnNode) -> str:
+    """The name of the icon and of the colour of a node."""
+    if node.guard:
         return "guard"
-    return kind.name if kind.name in KINDS else OTHER
+    return node.type if node.type in KINDS else OTHER
