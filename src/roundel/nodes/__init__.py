@@ -2,8 +2,8 @@
 
 A module is found by the name of its type: the type `literal` is the `NODE` of `literal.py`. So a new node
 type is one new file here and needs no entry anywhere, and loading a workflow imports only the types that it
-uses. A module with several types, or one whose name is not that of its type, has `NODES`. It is found too, but
-only after all modules here have been imported, unless `_MODULES` says where it is.
+uses. A module with several types, or one whose name is not that of its type, has `NODES`. It is found too,
+but only after all modules here have been imported, unless `_MODULES` says where it is.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ NODE = NodeType(
     "Runs a Python function, or the code in the last message.",
     prepare,
     title="Python",
-    zh=("Python", "运行一个 Python 函数，或最后一条消息中的代码。"),
+    zh=("Python 代码", "运行一个 Python 函数，或最后一条消息中的代码。"),
     example=EXAMPLE,
     ports=lambda config: config.ports,
     function=lambda config: config.function,

@@ -342,7 +342,7 @@ class Mem0(Struct, frozen=True, omit_defaults=True):
         return Description(
             name="mem0_memory",
             en=("Mem0", "A service of its own; no effect here, with a warning."),
-            zh=("Mem0", "独立的外部服务；在此无效，并给出警告。"),
+            zh=("Mem0 服务", "独立的外部服务；在此无效，并给出警告。"),
             fields={
                 "api_key": Field(en=("API key", idle[0]), zh=("API 密钥", idle[1]), widget="secret"),
                 "org_id": Field(en=("Organization", idle[0]), zh=("组织", idle[1])),

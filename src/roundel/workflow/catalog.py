@@ -225,6 +225,8 @@ class _Catalog:
 
     def object_of(self, kind: Any) -> list[str]:
         """The names of the described objects that a value of a type may be."""
+        if kind is Any:
+            return []
         about = description_of(kind)
         if about.refers:
             return list(about.refers)
@@ -288,6 +290,8 @@ class _Catalog:
     ) -> dict[str, Any]:
         kind = field.kind if field.kind is not None else info.type if info is not None else Any
         value = value_of(kind)
+        if value.type == "any" and field.widget == "object":  # which one it is depends on another key
+            value = Value("object", kind=Any)
         return {
             "key": name,
             "aliases": aliases,
@@ -302,7 +306,7 @@ class _Catalog:
             "choices": _choices(value, field.choices),
             "bounds": value.bounds,
             "objects": self.object_of(value.kind) if value.type == "object" else [],
-            "env_allowed": self.maker.takes_variable(kind),
+            "env_allowed": self.maker.takes_variable(value),
             "see": field.see or None,
         }
 
@@ -326,7 +330,7 @@ def default_of(info: msgspec.structs.FieldInfo | None) -> Any:
         default = info.default_factory() if info.default_factory is not msgspec.NODEFAULT else None
     if isinstance(default, Struct) or default is UNSET:
         return None
-    return msgspec.to_builtins(default)
+    return msgspec.json.decode(msgspec.json.encode(default))
 
 
 def _suggested(value: Value) -> Widget:

@@ -19,6 +19,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 import msgspec
 
 from roundel.workflow.catalog import (
+    Value,
     bare,
     bounds_of,
     default_of,
@@ -28,7 +29,6 @@ from roundel.workflow.catalog import (
     needs,
     object_name,
     titled,
-    value_of,
 )
 from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.graph import Envelope, Settings
@@ -282,15 +282,14 @@ class SchemaMaker:
 
     # What may stand in a field
 
-    def takes_variable(self, kind: Any) -> bool:
+    def takes_variable(self, value: Value) -> bool:
         """Whether `${NAME}` may be written for a value, or for each value in a list or mapping.
 
         A variable of the environment is text. So this asks whether text is read there: as itself, or as a
         number, a truth value or one of some words. An object has fields of its own, which say so."""
-        value = value_of(kind)
         if value.type != "object":
             return True
-        return _takes_text(self.of(value.kind), self.definitions)
+        return value.kind is not Any and _takes_text(self.of(value.kind), self.definitions)
 
 
 def _case(key: str, names: list[str], config: str, form: Schema, required: bool) -> Schema:
