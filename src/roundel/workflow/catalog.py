@@ -299,6 +299,7 @@ class _Catalog:
             "description": _words(field.en[1], field.zh[1]),
             "type": value.type,
             "shape": value.shape,
+            "lone": value.lone,
             "widget": field.widget or _suggested(value),
             "unit": _unit(field),
             "required": is_required(field, info),
