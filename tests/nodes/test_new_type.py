@@ -19,7 +19,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from roundel.extend import Call, Description, Field, Message, NodeType, Outcome
+from roundel.kernel.commands import Call
+from roundel.kernel.facts import Outcome
+from roundel.workflow.description import Description, Field
+from roundel.workflow.message import Message
+from roundel.workflow.node_type import NodeType
 
 
 class Config(Struct, frozen=True):
