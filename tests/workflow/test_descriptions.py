@@ -18,7 +18,7 @@ from roundel.nodes import TYPES
 from roundel.workflow.catalog import describe, description_of, in_language, infos_of, is_struct, value_of
 from roundel.workflow.description import UNITS, Unit, Widget
 from roundel.workflow.graph import Edge, Envelope, Settings
-from roundel.workflow.loader import Root, examine
+from roundel.workflow.loader import Root, examine, examine_mapping
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.schema import workflow_schema
 from tests.workflow.described import INSTEAD, NODE_TYPES, OBJECTS, TEXTS, Mapping, node
@@ -196,6 +196,37 @@ def test_a_required_key_is_missed(name: str, field: Mapping, folder: Path) -> No
     assert not VALIDATOR.is_valid(workflow)
 
 
+EITHER = {"graph.start", "keyword_condition.any", "model_profile.model", "tool.python", "mcp_server.command"}
+"""Keys that may be left out if others are given in their place."""
+NEEDED = [
+    (name, key) for name in ALL if name != "approval" for key in small(name) if f"{name}.{key}" not in EITHER
+]
+
+
+@pytest.mark.parametrize(("name", "key"), NEEDED)
+def test_a_key_that_cannot_be_left_out_is_required(name: str, key: str, folder: Path) -> None:
+    """The samples hold nothing but such keys."""
+    about = ALL[name]
+    field = next(field for field in about["fields"] if field["key"] == key)
+    chosen = about["variants"] is not None and key == about["variants"]["config"]
+    assert field["required"] or chosen or key in about["alone"]
+    rest = around(name, {other: value for other, value in small(name).items() if other != key})
+    assert check(rest, folder)[1]
+    assert not VALIDATOR.is_valid(rest)
+
+
+BOUNDED = [(name, field, bound) for name, field in FIELDS for bound in field["bounds"]]
+
+
+@pytest.mark.parametrize(("name", "field", "bound"), BOUNDED, ids=field_id)
+def test_a_value_beyond_its_bounds_is_refused(name: str, field: Mapping, bound: str, folder: Path) -> None:
+    limit = field["bounds"][bound]
+    steps = {"minimum": -1, "exclusive_minimum": 0, "maximum": 1, "exclusive_maximum": 0}
+    workflow = around(name, {**small(name), field["key"]: limit + steps[bound]})
+    assert any("must be" in error for error in check(workflow, folder)[1])
+    assert not VALIDATOR.is_valid(workflow)
+
+
 def sample(name: str, field: Mapping) -> str:
     """A text that the environment may give for a field."""
     given = TEXTS.get(f"{name}.{field['key']}")
@@ -254,6 +285,39 @@ def test_every_property_of_the_schema_has_a_title_and_a_text() -> None:
     assert set(plain) <= selectors
     texts = [schema for _, schema in properties(SCHEMA) if schema is not True and "title" in schema]
     assert len(texts) > 250 and all(schema["description"] for schema in texts)
+
+
+def test_the_schema_has_every_type_of_node() -> None:
+    built_in = (
+        *("agent", "break", "continue", "debate", "human", "literal", "loop", "loop_agent", "loop_counter"),
+        *("loop_timer", "passthrough", "python", "subgraph", "vote"),
+    )
+    assert tuple(DATA["node_types"]) == built_in
+    assert set(SCHEMA["$defs"]["node"]["properties"]["type"]["enum"]) == {*built_in, "llm"}
+
+
+@pytest.mark.parametrize(
+    "edge",
+    [
+        {"condition": {"cel": "true", "type": "keyword"}},
+        {"condition": {"config": {"any": "x"}}},
+        {"condition": {"type": "keyword", "config": {"words": "x"}}},
+        {"condition": {"type": "expression"}},
+        {"condition": ["code_pass"]},
+        {"process": "uppercase_payload"},
+        {"process": {"type": "regex_extract", "config": {"pattern": "a", "on_no_match": "fail"}}},
+        {"dynamic": {"type": "map", "config": {"group_size": 3}}},
+        {"dynamic": {"type": "map", "split": {"type": "regex"}}},
+        {"trigger": "perhaps"},
+        {"keep_message": 1},
+    ],
+    ids=str,
+)
+def test_the_schema_refuses_what_the_loader_refuses(edge: Mapping, folder: Path) -> None:
+    workflow = OBJECTS["edge"][1]({"from": "A", "to": "B", **edge})
+    _, report = examine_mapping(workflow, TYPES)
+    assert report.diagnostics
+    assert not VALIDATOR.is_valid(workflow)
 
 
 def test_the_schema_uses_all_its_definitions() -> None:

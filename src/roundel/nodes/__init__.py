@@ -21,10 +21,10 @@ _MODULES = {"llm": "agent", "break": "jump", "continue": "jump"}
 
 def _named(name: str) -> list[NodeType]:
     """The types of the module that a type of this name should be in; none if there is no such module."""
-    module = f"{__name__}.{_MODULES.get(name, name)}"
-    if not module.rpartition(".")[2].isidentifier() or find_spec(module) is None:
+    module = _MODULES.get(name, name)
+    if not module.isidentifier() or module.startswith("_") or find_spec(f"{__name__}.{module}") is None:
         return []
-    return _types_of(module)
+    return _types_of(f"{__name__}.{module}")
 
 
 def _all() -> Iterator[NodeType]:
