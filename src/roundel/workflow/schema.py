@@ -31,6 +31,7 @@ from roundel.workflow.catalog import (
     titled,
 )
 from roundel.workflow.description import Description, Field, Variants
+from roundel.workflow.fields import expected
 from roundel.workflow.graph import Envelope, Settings
 from roundel.workflow.loader import Root
 from roundel.workflow.node_type import NodeType, NodeTypes
@@ -91,7 +92,7 @@ def _used(root: Schema, definitions: dict[str, Schema]) -> dict[str, Schema]:
 
 class SchemaMaker:
     def __init__(self) -> None:
-        variable = {"type": "string", "pattern": PATTERN, "description": "A variable: ${NAME}."}
+        variable = {"type": "string", "pattern": PATTERN}  # a text here would hide that of the field
         self.definitions: dict[str, Schema] = {
             VARIABLE: variable,
             VARIABLE_OR_NULL: {**variable, "type": ["string", "null"]},
@@ -134,6 +135,7 @@ class SchemaMaker:
         return {
             "type": [_SCALARS[kind], "string", *(["null"] if nullable else [])],
             "pattern": PATTERN,
+            "patternErrorMessage": f"Expected {expected(kind)}, or ${{NAME}}.",
             **{_BOUNDS[word]: bound for word, bound in bounds.items()},
         }
 
