@@ -15,7 +15,8 @@ from msgspec import Meta, Struct
 
 import roundel
 from roundel.nodes import TYPES
-from roundel.workflow.catalog import describe, description_of, in_language, infos_of, is_struct, value_of
+from roundel.workflow.catalog import describe, in_language
+from roundel.workflow.config_types import description_of, infos_of, is_struct, value_of
 from roundel.workflow.description import UNITS, Unit, Widget
 from roundel.workflow.graph import Edge, Envelope, Settings
 from roundel.workflow.loader import Root, examine, examine_mapping

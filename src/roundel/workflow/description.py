@@ -2,7 +2,7 @@
 
 A struct that a workflow file can contain has a static method `__describe__`, beside its fields, which returns
 a `Description`. What the type of a field already says (its default, its bounds, its choices, whether it is a
-list) is not repeated there: `catalog.py` reads it from the struct. The JSON Schema, the forms of the web
+list) is not repeated there: `config_types.py` reads it from the struct. The JSON Schema, the forms of the web
 editor and the tables of the manual are all made from the two together.
 
 It is a method, and not metadata in the annotations, because most runs need none of these texts. A method

@@ -18,7 +18,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from roundel.workflow.catalog import (
+from roundel.workflow.config_types import (
     Value,
     bare,
     bounds_of,
