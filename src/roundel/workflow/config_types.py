@@ -2,8 +2,8 @@
 
 A description has two sources. The struct says what is certain: the keys, their types, bounds and defaults.
 Its `__describe__` (description.py) says what a person needs: titles, texts, widgets and units. A struct of
-another package that has no `__describe__` is described from its names and docstrings, so its form is plain but
-complete.
+another package that has no `__describe__` is described from its names and docstrings, so its form is plain
+but complete.
 """
 
 from __future__ import annotations
