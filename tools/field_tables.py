@@ -27,6 +27,8 @@ NODES = "nodes.md"
 MARKER = re.compile(
     r"<!-- (?P<what>fields|node|node types)(?:: (?P<name>\S+))? -->\n.*?<!-- end -->", re.DOTALL
 )
+MOST_CHOICES = 8
+"""More of them, such as all node types, have a page of their own."""
 _HEADING = re.compile(r"^#+ +(?P<title>.+?) *$", re.MULTILINE)
 _BLOCK = re.compile(r"^(```+).*?^\1$", re.MULTILINE | re.DOTALL)
 _SIGNS = {"minimum": "≥", "exclusive_minimum": ">", "maximum": "≤", "exclusive_maximum": "<"}
@@ -159,7 +161,7 @@ class Manual:
 
 def _noun(field: dict[str, Any]) -> str:
     """What one value of a field, or of a short form, is."""
-    if field["choices"]:
+    if field["choices"] and len(field["choices"]) <= MOST_CHOICES:
         return _or([f"`{choice['value']}`" for choice in field["choices"]])
     noun = _WIDGETS.get(field["widget"], _NOUNS[field["type"]])
     if field.get("unit") and field["widget"] in ("duration", "money"):
@@ -180,11 +182,11 @@ def _shaped(noun: str, field: dict[str, Any]) -> str:
 
 def _choices(field: dict[str, Any]) -> str:
     """What each of the choices means, unless their names say it."""
-    if all(_says(choice) for choice in field["choices"] or ()):
+    choices = field["choices"] or ()
+    if len(choices) > MOST_CHOICES or all(map(_says, choices)):
         return ""
     telling = [
-        f"`{choice['value']}`: {choice['title'][:1].lower()}{choice['title'][1:]}"
-        for choice in field["choices"] or ()
+        f"`{choice['value']}`: {choice['title'][:1].lower()}{choice['title'][1:]}" for choice in choices
     ]
     return f" {'; '.join(telling)}." if telling else ""
 

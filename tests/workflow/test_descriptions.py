@@ -295,6 +295,9 @@ def test_the_schema_has_every_type_of_node() -> None:
     )
     assert tuple(DATA["node_types"]) == built_in
     assert set(SCHEMA["$defs"]["node"]["properties"]["type"]["enum"]) == {*built_in, "llm"}
+    offered = next(field["choices"] for name, field in FIELDS if (name, field["key"]) == ("node", "type"))
+    assert tuple(choice["value"] for choice in offered) == built_in
+    assert {"value": "agent", "title": {"en": "Agent", "zh": "智能体"}} in offered
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ def describe(types: Mapping[str, NodeType]) -> dict[str, Any]:
         catalog.object_of(kind)
     kinds = dict.fromkeys(types[name] for name in types)
     node_types = {kind.name: catalog.node_type(kind) for kind in kinds}
+    choice = next(field for field in catalog.objects["node"]["fields"] if field["key"] == "type")
+    choice["choices"] = [{"value": name, "title": about["title"]} for name, about in node_types.items()]
     return {"node_types": node_types, "objects": catalog.objects}
 
 
