@@ -61,6 +61,15 @@ def test_the_schema_accepts_what_the_reader_accepts(tmp_path: Path) -> None:
     assert not validator.is_valid(wrong)
 
 
+def test_the_fields_are_printed_in_one_language_or_in_both(tmp_path: Path) -> None:
+    both = json.loads(roundel(tmp_path, "schema", "--fields").stdout)
+    assert both["node_types"]["literal"]["title"] == {"en": "Literal", "zh": "固定文本"}
+    chinese = json.loads(roundel(tmp_path, "schema", "--fields", "--lang", "zh").stdout)
+    assert chinese["node_types"]["literal"]["title"] == "固定文本"
+    alone = roundel(tmp_path, "schema", "--lang", "zh")
+    assert alone.returncode == 2 and "--lang chooses the language of --fields" in alone.stderr
+
+
 CYCLE = """
 graph:
   start: A

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from roundel.llm.cache import CachedModel
+from roundel.llm.offered import OfferedModel, offered_model
 from roundel.llm.persistence import PersistentModel
 from roundel.llm.prices import Prices
 from roundel.llm.provider import client_model
@@ -19,6 +20,7 @@ from roundel.nodes.model_retry import ModelRetry
 from roundel.nodes.services import Model, NodeError
 from roundel.workflow.graph import Node
 from roundel.workflow.profile import DEFAULT_PROFILE, Profile
+from roundel.workflow.providers import ALIASES, PROVIDERS
 from roundel.workflow.secrets import Secrets
 
 
@@ -30,7 +32,7 @@ class Models:
         self._profiles = profiles
         self._secrets = secrets
         self._prices = Prices(profiles)
-        self._made: dict[bytes, RemoteModel] = {}
+        self._made: dict[bytes, RemoteModel | OfferedModel] = {}
         self._lease = lease
 
     def of(self, node: Node) -> Model:
@@ -49,12 +51,24 @@ class Models:
     def profile(self, node: Node) -> Profile:
         return profile_of(node, self._profiles)
 
-    def _remote(self, profile: Profile) -> RemoteModel:
+    def _remote(self, profile: Profile) -> RemoteModel | OfferedModel:
         key = msgspec.json.encode(profile)
         if key not in self._made:
-            client = client_model(profile, self._secrets, self._lease)
-            self._made[key] = RemoteModel(client, profile, self._prices)
+            self._made[key] = self._offered(profile) or self._client(profile)
         return self._made[key]
+
+    def _offered(self, profile: Profile) -> OfferedModel | None:
+        # A name that we know is never a package's: nobody takes over the requests to another provider.
+        provider = profile.named[0]
+        if provider in PROVIDERS or provider in ALIASES:
+            return None
+        self._secrets.add(profile.api_key)
+        for header in profile.headers.values():
+            self._secrets.add_header(header)
+        return offered_model(profile, self._prices, self._lease)
+
+    def _client(self, profile: Profile) -> RemoteModel:
+        return RemoteModel(client_model(profile, self._secrets, self._lease), profile, self._prices)
 
 
 def profile_of(node: Node, profiles: Mapping[str, Profile]) -> Profile:

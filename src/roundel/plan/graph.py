@@ -155,7 +155,7 @@ class Plan(Struct, eq=False):
     patience: float
     """The seconds that the run may work before the breaker trips."""
     _encoded: str = ""
-    """The workflow as it is stored with each run (sessions/pinning.py), so that it is encoded once."""
+    """The workflow as it is stored with each run (hosts/pinning.py), so that it is encoded once."""
 
     @property
     def breaker(self) -> Breaker:

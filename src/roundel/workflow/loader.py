@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from roundel.workflow.attachment import MemorySettings
 from roundel.workflow.breaker import Breaker
+from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.dotenv import read_dotenv
@@ -44,6 +45,69 @@ class Root(Struct, frozen=True, omit_defaults=True):
     breaker: Breaker | None = None
     memory: MemorySettings = MemorySettings()
     middleware: Annotated[tuple[MiddlewareUse, ...], Meta(extra={"wrap": True})] = ()
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="workflow",
+            en=("Workflow", "A workflow file: a graph, and what it needs."),
+            zh=("工作流", "工作流文件：一个图及其所需的内容。"),
+            fields={
+                "graph": Field(
+                    en=("Graph", "The nodes and edges. A file that has `nodes` itself needs no `graph`."),
+                    zh=("图", "节点与边。如果文件顶层直接写有 `nodes`，则不需要 `graph`。"),
+                    widget="graph",
+                    kind=Graph,
+                    required=True,
+                    see="workflow-files.md#the-graph",
+                ),
+                "version": Field(
+                    en=("Version", "The version of your workflow. Nothing depends on it."),
+                    zh=("版本", "工作流的版本，仅供参考。"),
+                ),
+                "vars": Field(
+                    en=("Variables", "Values by name, which `${NAME}` stands for elsewhere in the file."),
+                    zh=("变量", "按名称给出的值，文件其他位置以 `${NAME}` 引用。"),
+                    see="workflow-files.md#variables",
+                ),
+                "models": Field(
+                    en=(
+                        "Models",
+                        "Model profiles, by names of your own. `default` is for agents that name none.",
+                    ),
+                    zh=("模型", "模型配置，名称自定。未指定模型的智能体使用 `default`。"),
+                    see="agents.md",
+                ),
+                "tools": Field(
+                    en=("Tools", "Tools for agents, by names of your own."),
+                    zh=("工具", "供智能体使用的工具，名称自定。"),
+                    see="tools.md",
+                ),
+                "limits": Field(
+                    en=("Limits", "How much a run may use. The limits of the graph come first."),
+                    zh=("限额", "一次运行可用的资源；图自身的限额优先。"),
+                    see="limits.md",
+                ),
+                "breaker": Field(
+                    en=("Breaker", "When a run is locked because it makes no progress."),
+                    zh=("熔断器", "运行没有进展时何时锁定。"),
+                    see="limits.md#the-breaker",
+                ),
+                "memory": Field(
+                    en=("Memory", "Whose memory runs share. No effect in the file of a subgraph."),
+                    zh=("记忆", "运行共享哪个分组的记忆。在子图文件中无效。"),
+                    see="memory.md",
+                ),
+                "middleware": Field(
+                    en=(
+                        "Middleware",
+                        "Code around the nodes of a run, in order. No effect in the file of a subgraph.",
+                    ),
+                    zh=("中间件", "围绕节点执行的代码，按顺序生效。在子图文件中无效。"),
+                    see="middleware.md",
+                ),
+            },
+        )
 
 
 class Reading(Struct, frozen=True):
