@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roundel.agents import Agent, LoopAgent, SequentialAgent
-    from roundel.api import resume, resume_async, run, run_async, stream
+    from roundel.api import draw, resume, resume_async, run, run_async, stream, to_svg
     from roundel.builder import Graph
     from roundel.hosts.engine import Result
     from roundel.hosts.people import Question
@@ -57,6 +57,7 @@ _HOMES = {
     "check": "roundel.nodes.sources",
     "condition": "roundel.workflow.functions",
     "continue_loop": "roundel.nodes.jump",
+    "draw": "roundel.api",
     "function": "roundel.workflow.functions",
     "load": "roundel.nodes.sources",
     "middleware": "roundel.workflow.functions",
@@ -68,6 +69,7 @@ _HOMES = {
     "run_async": "roundel.api",
     "stream": "roundel.api",
     "to": "roundel.nodes.python",
+    "to_svg": "roundel.api",
     "tool": "roundel.workflow.functions",
 }
 
@@ -98,6 +100,7 @@ __all__ = [
     "check",
     "condition",
     "continue_loop",
+    "draw",
     "function",
     "load",
     "middleware",
@@ -109,6 +112,7 @@ __all__ = [
     "run_async",
     "stream",
     "to",
+    "to_svg",
     "tool",
 ]
 

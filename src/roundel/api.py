@@ -1,23 +1,27 @@
-"""Runs workflows from Python: `run`, `run_async`, `stream`, `resume`, `resume_async`."""
+"""Runs workflows from Python: `run`, `run_async`, `stream`, `resume`, `resume_async`; and draws them."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from roundel.hosts.engine import Attachment, Result
 from roundel.hosts.people import Asker
 from roundel.kernel.events import Event
 from roundel.llm.resource_pool import close_pool
 from roundel.nodes.middleware import Middleware
-from roundel.nodes.sources import Source
+from roundel.nodes.sources import Source, draft_plan
 from roundel.plan.graph import Plan
 from roundel.sessions.place import StorePlace
 from roundel.sessions.runs import Runs, ScriptSource, recorder_of
+from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.message import Message
+
+if TYPE_CHECKING:
+    from roundel.drawing.drawing import Density, Drawing
 
 Made = TypeVar("Made")
 
@@ -160,3 +164,28 @@ def _loop_is_running() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def draw(
+    file: str | os.PathLike[str],
+    variables: Mapping[str, Any] | None = None,
+    *,
+    density: Density = "normal",
+    allow_paths: AllowPaths = (),
+) -> Drawing:
+    """The layout of a workflow file as data, with its errors where they belong; WorkflowError if the file has
+    no graph. `to_svg` makes a picture of it."""
+    from roundel.drawing.assembly import draw as lay_out
+
+    plan, report = draft_plan(file, variables, allow_paths=allow_paths)
+    if plan is None:
+        raise WorkflowError(report.errors)
+    masker = report.secrets.masker if report.secrets is not None else None
+    return lay_out(plan, report.findings, mask=masker.mask if masker is not None else str, density=density)
+
+
+def to_svg(drawing: Drawing) -> str:
+    """A picture of a drawing."""
+    from roundel.drawing.svg import svg
+
+    return svg(drawing)
