@@ -24,7 +24,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "telemetry": ("workflow", "kernel", "nodes"),
     "hosts": CORE[: CORE.index("hosts")],
     "sessions": CORE[: CORE.index("sessions")],
-    **dict.fromkeys(PYTHON, (*CORE, *PYTHON)),
+    **dict.fromkeys(PYTHON, (*CORE, *PYTHON, "drawing")),
     "extend": (*CORE, *PYTHON),
     "cli": (*CORE, *PYTHON, "drawing", "telemetry", "demo"),
     "demo": (),

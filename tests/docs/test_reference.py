@@ -178,3 +178,8 @@ def test_the_fields_of_results_calls_and_diagnostics_are_listed() -> None:
     assert set(Result.__struct_fields__) | {"completed"} <= set(first_column(PYTHON["Running a workflow"]))
     assert set(Call.__struct_fields__) - {"site"} <= set(first_column(PYTHON["A node type of your own"]))
     assert set(Diagnostic.__struct_fields__) <= set(code(PYTHON["Checking a workflow"]))
+
+
+def test_every_method_of_runs_is_listed() -> None:
+    methods = {name for name in vars(roundel.Runs) if not name.startswith("_")} - {"store", "engine"}
+    assert methods == set(first_column(PYTHON["The service layer"]))
