@@ -107,7 +107,7 @@ def test_nobody_else_may_work_on_a_run_meanwhile(folder: Path) -> None:
         assert runs(folder)[0]["at_work"] == f"process {process.popen.pid}"
         busy = roundel(folder, "resume", "last")
         assert busy.exit_code == 1
-        assert f"another process is at work on run {runs(folder)[0]['run_id']}" in busy.stderr
+        assert f"another process owns run {runs(folder)[0]['run_id']}" in busy.stderr
         assert "--follow" in busy.stderr
         pruned = roundel(folder, "prune", "last", "--keep", "nothing")
         assert pruned.exit_code == 1 and "is running" in pruned.stderr

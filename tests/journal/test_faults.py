@@ -18,7 +18,6 @@ import pytest
 import roundel
 from roundel.hosts import steering
 from roundel.hosts.local import LocalHost
-from roundel.journal.owner import let_go
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Fenced, StoreError
 from roundel.llm.scripted import script_from
@@ -299,7 +298,7 @@ def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> N
         stolen: list[roundel.Result] = []
 
         async def steal() -> None:
-            let_go(query(tmp_path / "runs.db", "SELECT owner FROM runs")[0][0])  # it seems to be dead
+            query(tmp_path / "runs.db", "UPDATE owners SET alive_until = 0")  # it seems to be dead
             stolen.append(await other.go_on(store))
 
         thief: list[asyncio.Task[None]] = []
@@ -318,14 +317,14 @@ def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> N
         assert all(events[event.seq - 1] == event for event in loop.shown + other.shown)
         assert not row.owner
 
-    asyncio.run(using(tmp_path / "runs.db", story))
+    asyncio.run(using(tmp_path / "runs.db", story, lease_seconds=1000))
 
 
 def test_a_run_that_only_waits_hears_that_it_was_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steering, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(steering, "LEASE", 0.0)
+    monkeypatch.setattr(steering, "CHECK_CLAIM_EVERY", 0.0)
     graph = roundel.Graph(start="Wait", end="Wait")
 
     @graph.function("Wait")
@@ -382,7 +381,7 @@ def test_two_processes_that_resume_the_same_run(tmp_path: Path) -> None:
             process.stdin.write("go\n")
             process.stdin.flush()
         told = sorted(process.communicate()[0] for process in both)
-        assert told[0].startswith(f"busy: another process is at work on run {name} (process ")
+        assert told[0].startswith(f"busy: another process owns run {name} (process ")
         assert told[1] == "completed\n"
 
     async def look(store: SqliteStore) -> None:

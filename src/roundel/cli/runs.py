@@ -11,7 +11,6 @@ from roundel.cli.drawing.caption import one_line
 from roundel.cli.next_step import suggest, suggest_plainly, words_for
 from roundel.cli.output import console, print_json, say
 from roundel.cli.stored import finished, is_there, most_option, store_of, store_option
-from roundel.journal.owner import machine
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import RunRow
 from roundel.kernel.events import stamp
@@ -84,10 +83,7 @@ def _rounds(row: RunRow) -> int | None:
 
 
 def _worker(row: RunRow) -> str | None:
-    if not row.owner:
-        return None
-    host, pid, *_ = row.owner.rsplit("/", 3)
-    return f"process {pid}" if host == machine() else f"process {pid} on {host}"
+    return row.owner or None
 
 
 def _tell(rows: list[RunRow], now: float) -> None:

@@ -7,12 +7,13 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 
-from roundel.journal.owner import LEASE
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import ControlRequest, Fenced
 
 LOOK_EVERY = 0.2
 """Seconds between two looks at what others wish."""
+CHECK_CLAIM_EVERY = 2.0
+"""Seconds between two looks whether the run is still ours."""
 DONE = "done"
 
 Obey = Callable[[ControlRequest], Awaitable[str]]
@@ -47,7 +48,7 @@ class Steering:
                 for control in await store.requests([claim]):
                     outcome = await self._obey(control)
                     await store.settle(claim, [control.number], outcome or DONE)
-                if time.monotonic() - renewed > LEASE / 3:
+                if time.monotonic() - renewed > CHECK_CLAIM_EVERY:
                     if await store.lost([claim]):
                         raise Fenced(
                             f"another process has taken over run {claim.run_id}; this one has stopped"

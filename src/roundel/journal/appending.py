@@ -22,7 +22,6 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from roundel.journal.owner import LEASE
 from roundel.journal.store import Appended, Chunk, Claim, Fenced, Gone, StoreError
 from roundel.kernel.facts import VERSION
 
@@ -40,7 +39,7 @@ APPEND = (
     "INSERT OR IGNORE INTO chunks (place, count, version, body) "
     f"VALUES ((?5 << 32) + ?1, (SELECT ?2 FROM runs WHERE {_MAY_APPEND}), ?3, ?4)"
 )
-TELL = f"UPDATE runs SET status = ?2, updated = ?3, facts = ?4, until = ?7 WHERE {_MAY_APPEND}"
+TELL = f"UPDATE runs SET status = ?2, updated = ?3, facts = ?4 WHERE {_MAY_APPEND}"
 TELL_EVERY = 1.0
 """Seconds after which a run's row is told how far it is, although its status is the same."""
 
@@ -71,7 +70,7 @@ def append(
 ) -> None:
     """Appends a chunk and updates the run's row; both or nothing, in a transaction of the caller."""
     reached = first + chunk.count
-    values = (first, told.status, told.time, reached, claim.run, claim.fence, told.time + LEASE)
+    values = (first, told.status, told.time, reached, claim.run, claim.fence)
     if db.execute(TELL, values).rowcount != 1:
         failure = refusal(claim, first, chunk, place, db)
         if failure is not None:

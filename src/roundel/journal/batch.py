@@ -57,6 +57,8 @@ class Timer:
     job: Job[Any]
     writes: bool
     active: Callable[[], bool]
+    done: Callable[[], None] = lambda: None
+    """Called in the writing thread when the job was committed."""
     due: float = 0.0
     """When to run it next, on the monotonic clock."""
     loop: None = None
@@ -66,7 +68,8 @@ class Timer:
         return self.job(db)
 
     def settle(self, value: Any, failure: StoreError | None) -> None:
-        pass
+        if failure is None:
+            self.done()
 
 
 class Rows:
@@ -183,7 +186,9 @@ def tell(done: list[Done]) -> None:
     """Those who wait, each in its loop, which is woken once."""
     loops: dict[asyncio.AbstractEventLoop, list[Done]] = {}
     for item in done:
-        if item[0].loop is not None:
+        if item[0].loop is None:
+            item[0].settle(*item[1:])
+        else:
             loops.setdefault(item[0].loop, []).append(item)
     for loop, items in loops.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more

@@ -34,7 +34,16 @@ from roundel.journal.batch import Job, Timer
 from roundel.journal.control_requests import ControlRequests
 from roundel.journal.database import Database
 from roundel.journal.faults import readable
-from roundel.journal.owner import LEASE, is_alive, let_go, me
+from roundel.journal.leases import (
+    HEARTBEATS,
+    JOIN_LEASE,
+    LEASE_COLUMNS,
+    LEASE_SECONDS,
+    Lease,
+    Leases,
+    lease_of,
+)
+from roundel.journal.processes import Processes, SystemProcesses
 from roundel.journal.reading import Unreadable, chunks_after, chunks_with, entries_among, entries_in, no_run
 from roundel.journal.shield import shielded
 from roundel.journal.store import Appended, Busy, Chunk, Claim, NewRun, Pinned, RunRow, Snapshot, StoreError
@@ -44,10 +53,9 @@ from roundel.kernel.facts import Entry, Fact
 
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
-_PLAIN = ("id", "name", "status", "created", "updated", "input", "owner", "parent", "forked_at", "summary")
-COLUMNS = (*_PLAIN, "pruned", "until", "facts")
+COLUMNS = ("id", "name", "status", "created", "updated", "input", "parent", "forked_at", "summary", "pruned")
 _LAST_SNAPSHOT = f"SELECT facts FROM snapshots WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
-ROW = f"SELECT {', '.join(COLUMNS[:-1])}, {FACTS} FROM runs"
+ROW = f"SELECT no, fence, {FACTS}, {', '.join(COLUMNS)}, {LEASE_COLUMNS} FROM runs {JOIN_LEASE}"
 
 
 class SqliteStore(ControlRequests):
@@ -60,16 +68,29 @@ class SqliteStore(ControlRequests):
         sync: Sync = "full",
         clock: Callable[[], float] = time.time,
         busy_seconds: float = BUSY_SECONDS,
+        lease_seconds: float = LEASE_SECONDS,
+        processes: Processes | None = None,
     ) -> None:
         if sync not in get_args(Sync):
             raise StoreError(f"sync is one of {', '.join(get_args(Sync))}, not '{sync}'")
         self.path = Path(path)
         self._now = clock
         self._database = Database(self.path, sync=sync, busy_seconds=busy_seconds)
-        self._at_work: dict[str, Told] = {}
-        """The owners of the runs that are at work here, and what the rows of their runs were told."""
+        self._leases = Leases(clock, lease_seconds, processes or SystemProcesses())
+        self._claims: dict[tuple[int, int], Told] = {}
+        """The claims that this store holds, by run and fence, and what the rows of their runs were told."""
+        self._unreleased: set[tuple[int, int]] = set()
+        """Released claims whose release is not written: the heartbeat tries again, since it also keeps the
+        lease by which others would take these runs for owned."""
         self._signal = AppendSignal()
-        self._heartbeat = Timer(LEASE / 3, self._renew, writes=True, active=lambda: bool(self._at_work))
+        self._heartbeat = Timer(
+            lease_seconds / HEARTBEATS,
+            self._beat,
+            writes=True,
+            active=lambda: bool(self._claims or self._unreleased),
+            done=self._forget_released,
+        )
+        self._releasing: set[tuple[int, int]] = set()
         timers = (
             self._heartbeat,
             Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal)),
@@ -98,68 +119,88 @@ class SqliteStore(ControlRequests):
     # Runs.
 
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
-        owner = me()
+        made: list[Claim] = []
         count = chunk.count if chunk is not None else 0
         pinned = zlib.compress(msgspec.json.encode(run.pinned), 6)
 
         def job(db: sqlite3.Connection) -> Claim:
-            times = (run.created, run.created, self._now() + LEASE)
-            values = (run.id, run.name, run.input, run.parent, run.forked_at, owner, *times, count)
-            names = "id, name, input, parent, forked_at, owner, created, updated, until, facts"
-            query = f"INSERT INTO runs ({names}, status, fence) VALUES (?,?,?,?,?,?,?,?,?,?,'running',1)"
+            self._leases.renew(db)
+            texts = (run.id, run.name, run.input, run.parent, run.forked_at)
+            values = (*texts, self._leases.owner, run.created, run.created, count)
+            names = "id, name, input, parent, forked_at, owner, created, updated, facts"
+            query = f"INSERT INTO runs ({names}, status, fence) VALUES (?,?,?,?,?,?,?,?,?,'running',1)"
             number = db.execute(query, values).lastrowid
             assert number is not None
             db.execute("INSERT INTO pins VALUES (?, ?)", (number, pinned))
             if chunk is not None:
                 insert(db, number, 0, chunk)
-            return Claim(run.id, number, 1, count, owner, count)
+            made.append(Claim(run.id, number, 1, count, count))
+            return made[0]
 
         def undo(db: sqlite3.Connection) -> None:
-            for (number,) in db.execute("SELECT no FROM runs WHERE owner = ?", (owner,)).fetchall():
-                _delete(db, number)
+            # If the transaction was rolled back, the number may be that of another run by now.
+            query = "SELECT no FROM runs WHERE no = ? AND id = ? AND owner = ? AND fence = 1"
+            for claim in made:
+                if db.execute(query, (claim.run, run.id, self._leases.owner)).fetchone():
+                    _delete(db, claim.run)
 
-        return await self._claimed(owner, job, Told("running", self._now()), undo)
+        return await self._claimed(job, Told("running", self._now()), undo, made)
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
-        mine = me()
+        taken: list[Claim] = []
 
-        def job(db: sqlite3.Connection) -> Claim:
+        def job(db: sqlite3.Connection) -> Claim | Busy:
             query = (
-                f"SELECT no, fence, owner, until, {FACTS}, pruned, "
-                f"coalesce(({_LAST_SNAPSHOT}), 0) FROM runs WHERE id = ?"
+                f"SELECT no, fence, {FACTS}, pruned, coalesce(({_LAST_SNAPSHOT}), 0), {LEASE_COLUMNS} "
+                f"FROM runs {JOIN_LEASE} WHERE id = ?"
             )
             found = db.execute(query, (run_id,)).fetchone()
             if found is None:
                 raise no_run(run_id)
-            number, fence, owner, until, facts, pruned, frozen = found
+            number, fence, facts, pruned, frozen, *lease = found
             if pruned:
                 raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot go on")
-            if not force and is_alive(owner, until, self._now()):
-                raise Busy(f"another process is at work on run {run_id} ({_shown(owner)})")
-            changed = (fence + 1, mine, self._now() + LEASE, number)
-            db.execute("UPDATE runs SET fence = ?, owner = ?, until = ? WHERE no = ?", changed)
-            return Claim(run_id, number, fence + 1, facts, mine, facts - frozen)
+            owner = self._owner(number, fence, lease)
+            if owner is not None and not force:
+                self._leases.shorten(db, owner)
+                # Not raised: that would roll back the line above.
+                return Busy(f"another process owns run {run_id} ({self._leases.describe(owner)})")
+            self._leases.renew(db)
+            changed = (fence + 1, self._leases.owner, number)
+            db.execute("UPDATE runs SET fence = ?, owner = ? WHERE no = ?", changed)
+            taken.append(Claim(run_id, number, fence + 1, facts, facts - frozen))
+            return taken[0]
 
         def undo(db: sqlite3.Connection) -> None:
-            db.execute("UPDATE runs SET owner = '', until = 0 WHERE owner = ?", (mine,))
+            for claim in taken:
+                self._release(db, claim.run, claim.fence)
 
-        return await self._claimed(mine, job, Told(), undo)
+        return await self._claimed(job, Told(), undo, taken)
 
-    async def _claimed(self, owner: str, job: Job[Claim], told: Told, undo: Job[None]) -> Claim:
+    async def _claimed(
+        self, job: Job[Claim | Busy], told: Told, undo: Job[None], made: Sequence[Claim]
+    ) -> Claim:
         try:
             claim = await self._writer.write(job)
-        except BaseException as error:
-            let_go(owner)
-            if isinstance(error, asyncio.CancelledError):
-                # The writer does what it was asked for all the same, and nobody would hold the claim.
-                with contextlib.suppress(StoreError):
-                    await shielded(self._writer.write(undo))
+        except asyncio.CancelledError:
+            # The writer does what it was asked for all the same, and nobody would hold the claim.
+            try:
+                await shielded(self._writer.write(undo))
+            except StoreError:
+                self._unreleased.update((claim.run, claim.fence) for claim in made)
             raise
-        self._at_work[owner] = told
-        if len(self._at_work) == 1:
+        if isinstance(claim, Busy):
+            raise claim
+        self._claims[claim.run, claim.fence] = told
+        if len(self._claims) == 1:
             self._writer.start(self._heartbeat)  # a run that waits for a person has no jobs for the thread
-        self._writer.crowd = len(self._at_work)
+        self._writer.crowd = len(self._claims)
         return claim
+
+    def _owner(self, run: int, fence: int, columns: Sequence[Any]) -> Lease | None:
+        """The lease by which a run is owned; None if nobody owns it."""
+        lease = lease_of(columns)
+        return lease if (run, fence) not in self._unreleased and self._leases.is_valid(lease) else None
 
     async def append(
         self,
@@ -170,7 +211,7 @@ class SqliteStore(ControlRequests):
         summary: dict[str, Any] | None,
         quiet: bool = False,
     ) -> None:
-        now, told = self._now(), self._at_work.get(claim.owner)
+        now, told = self._now(), self._claims.get((claim.run, claim.fence))
         if told is not None and summary is None and chunk.count and told.is_enough(status, now):
             row = row_of(claim, first, chunk)
             refused = partial(refusal, claim, first, chunk, self.path)
@@ -178,7 +219,7 @@ class SqliteStore(ControlRequests):
             return
         fresh = Told(status, now)
         if told is not None:
-            self._at_work[claim.owner] = fresh
+            self._claims[claim.run, claim.fence] = fresh
         await self._writer.write(partial(append, claim, first, self.path, chunk, fresh, summary))
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
@@ -199,11 +240,17 @@ class SqliteStore(ControlRequests):
             with contextlib.suppress(sqlite3.Error):  # the timer looks again
                 self._notify(db)
 
-    def _renew(self, db: sqlite3.Connection) -> None:
-        """The heartbeat of all claims of this store. A claim that was lost has another owner by now."""
-        until = self._now() + LEASE
-        owners = [(until, owner) for owner in list(self._at_work)]
-        db.executemany("UPDATE runs SET until = ? WHERE owner = ?", owners)
+    def _beat(self, db: sqlite3.Connection) -> None:
+        self._leases.renew(db)
+        self._releasing = set(self._unreleased)
+        for run, fence in self._releasing:
+            self._release(db, run, fence)
+
+    def _forget_released(self) -> None:
+        self._unreleased -= self._releasing
+
+    def _release(self, db: sqlite3.Connection, run: int, fence: int) -> None:
+        db.execute("UPDATE runs SET owner = 0 WHERE no = ? AND fence = ?", (run, fence))
 
     async def lost(self, claims: Sequence[Claim]) -> list[Claim]:
         query = "SELECT 1 FROM runs WHERE no = ? AND fence = ?"
@@ -216,15 +263,12 @@ class SqliteStore(ControlRequests):
         return await self._writer.read(job)
 
     async def release(self, claim: Claim) -> None:
-        let_go(claim.owner)
-        self._at_work.pop(claim.owner, None)
-        self._writer.crowd = len(self._at_work)
-
-        def job(db: sqlite3.Connection) -> None:
-            query = "UPDATE runs SET owner = '', until = 0 WHERE no = ? AND fence = ?"
-            db.execute(query, (claim.run, claim.fence))
-
-        await self._writer.write(job)
+        key = (claim.run, claim.fence)
+        self._claims.pop(key, None)
+        self._writer.crowd = len(self._claims)
+        self._unreleased.add(key)
+        await self._writer.write(lambda db: self._release(db, *key))
+        self._unreleased.discard(key)
 
     # Facts.
 
@@ -350,12 +394,12 @@ class SqliteStore(ControlRequests):
         ]
 
     def _row(self, values: Sequence[Any]) -> RunRow:
-        found = dict(zip(COLUMNS, values, strict=True))
-        if not is_alive(found["owner"], found.pop("until"), self._now()):
-            found["owner"] = ""
+        number, fence, facts, *plain = values[: len(COLUMNS) + 3]
+        found = dict(zip(COLUMNS, plain, strict=True))
+        owner = self._owner(number, fence, values[len(COLUMNS) + 3 :])
         with readable(self.path, f"run {found['id']}"):
             found["summary"] = msgspec.json.decode(found["summary"]) if found["summary"] else None
-        return RunRow(**found)
+        return RunRow(facts=facts, owner=self._leases.describe(owner) if owner else "", **found)
 
     async def pinned(self, run_id: str) -> Pinned:
         query = "SELECT p.body FROM pins p JOIN runs r ON r.no = p.run WHERE r.id = ?"
@@ -366,7 +410,14 @@ class SqliteStore(ControlRequests):
             return msgspec.json.decode(zlib.decompress(found[0]), type=Pinned)
 
     async def close(self) -> None:
+        """Whatever runs it still owns belong to nobody then."""
         self._signal.close(f"{self.path}: the store was closed while somebody waited for an append")
+        self._claims.clear()
+        self._unreleased.clear()
+        self._writer.crowd = 0
+        if self._leases.is_stored:
+            with contextlib.suppress(StoreError):  # other processes wait until the lease has expired
+                await self._writer.write(self._leases.end())
         await self._writer.close()
 
 
@@ -396,8 +447,3 @@ def _clear(db: sqlite3.Connection, number: int, *tables: str) -> None:
     db.execute(f"DELETE FROM snapshots WHERE {OF_RUN.format('?1')}", (number,))
     for table in tables:
         db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
-
-
-def _shown(owner: str) -> str:
-    host, pid, _, _ = owner.rsplit("/", 3)
-    return f"process {pid} on {host}"

@@ -62,7 +62,7 @@ class RunRow(Struct, frozen=True):
     input: str
     facts: int
     owner: str
-    """Who is at work on it; empty if nobody is."""
+    """The process that owns it, in words; empty if none does."""
     parent: str = ""
     forked_at: str = ""
     summary: dict[str, Any] | None = None
@@ -86,7 +86,6 @@ class Claim(Struct, frozen=True):
     fence: int
     facts: int
     """How many facts there are."""
-    owner: str = ""
     fresh: int = 0
     """How many of the facts are newer than the last snapshot."""
 
