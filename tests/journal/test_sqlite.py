@@ -11,23 +11,9 @@ import pytest
 
 from roundel.journal import sqlite
 from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Busy, Chunk, NoRun, StoreError
+from roundel.journal.store import StoreError
 from roundel.kernel.facts import Waited
 from tests.journal.stores import STARTED, chunk, new, query, using, waits
-
-
-def test_facts_come_back_in_order(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        claim = await store.create(new(), chunk(STARTED))
-        await store.append(claim, 1, chunk(*waits(1, 2)), "running", None)
-        await store.append(claim, 3, chunk(*waits(3, 4, 5)), "waiting", {"output": "x"})
-        assert await store.facts("run") == [STARTED, *waits(1, 2, 3, 4, 5)]
-        for after in range(7):
-            assert await store.facts("run", after) == [STARTED, *waits(1, 2, 3, 4, 5)][after:]
-        row = await store.row("run")
-        assert (row.status, row.facts, row.summary) == ("waiting", 6, {"output": "x"})
-
-    asyncio.run(using(tmp_path / "runs.db", story))
 
 
 def test_many_runs_at_once_share_commits(tmp_path: Path) -> None:
@@ -41,31 +27,6 @@ def test_many_runs_at_once_share_commits(tmp_path: Path) -> None:
         assert store.commits < 200 * 11 / 5
         for number in (0, 99, 199):
             assert len(await store.facts(f"run {number}")) == 11
-
-    asyncio.run(using(tmp_path / "runs.db", story))
-
-
-def test_nothing_is_written_behind_a_gap(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        claim = await store.create(new(), chunk(STARTED))
-        for first in (0, 2):
-            with pytest.raises(StoreError, match=f"1 facts where {first} should be.*roundel resume run"):
-                await store.append(claim, first, chunk(Waited(1)), "running", None)
-        assert await store.facts("run") == [STARTED]
-
-    asyncio.run(using(tmp_path / "runs.db", story))
-
-
-def test_only_one_claims_a_run(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        claim = await store.create(new(), chunk(STARTED))
-        with pytest.raises(Busy, match=r"another process owns run run \(process \d+\)"):
-            await store.claim("run")
-        await store.release(claim)
-        won = await asyncio.gather(*(store.claim("run") for _ in range(20)), return_exceptions=True)
-        assert sorted(type(one).__name__ for one in won) == ["Busy"] * 19 + ["Claim"]
-        with pytest.raises(NoRun, match="there is no run 'other' in this store; `roundel runs` lists them"):
-            await store.claim("other")
 
     asyncio.run(using(tmp_path / "runs.db", story))
 
@@ -137,26 +98,6 @@ def test_damage_is_told_with_its_place(damage: str, told: str, tmp_path: Path) -
         asyncio.run(using(path, read))
 
 
-def test_requests_are_settled_once_and_can_be_withdrawn(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        claim = await store.create(new(), chunk(STARTED))
-        first = await store.request("run", "pause", {"reason": "lunch"})
-        second = await store.request("run", "stop", {})
-        assert [(one.number, one.kind, one.body) for one in await store.requests([claim])] == [
-            (first, "pause", {"reason": "lunch"}),
-            (second, "stop", {}),
-        ]
-        await store.settle(claim, [first], "done")
-        assert await store.outcome(first) == "done"
-        assert not await store.withdraw(first)
-        assert await store.withdraw(second)
-        assert await store.requests([claim]) == []
-        with pytest.raises(NoRun):
-            await store.request("other", "pause", {})
-
-    asyncio.run(using(tmp_path / "runs.db", story))
-
-
 def test_a_pruned_run_says_what_is_left_of_it(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         await store.release(await store.create(new(), chunk(STARTED)))
@@ -168,17 +109,7 @@ def test_a_pruned_run_says_what_is_left_of_it(tmp_path: Path) -> None:
             await store.claim("run")
         await store.delete("run")
         assert await store.rows() == []
-        await store.shrink()
-
-    asyncio.run(using(tmp_path / "runs.db", story))
-
-
-def test_a_run_id_is_given_once(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        await store.create(new(), Chunk(0, b""))
-        with pytest.raises(StoreError, match="UNIQUE"):
-            await store.create(new(), chunk(STARTED))
-        assert len(await store.rows()) == 1
+        await store.compact()
 
     asyncio.run(using(tmp_path / "runs.db", story))
 

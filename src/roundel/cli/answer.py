@@ -13,8 +13,7 @@ from roundel.cli.output import say
 from roundel.cli.stored import find_run, in_store, store_option
 from roundel.cli.work import person_is_there
 from roundel.hosts.result import Question
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import StoreError
+from roundel.journal.store import Store, StoreError
 from roundel.sessions.control import answer, asked, question_at
 from roundel.sessions.going_on import Answer
 from roundel.workflow.message import Message
@@ -37,7 +36,7 @@ def command(run: str, text: str | None, address: str, no_run: bool, as_json: boo
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
 
-    async def work(store: SqliteStore) -> int:
+    async def work(store: Store) -> int:
         run_id = await find_run(store, run)
         if text is None and person_is_there() and not (address or no_run or as_json):
             return await _ask(store, run_id)
@@ -49,7 +48,7 @@ def command(run: str, text: str | None, address: str, no_run: bool, as_json: boo
     sys.exit(in_store(place, work))
 
 
-async def _ask(store: SqliteStore, run_id: str) -> int:
+async def _ask(store: Store, run_id: str) -> int:
     """Somebody is there to be asked: the run goes on, and asks."""
     row = await store.row(run_id)
     if row.owner or row.status != "waiting":
@@ -58,7 +57,7 @@ async def _ask(store: SqliteStore, run_id: str) -> int:
     return await go_on(store, run_id, as_json=False)
 
 
-async def _show(store: SqliteStore, run_id: str) -> None:
+async def _show(store: Store, run_id: str) -> None:
     from roundel.cli.output import console
     from roundel.cli.prompt import shown
 
@@ -71,9 +70,7 @@ async def _show(store: SqliteStore, run_id: str) -> None:
     suggest("answer", run_id, "TEXT", *at)
 
 
-async def _answer(
-    store: SqliteStore, run_id: str, text: str, address: str, no_run: bool, as_json: bool
-) -> int:
+async def _answer(store: Store, run_id: str, text: str, address: str, no_run: bool, as_json: bool) -> int:
     question = await question_at(store, run_id, address)
     _must_be_clear(text, question)
     message, row = Message(text, "user"), await store.row(run_id)

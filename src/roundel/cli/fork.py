@@ -13,7 +13,7 @@ from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.next_step import about
 from roundel.cli.output import ALLOWS_NOTHING, allow_option, say
 from roundel.cli.stored import find_run, in_store, store_option
-from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import Store
 from roundel.llm.scripted import load_script
 from roundel.sessions.forking import fork
 
@@ -60,7 +60,7 @@ def command(
     if allowed and workflow is None:
         raise click.UsageError(ALLOWS_NOTHING)
 
-    async def work(store: SqliteStore) -> int:
+    async def work(store: Store) -> int:
         run_id = await find_run(store, run)
         script = load_script(script_file)[0] if script_file is not None else None
         changes: dict[str, Any] = {"limits": bounds, "message": message, "script": script}

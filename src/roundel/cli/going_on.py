@@ -8,14 +8,13 @@ from roundel.cli.output import concealment, say
 from roundel.cli.signals import interrupts
 from roundel.cli.work import Work, carry_out
 from roundel.hosts.local import LocalHost
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Busy, StoreError
+from roundel.journal.store import Busy, Store, StoreError
 from roundel.kernel.fact_masking import secrets_of
 from roundel.sessions import control
 from roundel.sessions.going_on import Answer, TakenUp, take_up
 
 
-async def go_on(store: SqliteStore, run_id: str, as_json: bool, answer: Answer | None = None) -> int:
+async def go_on(store: Store, run_id: str, as_json: bool, answer: Answer | None = None) -> int:
     """The exit code."""
 
     async def work() -> Work:
@@ -29,7 +28,7 @@ async def go_on(store: SqliteStore, run_id: str, as_json: bool, answer: Answer |
         return 0
 
 
-async def _goes_on_there(store: SqliteStore, run_id: str, busy: Busy) -> None:
+async def _goes_on_there(store: Store, run_id: str, busy: Busy) -> None:
     """A process may still be at work on a run that is about to pause."""
     cause: StoreError = busy
     try:

@@ -16,8 +16,7 @@ from roundel.cli.output import print_json, say, styled
 from roundel.cli.stored import find_run, in_store, store_option
 from roundel.journal.rebuilding import played
 from roundel.journal.snapshots import restore
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import StoreError
+from roundel.journal.store import Store, StoreError
 from roundel.kernel.events import Event
 from roundel.plan.graph import Plan
 from roundel.sessions.pinning import plan_of
@@ -48,7 +47,7 @@ def command(
     RUN is an id, the beginning of one, or `last`.
     """
 
-    async def work(store: SqliteStore) -> None:
+    async def work(store: Store) -> None:
         run_id = await find_run(store, run)
         plan = await _plan(store, run_id)
         show = print_json if as_json else _printer(plan)
@@ -79,13 +78,13 @@ def is_at(address: str, wanted: str) -> bool:
     return address == wanted or (address.startswith(wanted) and address[len(wanted) :].startswith(INSIDE))
 
 
-async def _plan(store: SqliteStore, run_id: str) -> Plan | None:
+async def _plan(store: Store, run_id: str) -> Plan | None:
     """None for a run of which only some rounds were kept: nothing of it has to be made again."""
     return None if await store.kept(run_id) is not None else plan_of(await store.pinned(run_id))
 
 
 async def _events(
-    store: SqliteStore, run_id: str, plan: Plan | None, after: int, follow: bool
+    store: Store, run_id: str, plan: Plan | None, after: int, follow: bool
 ) -> AsyncIterator[Event]:
     if plan is None:
         for event in await store.kept(run_id) or ():

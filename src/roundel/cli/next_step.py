@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from roundel.journal.sqlite import SqliteStore
-    from roundel.journal.store import RunRow
+    from roundel.journal.store import RunRow, Store
 
 PROGRAM = "roundel"
 
@@ -67,7 +66,7 @@ def about(run_id: str) -> str:
     return run_id
 
 
-async def suggest_for_run(store: SqliteStore) -> None:
+async def suggest_for_run(store: Store) -> None:
     """What helps with the run that the command is about, unless the command knows better."""
     from roundel.journal.store import NoRun, StoreError
 

@@ -9,8 +9,7 @@ import click
 from roundel.cli.arguments import run_argument
 from roundel.cli.output import console, say
 from roundel.cli.stored import Unknown, find_run, in_store, store_option
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import RunRow, StoreError
+from roundel.journal.store import RunRow, Store, StoreError
 from roundel.sessions.opening import events_of
 from roundel.sessions.pinning import plan_of
 from roundel.sessions.rounds import LoopRounds, loop_rounds
@@ -40,13 +39,13 @@ def command(run: str, form: str | None, out: str | None, name: str | None, place
         _write(out, drawn if drawn is not None else _text(loops))
 
 
-async def _rounds(store: SqliteStore, run: str) -> tuple[RunRow, list[LoopRounds]]:
+async def _rounds(store: Store, run: str) -> tuple[RunRow, list[LoopRounds]]:
     run_id = await find_run(store, run)
     events = await events_of(store, run_id)
     return await store.row(run_id), loop_rounds(events, await _speakers(store, run_id))
 
 
-async def _speakers(store: SqliteStore, run_id: str) -> set[str]:
+async def _speakers(store: Store, run_id: str) -> set[str]:
     try:
         plan = plan_of(await store.pinned(run_id))
     except StoreError:

@@ -10,7 +10,7 @@ from roundel.cli.arguments import WorkflowFile, run_argument
 from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.output import ALLOWS_NOTHING, allow_option, say
 from roundel.cli.stored import find_run, in_store, store_option
-from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import Store
 from roundel.sessions.forking import replay
 from roundel.sessions.rerun import Difference
 
@@ -35,7 +35,7 @@ def command(
     if allowed and workflow is None:
         raise click.UsageError(ALLOWS_NOTHING)
 
-    async def work(store: SqliteStore) -> tuple[str, Difference | None]:
+    async def work(store: Store) -> tuple[str, Difference | None]:
         run_id = await find_run(store, run)
         return run_id, await replay(store, run_id, workflow, bounds, allowed)
 

@@ -9,7 +9,7 @@ import click
 from roundel.cli.arguments import run_argument
 from roundel.cli.going_on import go_on
 from roundel.cli.stored import find_run, in_store, store_option
-from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import Store
 
 
 @click.command("resume")
@@ -23,7 +23,7 @@ def command(run: str, as_json: bool, place: str | None) -> None:
     those of `roundel run`.
     """
 
-    async def work(store: SqliteStore) -> int:
+    async def work(store: Store) -> int:
         return await go_on(store, await find_run(store, run), as_json)
 
     sys.exit(in_store(place, work))

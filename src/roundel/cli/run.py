@@ -18,8 +18,7 @@ from roundel.cli.signals import interrupts
 from roundel.cli.stored import finished, store_of, store_option
 from roundel.cli.work import Work, carry_out, person_is_there
 from roundel.hosts.local import LocalHost
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Pinned, StoreError
+from roundel.journal.store import Pinned, Store, StoreError
 from roundel.kernel.fact_masking import secrets_of
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script
@@ -97,7 +96,7 @@ def command(
 async def _run(
     plan: Plan,
     messages: tuple[Message, ...],
-    store: SqliteStore | None,
+    store: Store | None,
     pinned: Pinned,
     script: Script | None,
     recorder: Recorder | None,

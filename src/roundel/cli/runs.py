@@ -11,8 +11,7 @@ from roundel.cli.drawing.caption import one_line
 from roundel.cli.next_step import suggest, suggest_plainly, words_for
 from roundel.cli.output import console, print_json, say
 from roundel.cli.stored import finished, is_there, most_option, store_of, store_option
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import RunRow
+from roundel.journal.store import RunRow, Store
 from roundel.kernel.events import stamp
 
 STATUSES = ("running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped")
@@ -49,10 +48,10 @@ def command(status: str | None, limit: int, as_json: bool, place: str | None) ->
         if len(rows) > limit:
             say(f"and more; --limit {limit * 5} shows more of them")
     else:
-        say(f"there are no runs{f' that are {status}' if status else ''} in {store.path}")
+        say(f"there are no runs{f' that are {status}' if status else ''} in {store.location}")
 
 
-async def _rows(store: SqliteStore, limit: int, status: str) -> list[RunRow]:
+async def _rows(store: Store, limit: int, status: str) -> list[RunRow]:
     try:
         return await store.rows(limit, status)
     finally:

@@ -13,8 +13,7 @@ from roundel.cli import INVALID
 from roundel.cli.next_step import about, suggest, suggest_for_run, suggest_plainly
 from roundel.cli.output import tell
 from roundel.cli.signals import interrupts
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import NoRun, StoreError
+from roundel.journal.store import NoRun, Store, StoreError
 from roundel.sessions.naming import Ambiguous, find
 from roundel.sessions.place import store_at
 from roundel.workflow.diagnostics import WorkflowError
@@ -47,36 +46,31 @@ class Unknown(click.ClickException):
     exit_code = INVALID
 
 
-def store_of(place: str | None) -> SqliteStore:
+def store_of(place: str | None) -> Store:
     try:
         return store_at(place)
     except StoreError as error:
         raise click.UsageError(str(error)) from None
 
 
-def is_there(store: SqliteStore) -> bool:
+def is_there(store: Store) -> bool:
     """Whether there is a store yet."""
-    try:
-        return store.exists()
-    except StoreError as error:
-        raise click.ClickException(str(error)) from None
+    return finished(store.exists)
 
 
-def in_store(
-    place: str | None, do: Callable[[SqliteStore], Awaitable[Made]], *, makes_it: bool = False
-) -> Made:
+def in_store(place: str | None, do: Callable[[Store], Awaitable[Made]], *, makes_it: bool = False) -> Made:
     """Does something with a store that is there already, unless this is what makes it."""
     store = store_of(place)
     if not (makes_it or is_there(store)):
         suggest_plainly("run", "--help")
-        raise Unknown(f"there is no store at {store.path}, so there are no runs; --store names another")
+        raise Unknown(f"there is no store at {store.location}, so there are no runs; --store names another")
     return finished(lambda: _with(store, do))
 
 
-def steered(place: str | None, run: str, do: Callable[[SqliteStore, str], Awaitable[object]]) -> str:
+def steered(place: str | None, run: str, do: Callable[[Store, str], Awaitable[object]]) -> str:
     """The id of the run that was meant, once it has been done."""
 
-    async def work(store: SqliteStore) -> str:
+    async def work(store: Store) -> str:
         run_id = await find_run(store, run)
         await do(store, run_id)
         return run_id
@@ -84,7 +78,7 @@ def steered(place: str | None, run: str, do: Callable[[SqliteStore, str], Awaita
     return in_store(place, work)
 
 
-async def find_run(store: SqliteStore, run: str) -> str:
+async def find_run(store: Store, run: str) -> str:
     """The id of the run that is meant, which is the one that the command is about."""
     try:
         return about(await find(store, run))
@@ -93,7 +87,7 @@ async def find_run(store: SqliteStore, run: str) -> str:
         raise
 
 
-async def _with(store: SqliteStore, do: Callable[[SqliteStore], Awaitable[Made]]) -> Made:
+async def _with(store: Store, do: Callable[[Store], Awaitable[Made]]) -> Made:
     try:
         return await do(store)
     finally:

@@ -15,8 +15,7 @@ from roundel.cli.next_step import suggest
 from roundel.cli.output import console, say
 from roundel.cli.stored import find_run, in_store, store_option
 from roundel.cli.work import person_is_there
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import StoreError
+from roundel.journal.store import Store, StoreError
 from roundel.kernel.unlock import CHECKS, Refused
 from roundel.sessions.control import locked, unlock
 
@@ -79,7 +78,7 @@ def command(
     }
     raised = limits_of(limits)
 
-    async def work(store: SqliteStore) -> int:
+    async def work(store: Store) -> int:
         run_id = await find_run(store, run)
         lock = await locked(store, run_id)
         why, checks = reason, [name for name in CHECKS if given[name]]

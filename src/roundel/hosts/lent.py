@@ -116,7 +116,7 @@ class Lent:
     def keep(self, store: Store) -> None:
         """The run is kept there, and so is what it remembers."""
         if remembers(self._plan):
-            self.remembered.keep(store)
+            self.remembered.memories = store.memory()
 
     async def close(self) -> None:
         """Ends what was opened: connections, servers of tools."""

@@ -125,8 +125,8 @@ class LocalHost:
         """From now on everything that happens goes into a journal, and code works beside the store: whoever
         goes on with the run, from whichever folder, finds what was made there."""
         self._chronicle.journal = journal
-        if self._beside_store:
-            self._lent.folder = journal.store.folder / "work"
+        if self._beside_store and journal.store.workspaces is not None:
+            self._lent.folder = journal.store.workspaces
         self._lent.keep(journal.store)
         self._go_on_from(0)
 

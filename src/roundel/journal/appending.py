@@ -97,10 +97,14 @@ def refusal(claim: Claim, first: int, chunk: Chunk, place: Path, db: sqlite3.Con
     query = "SELECT 1 FROM chunks WHERE place = ? AND count = ? AND version = ? AND body = ?"
     if db.execute(query, ((claim.run << 32) + first, chunk.count, VERSION, chunk.body)).fetchone():
         return None
-    reached = found[1]
+    return gap(claim, found[1], first, str(place))
+
+
+def gap(claim: Claim, reached: int, first: int, location: str) -> StoreError:
+    """Why nothing can be appended behind missing facts."""
     return StoreError(
-        f"{place}: run {claim.run_id} has {reached} facts where {first} should be, since something "
-        f"could not be written; `roundel resume {claim.run_id}` goes on from there"
+        f"{location}: run {claim.run_id} has {reached} facts where {first} should be, since something "
+        f"could not be written; `roundel resume {claim.run_id}` continues from there"
     )
 
 

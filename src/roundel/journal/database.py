@@ -104,6 +104,10 @@ class Database:
             raise no_file(self.path, mode)
         return True
 
+    def size(self) -> int:
+        """Of the file, and of what is still to be moved into it."""
+        return sum(file.stat().st_size for file in (self._file, self._log) if file.exists())
+
     # Opening.
 
     def open(self) -> sqlite3.Connection:

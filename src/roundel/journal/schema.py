@@ -89,7 +89,8 @@ CREATE TABLE memories (
 );
 CREATE UNIQUE INDEX memories_same ON memories (group_id, shelf, digest);
 CREATE INDEX memories_newest ON memories (group_id, shelf, turn);
-CREATE VIRTUAL TABLE memory_words USING fts5 (place, words, tokenize = 'ascii');
+-- The sizes of columns would be needed to rank by bm25, which would look at the entries of all groups.
+CREATE VIRTUAL TABLE memory_words USING fts5 (place, words, tokenize = 'ascii', columnsize = 0);
 CREATE TABLE memory_vectors (
     entry INTEGER NOT NULL,
     model TEXT NOT NULL,

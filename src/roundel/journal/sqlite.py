@@ -8,7 +8,7 @@ import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -44,8 +44,17 @@ from roundel.journal.leases import (
     lease_of,
 )
 from roundel.journal.processes import Processes, SystemProcesses
-from roundel.journal.reading import Unreadable, chunks_after, chunks_with, entries_among, entries_in, no_run
+from roundel.journal.reading import (
+    chunks_after,
+    chunks_with,
+    entries_among,
+    entries_in,
+    exists_already,
+    no_run,
+    unreadable,
+)
 from roundel.journal.shield import shielded
+from roundel.journal.sqlite_memory import SqliteMemoryStore
 from roundel.journal.store import Appended, Busy, Chunk, Claim, NewRun, Pinned, RunRow, Snapshot, StoreError
 from roundel.journal.writer import Writer
 from roundel.kernel.events import EVENTS, Event, decode_event, encode_event
@@ -100,21 +109,25 @@ class SqliteStore(ControlRequests):
         )
 
     @property
-    def folder(self) -> Path:
-        return self.path.resolve().parent
+    def location(self) -> str:
+        return str(self.path)
 
     @property
-    def writer(self) -> Writer:
-        """For what else belongs into the file: memory."""
-        return self._writer
+    def workspaces(self) -> Path:
+        return self.path.resolve().parent / "work"
+
+    def memory(self) -> SqliteMemoryStore:
+        return SqliteMemoryStore(self._writer)
 
     @property
     def commits(self) -> int:
         return self._writer.commits
 
-    def exists(self) -> bool:
-        """Whether there is a file; StoreError if something else is there, or it cannot be looked for."""
+    async def exists(self) -> bool:
         return self._database.exists()
+
+    async def size(self) -> int:
+        return self._database.size()
 
     # Runs.
 
@@ -129,7 +142,10 @@ class SqliteStore(ControlRequests):
             values = (*texts, self._leases.owner, run.created, run.created, count)
             names = "id, name, input, parent, forked_at, owner, created, updated, facts"
             query = f"INSERT INTO runs ({names}, status, fence) VALUES (?,?,?,?,?,?,?,?,?,'running',1)"
-            number = db.execute(query, values).lastrowid
+            try:
+                number = db.execute(query, values).lastrowid
+            except sqlite3.IntegrityError:
+                raise exists_already(run.id) from None
             assert number is not None
             db.execute("INSERT INTO pins VALUES (?, ?)", (number, pinned))
             if chunk is not None:
@@ -315,23 +331,13 @@ class SqliteStore(ControlRequests):
 
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
         count, rows = await self._writer.read(lambda db: chunks_after(db, run_id, after))
-        with self._damage_explained(run_id):
+        with unreadable(self.location, run_id):
             return entries_in(rows, after, count)
 
     async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
-        with self._damage_explained(run_id):
+        with unreadable(self.location, run_id):
             rows = await self._writer.read(lambda db: chunks_with(db, run_id, numbers))
             return entries_among(rows, numbers)
-
-    @contextlib.contextmanager
-    def _damage_explained(self, run_id: str) -> Iterator[None]:
-        try:
-            yield
-        except Unreadable as found:
-            raise StoreError(
-                f"{self.path}: run {run_id} cannot be read at fact {found.number}: {found.why}; "
-                "the file is damaged, use a copy of it, or begin the run anew"
-            ) from None
 
     async def kept(self, run_id: str) -> list[Event] | None:
         query = "SELECT k.version, k.body FROM kept k JOIN runs r ON r.no = k.run WHERE r.id = ?"
@@ -343,7 +349,6 @@ class SqliteStore(ControlRequests):
             return [decode_event(line, version) for line in zlib.decompress(body).splitlines()]
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
-        """Keeps these events of a run that is over, in place of its facts."""
         body = zlib.compress(b"\n".join(map(encode_event, events)), 6)
 
         def job(db: sqlite3.Connection) -> None:
@@ -360,9 +365,7 @@ class SqliteStore(ControlRequests):
 
         await self._writer.write(job)
 
-    async def shrink(self) -> None:
-        """Gives room that is not needed any more back to the disk."""
-
+    async def compact(self) -> None:
         def job(db: sqlite3.Connection) -> None:
             # As a script: executed alone, it would stop after its first page.
             db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")
@@ -378,17 +381,17 @@ class SqliteStore(ControlRequests):
             raise no_run(run_id)
         return self._row(found)
 
-    async def rows(self, limit: int = 100, status: str = "") -> list[RunRow]:
+    async def rows(self, limit: int | None = 100, status: str = "") -> list[RunRow]:
         where = "WHERE status = ?" if status else ""
         query = f"{ROW} {where} ORDER BY no DESC LIMIT ?"
-        values = (status, limit) if status else (limit,)
+        most = -1 if limit is None else limit
+        values = (status, most) if status else (most,)
         found = await self._writer.read(lambda db: db.execute(query, values).fetchall())
         return [self._row(values) for values in found]
 
-    async def matching(self, beginning: str) -> list[str]:
-        """The ids of runs that begin like this, the newest first."""
-        query = "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY no DESC LIMIT 20"
-        values = (len(beginning), beginning)
+    async def matching(self, prefix: str, limit: int = 20) -> list[str]:
+        query = "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY no DESC LIMIT ?"
+        values = (len(prefix), prefix, limit)
         return [
             found for (found,) in await self._writer.read(lambda db: db.execute(query, values).fetchall())
         ]

@@ -140,7 +140,7 @@ class Runs(OpenStore):
         """Keeps some rounds of runs that are over, or nothing, and makes the file smaller."""
         for run_id in run_ids:
             await retention.prune(self._store, await self._id(run_id), keep)
-        await self._store.shrink()
+        await self._store.compact()
 
     async def _id(self, name: str) -> str:
         return await find(self._store, name)
