@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roundel.journal import at_once
+from roundel.journal import inline_writer
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.facts import Waited
 from tests.journal.stores import STARTED, chunk, new, using
@@ -32,9 +32,9 @@ def test_a_run_that_is_alone_leaves_the_event_loop_to_others_now_and_then(
         beside.cancel()
         return turns
 
-    monkeypatch.setattr(at_once, "MOST_SECONDS", 1000.0)
+    monkeypatch.setattr(inline_writer, "MOST_SECONDS", 1000.0)
     assert asyncio.run(using(tmp_path / "never.db", turns, clock=lambda: 1.0)) <= 1
-    monkeypatch.setattr(at_once, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(inline_writer, "MOST_SECONDS", 0.0)
     assert asyncio.run(using(tmp_path / "always.db", turns, clock=lambda: 1.0)) >= 50
 
 
@@ -46,7 +46,7 @@ def test_the_log_does_not_grow_for_ever_while_others_look(tmp_path: Path) -> Non
         claim = await store.create(new(), chunk(STARTED))
         for first in range(1, 4001):
             await store.append(claim, first, chunk(Waited(first)), "running", None)
-            if not first % (at_once.MOST_ROWS // 2):
+            if not first % (inline_writer.MOST_ROWS // 2):
                 await store.requests([claim])
         assert log.stat().st_size < 4000 * 4096 / 2
 
@@ -56,7 +56,7 @@ def test_the_log_does_not_grow_for_ever_while_others_look(tmp_path: Path) -> Non
 def test_a_store_may_be_used_in_one_event_loop_after_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(at_once, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(inline_writer, "MOST_SECONDS", 0.0)
     store = SqliteStore(tmp_path / "runs.db", sync="off")
     claim = asyncio.run(store.create(new(), chunk(STARTED)))
     for first in range(1, 6):

@@ -22,7 +22,7 @@ MOST_SECONDS = 0.005
 """For so long an event loop may be held up in one of its turns."""
 
 
-class AtOnce:
+class InlineWriter:
     def __init__(self, connect: Callable[[], sqlite3.Connection], explain: Explain) -> None:
         self._connect = connect
         self._explain = explain
