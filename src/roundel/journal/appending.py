@@ -16,7 +16,6 @@ place under the same claim is no error and changes nothing. Another chunk at tha
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -60,19 +59,19 @@ def row_of(claim: Claim, first: int, chunk: Chunk) -> tuple[Any, ...]:
 
 
 def append(
+    db: sqlite3.Connection,
     claim: Claim,
     first: int,
-    place: Path,
+    location: str,
     chunk: Chunk,
     told: Told,
     summary: dict[str, Any] | None,
-    db: sqlite3.Connection,
 ) -> None:
     """Appends a chunk and updates the run's row; both or nothing, in a transaction of the caller."""
     reached = first + chunk.count
     values = (first, told.status, told.time, reached, claim.run, claim.fence)
     if db.execute(TELL, values).rowcount != 1:
-        failure = refusal(claim, first, chunk, place, db)
+        failure = refusal(db, claim, first, chunk, location)
         if failure is not None:
             raise failure
         return  # repeated: the row was updated with it the first time
@@ -88,7 +87,9 @@ def insert(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
         db.execute("INSERT INTO chunks (place, count, version, body) VALUES (?, ?, ?, ?)", values)
 
 
-def refusal(claim: Claim, first: int, chunk: Chunk, place: Path, db: sqlite3.Connection) -> StoreError | None:
+def refusal(
+    db: sqlite3.Connection, claim: Claim, first: int, chunk: Chunk, location: str
+) -> StoreError | None:
     """Why a chunk was not appended; None if it is there already."""
     query = f"SELECT fence, {REACHED} FROM runs WHERE no = ?"
     found = db.execute(query, (claim.run,)).fetchone()
@@ -97,7 +98,7 @@ def refusal(claim: Claim, first: int, chunk: Chunk, place: Path, db: sqlite3.Con
     query = "SELECT 1 FROM chunks WHERE place = ? AND count = ? AND version = ? AND body = ?"
     if db.execute(query, ((claim.run << 32) + first, chunk.count, VERSION, chunk.body)).fetchone():
         return None
-    return gap(claim, found[1], first, str(place))
+    return gap(claim, found[1], first, location)
 
 
 def gap(claim: Claim, reached: int, first: int, location: str) -> StoreError:

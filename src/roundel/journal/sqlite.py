@@ -9,7 +9,7 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -112,9 +112,9 @@ class SqliteStore(ControlRequests):
     def location(self) -> str:
         return str(self.path)
 
-    @property
+    @cached_property
     def workspaces(self) -> Path:
-        return self.path.resolve().parent / "work"
+        return self._database.folder / "work"  # each run asks for it, and links have to be resolved
 
     def memory(self) -> SqliteMemoryStore:
         return SqliteMemoryStore(self._writer)
@@ -134,7 +134,7 @@ class SqliteStore(ControlRequests):
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
         made: list[Claim] = []
         count = chunk.count if chunk is not None else 0
-        pinned = zlib.compress(msgspec.json.encode(run.pinned), 6)
+        pinned = _compressed(msgspec.json.encode(run.pinned))
 
         def job(db: sqlite3.Connection) -> Claim:
             self._leases.renew(db)
@@ -230,13 +230,15 @@ class SqliteStore(ControlRequests):
         now, told = self._now(), self._claims.get((claim.run, claim.fence))
         if told is not None and summary is None and chunk.count and told.is_enough(status, now):
             row = row_of(claim, first, chunk)
-            refused = partial(refusal, claim, first, chunk, self.path)
-            await self._writer.add(APPEND, row, refused, patient=quiet)
+            await self._writer.add(APPEND, row, self._refusal, (claim, first, chunk), patient=quiet)
             return
         fresh = Told(status, now)
         if told is not None:
             self._claims[claim.run, claim.fence] = fresh
-        await self._writer.write(partial(append, claim, first, self.path, chunk, fresh, summary))
+        await self._writer.write(lambda db: append(db, claim, first, self.location, chunk, fresh, summary))
+
+    def _refusal(self, db: sqlite3.Connection, appended: tuple[Claim, int, Chunk]) -> StoreError | None:
+        return refusal(db, *appended, self.location)
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
         return await self._writer.read(lambda db: appended(db, after, limit))
@@ -422,6 +424,12 @@ class SqliteStore(ControlRequests):
             with contextlib.suppress(StoreError):  # other processes wait until the lease has expired
                 await self._writer.write(self._leases.end())
         await self._writer.close()
+
+
+@lru_cache(maxsize=8)
+def _compressed(pinned: bytes) -> bytes:
+    """A process starts many runs of few workflows, and to compress one takes as long as some effects."""
+    return zlib.compress(pinned, 6)
 
 
 def _must_hold(db: sqlite3.Connection, cursor: sqlite3.Cursor, claim: Claim) -> None:

@@ -17,9 +17,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from roundel.journal.batch import Batch, Done, Job, Row, Rows, Timer, Work, carry_out, tell
+from roundel.journal.batch import Batch, Done, Job, Refused, Row, Rows, Timer, Work, carry_out, tell
 from roundel.journal.inline_writer import InlineWriter
 from roundel.journal.store import StoreError
 
@@ -87,12 +87,13 @@ class Writer:
         return await self._do(job, False)
 
     async def add(
-        self, statement: str, row: Row, refused: Job[StoreError | None], *, patient: bool = False
+        self, statement: str, row: Row, refused: Refused, about: Any = None, *, patient: bool = False
     ) -> None:
         """Adds a row with a statement that changes one row or nothing; in the latter case, `refused` says
-        why, or returns None if nothing had to change. `patient`: the caller has nothing else to do."""
+        why by `about`, or returns None if nothing had to change. A statement always comes with the same
+        `refused`. `patient`: the caller has nothing else to do than to wait for the disk."""
         alone = self.crowd == 1 and (patient or not self._waits)
-        added = self._inline.add(statement, row, refused) if alone and self._is_idle() else None
+        added = self._inline.add(statement, row, refused, about) if alone and self._is_idle() else None
         if added is not None:
             self.commits += 1
             self._committed(None, added)
@@ -104,9 +105,9 @@ class Writer:
         batch = self._batch()
         rows = batch[-1] if batch else None
         if not isinstance(rows, Rows) or rows.statement != statement:
-            rows = Rows(statement, asyncio.get_running_loop())
+            rows = Rows(statement, refused, asyncio.get_running_loop())
             batch.append(rows)
-        await rows.add(row, refused)
+        await rows.add(row, about)
 
     async def _do(self, job: Job[T], writes: bool, aside: bool = False) -> T:
         loop = asyncio.get_running_loop()
@@ -126,7 +127,7 @@ class Writer:
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         gathered = self._gathered.pop(loop, None)
-        if gathered:
+        if gathered and not self._written_inline(gathered):
             if any(work.writes for work in gathered):
                 self._inline.begin_anew()
             with self._lock:
@@ -134,6 +135,18 @@ class Writer:
                     self._start()
                 self._handed += 1
                 self._jobs.put(gathered)
+
+    def _written_inline(self, gathered: Batch) -> bool:
+        """Writes the rows of many runs on the event loop, where that takes less than to wake the thread."""
+        rows = gathered[0]
+        if self._waits or len(gathered) > 1 or not isinstance(rows, Rows) or not self._is_idle():
+            return False
+        if not self._inline.add_all(rows):
+            return False
+        self.commits += 1
+        rows.settle({}, None)
+        self._committed(self._inline.connection, 0)
+        return True
 
     def start(self, timer: Timer) -> None:
         """Lets the thread notice that a timer has become active; it runs for the first time after `every`."""
