@@ -136,6 +136,19 @@ def delete_chunks(db: sqlite3.Connection, run: int) -> None:
     db.execute("INSERT INTO chunks VALUES (?, ?, 0, ?, X'')", (newest, MARKER, VERSION))
 
 
+def delete_run(db: sqlite3.Connection, number: int) -> None:
+    clear_run(db, number, "texts", "controls", "kept", "pins")
+    db.execute("DELETE FROM runs WHERE no = ?", (number,))
+
+
+def clear_run(db: sqlite3.Connection, number: int, *tables: str) -> None:
+    """Deletes a run's facts and snapshots, and its rows in some other tables."""
+    delete_chunks(db, number)
+    db.execute(f"DELETE FROM snapshots WHERE {OF_RUN.format('?1')}", (number,))
+    for table in tables:
+        db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
+
+
 def taken_over(claim: Claim, there: bool) -> StoreError:
     """Why a claim does not hold any more. `there`: the store still has the run."""
     if there:

@@ -1,15 +1,29 @@
-"""Runs in one SQLite file: write-ahead log, one writing thread, grouped commits."""
+"""Runs in one SQLite file, which many processes may use at once.
+
+Everything is written by one connection of one thread (writer.py), or, where that is quicker, by a second
+connection on the event loop while the thread is idle (inline_writer.py). Both group what is asked for in one
+turn of the loop into one transaction. Reading goes through the thread, too: it sees all that this process has
+written, and other processes never wait for a reader (write-ahead log).
+
+    database.py, schema.py, faults.py        the file, its tables, and what may be wrong with it
+    writer.py, inline_writer.py, batch.py    who writes, and what shares a transaction
+    claims.py, leases.py, processes.py       who owns a run
+    appending.py, reading.py, chunks.py      facts in rows
+    control_requests.py, append_signal.py, sqlite_memory.py    the rest of the protocol (store.py)
+
+A row that is decoded outside of a job of the writer must be decoded inside `readable` or `unreadable`, so
+that damage becomes a StoreError.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import sqlite3
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,29 +33,26 @@ from roundel.journal.append_signal import POLL_SECONDS, AppendSignal
 from roundel.journal.appending import (
     APPEND,
     FACTS,
-    OF_RUN,
     Told,
     append,
     appended,
-    delete_chunks,
-    insert,
+    clear_run,
+    delete_run,
     newest_position,
     refusal,
     row_of,
     taken_over,
 )
-from roundel.journal.batch import Job, Timer
+from roundel.journal.batch import Timer
+from roundel.journal.claims import Claims
 from roundel.journal.control_requests import ControlRequests
 from roundel.journal.database import Database
 from roundel.journal.faults import readable
 from roundel.journal.leases import (
-    HEARTBEATS,
     JOIN_LEASE,
     LEASE_COLUMNS,
     LEASE_SECONDS,
-    Lease,
     Leases,
-    lease_of,
 )
 from roundel.journal.processes import Processes, SystemProcesses
 from roundel.journal.reading import (
@@ -49,13 +60,11 @@ from roundel.journal.reading import (
     chunks_with,
     entries_among,
     entries_in,
-    exists_already,
     no_run,
     unreadable,
 )
-from roundel.journal.shield import shielded
 from roundel.journal.sqlite_memory import SqliteMemoryStore
-from roundel.journal.store import Appended, Busy, Chunk, Claim, NewRun, Pinned, RunRow, Snapshot, StoreError
+from roundel.journal.store import Appended, Chunk, Claim, Pinned, RunRow, Snapshot, StoreError
 from roundel.journal.writer import Writer
 from roundel.kernel.events import EVENTS, Event, decode_event, encode_event
 from roundel.kernel.facts import Entry, Fact
@@ -63,11 +72,10 @@ from roundel.kernel.facts import Entry, Fact
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
 COLUMNS = ("id", "name", "status", "created", "updated", "input", "parent", "forked_at", "summary", "pruned")
-_LAST_SNAPSHOT = f"SELECT facts FROM snapshots WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
 ROW = f"SELECT no, fence, {FACTS}, {', '.join(COLUMNS)}, {LEASE_COLUMNS} FROM runs {JOIN_LEASE}"
 
 
-class SqliteStore(ControlRequests):
+class SqliteStore(Claims, ControlRequests):
     """`sync`: `full` survives a power cut, `normal` a killed process, `off` neither for certain."""
 
     def __init__(
@@ -83,29 +91,15 @@ class SqliteStore(ControlRequests):
         if sync not in get_args(Sync):
             raise StoreError(f"sync is one of {', '.join(get_args(Sync))}, not '{sync}'")
         self.path = Path(path)
-        self._now = clock
         self._database = Database(self.path, sync=sync, busy_seconds=busy_seconds)
-        self._leases = Leases(clock, lease_seconds, processes or SystemProcesses())
-        self._claims: dict[tuple[int, int], Told] = {}
-        """The claims that this store holds, by run and fence, and what the rows of their runs were told."""
-        self._unreleased: set[tuple[int, int]] = set()
-        """Released claims whose release is not written: the heartbeat tries again, since it also keeps the
-        lease by which others would take these runs for owned."""
         self._signal = AppendSignal()
-        self._heartbeat = Timer(
-            lease_seconds / HEARTBEATS,
-            self._beat,
-            writes=True,
-            active=lambda: bool(self._claims or self._unreleased),
-            done=self._forget_released,
-        )
-        self._releasing: set[tuple[int, int]] = set()
-        timers = (
-            self._heartbeat,
-            Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal)),
-        )
-        super().__init__(
-            Writer(self._database, waits=sync == "full", timers=timers, committed=self._after_commit)
+        poll = Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal))
+        super().__init__(Leases(clock, lease_seconds, processes or SystemProcesses()), clock)
+        self._writer = Writer(
+            self._database,
+            waits=sync == "full",
+            timers=(self._heartbeat, poll),
+            committed=self._after_commit,
         )
 
     @property
@@ -128,95 +122,6 @@ class SqliteStore(ControlRequests):
 
     async def size(self) -> int:
         return self._database.size()
-
-    # Runs.
-
-    async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
-        made: list[Claim] = []
-        count = chunk.count if chunk is not None else 0
-        pinned = _compressed(msgspec.json.encode(run.pinned))
-
-        def job(db: sqlite3.Connection) -> Claim:
-            self._leases.renew(db)
-            texts = (run.id, run.name, run.input, run.parent, run.forked_at)
-            values = (*texts, self._leases.owner, run.created, run.created, count)
-            names = "id, name, input, parent, forked_at, owner, created, updated, facts"
-            query = f"INSERT INTO runs ({names}, status, fence) VALUES (?,?,?,?,?,?,?,?,?,'running',1)"
-            try:
-                number = db.execute(query, values).lastrowid
-            except sqlite3.IntegrityError:
-                raise exists_already(run.id) from None
-            assert number is not None
-            db.execute("INSERT INTO pins VALUES (?, ?)", (number, pinned))
-            if chunk is not None:
-                insert(db, number, 0, chunk)
-            made.append(Claim(run.id, number, 1, count, count))
-            return made[0]
-
-        def undo(db: sqlite3.Connection) -> None:
-            # If the transaction was rolled back, the number may be that of another run by now.
-            query = "SELECT no FROM runs WHERE no = ? AND id = ? AND owner = ? AND fence = 1"
-            for claim in made:
-                if db.execute(query, (claim.run, run.id, self._leases.owner)).fetchone():
-                    _delete(db, claim.run)
-
-        return await self._claimed(job, Told("running", self._now()), undo, made)
-
-    async def claim(self, run_id: str, *, force: bool = False) -> Claim:
-        taken: list[Claim] = []
-
-        def job(db: sqlite3.Connection) -> Claim | Busy:
-            query = (
-                f"SELECT no, fence, {FACTS}, pruned, coalesce(({_LAST_SNAPSHOT}), 0), {LEASE_COLUMNS} "
-                f"FROM runs {JOIN_LEASE} WHERE id = ?"
-            )
-            found = db.execute(query, (run_id,)).fetchone()
-            if found is None:
-                raise no_run(run_id)
-            number, fence, facts, pruned, frozen, *lease = found
-            if pruned:
-                raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot go on")
-            owner = self._owner(number, fence, lease)
-            if owner is not None and not force:
-                self._leases.shorten(db, owner)
-                # Not raised: that would roll back the line above.
-                return Busy(f"another process owns run {run_id} ({self._leases.describe(owner)})")
-            self._leases.renew(db)
-            changed = (fence + 1, self._leases.owner, number)
-            db.execute("UPDATE runs SET fence = ?, owner = ? WHERE no = ?", changed)
-            taken.append(Claim(run_id, number, fence + 1, facts, facts - frozen))
-            return taken[0]
-
-        def undo(db: sqlite3.Connection) -> None:
-            for claim in taken:
-                self._release(db, claim.run, claim.fence)
-
-        return await self._claimed(job, Told(), undo, taken)
-
-    async def _claimed(
-        self, job: Job[Claim | Busy], told: Told, undo: Job[None], made: Sequence[Claim]
-    ) -> Claim:
-        try:
-            claim = await self._writer.write(job)
-        except asyncio.CancelledError:
-            # The writer does what it was asked for all the same, and nobody would hold the claim.
-            try:
-                await shielded(self._writer.write(undo))
-            except StoreError:
-                self._unreleased.update((claim.run, claim.fence) for claim in made)
-            raise
-        if isinstance(claim, Busy):
-            raise claim
-        self._claims[claim.run, claim.fence] = told
-        if len(self._claims) == 1:
-            self._writer.start(self._heartbeat)  # a run that waits for a person has no jobs for the thread
-        self._writer.crowd = len(self._claims)
-        return claim
-
-    def _owner(self, run: int, fence: int, columns: Sequence[Any]) -> Lease | None:
-        """The lease by which a run is owned; None if nobody owns it."""
-        lease = lease_of(columns)
-        return lease if (run, fence) not in self._unreleased and self._leases.is_valid(lease) else None
 
     async def append(
         self,
@@ -257,36 +162,6 @@ class SqliteStore(ControlRequests):
         else:
             with contextlib.suppress(sqlite3.Error):  # the timer looks again
                 self._notify(db)
-
-    def _beat(self, db: sqlite3.Connection) -> None:
-        self._leases.renew(db)
-        self._releasing = set(self._unreleased)
-        for run, fence in self._releasing:
-            self._release(db, run, fence)
-
-    def _forget_released(self) -> None:
-        self._unreleased -= self._releasing
-
-    def _release(self, db: sqlite3.Connection, run: int, fence: int) -> None:
-        db.execute("UPDATE runs SET owner = 0 WHERE no = ? AND fence = ?", (run, fence))
-
-    async def lost(self, claims: Sequence[Claim]) -> list[Claim]:
-        query = "SELECT 1 FROM runs WHERE no = ? AND fence = ?"
-
-        def job(db: sqlite3.Connection) -> list[Claim]:
-            return [
-                claim for claim in claims if db.execute(query, (claim.run, claim.fence)).fetchone() is None
-            ]
-
-        return await self._writer.read(job)
-
-    async def release(self, claim: Claim) -> None:
-        key = (claim.run, claim.fence)
-        self._claims.pop(key, None)
-        self._writer.crowd = len(self._claims)
-        self._unreleased.add(key)
-        await self._writer.write(lambda db: self._release(db, *key))
-        self._unreleased.discard(key)
 
     # Facts.
 
@@ -357,13 +232,13 @@ class SqliteStore(ControlRequests):
             number = _number(db, run_id)
             db.execute("REPLACE INTO kept VALUES (?, ?, ?)", (number, EVENTS.version, body))
             db.execute(f"UPDATE runs SET pruned = ?, facts = {FACTS} WHERE no = ?", (policy, number))
-            _clear(db, number, "texts", "controls")
+            clear_run(db, number, "texts", "controls")
 
         await self._writer.write(job)
 
     async def delete(self, run_id: str) -> None:
         def job(db: sqlite3.Connection) -> None:
-            _delete(db, _number(db, run_id))
+            delete_run(db, _number(db, run_id))
 
         await self._writer.write(job)
 
@@ -417,19 +292,8 @@ class SqliteStore(ControlRequests):
     async def close(self) -> None:
         """Whatever runs it still owns belong to nobody then."""
         self._signal.close(f"{self.path}: the store was closed while somebody waited for an append")
-        self._claims.clear()
-        self._unreleased.clear()
-        self._writer.crowd = 0
-        if self._leases.is_stored:
-            with contextlib.suppress(StoreError):  # other processes wait until the lease has expired
-                await self._writer.write(self._leases.end())
+        await self.release_all()
         await self._writer.close()
-
-
-@lru_cache(maxsize=8)
-def _compressed(pinned: bytes) -> bytes:
-    """A process starts many runs of few workflows, and to compress one takes as long as some effects."""
-    return zlib.compress(pinned, 6)
 
 
 def _must_hold(db: sqlite3.Connection, cursor: sqlite3.Cursor, claim: Claim) -> None:
@@ -445,16 +309,3 @@ def _number(db: sqlite3.Connection, run_id: str) -> int:
         raise no_run(run_id)
     number: int = found[0]
     return number
-
-
-def _delete(db: sqlite3.Connection, number: int) -> None:
-    _clear(db, number, "texts", "controls", "kept", "pins")
-    db.execute("DELETE FROM runs WHERE no = ?", (number,))
-
-
-def _clear(db: sqlite3.Connection, number: int, *tables: str) -> None:
-    """Deletes a run's facts and snapshots, and its rows in some other tables."""
-    delete_chunks(db, number)
-    db.execute(f"DELETE FROM snapshots WHERE {OF_RUN.format('?1')}", (number,))
-    for table in tables:
-        db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
