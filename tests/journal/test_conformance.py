@@ -395,6 +395,26 @@ def test_force_takes_a_run_over_from_a_live_owner(stores: Stores) -> None:
     stores(story)
 
 
+def test_a_forced_claim_whose_caller_is_cancelled_leaves_the_run_to_its_owner(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, other = open_store(), open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        for turns in range(1, 6):
+            claiming = asyncio.create_task(other.claim("run", force=True))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            claiming.cancel()
+            await asyncio.wait([claiming])
+            if not claiming.cancelled():
+                return  # a store that claims without awaiting anything cannot be cancelled in the middle
+            assert await store.lost([claim]) == []
+            await append(store, claim, turns, turns)
+            with pytest.raises(Busy):
+                await other.claim("run")
+
+    stores(story)
+
+
 def test_a_released_claim_can_be_released_again(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store, other = open_store(), open_store()

@@ -86,6 +86,8 @@ class Claims:
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
         taken: list[Claim] = []
+        before: list[int] = []
+        """The owner that the run had."""
 
         def job(db: sqlite3.Connection) -> Claim | Busy:
             query = (
@@ -106,12 +108,16 @@ class Claims:
             self._leases.renew(db)
             changed = (fence + 1, self._leases.owner, number)
             db.execute("UPDATE runs SET fence = ?, owner = ? WHERE no = ?", changed)
+            before.append(lease[0])
             taken.append(Claim(run_id, number, fence + 1, facts, facts - frozen))
             return taken[0]
 
         def undo(db: sqlite3.Connection) -> None:
-            for claim in taken:
-                self._release(db, claim.run, claim.fence)
+            # With its old fence: a live owner from which the run was taken may continue. Nobody has received
+            # a claim with the new fence, so it can be given again.
+            query = "UPDATE runs SET fence = fence - 1, owner = ? WHERE no = ? AND fence = ?"
+            for claim, owner in zip(taken, before, strict=True):
+                db.execute(query, (owner, claim.run, claim.fence))
 
         return await self._claimed(job, Told(), undo, taken)
 
