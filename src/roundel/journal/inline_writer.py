@@ -48,7 +48,7 @@ class InlineWriter:
     def add(self, statement: str, row: Row, refused: Refused, about: Any) -> int | None:
         """Adds one row, in a transaction of its own, and returns its row id (0 if nothing had to change);
         None if it cannot be done at once."""
-        if self.held_up or not self._may_begin():
+        if not self._may_begin():
             return None
         started = perf_counter()
         try:
@@ -76,7 +76,7 @@ class InlineWriter:
     def add_all(self, rows: Rows) -> bool:
         """Adds rows in one transaction. False if that cannot be done now, or not for all of them: the thread
         repeats it, waits if it has to, and finds out which one is refused and why."""
-        if self.held_up or not self._may_begin():
+        if not self._may_begin():
             return False
         started = perf_counter()
         db: sqlite3.Connection | None = None
@@ -107,7 +107,9 @@ class InlineWriter:
         return self._seconds > MOST_SECONDS
 
     def _may_begin(self) -> bool:
-        return self._rows < MOST_ROWS and self._lock.acquire(blocking=False)
+        return (
+            self._seconds <= MOST_SECONDS and self._rows < MOST_ROWS and self._lock.acquire(blocking=False)
+        )
 
     def begin_anew(self) -> None:
         """The thread writes, and whoever waits for it leaves the loop to others."""

@@ -15,11 +15,12 @@ from __future__ import annotations
 import os
 import re
 import threading
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from roundel.journal.in_memory import InMemoryStore
     from roundel.journal.sqlite import SqliteStore
     from roundel.journal.store import Store
@@ -91,6 +92,8 @@ def _memory(url: str) -> InMemoryStore:
 
 
 def _of_package(scheme: str, url: str) -> Store:
+    from importlib.metadata import entry_points
+
     from roundel.journal.store import Store, StoreError
 
     known = {point.name: point for point in entry_points(group=GROUP)}
