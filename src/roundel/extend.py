@@ -14,6 +14,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from roundel.hosts.engine import Attachment, Engine
+    from roundel.journal.in_memory import InMemoryStore
     from roundel.journal.sqlite import SqliteStore
     from roundel.journal.store import (
         Appended,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from roundel.llm.signature import description as tool_description
     from roundel.llm.signature import parameters as tool_parameters
     from roundel.memory.store import Entry as MemoryEntry
-    from roundel.memory.store import Item, Match, Memories, Shelf
+    from roundel.memory.store import Item, Match, MemoryStore, Shelf
     from roundel.modes import LoopMode, LoopStrategy
     from roundel.nodes.jump import break_loop, continue_loop
     from roundel.nodes.middleware import Middleware, Veto, Visit
@@ -126,9 +128,13 @@ _HOMES = {
     "ToolSpec": "roundel.nodes.services",
     "ToolRequest": "roundel.nodes.services",
     "ToolResult": "roundel.nodes.services",
+    # Executing runs
+    "Attachment": "roundel.hosts.engine",
+    "Engine": "roundel.hosts.engine",
     # Stores of runs
     "Store": "roundel.journal.store",
     "SqliteStore": "roundel.journal.sqlite",
+    "InMemoryStore": "roundel.journal.in_memory",
     "StoreError": "roundel.journal.store",
     "Busy": "roundel.journal.store",
     "Fenced": "roundel.journal.store",
@@ -144,7 +150,7 @@ _HOMES = {
     "ControlRequest": "roundel.journal.store",
     "Entry": "roundel.kernel.facts",
     # Stores of memories
-    "Memories": "roundel.memory.store",
+    "MemoryStore": "roundel.memory.store",
     "Shelf": "roundel.memory.store",
     "Item": "roundel.memory.store",
     "Match": "roundel.memory.store",
@@ -155,6 +161,7 @@ _HOMES = {
 __all__ = [
     "INVALID",
     "Appended",
+    "Attachment",
     "Behaviour",
     "Block",
     "Bound",
@@ -166,19 +173,21 @@ __all__ = [
     "ControlRequest",
     "Description",
     "Diagnostic",
+    "Engine",
     "Entry",
     "Event",
     "Exchange",
     "Fenced",
     "Field",
     "Gone",
+    "InMemoryStore",
     "Item",
     "Located",
     "LoopMode",
     "LoopStrategy",
     "Match",
-    "Memories",
     "MemoryEntry",
+    "MemoryStore",
     "Message",
     "Middleware",
     "NewRun",

@@ -50,7 +50,7 @@ async def turns(count: int, store: SqliteStore | None = None) -> None:
 
 def written(store: SqliteStore) -> None:
     """Holds up the event loop until the thread of the store has nothing left to write."""
-    while store.writer._handed != store.writer._finished:
+    while store._writer._handed != store._writer._finished:
         time.sleep(0.0001)
 
 

@@ -1,4 +1,8 @@
-"""What every store does, whatever it keeps its runs in."""
+"""What every store does, whatever it keeps its runs in: each sentence of the protocol (journal/store.py).
+
+Another implementation joins by an entry in STORES: a function that opens the same store each time that it is
+called, as further processes would.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +13,55 @@ from pathlib import Path
 
 import pytest
 
+from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Busy, Fenced, Gone, NoRun, Snapshot, Store, StoreError
+from roundel.journal.store import (
+    Appended,
+    Busy,
+    Chunk,
+    Claim,
+    Fenced,
+    Gone,
+    NewRun,
+    NoRun,
+    Pinned,
+    Snapshot,
+    Store,
+    StoreError,
+)
+from roundel.kernel.events import Event
+from roundel.kernel.facts import Fact
+from roundel.memory.store import Item, Shelf
 from tests.journal.stores import STARTED, chunk, new, waits
 
-Open = Callable[[], Awaitable[Store]]
-"""Opens the same store once more, as another process would."""
+Open = Callable[[], Store]
+"""Opens the same store once more."""
 Story = Callable[[Open], Awaitable[None]]
 Stores = Callable[[Story], None]
 
 
-@pytest.fixture(params=["sqlite"])
+def sqlite(folder: Path) -> Open:
+    return lambda: SqliteStore(folder / "runs.db", sync="off")
+
+
+def in_memory(_folder: Path) -> Open:
+    store = InMemoryStore("test")
+    return lambda: store
+
+
+STORES = {"sqlite": sqlite, "in memory": in_memory}
+
+
+@pytest.fixture(params=STORES)
 def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
-    """Runs a story with an empty store, which is closed afterwards."""
+    """Tells a story with an empty store; what was opened is closed afterwards."""
 
     async def tell(story: Story) -> None:
+        opener = STORES[request.param](tmp_path)
         async with AsyncExitStack() as opened:
 
-            async def open_store() -> Store:
-                store = SqliteStore(tmp_path / "runs.db", sync="off")
+            def open_store() -> Store:
+                store = opener()
                 opened.push_async_callback(store.close)
                 return store
 
@@ -36,12 +70,309 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
     return lambda story: asyncio.run(tell(story))
 
 
+async def facts(store: Store, run_id: str = "run", after: int = 0) -> list[Fact]:
+    return [entry.fact for entry in await store.entries(run_id, after)]
+
+
+async def append(store: Store, claim: Claim, first: int, *times: float, status: str = "running") -> None:
+    await store.append(claim, first, chunk(*waits(*times)), status, None)
+
+
+# The store itself.
+
+
+def test_a_store_is_a_store_and_says_where_it_is(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        assert isinstance(store, Store)
+        assert store.location
+        assert store.workspaces is None or store.workspaces.parent.is_dir()
+
+    stores(story)
+
+
+def is_empty(folder: Path) -> bool:
+    return not list(folder.iterdir())
+
+
+def test_to_look_for_a_store_creates_nothing(stores: Stores, tmp_path: Path) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        before = await store.exists()
+        assert is_empty(tmp_path)
+        await store.create(new(), chunk(STARTED))
+        assert await store.exists() >= before
+        assert await store.exists()
+
+    stores(story)
+
+
+def test_deleted_and_pruned_runs_give_back_their_room(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        for name in ("pruned", "deleted"):
+            claim = await store.create(new(name), Chunk(1, b"j" + b"x" * 500_000))
+            await store.release(claim)
+        before = await store.size()
+        assert before > 1_000_000
+        await store.prune("pruned", [], "last")
+        await store.compact()
+        assert await store.size() < before - 400_000
+        await store.delete("deleted")
+        await store.compact()
+        assert await store.size() < before - 900_000
+
+    stores(story)
+
+
+def test_a_closed_store_owns_nothing_and_opens_again(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, other = open_store(), open_store()
+        await store.create(new(), chunk(STARTED))
+        await store.close()
+        assert (await other.row("run")).owner == ""
+        claim = await other.claim("run")
+        await other.release(claim)
+        assert await facts(store) == [STARTED]
+        again = await store.claim("run")
+        await append(store, again, 1, 1.0)
+        assert await facts(other) == [STARTED, *waits(1)]
+
+    stores(story)
+
+
+def test_a_store_has_memories(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        first, second = open_store(), open_store()
+        shelf = Shelf("group", "shelf")
+        (number,) = await first.memory().remember(shelf, [Item("tea", 1.0)])
+        assert [match.entry.id for match in await second.memory().newest(shelf, 9, 9)] == [number]
+        await first.memory().close()  # the store stays open
+        assert [match.entry.id for match in await first.memory().newest(shelf, 9, 9)] == [number]
+
+    stores(story)
+
+
+# Creating and appending.
+
+
+def test_a_new_run_is_there_with_its_first_facts_and_claimed(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        pinned = Pinned("{}", 1, {"max_cost": 2.0}, "script")
+        made = NewRun("run", "flow", "go", pinned, 5.0, "parent", "[1]/A")
+        claim = await store.create(made, chunk(STARTED, *waits(1)))
+        assert (claim.run_id, claim.facts, claim.fresh) == ("run", 2, 2)
+        row = await store.row("run")
+        assert (row.id, row.name, row.status, row.input) == ("run", "flow", "running", "go")
+        assert (row.created, row.parent, row.forked_at, row.facts) == (5.0, "parent", "[1]/A", 2)
+        assert (row.summary, row.pruned) == (None, "")
+        assert row.owner
+        assert await store.pinned("run") == pinned
+        assert await facts(store) == [STARTED, *waits(1)]
+        assert (await store.create(new("empty"))).facts == 0
+        assert await facts(store, "empty") == []
+
+    stores(story)
+
+
+def test_an_id_is_given_once(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        with pytest.raises(StoreError, match="there is a run 'run' in this store already"):
+            await open_store().create(new(), chunk(*waits(1)))
+        await append(store, claim, 1, 2.0)
+        assert await facts(store) == [STARTED, *waits(2)]
+
+    stores(story)
+
+
+def test_facts_come_back_in_order_from_any_number_on(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        await append(store, claim, 1, 1, 2)
+        await store.append(claim, 3, chunk(*waits(3, 4, 5)), "waiting", {"output": "x"})
+        everything = [STARTED, *waits(1, 2, 3, 4, 5)]
+        for after in range(7):
+            assert await facts(store, after=after) == everything[after:]
+        row = await store.row("run")
+        assert (row.status, row.facts, row.summary) == ("waiting", 6, {"output": "x"})
+        found = await store.entries_at("run", [5, 0, 2])
+        assert {number: entry.fact for number, entry in found.items()} == {
+            number: everything[number] for number in (0, 2, 5)
+        }
+        assert await store.entries_at("run", []) == {}
+
+    stores(story)
+
+
+def test_what_is_missing_or_damaged_is_an_error(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        for numbers in ([1], [0, 1], [99]):
+            with pytest.raises(StoreError, match="cannot be read at fact"):
+                await store.entries_at("run", numbers)
+        await store.append(claim, 1, Chunk(1, b"j{"), "running", None)
+        for reading in (store.entries("run"), store.entries_at("run", [1])):
+            with pytest.raises(StoreError, match="run run cannot be read at fact 1"):
+                await reading
+        for missing in (store.entries("other"), store.entries_at("other", [0])):
+            with pytest.raises(NoRun):
+                await missing
+
+    stores(story)
+
+
+def test_a_status_can_change_without_facts(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        await append(store, claim, 1, status="paused")
+        row = await store.row("run")
+        assert (row.status, row.facts) == ("paused", 1)
+        assert len(await store.appended()) == 1
+
+    stores(story)
+
+
+def test_nothing_is_written_behind_a_gap_and_nothing_that_follows_it(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        for first in (0, 2, 3):
+            with pytest.raises(StoreError, match=f"1 facts where {first} should be.*roundel resume run"):
+                await append(store, claim, first, 1.0)
+        assert await facts(store) == [STARTED]
+
+    stores(story)
+
+
+def test_appends_that_are_made_at_once_are_written_in_order(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claims = [await store.create(new(name), chunk(STARTED)) for name in ("a", "b")]
+        appends = (append(store, claim, first, first) for first in range(1, 30) for claim in claims)
+        await asyncio.gather(*appends)
+        for name in ("a", "b"):
+            assert await facts(store, name) == [STARTED, *waits(*range(1, 30))]
+
+    stores(story)
+
+
+def test_repeating_an_append_changes_nothing(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        await append(store, claim, 1, 1, 2)
+        for _ in range(2):
+            await append(store, claim, 1, 1, 2)
+        await append(store, claim, 3, 3)
+        await append(store, claim, 1, 1, 2)
+        assert await facts(store) == [STARTED, *waits(1, 2, 3)]
+        assert len(await store.appended()) == 3
+        with pytest.raises(StoreError, match="4 facts where 1 should be"):  # not the same chunk
+            await append(store, claim, 1, 1, 9)
+
+    stores(story)
+
+
+def test_an_append_whose_caller_is_cancelled_is_written_or_not_but_never_half(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        first = 1
+        for turns in range(8):
+            task = asyncio.create_task(append(store, claim, first, 1, 2))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            await append(store, claim, first, 1, 2)  # so it may be repeated
+            first += 2
+        assert await facts(store) == [STARTED, *waits(*[1, 2] * 8)]
+
+    stores(story)
+
+
+def test_a_run_is_read_while_it_is_written(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        writing = asyncio.gather(*(append(store, claim, first, first) for first in range(1, 100)))
+        everything, seen = [STARTED, *waits(*range(1, 100))], 0
+        while seen < 100:
+            found = await facts(reader)
+            assert found == everything[: len(found)]
+            assert len(found) >= seen
+            seen = len(found)
+            await asyncio.sleep(0)
+        await writing
+
+    stores(story)
+
+
 # Claims.
+
+
+def test_only_one_claims_a_run(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, other = open_store(), open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        for one in (store, other):
+            with pytest.raises(Busy, match="owns run run"):
+                await one.claim("run")
+        await store.release(claim)
+        assert (await other.row("run")).owner == ""
+        claims = (one.claim("run") for one in (store, other) for _ in range(10))
+        won = await asyncio.gather(*claims, return_exceptions=True)
+        assert sorted(type(one).__name__ for one in won) == ["Busy"] * 19 + ["Claim"]
+        with pytest.raises(NoRun, match="there is no run 'other' in this store; `roundel runs` lists them"):
+            await store.claim("other")
+
+    stores(story)
+
+
+def test_a_claim_knows_how_far_the_run_is(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        await append(store, claim, 1, 1, 2, 3)
+        await store.save_snapshot(claim, Snapshot(3, 7, b"state"), {})
+        await store.release(claim)
+        again = await open_store().claim("run")
+        assert (again.fence, again.facts, again.fresh) == (claim.fence + 1, 4, 1)
+
+    stores(story)
+
+
+def test_a_claim_or_a_new_run_whose_caller_is_cancelled_leaves_nothing(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, other = open_store(), open_store()
+        await store.release(await store.create(new(), chunk(STARTED)))
+        for turns in range(1, 6):
+            claiming = asyncio.create_task(other.claim("run"))
+            creating = asyncio.create_task(other.create(new(f"new {turns}"), chunk(STARTED)))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            for task in (claiming, creating):
+                task.cancel()
+            await asyncio.wait([claiming, creating])
+            if claiming.cancelled():
+                assert (await store.row("run")).owner == ""
+            else:
+                await other.release(claiming.result())
+            made = [row.id for row in await store.rows()]
+            assert made.count(f"new {turns}") == (not creating.cancelled())
+
+    stores(story)
 
 
 def test_force_takes_a_run_over_from_a_live_owner(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
-        first, second = await open_store(), await open_store()
+        first, second = open_store(), open_store()
         old = await first.create(new(), chunk(STARTED))
         with pytest.raises(Busy):
             await second.claim("run")
@@ -64,12 +395,110 @@ def test_force_takes_a_run_over_from_a_live_owner(stores: Stores) -> None:
     stores(story)
 
 
+def test_a_forced_claim_whose_caller_is_cancelled_leaves_the_run_to_its_owner(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, other = open_store(), open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        for turns in range(1, 6):
+            claiming = asyncio.create_task(other.claim("run", force=True))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            claiming.cancel()
+            await asyncio.wait([claiming])
+            if not claiming.cancelled():
+                return  # a store that claims without awaiting anything cannot be cancelled in the middle
+            assert await store.lost([claim]) == []
+            await append(store, claim, turns, turns)
+            with pytest.raises(Busy):
+                await other.claim("run")
+
+    stores(story)
+
+
+def test_a_released_claim_can_be_released_again(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, other = open_store(), open_store()
+        old = await store.create(new(), chunk(STARTED))
+        await store.release(old)
+        claim = await other.claim("run")
+        await store.release(old)
+        assert (await store.row("run")).owner
+        assert await other.lost([claim]) == []
+
+    stores(story)
+
+
+def test_a_deleted_run_is_gone_for_its_owner(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, other = open_store(), open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        await other.delete("run")
+        assert await store.lost([claim]) == [claim]
+        for work in (
+            append(store, claim, 1, 1.0),
+            store.save_snapshot(claim, Snapshot(1, 1, b""), {}),
+            store.settle(claim, [1], "done"),
+        ):
+            with pytest.raises(Gone, match="run run is not in the store any more"):
+                await work
+        await store.release(claim)
+        await other.create(new(), chunk(STARTED))  # another run with the same id
+        with pytest.raises(Gone):
+            await append(store, claim, 1, 1.0)
+        assert await store.lost([claim]) == [claim]
+
+    stores(story)
+
+
+# Positions.
+
+
+def test_positions_rise_in_commit_order_over_all_runs(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, other = open_store(), open_store()
+        a = await store.create(new("a"), chunk(STARTED))
+        b = await other.create(new("b"), chunk(STARTED, *waits(1)))
+        await append(store, a, 1, 1, 2)
+        await append(other, b, 2, 3)
+        found = await store.appended()
+        shown = [("a", 0, 1), ("b", 0, 2), ("a", 1, 2), ("b", 2, 1)]
+        assert [(one.run_id, one.first, one.count) for one in found] == shown
+        positions = [one.position for one in found]
+        assert positions == sorted(set(positions))
+        assert await other.appended(positions[1]) == found[2:]
+        assert await other.appended(positions[0], 2) == found[1:3]
+        assert await other.appended(positions[-1]) == []
+
+    stores(story)
+
+
+def test_a_position_is_not_given_again(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        for keep in ("delete", "prune"):
+            await store.create(new("first"), chunk(STARTED))
+            await store.create(new("last"), chunk(STARTED))
+            seen = await store.appended()
+            await (store.delete("last") if keep == "delete" else store.prune("last", [], "last"))
+            await store.delete("first")
+            assert await store.appended() == []
+            await store.create(new("new"), chunk(STARTED))
+            (appended,) = await store.appended(seen[-1].position)
+            assert isinstance(appended, Appended)
+            assert appended.run_id == "new"
+            await store.delete("new")
+            if keep == "prune":
+                await store.delete("last")
+
+    stores(story)
+
+
 # Waiting for appends.
 
 
 def test_a_waiter_is_woken_by_an_append_to_any_run(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
-        store, reader = await open_store(), await open_store()
+        store, reader = open_store(), open_store()
         claims = [await store.create(new(name), chunk(STARTED)) for name in ("a", "b")]
         position = await store.wait_for_append(0)
         assert position == (await store.appended())[-1].position
@@ -90,7 +519,7 @@ def test_a_waiter_is_woken_by_an_append_to_any_run(stores: Stores) -> None:
 
 def test_a_waiter_that_is_alone_with_one_run_is_woken_too(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
-        store = await open_store()
+        store = open_store()
         claim = await store.create(new(), chunk(STARTED))
         await store.append(claim, 1, chunk(*waits(1)), "running", None, quiet=True)
         position = (await store.appended())[-1].position
@@ -106,7 +535,7 @@ def test_a_waiter_that_is_alone_with_one_run_is_woken_too(stores: Stores) -> Non
 
 def test_a_waiter_may_be_cancelled(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
-        store = await open_store()
+        store = open_store()
         claim = await store.create(new(), chunk(STARTED))
         position = await store.wait_for_append(0)
         for turns in range(10):
@@ -124,7 +553,7 @@ def test_a_waiter_may_be_cancelled(stores: Stores) -> None:
 
 def test_closing_a_store_ends_the_wait(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
-        store = await open_store()
+        store = open_store()
         await store.create(new(), chunk(STARTED))
         waiting = asyncio.create_task(store.wait_for_append(await store.wait_for_append(0)))
         await asyncio.wait([waiting], timeout=0.01)
@@ -140,7 +569,7 @@ def test_closing_a_store_ends_the_wait(stores: Stores) -> None:
 
 def test_one_query_gives_the_open_requests_of_many_runs(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
-        store, other = await open_store(), await open_store()
+        store, other = open_store(), open_store()
         a, b, _ = [await store.create(new(name), chunk(STARTED)) for name in ("a", "b", "c")]
         for run_id, kind in (("b", "pause"), ("a", "stop"), ("c", "stop"), ("b", "resume")):
             await other.request(run_id, kind, {"to": run_id})  # type: ignore[arg-type]
@@ -157,7 +586,7 @@ def test_one_query_gives_the_open_requests_of_many_runs(stores: Stores) -> None:
 
 def test_a_request_is_settled_or_withdrawn_never_both(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
-        store = await open_store()
+        store = open_store()
         claim = await store.create(new(), chunk(STARTED))
         settled, withdrawn = await store.request("run", "pause", {}), await store.request("run", "stop", {})
         await store.settle(claim, [settled], "done")
@@ -175,7 +604,7 @@ def test_a_request_is_settled_or_withdrawn_never_both(stores: Stores) -> None:
 
 def test_only_the_owner_settles_requests(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
-        store, other = await open_store(), await open_store()
+        store, other = open_store(), open_store()
         old = await store.create(new(), chunk(STARTED))
         number = await other.request("run", "pause", {})
         claim = await other.claim("run", force=True)
@@ -185,5 +614,141 @@ def test_only_the_owner_settles_requests(stores: Stores) -> None:
         await other.delete("run")
         with pytest.raises(Gone):
             await other.settle(claim, [number], "done")
+
+    stores(story)
+
+
+def test_requests_are_gone_with_their_run(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        numbers = [await store.request("run", "pause", {})]
+        await store.prune("run", [], "last")
+        assert await store.requests([claim]) == []
+        numbers.append(await store.request("run", "stop", {"odd": {1}.__class__}))
+        assert (await store.requests([claim]))[0].body == {"odd": "<class 'set'>"}
+        await store.delete("run")
+        assert [await store.outcome(number) for number in numbers] == ["", ""]
+        assert not await store.withdraw(numbers[1])
+        await store.create(new("other"), chunk(STARTED))
+        assert await store.request("other", "stop", {}) > numbers[1]
+
+    stores(story)
+
+
+# Snapshots.
+
+
+def test_the_newest_snapshot_at_or_before_an_event(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        assert await reader.snapshot("run") is None
+        taken = [Snapshot(facts, facts * 10, f"state {facts}".encode()) for facts in (1, 2, 3)]
+        for snapshot in taken:
+            await store.save_snapshot(claim, snapshot, {})
+        assert await reader.snapshot("run") == taken[2]
+        expected = [(9, None), (10, taken[0]), (19, taken[0]), (20, taken[1]), (99, taken[2])]
+        for seq, found in expected:
+            assert await reader.snapshot("run", seq) == found
+        again = Snapshot(3, 30, b"another")
+        await store.save_snapshot(claim, again, {})
+        assert await reader.snapshot("run") == again
+        assert await reader.snapshot("other") is None
+
+    stores(story)
+
+
+def test_texts_of_snapshots_are_stored_once_per_run(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store = open_store()
+        claim, other = [await store.create(new(name), chunk(STARTED)) for name in ("run", "other")]
+        await store.save_snapshot(claim, Snapshot(1, 1, b"1"), {"aa": "tea", "bb": "東京"})
+        await store.save_snapshot(claim, Snapshot(1, 2, b"2"), {"aa": "tea", "cc": ""})
+        await store.save_snapshot(other, Snapshot(1, 1, b"1"), {"dd": "not theirs"})
+        assert await store.texts("run", ["aa", "cc", "dd", "ee"]) == {"aa": "tea", "cc": ""}
+        assert await store.texts("run", ["bb"]) == {"bb": "東京"}
+        assert await store.texts("nobody", ["aa"]) == {}
+
+    stores(story)
+
+
+# Rows and retention.
+
+
+def test_runs_are_listed_the_newest_first(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        claims = [await store.create(new(f"{number:03}"), chunk(STARTED)) for number in range(105)]
+        await append(store, claims[1], 1, 1.0, status="waiting")
+        await append(store, claims[3], 1, 1.0, status="waiting")
+        names = [f"{number:03}" for number in reversed(range(105))]
+        assert [row.id for row in await reader.rows(None)] == names
+        assert [row.id for row in await reader.rows()] == names[:100]
+        assert [row.id for row in await reader.rows(2)] == names[:2]
+        assert [row.id for row in await reader.rows(status="waiting")] == ["003", "001"]
+        assert [row.id for row in await reader.rows(1, "waiting")] == ["003"]
+        assert await reader.matching("00") == [f"{number:03}" for number in reversed(range(10))]
+        assert await reader.matching("00", 2) == ["009", "008"]
+        assert len(await reader.matching("")) == 20
+        assert await reader.matching("x") == await reader.matching("_0%") == []
+        for missing in (reader.row("x"), reader.pinned("x")):
+            with pytest.raises(NoRun):
+                await missing
+
+    stores(story)
+
+
+def test_a_pruned_run_keeps_some_events_and_nothing_else(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        claim = await store.create(new(), chunk(STARTED, *waits(1, 2)))
+        await store.save_snapshot(claim, Snapshot(3, 3, b"state"), {"aa": "tea"})
+        await store.append(claim, 3, chunk(), "completed", {"output": "x"})
+        await store.release(claim)
+        assert await reader.kept("run") is None
+        events = [Event(seq, "run_started", f"2026-01-0{seq}", "run", data={"seq": seq}) for seq in (1, 3)]
+        await store.prune("run", events, "first,last")
+        assert await reader.kept("run") == events
+        row = await reader.row("run")
+        assert (row.pruned, row.facts, row.status, row.summary) == (
+            "first,last",
+            3,
+            "completed",
+            {"output": "x"},
+        )
+        assert await reader.snapshot("run") is None
+        assert await reader.texts("run", ["aa"]) == {}
+        with pytest.raises(StoreError, match="only the rounds 'first,last' were kept of run run"):
+            await reader.entries("run")
+        for force in (False, True):
+            with pytest.raises(StoreError, match="was pruned to its rounds 'first,last'"):
+                await store.claim("run", force=force)
+
+    stores(story)
+
+
+def test_a_deleted_run_leaves_nothing(stores: Stores) -> None:
+    async def story(open_store: Open) -> None:
+        store, reader = open_store(), open_store()
+        claim = await store.create(new(), chunk(STARTED))
+        await store.save_snapshot(claim, Snapshot(1, 1, b"state"), {"aa": "tea"})
+        await store.release(claim)
+        await store.prune("run", [], "last")
+        await store.delete("run")
+        assert await reader.rows() == []
+        assert await reader.kept("run") is None
+        for work in (
+            store.delete("run"),
+            store.prune("run", [], "last"),
+            store.row("run"),
+            store.claim("run"),
+        ):
+            with pytest.raises(NoRun):
+                await work
+        await store.create(new(), chunk(STARTED))
+        assert await facts(reader) == [STARTED]
+        assert await reader.snapshot("run") is None
+        assert await reader.texts("run", ["aa"]) == {}
 
     stores(story)

@@ -22,7 +22,6 @@ from roundel.journal.database import APPLICATION_ID
 from roundel.journal.schema import FORMAT, TABLES
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, Gone, RunRow, Snapshot, StoreError
-from roundel.memory.sqlite import SqliteMemories
 from tests.journal.other_user import NOBODY, roundel_as_other_user
 from tests.journal.stores import STARTED, chunk, new, query, resumed, using, waits
 
@@ -70,7 +69,7 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
     for path in (tmp_path / "notes/runs.db", tmp_path / "notes/deep/runs.db"):
         assert refused(path) == f"{path}: {tmp_path}/notes is a file, not a folder; use another --store"
         with pytest.raises(StoreError, match="is a file, not a folder"):
-            SqliteStore(path).exists()
+            asyncio.run(SqliteStore(path).exists())
 
 
 def test_a_drive_that_is_not_there(tmp_path: Path) -> None:
@@ -655,7 +654,7 @@ def test_a_run_that_was_deleted_is_not_said_to_be_taken_over(tmp_path: Path) -> 
         ),
         (
             "INSERT INTO memories VALUES (1, 'a', 'b', '', '', 1, 'text', 1, NULL, '', '', '', NULL, 'x')",
-            lambda store: SqliteMemories(store.writer).entries("a", 0),
+            lambda store: store.memory().entries("a", 0),
             "JSON is malformed",
         ),
     ],

@@ -23,7 +23,6 @@ from roundel.hosts.local_run import LocalRun
 from roundel.hosts.pinning import pin
 from roundel.hosts.requests import Resume
 from roundel.hosts.stored_run import create, events_of, open_run
-from roundel.journal.owner import let_go
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Fenced, StoreError
 from roundel.llm.scripted import script_from
@@ -303,7 +302,7 @@ def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> N
         stolen: list[roundel.Result] = []
 
         async def steal() -> None:
-            let_go(query(tmp_path / "runs.db", "SELECT owner FROM runs")[0][0])  # it seems to be dead
+            query(tmp_path / "runs.db", "UPDATE owners SET alive_until = 0")  # it seems to be dead
             stolen.append(await other.resumed(store))
 
         thief: list[asyncio.Task[None]] = []
@@ -322,13 +321,14 @@ def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> N
         assert all(events[event.seq - 1] == event for event in loop.shown + other.shown)
         assert not row.owner
 
-    asyncio.run(using(tmp_path / "runs.db", story))
+    asyncio.run(using(tmp_path / "runs.db", story, lease_seconds=1000))
 
 
 def test_a_run_that_only_waits_hears_that_it_was_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_poller, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(request_poller, "CLAIM_CHECKS", 1)
     graph = roundel.Graph(start="Wait", end="Wait")
 
     @graph.function("Wait")

@@ -69,7 +69,9 @@ def talking(
 def run_in(path: Path, graph: roundel.Graph, text: str = "go") -> tuple[str, list[roundel.Event]]:
     """Runs a graph; its id, and what was shown of it."""
     shown: list[roundel.Event] = []
-    result = roundel.run(graph, text, store=SqliteStore(path, sync="off"), on_event=shown.append)
+    store = SqliteStore(path, sync="off")
+    result = roundel.run(graph, text, store=store, on_event=shown.append)
+    asyncio.run(store.close())
     assert result.completed
     return result.run_id, shown
 

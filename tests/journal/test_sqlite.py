@@ -10,25 +10,10 @@ from typing import Any
 import pytest
 
 from roundel.journal import sqlite
-from roundel.journal.owner import LEASE, let_go
 from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Busy, Chunk, Fenced, NoRun, Snapshot, StoreError
+from roundel.journal.store import StoreError
 from roundel.kernel.facts import Waited
 from tests.journal.stores import STARTED, chunk, new, query, using, waits
-
-
-def test_facts_come_back_in_order(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        claim = await store.create(new(), chunk(STARTED))
-        await store.append(claim, 1, chunk(*waits(1, 2)), "running", None)
-        await store.append(claim, 3, chunk(*waits(3, 4, 5)), "waiting", {"output": "x"})
-        assert await store.facts("run") == [STARTED, *waits(1, 2, 3, 4, 5)]
-        for after in range(7):
-            assert await store.facts("run", after) == [STARTED, *waits(1, 2, 3, 4, 5)][after:]
-        row = await store.row("run")
-        assert (row.status, row.facts, row.summary) == ("waiting", 6, {"output": "x"})
-
-    asyncio.run(using(tmp_path / "runs.db", story))
 
 
 def test_many_runs_at_once_share_commits(tmp_path: Path) -> None:
@@ -44,75 +29,6 @@ def test_many_runs_at_once_share_commits(tmp_path: Path) -> None:
             assert len(await store.facts(f"run {number}")) == 11
 
     asyncio.run(using(tmp_path / "runs.db", story))
-
-
-def test_nothing_is_written_behind_a_gap(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        claim = await store.create(new(), chunk(STARTED))
-        for first in (0, 2):
-            with pytest.raises(StoreError, match=f"1 facts where {first} should be.*roundel resume run"):
-                await store.append(claim, first, chunk(Waited(1)), "running", None)
-        assert await store.facts("run") == [STARTED]
-
-    asyncio.run(using(tmp_path / "runs.db", story))
-
-
-def test_only_one_claims_a_run(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        claim = await store.create(new(), chunk(STARTED))
-        with pytest.raises(Busy, match=r"another process is at work on run run \(process \d+ on "):
-            await store.claim("run")
-        await store.release(claim)
-        won = await asyncio.gather(*(store.claim("run") for _ in range(20)), return_exceptions=True)
-        assert sorted(type(one).__name__ for one in won) == ["Busy"] * 19 + ["Claim"]
-        with pytest.raises(NoRun, match="there is no run 'other' in this store; `roundel runs` lists them"):
-            await store.claim("other")
-
-    asyncio.run(using(tmp_path / "runs.db", story))
-
-
-def test_who_was_thought_dead_writes_nothing_more(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        old = await store.create(new(), chunk(STARTED))
-        let_go(old.owner)
-        claim = await store.claim("run")
-        assert (claim.fence, claim.facts) == (old.fence + 1, 1)
-        for late in (
-            store.append(old, 1, chunk(Waited(1)), "running", None),
-            store.save_snapshot(old, Snapshot(1, 1, b"old"), {}),
-        ):
-            with pytest.raises(Fenced, match="another process has taken over run run; this one has stopped"):
-                await late
-        await store.release(old)
-        assert await store.facts("run") == [STARTED]
-        assert await store.snapshot("run") is None
-        with pytest.raises(Busy):
-            await store.claim("run")
-        await store.append(claim, 1, chunk(Waited(2)), "running", None)
-        await store.release(claim)
-
-    asyncio.run(using(tmp_path / "runs.db", story))
-
-
-def test_a_claim_of_another_machine_lasts_as_long_as_its_lease(tmp_path: Path) -> None:
-    now = 1000.0
-
-    async def story(store: SqliteStore) -> None:
-        nonlocal now
-        await store.create(new(), chunk(STARTED))
-        query(tmp_path / "runs.db", "UPDATE runs SET owner = 'elsewhere/1/1/abc'")
-        now += LEASE - 1
-        with pytest.raises(Busy, match="process 1 on elsewhere"):
-            await store.claim("run")
-        assert (await store.row("run")).owner
-        now -= 500  # a clock that is put back makes nobody's lease shorter
-        with pytest.raises(Busy):
-            await store.claim("run")
-        now += 500 + 2
-        assert not (await store.row("run")).owner
-        await store.claim("run")
-
-    asyncio.run(using(tmp_path / "runs.db", story, clock=lambda: now))
 
 
 @pytest.mark.parametrize("runs", [1, 2])
@@ -182,26 +98,6 @@ def test_damage_is_told_with_its_place(damage: str, told: str, tmp_path: Path) -
         asyncio.run(using(path, read))
 
 
-def test_requests_are_settled_once_and_can_be_withdrawn(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        claim = await store.create(new(), chunk(STARTED))
-        first = await store.request("run", "pause", {"reason": "lunch"})
-        second = await store.request("run", "stop", {})
-        assert [(one.number, one.kind, one.body) for one in await store.requests([claim])] == [
-            (first, "pause", {"reason": "lunch"}),
-            (second, "stop", {}),
-        ]
-        await store.settle(claim, [first], "done")
-        assert await store.outcome(first) == "done"
-        assert not await store.withdraw(first)
-        assert await store.withdraw(second)
-        assert await store.requests([claim]) == []
-        with pytest.raises(NoRun):
-            await store.request("other", "pause", {})
-
-    asyncio.run(using(tmp_path / "runs.db", story))
-
-
 def test_a_pruned_run_says_what_is_left_of_it(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         await store.release(await store.create(new(), chunk(STARTED)))
@@ -213,17 +109,7 @@ def test_a_pruned_run_says_what_is_left_of_it(tmp_path: Path) -> None:
             await store.claim("run")
         await store.delete("run")
         assert await store.rows() == []
-        await store.shrink()
-
-    asyncio.run(using(tmp_path / "runs.db", story))
-
-
-def test_a_run_id_is_given_once(tmp_path: Path) -> None:
-    async def story(store: SqliteStore) -> None:
-        await store.create(new(), Chunk(0, b""))
-        with pytest.raises(StoreError, match="UNIQUE"):
-            await store.create(new(), chunk(STARTED))
-        assert len(await store.rows()) == 1
+        await store.compact()
 
     asyncio.run(using(tmp_path / "runs.db", story))
 

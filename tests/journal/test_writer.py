@@ -58,7 +58,7 @@ INSERT = "INSERT OR IGNORE INTO t VALUES (?)"
 
 
 async def add(writer: Writer, number: int) -> None:
-    await writer.add(INSERT, (number,), lambda _db: StoreError(f"{number} is there"))
+    await writer.add(INSERT, (number,), lambda _db, about: StoreError(f"{about} is there"), number)
 
 
 def hold() -> tuple[Work, threading.Event]:

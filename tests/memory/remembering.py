@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 import roundel
 from roundel.memory.run_memory import RunMemory
-from roundel.memory.sqlite import SqliteMemories
-from roundel.memory.store import Entry, Item, Shelf
+from roundel.memory.store import Entry, Item, MemoryStore, Shelf
 from roundel.nodes.middleware import Visit
 from roundel.nodes.sources import load
 from roundel.plan.graph import compile_workflow
@@ -100,6 +99,6 @@ class Group:
 
 
 async def remember(
-    memories: SqliteMemories, shelf: Shelf, *texts: str, time: float = 1.0, **more: Any
+    memories: MemoryStore, shelf: Shelf, *texts: str, time: float = 1.0, **more: Any
 ) -> list[int]:
     return await memories.remember(shelf, [Item(text, time) for text in texts], **more)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.journal.sqlite_memory import SqliteMemoryStore
 from roundel.memory import index, sources
-from roundel.memory.sqlite import SqliteMemories
 from roundel.nodes.services import Request
 from tests.memory.remembering import agents, kept, said, texts, troubles
 
@@ -326,16 +326,16 @@ def test_an_index_that_is_interrupted_goes_on_from_there(
     for name in ("a", "b", "c"):
         write(f"docs/{name}.txt", f"tea from {name}. " * 60)
     monkeypatch.setattr(index, "AT_ONCE", 1)
-    plain, written = SqliteMemories.remember, 0
+    plain, written = SqliteMemoryStore.remember, 0
 
-    async def remember(self: SqliteMemories, *given: Any, **named: Any) -> list[int]:
+    async def remember(self: SqliteMemoryStore, *given: Any, **named: Any) -> list[int]:
         nonlocal written
         written += 1
         if written == 2:
             raise RuntimeError("interrupted")
         return await plain(self, *given, **named)
 
-    monkeypatch.setattr(SqliteMemories, "remember", remember)
+    monkeypatch.setattr(SqliteMemoryStore, "remember", remember)
     (trouble,) = troubles(said(files({"path": "docs"}), "x", store, "tea"))
     assert trouble["error"] == "interrupted"
     first = kept(store, "")

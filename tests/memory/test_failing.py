@@ -16,8 +16,9 @@ import pytest
 
 import roundel
 from roundel.journal.sqlite import SqliteStore
+from roundel.journal.sqlite_memory import SqliteMemoryStore
 from roundel.memory import run_memory
-from roundel.memory.sqlite import SqliteMemories
+from roundel.memory.process_store import ProcessMemoryStore
 from roundel.memory.store import Item, Match, Shelf
 from tests.journal.stores import query
 from tests.memory.remembering import Group, agents, do, kept, said, texts, troubles
@@ -28,7 +29,7 @@ ALL = ("working", "long_term", "notes", "board")
 WRITTEN = ("working", "notes", "board")
 
 
-class Broken(SqliteMemories):
+class Broken(ProcessMemoryStore):
     """Raises whatever is asked of it."""
 
     error: Exception = RuntimeError("the shelf has come down")
@@ -43,7 +44,13 @@ class Broken(SqliteMemories):
         raise self.error
 
 
-class Hanging(SqliteMemories):
+def use(monkeypatch: pytest.MonkeyPatch, memories: type[ProcessMemoryStore]) -> None:
+    """Runs use these memories, with a store and without one."""
+    monkeypatch.setattr(run_memory, "ProcessMemoryStore", memories)
+    monkeypatch.setattr(SqliteStore, "memory", lambda _self: memories())
+
+
+class Hanging(ProcessMemoryStore):
     """Never answers."""
 
     async def remember(self, *given: Any, **named: Any) -> list[int]:
@@ -83,7 +90,7 @@ def names(events: list[roundel.Event], error: str) -> list[str]:
     ids=lambda error: type(error).__name__,
 )
 def test_one_that_fails(store: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    monkeypatch.setattr(run_memory, "SqliteMemories", Broken)
+    use(monkeypatch, Broken)
     monkeypatch.setattr(Broken, "error", error)
     events = said(flow(), "tea", store)
     assert sorted(names(events, "gone")) == sorted((*ALL, *WRITTEN))
@@ -95,7 +102,7 @@ def test_one_that_fails(store: Path, monkeypatch: pytest.MonkeyPatch, error: Exc
 
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "not kept"])
 def test_one_that_hangs(store: Path, monkeypatch: pytest.MonkeyPatch, keep: bool) -> None:
-    monkeypatch.setattr(run_memory, "SqliteMemories", Hanging)
+    use(monkeypatch, Hanging)
     events: list[roundel.Event] = []
     place = store if keep else None
     result = roundel.run(flow(timeout=0.01), "go", script={"A": ["tea"]}, store=place, on_event=events.append)
@@ -104,7 +111,7 @@ def test_one_that_hangs(store: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
 
 
 def test_an_agent_with_tools_goes_on_without_it(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_memory, "SqliteMemories", Broken)
+    use(monkeypatch, Broken)
     graph = roundel.Graph(start="A", end="A", memory=NOTES)
     graph.node("A", "agent", memories=["notes"], tools=[_look], thinking=_REFLECTION)
     script = {"A": [{"tool_calls": [{"name": "_look", "arguments": {}}]}, "tea", "milk"]}
@@ -155,12 +162,12 @@ def test_a_full_disk_takes_only_what_is_remembered(store: Path, monkeypatch: pyt
 
     async def story() -> None:
         opened = SqliteStore(store, sync="off")
-        memories = SqliteMemories(opened.writer)
+        memories = opened.memory()
         await memories.newest(Shelf("a", "x"), 1, 1)  # the file is there
-        await opened.writer.read(_limited)
+        await opened._writer.read(_limited)
         big = [Item(os.urandom(40_000).hex(), 1.0)]
         writing = memories.remember(Shelf("a", "x"), big)
-        noted = opened.writer.write(
+        noted = opened._writer.write(
             lambda db: db.execute("INSERT INTO controls VALUES (NULL, 1, 'x', '', '')")
         )
         lost, done = await asyncio.gather(writing, noted, return_exceptions=True)
@@ -179,10 +186,10 @@ def test_one_that_takes_its_whole_transaction_down_is_alone_in_it(store: Path) -
 
     async def story() -> None:
         opened = SqliteStore(store, sync="off")
-        memories = SqliteMemories(opened.writer)
+        memories = opened.memory()
         writing = memories.remember(Shelf("a", "x"), [Item("tea", 1.0)])
         noted = [
-            opened.writer.write(lambda db: db.execute("INSERT INTO controls VALUES (NULL, 1, 'x', '', '')"))
+            opened._writer.write(lambda db: db.execute("INSERT INTO controls VALUES (NULL, 1, 'x', '', '')"))
             for _ in range(3)
         ]
         lost, *done = await asyncio.gather(writing, *noted, return_exceptions=True)
@@ -202,16 +209,16 @@ def _limited(database: sqlite3.Connection) -> None:
 def test_a_run_whose_store_has_no_room_for_memories(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a real disk says when it is full, at every write of an entry."""
     said(agents(), "first", store)
-    plain = SqliteMemories.remember
+    plain = SqliteMemoryStore.remember
 
-    async def full(self: SqliteMemories, shelf: Shelf, items: Any, newest: int | None = None) -> list[int]:
+    async def full(self: SqliteMemoryStore, shelf: Shelf, items: Any, newest: int | None = None) -> list[int]:
         await self._writer.read(_limited)
         try:
             return await plain(self, shelf, [Item(os.urandom(40_000).hex(), 1.0), *items], newest)
         finally:
             await self._writer.read(lambda db: db.execute("PRAGMA max_page_count = 1000000").fetchone())
 
-    monkeypatch.setattr(SqliteMemories, "remember", full)
+    monkeypatch.setattr(SqliteMemoryStore, "remember", full)
     events = said(flow(), "tea", store)
     assert sorted(names(events, "full")) == sorted(WRITTEN)
     assert texts(store, "team") == []
@@ -227,13 +234,13 @@ def test_a_shelf_that_is_full_lets_the_oldest_go(store: Path) -> None:
 
 def test_errors_show_no_keys(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-0123456789abcdef")
-    monkeypatch.setattr(run_memory, "SqliteMemories", Broken)
+    use(monkeypatch, Broken)
     monkeypatch.setattr(Broken, "error", RuntimeError("refused sk-0123456789abcdef"))
     assert set(names(said(flow(), "tea", store), "refused ***")) == set(ALL)
 
 
 def test_to_stop_a_run_is_no_failure_of_its_memory(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_memory, "SqliteMemories", Hanging)
+    use(monkeypatch, Hanging)
 
     async def story() -> None:
         began = asyncio.Event()
@@ -256,16 +263,16 @@ def test_to_stop_a_run_is_no_failure_of_its_memory(store: Path, monkeypatch: pyt
 DYING = """
 import os, signal, sys
 import roundel
-from roundel.memory.sqlite import SqliteMemories
+from roundel.journal.sqlite_memory import SqliteMemoryStore
 
-plain = SqliteMemories.remember
+plain = SqliteMemoryStore.remember
 
 async def remember(self, *given, **named):
     {before}
     await plain(self, *given, **named)
     os.kill(os.getpid(), signal.SIGKILL)
 
-SqliteMemories.remember = remember
+SqliteMemoryStore.remember = remember
 roundel.run("flow.yaml", "go", script={{"A": ["tea"], "B": ["milk"]}}, store="runs.db")
 """
 FLOW = """
@@ -338,7 +345,7 @@ def test_a_visit_that_is_made_again_and_says_something_else_takes_back_what_it_s
 def test_an_agent_with_little_time_does_not_lose_it_over_its_memory(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_memory, "SqliteMemories", Hanging)
+    use(monkeypatch, Hanging)
     made = agents("board", memory=NOTES)
     made["graph"]["nodes"][0]["timeout"] = 0.4
     made["memory"]["timeout"] = 0.5

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from roundel.journal.sqlite import SqliteStore
-from roundel.memory.sqlite import SqliteMemories
 from roundel.memory.store import Shelf
 from roundel.memory.words import asked
 from tests.journal.stores import query
@@ -70,7 +69,7 @@ def test_what_other_groups_hold_does_not_change_what_is_found(store: Path) -> No
     async def found(group: str) -> list[str]:
         shelf = Shelf(group, "long_term")
         opened = SqliteStore(store, sync="off")
-        memories = SqliteMemories(opened.writer)
+        memories = opened.memory()
         await remember(memories, shelf, *common, *wanted)
         matches = await memories.search(shelf, asked("oolong rice"), 3, 2.0)
         await opened.close()
@@ -78,7 +77,7 @@ def test_what_other_groups_hold_does_not_change_what_is_found(store: Path) -> No
 
     async def crowd() -> None:
         opened = SqliteStore(store, sync="off")
-        memories = SqliteMemories(opened.writer)
+        memories = opened.memory()
         await remember(
             memories, Shelf("crowd", "long_term"), *(f"oolong and {number}" for number in range(300))
         )

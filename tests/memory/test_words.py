@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundel.memory.sqlite import SqliteMemories
+from roundel.memory.process_store import ProcessMemoryStore
 from roundel.memory.store import Shelf
 from roundel.memory.words import MOST, asked, held, share
 from tests.memory.remembering import do, remember
@@ -16,7 +16,7 @@ SHELF = Shelf("g", "x")
 
 def found(text: str, question: str) -> bool:
     async def look() -> bool:
-        memories = SqliteMemories.in_process()
+        memories = ProcessMemoryStore()
         await remember(memories, SHELF, text, "something else entirely")
         matches = await memories.search(SHELF, asked(question), 10, 2.0)
         await memories.close()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import Store
 from roundel.kernel.unlock import CHECKS
 from roundel.sessions.place import store_at
 from tests.sessions.other_machine import read
@@ -74,17 +74,17 @@ graph:
     - {from: Guard, to: Done}
 """
 SECRET = "sk-0123456789abcdef"
-Runs = Callable[[SqliteStore, Path], Any]
+Runs = Callable[[Store, Path], Any]
 
 
-async def from_a_file(store: SqliteStore, home: Path) -> None:
+async def from_a_file(store: Store, home: Path) -> None:
     """Variables, environment, .env, a subgraph file, functions on edges, middleware and memory."""
     script = {"Writer": "a text about tea", "Critic": ["one", "two", "three"]}
     result = await roundel.run_async(home / "flow.yaml", "go", script=script, store=store)
     assert (result.status, result.output) == ("completed", '{"words": 7} indeed'), result.error
 
 
-async def from_python(store: SqliteStore, _home: Path) -> None:
+async def from_python(store: Store, _home: Path) -> None:
     """Functions that belong to the workflow alone, a pure one, and middleware that is no part of it."""
 
     class Louder(roundel.Middleware):
@@ -99,7 +99,7 @@ async def from_python(store: SqliteStore, _home: Path) -> None:
     assert (result.status, result.output) == ("completed", "Teas?!!"), result.error
 
 
-async def locked_and_unlocked(store: SqliteStore, _home: Path) -> None:
+async def locked_and_unlocked(store: Store, _home: Path) -> None:
     for case in ("dead loop", "pattern"):
         workflow, script = CASES[case]
         locked = await roundel.run_async(workflow, "go", script=script, store=store, limits={"steps": 3})
@@ -113,7 +113,7 @@ async def locked_and_unlocked(store: SqliteStore, _home: Path) -> None:
         await runs.resume("last")
 
 
-async def asked_and_paused(store: SqliteStore, _home: Path) -> None:
+async def asked_and_paused(store: Store, _home: Path) -> None:
     human = {"id": "Ask", "type": "human", "config": {"description": "Well?"}}
     asking = graph([human, {"id": "End", "type": "passthrough"}], [edge("Ask", "End")])
     runs = roundel.Runs(store)
@@ -128,7 +128,7 @@ async def asked_and_paused(store: SqliteStore, _home: Path) -> None:
             await runs.stop(run_id, "enough")
 
 
-async def of_each_kind(store: SqliteStore, _home: Path) -> None:
+async def of_each_kind(store: Store, _home: Path) -> None:
     for workflow, script in CASES.values():
         await roundel.run_async(workflow, "go", script=script, store=store)
 

@@ -14,13 +14,13 @@ from roundel.sessions.place import opened, store_at
 
 def test_what_was_asked_for_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROUNDEL_STORE", raising=False)
-    assert store_at().path == Path(".roundel/runs.db")
+    assert store_at().location == str(Path(".roundel/runs.db"))
     monkeypatch.setenv("ROUNDEL_STORE", "there.db")
-    assert store_at().path == Path("there.db")
-    assert store_at("here.db").path == Path("here.db")
-    assert store_at(Path("here.db")).path == Path("here.db")
+    assert store_at().location == str(Path("there.db"))
+    assert store_at("here.db").location == str(Path("here.db"))
+    assert store_at(Path("here.db")).location == str(Path("here.db"))
     monkeypatch.setenv("ROUNDEL_STORE", "")
-    assert store_at().path == Path(".roundel/runs.db")
+    assert store_at().location == str(Path(".roundel/runs.db"))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_what_was_asked_for_goes_before_the_environment(monkeypatch: pytest.Monk
     ],
 )
 def test_urls(url: str, path: str) -> None:
-    assert store_at(url).path == Path(path)
+    assert store_at(url).location == str(Path(path))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +26,7 @@ from roundel.cli import COMMANDS, COMPLETION
 from roundel.cli.next_step import PROGRAM
 from roundel.cli.output import printable
 from roundel.journal.glance import glance
-from roundel.sessions.store_url import parse
+from roundel.sessions.store_url import store_url
 
 Items = list[CompletionItem]
 MOST_RUNS = 50
@@ -116,10 +115,7 @@ def _entries(incomplete: str) -> Iterator[str]:
 
 def runs(incomplete: str, place: str | None = None) -> Items:
     """The ids that begin so, the newest first, with what each run is; none if there is no store."""
-    try:
-        rows = glance(parse(place)[0], incomplete, MOST_RUNS)
-    except (ValueError, OSError, sqlite3.Error):  # there is no place for errors in a line that is being typed
-        return []
+    rows = glance(store_url(place), incomplete, MOST_RUNS)
     found = [_item(run_id, f"{name}, {status}") for run_id, name, status in rows]
     # No id begins like `last`; where there are no runs, it would name none.
     newest = [_item(LAST, "the newest run")] if LAST.startswith(incomplete) and (found or incomplete) else []

@@ -11,14 +11,12 @@ from roundel.cli.arguments import RunName
 from roundel.cli.next_step import suggest
 from roundel.cli.output import counted, say
 from roundel.cli.stored import find_run, store_option, with_runs
-from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import RunRow, StoreError
 from roundel.sessions.retention import NOTHING, OVER, parsed, prune
 from roundel.sessions.runs import Runs
 
 AGE = re.compile(r"(\d+)\s*(s|min|h|d|w)")
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
-EVERY_RUN = -1
 SIZES = ("bytes", "KB", "MB", "GB")
 
 
@@ -55,13 +53,13 @@ def command(names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, p
                 say(f"{row.id}  {row.name}  {row.status}", err=False)
             say(f"{counted(len(rows), 'run')} would be pruned to '{policy}'")
             return
-        before = _size(store)
+        before = await store.size()
         for row in rows:
             await prune(store, row.id, policy)
-        await store.shrink()
-        saved = before - _size(store)
+        await store.compact()
+        saved = before - await store.size()
         smaller = f"{_told(saved)} smaller" if saved > 0 else "as large as before"
-        say(f"pruned {counted(len(rows), 'run')} to '{policy}'; {store.path} is {smaller}")
+        say(f"pruned {counted(len(rows), 'run')} to '{policy}'; {store.location} is {smaller}")
 
     with_runs(place, work)
     suggest("runs")
@@ -77,7 +75,7 @@ async def _chosen(runs: Runs, names: tuple[str, ...], until: float, policy: str)
                     f"(`roundel stop {row.id}` ends it)"
                 )
     else:
-        found = [row for row in await runs.store.rows(EVERY_RUN) if row.status in OVER]
+        found = [row for row in await runs.store.rows(None) if row.status in OVER]
     return [row for row in found if row.updated <= until and (policy == NOTHING or not row.pruned)]
 
 
@@ -86,13 +84,6 @@ def _seconds(age: str) -> float:
     if found is None:
         raise click.UsageError(f"--older-than takes a time such as 12h, 30d or 8w, not '{age}'")
     return int(found[1]) * SECONDS[found[2]]
-
-
-def _size(store: SqliteStore) -> int:
-    """Of the file, and of what is still to be written into it."""
-    path = store.path
-    files = (path, path.with_name(f"{path.name}-wal"))
-    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def _told(size: float) -> str:

@@ -10,7 +10,6 @@ import click
 from roundel.cli.next_step import suggest, suggest_plainly, words_for
 from roundel.cli.output import console, one_line, print_json, say
 from roundel.cli.stored import finished, is_there, most_option, runs_at, store_option
-from roundel.journal.owner import machine
 from roundel.journal.store import RunRow
 from roundel.kernel.events import stamp
 from roundel.sessions.runs import Runs
@@ -49,7 +48,7 @@ def command(status: str | None, limit: int, as_json: bool, place: str | None) ->
         if len(rows) > limit:
             say(f"and more; --limit {limit * 5} shows more of them")
     else:
-        say(f"there are no runs{f' that are {status}' if status else ''} in {runs.store.path}")
+        say(f"there are no runs{f' that are {status}' if status else ''} in {runs.store.location}")
 
 
 async def _rows(runs: Runs, limit: int, status: str) -> list[RunRow]:
@@ -65,7 +64,7 @@ def _as_data(row: RunRow) -> dict[str, Any]:
         "rounds": _rounds(row),
         "started": stamp(row.created),
         "updated": stamp(row.updated),
-        "at_work": _worker(row),
+        "at_work": row.owner or None,
         "input": row.input,
         "parent": row.parent or None,
         "forked_at": row.forked_at or None,
@@ -78,13 +77,6 @@ def _rounds(row: RunRow) -> int | None:
     if row.summary is None:
         return None
     return sum(int(loop["rounds"]) for loop in row.summary.get("loops", {}).values())
-
-
-def _worker(row: RunRow) -> str | None:
-    if not row.owner:
-        return None
-    host, pid, *_ = row.owner.rsplit("/", 3)
-    return f"process {pid}" if host == machine() else f"process {pid} on {host}"
 
 
 def _tell(rows: list[RunRow], now: float) -> None:
@@ -100,7 +92,7 @@ def _tell(rows: list[RunRow], now: float) -> None:
         table.add_column(heading, justify="right", no_wrap=True, min_width=LONGEST_AGE)
     table.add_column("at work", overflow="ellipsis", no_wrap=True)
     for row in rows:
-        rounds, worker = _rounds(row), _worker(row)
+        rounds, worker = _rounds(row), row.owner
         # A run that is to go on, with nobody at work on it, was cut off.
         nobody = Text("nobody", "yellow") if row.status == "running" else Text("")
         table.add_row(

@@ -59,10 +59,7 @@ def runs_at(place: str | None) -> Runs:
 
 def is_there(runs: Runs) -> bool:
     """Whether the store exists."""
-    try:
-        return runs.store.exists()
-    except StoreError as error:
-        raise click.ClickException(str(error)) from None
+    return finished(runs.store.exists)
 
 
 def with_runs(place: str | None, do: Callable[[Runs], Awaitable[Made]], *, creates: bool = False) -> Made:
@@ -70,7 +67,9 @@ def with_runs(place: str | None, do: Callable[[Runs], Awaitable[Made]], *, creat
     runs = runs_at(place)
     if not (creates or is_there(runs)):
         suggest_plainly("run", "--help")
-        raise Unknown(f"there is no store at {runs.store.path}, so there are no runs; --store names another")
+        raise Unknown(
+            f"there is no store at {runs.store.location}, so there are no runs; --store names another"
+        )
     return finished(lambda: _within(runs, do))
 
 

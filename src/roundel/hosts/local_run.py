@@ -117,8 +117,8 @@ class LocalRun:
         """Stores the run from now on. Its folder is beside the store, where a process that resumes the run
         from another folder finds it again."""
         self._log.journal = journal
-        if not self._own_folder:
-            self._services.folder = journal.store.folder / "work"
+        if not self._own_folder and journal.store.workspaces is not None:
+            self._services.folder = journal.store.workspaces
         self._services.keep(journal.store)
 
     # Executing it. Each of these runs in a task of its own, which the driver may cancel.

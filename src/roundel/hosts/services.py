@@ -135,7 +135,7 @@ class NodeServices:
     def keep(self, store: Store) -> None:
         """Stores what the run remembers where the run is stored."""
         if remembers(self._plan):
-            self.remembered.keep(store)
+            self.remembered.memories = store.memory()
 
     async def close(self) -> None:
         """Releases what the run has used, and writes its recording."""

@@ -16,13 +16,11 @@ place under the same claim is no error and changes nothing. Another chunk at tha
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from roundel.journal.owner import LEASE
 from roundel.journal.store import Appended, Chunk, Claim, Fenced, Gone, StoreError
 from roundel.kernel.facts import VERSION
 
@@ -40,7 +38,7 @@ APPEND = (
     "INSERT OR IGNORE INTO chunks (place, count, version, body) "
     f"VALUES ((?5 << 32) + ?1, (SELECT ?2 FROM runs WHERE {_MAY_APPEND}), ?3, ?4)"
 )
-TELL = f"UPDATE runs SET status = ?2, updated = ?3, facts = ?4, until = ?7 WHERE {_MAY_APPEND}"
+TELL = f"UPDATE runs SET status = ?2, updated = ?3, facts = ?4 WHERE {_MAY_APPEND}"
 TELL_EVERY = 1.0
 """Seconds after which a run's row is told how far it is, although its status is the same."""
 
@@ -61,19 +59,19 @@ def row_of(claim: Claim, first: int, chunk: Chunk) -> tuple[Any, ...]:
 
 
 def append(
+    db: sqlite3.Connection,
     claim: Claim,
     first: int,
-    place: Path,
+    location: str,
     chunk: Chunk,
     told: Told,
     summary: dict[str, Any] | None,
-    db: sqlite3.Connection,
 ) -> None:
     """Appends a chunk and updates the run's row; both or nothing, in a transaction of the caller."""
     reached = first + chunk.count
-    values = (first, told.status, told.time, reached, claim.run, claim.fence, told.time + LEASE)
+    values = (first, told.status, told.time, reached, claim.run, claim.fence)
     if db.execute(TELL, values).rowcount != 1:
-        failure = refusal(claim, first, chunk, place, db)
+        failure = refusal(db, claim, first, chunk, location)
         if failure is not None:
             raise failure
         return  # repeated: the row was updated with it the first time
@@ -89,7 +87,9 @@ def insert(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
         db.execute("INSERT INTO chunks (place, count, version, body) VALUES (?, ?, ?, ?)", values)
 
 
-def refusal(claim: Claim, first: int, chunk: Chunk, place: Path, db: sqlite3.Connection) -> StoreError | None:
+def refusal(
+    db: sqlite3.Connection, claim: Claim, first: int, chunk: Chunk, location: str
+) -> StoreError | None:
     """Why a chunk was not appended; None if it is there already."""
     query = f"SELECT fence, {REACHED} FROM runs WHERE no = ?"
     found = db.execute(query, (claim.run,)).fetchone()
@@ -98,10 +98,14 @@ def refusal(claim: Claim, first: int, chunk: Chunk, place: Path, db: sqlite3.Con
     query = "SELECT 1 FROM chunks WHERE place = ? AND count = ? AND version = ? AND body = ?"
     if db.execute(query, ((claim.run << 32) + first, chunk.count, VERSION, chunk.body)).fetchone():
         return None
-    reached = found[1]
+    return gap(claim, found[1], first, location)
+
+
+def gap(claim: Claim, reached: int, first: int, location: str) -> StoreError:
+    """Why nothing can be appended behind missing facts."""
     return StoreError(
-        f"{place}: run {claim.run_id} has {reached} facts where {first} should be, since something "
-        f"could not be written; `roundel resume {claim.run_id}` goes on from there"
+        f"{location}: run {claim.run_id} has {reached} facts where {first} should be, since something "
+        f"could not be written; `roundel resume {claim.run_id}` continues from there"
     )
 
 
@@ -130,6 +134,19 @@ def delete_chunks(db: sqlite3.Connection, run: int) -> None:
         return
     db.execute("DELETE FROM chunks WHERE place = ?", (MARKER,))
     db.execute("INSERT INTO chunks VALUES (?, ?, 0, ?, X'')", (newest, MARKER, VERSION))
+
+
+def delete_run(db: sqlite3.Connection, number: int) -> None:
+    clear_run(db, number, "texts", "controls", "kept", "pins")
+    db.execute("DELETE FROM runs WHERE no = ?", (number,))
+
+
+def clear_run(db: sqlite3.Connection, number: int, *tables: str) -> None:
+    """Deletes a run's facts and snapshots, and its rows in some other tables."""
+    delete_chunks(db, number)
+    db.execute(f"DELETE FROM snapshots WHERE {OF_RUN.format('?1')}", (number,))
+    for table in tables:
+        db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
 
 
 def taken_over(claim: Claim, there: bool) -> StoreError:

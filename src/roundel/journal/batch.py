@@ -19,11 +19,13 @@ from roundel.journal.store import StoreError
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
 Row = tuple[Any, ...]
+Refused = Callable[[sqlite3.Connection, Any], "StoreError | None"]
+"""Why a row changed nothing, by what the caller gave with it; None if nothing had to change."""
 Explain = Callable[[Exception], StoreError]
 
 
-class Refused(StoreError):
-    """One row of many changed nothing, nobody knows yet which."""
+class RowRefused(StoreError):
+    """One row of many changed nothing, and it is not known yet which."""
 
 
 class _Again(Exception):
@@ -57,6 +59,8 @@ class Timer:
     job: Job[Any]
     writes: bool
     active: Callable[[], bool]
+    done: Callable[[], None] = lambda: None
+    """Called in the writing thread when the job was committed."""
     due: float = 0.0
     """When to run it next, on the monotonic clock."""
     loop: None = None
@@ -66,47 +70,54 @@ class Timer:
         return self.job(db)
 
     def settle(self, value: Any, failure: StoreError | None) -> None:
-        pass
+        if failure is None:
+            self.done()
 
 
 class Rows:
-    """Rows that one statement adds, each of which has to change just one row of the file."""
+    """Rows that one statement adds, each of which has to change exactly one row of the file."""
 
     writes, aside = True, False
 
-    def __init__(self, statement: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, statement: str, refused: Refused, loop: asyncio.AbstractEventLoop) -> None:
         self.statement = statement
+        self.refused = refused
         self.loop = loop
-        self._rows: list[Row] = []
-        self._refused: list[Job[StoreError | None]] = []
-        """For each row: why it can have changed nothing; None if that is as it should be."""
-        self._futures: list[asyncio.Future[None]] = []
+        self._items: list[tuple[Row, Any, asyncio.Future[None]]] = []
+        """Each row, what `refused` needs to know of it, and who waits for it."""
 
-    def add(self, row: Row, refused: Job[StoreError | None]) -> asyncio.Future[None]:
-        # To each its own future: whoever is called off must not take that of the others along.
+    def add(self, row: Row, about: Any) -> asyncio.Future[None]:
+        # Each has its own future: a caller that is cancelled must not cancel those of the others.
         future: asyncio.Future[None] = self.loop.create_future()
-        self._rows.append(row)
-        self._refused.append(refused)
-        self._futures.append(future)
+        self._items.append((row, about, future))
         return future
+
+    def __len__(self) -> int:
+        return len(self._items)
 
     def do(self, db: sqlite3.Connection, apart: bool) -> dict[int, StoreError]:
         """What is wrong with which of them."""
         if not apart:
-            if db.executemany(self.statement, self._rows).rowcount != len(self._rows):
-                raise Refused("a row was refused")
+            rows = [row for row, _, _ in self._items]
+            if db.executemany(self.statement, rows).rowcount != len(rows):
+                raise RowRefused("a row was refused")
             return {}
         failures: dict[int, StoreError] = {}
-        for number, row in enumerate(self._rows):
+        for number, (row, about, _) in enumerate(self._items):
             if db.execute(self.statement, row).rowcount != 1:
-                failure = self._refused[number](db)
+                failure = self.refused(db, about)
                 if failure is not None:
                     failures[number] = failure
         return failures
 
     def settle(self, value: dict[int, StoreError] | None, failure: StoreError | None) -> None:
+        if not value and failure is None:
+            for _, _, future in self._items:
+                if not future.done():
+                    future.set_result(None)
+            return
         failures = value or {}
-        for number, future in enumerate(self._futures):
+        for number, (_, _, future) in enumerate(self._items):
             _settle(future, None, failures.get(number, failure))
 
 
@@ -155,7 +166,7 @@ def _transaction(
         failure = done[-1][2]
         if failure is None or (apart and db.in_transaction):
             continue
-        if db.in_transaction and (len(batch) > 1 or isinstance(failure, Refused)):
+        if db.in_transaction and (len(batch) > 1 or isinstance(failure, RowRefused)):
             raise _Again
         raise failure
     db.execute("COMMIT")
@@ -183,7 +194,9 @@ def tell(done: list[Done]) -> None:
     """Those who wait, each in its loop, which is woken once."""
     loops: dict[asyncio.AbstractEventLoop, list[Done]] = {}
     for item in done:
-        if item[0].loop is not None:
+        if item[0].loop is None:
+            item[0].settle(*item[1:])
+        else:
             loops.setdefault(item[0].loop, []).append(item)
     for loop, items in loops.items():
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more

@@ -24,8 +24,7 @@ _SETTLE = "UPDATE controls SET outcome = ? WHERE no = ? AND run = ? AND outcome 
 class ControlRequests:
     """The part of SqliteStore that holds control requests."""
 
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
+    _writer: Writer
 
     async def request(self, run_id: str, kind: RequestKind, body: dict[str, Any]) -> int:
         encoded = msgspec.json.encode(body, enc_hook=repr)

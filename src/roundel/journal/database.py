@@ -104,6 +104,15 @@ class Database:
             raise no_file(self.path, mode)
         return True
 
+    @property
+    def folder(self) -> Path:
+        """Where the file is, links resolved: whoever opens the store by another path finds the same."""
+        return self._file.resolve().parent
+
+    def size(self) -> int:
+        """Of the file, and of what is still to be moved into it."""
+        return sum(file.stat().st_size for file in (self._file, self._log) if file.exists())
+
     # Opening.
 
     def open(self) -> sqlite3.Connection:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -100,6 +101,22 @@ def _unpacked(first: int, many: int, version: int, body: bytes) -> list[Entry]:
     if len(found) != many:
         raise Unreadable(first, f"there are {len(found)} facts in place of {many}")
     return found
+
+
+@contextmanager
+def unreadable(location: str, run_id: str) -> Iterator[None]:
+    """Around the decoding of entries: an Unreadable becomes a StoreError that says what to do."""
+    try:
+        yield
+    except Unreadable as found:
+        raise StoreError(
+            f"{location}: run {run_id} cannot be read at fact {found.number}: {found.why}; "
+            "the file is damaged, use a copy of it, or begin the run anew"
+        ) from None
+
+
+def exists_already(run_id: str) -> StoreError:
+    return StoreError(f"there is a run '{run_id}' in this store already; use another id")
 
 
 def no_run(run_id: str) -> NoRun:

@@ -22,13 +22,23 @@ CREATE TABLE runs (
     status TEXT NOT NULL,
     created REAL NOT NULL,
     updated REAL NOT NULL,
-    owner TEXT NOT NULL DEFAULT '',
-    until REAL NOT NULL DEFAULT 0,
+    owner INTEGER NOT NULL DEFAULT 0,
     parent TEXT NOT NULL DEFAULT '',
     forked_at TEXT NOT NULL DEFAULT '',
     pruned TEXT NOT NULL DEFAULT '',
     input TEXT NOT NULL,
     summary BLOB
+);
+-- One row for each store object that has claimed runs (leases.py). A run names it, or 0.
+CREATE TABLE owners (
+    owner_id INTEGER PRIMARY KEY,
+    boot_id TEXT NOT NULL,
+    pid_namespace INTEGER NOT NULL,
+    pid INTEGER NOT NULL,
+    start_time TEXT NOT NULL,
+    hostname TEXT NOT NULL,
+    lease_seconds REAL NOT NULL,
+    alive_until REAL NOT NULL
 );
 -- `pins` is a table of its own: a workflow is long, and would stand between the columns that appends look at.
 CREATE TABLE pins (run INTEGER PRIMARY KEY, body BLOB NOT NULL);
@@ -79,7 +89,8 @@ CREATE TABLE memories (
 );
 CREATE UNIQUE INDEX memories_same ON memories (group_id, shelf, digest);
 CREATE INDEX memories_newest ON memories (group_id, shelf, turn);
-CREATE VIRTUAL TABLE memory_words USING fts5 (place, words, tokenize = 'ascii');
+-- The sizes of columns would be needed to rank by bm25, which would look at the entries of all groups.
+CREATE VIRTUAL TABLE memory_words USING fts5 (place, words, tokenize = 'ascii', columnsize = 0);
 CREATE TABLE memory_vectors (
     entry INTEGER NOT NULL,
     model TEXT NOT NULL,

@@ -1,15 +1,29 @@
-"""Runs in one SQLite file: write-ahead log, one writing thread, grouped commits."""
+"""Runs in one SQLite file, which many processes may use at once.
+
+Everything is written by one connection of one thread (writer.py), or, where that is quicker, by a second
+connection on the event loop while the thread is idle (inline_writer.py). Both group what is asked for in one
+turn of the loop into one transaction. Reading goes through the thread, too: it sees all that this process has
+written, and other processes never wait for a reader (write-ahead log).
+
+    database.py, schema.py, faults.py        the file, its tables, and what may be wrong with it
+    writer.py, inline_writer.py, batch.py    who writes, and what shares a transaction
+    claims.py, leases.py, processes.py       who owns a run
+    appending.py, reading.py, chunks.py      facts in rows
+    control_requests.py, append_signal.py, sqlite_memory.py    the rest of the protocol (store.py)
+
+A row that is decoded outside of a job of the writer must be decoded inside `readable` or `unreadable`, so
+that damage becomes a StoreError.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,38 +33,49 @@ from roundel.journal.append_signal import POLL_SECONDS, AppendSignal
 from roundel.journal.appending import (
     APPEND,
     FACTS,
-    OF_RUN,
     Told,
     append,
     appended,
-    delete_chunks,
-    insert,
+    clear_run,
+    delete_run,
     newest_position,
     refusal,
     row_of,
     taken_over,
 )
-from roundel.journal.batch import Job, Timer
+from roundel.journal.batch import Timer
+from roundel.journal.claims import Claims
 from roundel.journal.control_requests import ControlRequests
 from roundel.journal.database import Database
 from roundel.journal.faults import readable
-from roundel.journal.owner import LEASE, is_alive, let_go, me
-from roundel.journal.reading import Unreadable, chunks_after, chunks_with, entries_among, entries_in, no_run
-from roundel.journal.shield import shielded
-from roundel.journal.store import Appended, Busy, Chunk, Claim, NewRun, Pinned, RunRow, Snapshot, StoreError
+from roundel.journal.leases import (
+    JOIN_LEASE,
+    LEASE_COLUMNS,
+    LEASE_SECONDS,
+    Leases,
+)
+from roundel.journal.processes import Processes, SystemProcesses
+from roundel.journal.reading import (
+    chunks_after,
+    chunks_with,
+    entries_among,
+    entries_in,
+    no_run,
+    unreadable,
+)
+from roundel.journal.sqlite_memory import SqliteMemoryStore
+from roundel.journal.store import Appended, Chunk, Claim, Pinned, RunRow, Snapshot, StoreError
 from roundel.journal.writer import Writer
 from roundel.kernel.events import EVENTS, Event, decode_event, encode_event
 from roundel.kernel.facts import Entry, Fact
 
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
-_PLAIN = ("id", "name", "status", "created", "updated", "input", "owner", "parent", "forked_at", "summary")
-COLUMNS = (*_PLAIN, "pruned", "until", "facts")
-_LAST_SNAPSHOT = f"SELECT facts FROM snapshots WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
-ROW = f"SELECT {', '.join(COLUMNS[:-1])}, {FACTS} FROM runs"
+COLUMNS = ("id", "name", "status", "created", "updated", "input", "parent", "forked_at", "summary", "pruned")
+ROW = f"SELECT no, fence, {FACTS}, {', '.join(COLUMNS)}, {LEASE_COLUMNS} FROM runs {JOIN_LEASE}"
 
 
-class SqliteStore(ControlRequests):
+class SqliteStore(Claims, ControlRequests):
     """`sync`: `full` survives a power cut, `normal` a killed process, `off` neither for certain."""
 
     def __init__(
@@ -60,106 +85,43 @@ class SqliteStore(ControlRequests):
         sync: Sync = "full",
         clock: Callable[[], float] = time.time,
         busy_seconds: float = BUSY_SECONDS,
+        lease_seconds: float = LEASE_SECONDS,
+        processes: Processes | None = None,
     ) -> None:
         if sync not in get_args(Sync):
             raise StoreError(f"sync is one of {', '.join(get_args(Sync))}, not '{sync}'")
         self.path = Path(path)
-        self._now = clock
         self._database = Database(self.path, sync=sync, busy_seconds=busy_seconds)
-        self._at_work: dict[str, Told] = {}
-        """The owners of the runs that are at work here, and what the rows of their runs were told."""
         self._signal = AppendSignal()
-        self._heartbeat = Timer(LEASE / 3, self._renew, writes=True, active=lambda: bool(self._at_work))
-        timers = (
-            self._heartbeat,
-            Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal)),
-        )
-        super().__init__(
-            Writer(self._database, waits=sync == "full", timers=timers, committed=self._after_commit)
+        poll = Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal))
+        super().__init__(Leases(clock, lease_seconds, processes or SystemProcesses()), clock)
+        self._writer = Writer(
+            self._database,
+            waits=sync == "full",
+            timers=(self._heartbeat, poll),
+            committed=self._after_commit,
         )
 
     @property
-    def folder(self) -> Path:
-        return self.path.resolve().parent
+    def location(self) -> str:
+        return str(self.path)
 
-    @property
-    def writer(self) -> Writer:
-        """For what else belongs into the file: memory."""
-        return self._writer
+    @cached_property
+    def workspaces(self) -> Path:
+        return self._database.folder / "work"  # each run asks for it, and links have to be resolved
+
+    def memory(self) -> SqliteMemoryStore:
+        return SqliteMemoryStore(self._writer)
 
     @property
     def commits(self) -> int:
         return self._writer.commits
 
-    def exists(self) -> bool:
-        """Whether there is a file; StoreError if something else is there, or it cannot be looked for."""
+    async def exists(self) -> bool:
         return self._database.exists()
 
-    # Runs.
-
-    async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
-        owner = me()
-        count = chunk.count if chunk is not None else 0
-        pinned = zlib.compress(msgspec.json.encode(run.pinned), 6)
-
-        def job(db: sqlite3.Connection) -> Claim:
-            times = (run.created, run.created, self._now() + LEASE)
-            values = (run.id, run.name, run.input, run.parent, run.forked_at, owner, *times, count)
-            names = "id, name, input, parent, forked_at, owner, created, updated, until, facts"
-            query = f"INSERT INTO runs ({names}, status, fence) VALUES (?,?,?,?,?,?,?,?,?,?,'running',1)"
-            number = db.execute(query, values).lastrowid
-            assert number is not None
-            db.execute("INSERT INTO pins VALUES (?, ?)", (number, pinned))
-            if chunk is not None:
-                insert(db, number, 0, chunk)
-            return Claim(run.id, number, 1, count, owner, count)
-
-        def undo(db: sqlite3.Connection) -> None:
-            for (number,) in db.execute("SELECT no FROM runs WHERE owner = ?", (owner,)).fetchall():
-                _delete(db, number)
-
-        return await self._claimed(owner, job, Told("running", self._now()), undo)
-
-    async def claim(self, run_id: str, *, force: bool = False) -> Claim:
-        mine = me()
-
-        def job(db: sqlite3.Connection) -> Claim:
-            query = (
-                f"SELECT no, fence, owner, until, {FACTS}, pruned, "
-                f"coalesce(({_LAST_SNAPSHOT}), 0) FROM runs WHERE id = ?"
-            )
-            found = db.execute(query, (run_id,)).fetchone()
-            if found is None:
-                raise no_run(run_id)
-            number, fence, owner, until, facts, pruned, frozen = found
-            if pruned:
-                raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot go on")
-            if not force and is_alive(owner, until, self._now()):
-                raise Busy(f"another process is at work on run {run_id} ({_shown(owner)})")
-            changed = (fence + 1, mine, self._now() + LEASE, number)
-            db.execute("UPDATE runs SET fence = ?, owner = ?, until = ? WHERE no = ?", changed)
-            return Claim(run_id, number, fence + 1, facts, mine, facts - frozen)
-
-        def undo(db: sqlite3.Connection) -> None:
-            db.execute("UPDATE runs SET owner = '', until = 0 WHERE owner = ?", (mine,))
-
-        return await self._claimed(mine, job, Told(), undo)
-
-    async def _claimed(self, owner: str, job: Job[Claim], told: Told, undo: Job[None]) -> Claim:
-        try:
-            claim = await self._writer.write(job)
-        except BaseException as error:
-            let_go(owner)
-            if isinstance(error, asyncio.CancelledError):
-                # The writer does what it was asked for all the same, and nobody would hold the claim.
-                with contextlib.suppress(StoreError):
-                    await shielded(self._writer.write(undo))
-            raise
-        self._at_work[owner] = told
-        if len(self._at_work) == 1:
-            self._writer.start(self._heartbeat)  # a run that waits for a person has no jobs for the thread
-        self._writer.crowd = len(self._at_work)
-        return claim
+    async def size(self) -> int:
+        return self._database.size()
 
     async def append(
         self,
@@ -170,16 +132,18 @@ class SqliteStore(ControlRequests):
         summary: dict[str, Any] | None,
         quiet: bool = False,
     ) -> None:
-        now, told = self._now(), self._at_work.get(claim.owner)
+        now, told = self._now(), self._claims.get((claim.run, claim.fence))
         if told is not None and summary is None and chunk.count and told.is_enough(status, now):
             row = row_of(claim, first, chunk)
-            refused = partial(refusal, claim, first, chunk, self.path)
-            await self._writer.add(APPEND, row, refused, patient=quiet)
+            await self._writer.add(APPEND, row, self._refusal, (claim, first, chunk), patient=quiet)
             return
         fresh = Told(status, now)
         if told is not None:
-            self._at_work[claim.owner] = fresh
-        await self._writer.write(partial(append, claim, first, self.path, chunk, fresh, summary))
+            self._claims[claim.run, claim.fence] = fresh
+        await self._writer.write(lambda db: append(db, claim, first, self.location, chunk, fresh, summary))
+
+    def _refusal(self, db: sqlite3.Connection, appended: tuple[Claim, int, Chunk]) -> StoreError | None:
+        return refusal(db, *appended, self.location)
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
         return await self._writer.read(lambda db: appended(db, after, limit))
@@ -198,33 +162,6 @@ class SqliteStore(ControlRequests):
         else:
             with contextlib.suppress(sqlite3.Error):  # the timer looks again
                 self._notify(db)
-
-    def _renew(self, db: sqlite3.Connection) -> None:
-        """The heartbeat of all claims of this store. A claim that was lost has another owner by now."""
-        until = self._now() + LEASE
-        owners = [(until, owner) for owner in list(self._at_work)]
-        db.executemany("UPDATE runs SET until = ? WHERE owner = ?", owners)
-
-    async def lost(self, claims: Sequence[Claim]) -> list[Claim]:
-        query = "SELECT 1 FROM runs WHERE no = ? AND fence = ?"
-
-        def job(db: sqlite3.Connection) -> list[Claim]:
-            return [
-                claim for claim in claims if db.execute(query, (claim.run, claim.fence)).fetchone() is None
-            ]
-
-        return await self._writer.read(job)
-
-    async def release(self, claim: Claim) -> None:
-        let_go(claim.owner)
-        self._at_work.pop(claim.owner, None)
-        self._writer.crowd = len(self._at_work)
-
-        def job(db: sqlite3.Connection) -> None:
-            query = "UPDATE runs SET owner = '', until = 0 WHERE no = ? AND fence = ?"
-            db.execute(query, (claim.run, claim.fence))
-
-        await self._writer.write(job)
 
     # Facts.
 
@@ -271,23 +208,13 @@ class SqliteStore(ControlRequests):
 
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
         count, rows = await self._writer.read(lambda db: chunks_after(db, run_id, after))
-        with self._damage_explained(run_id):
+        with unreadable(self.location, run_id):
             return entries_in(rows, after, count)
 
     async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
-        with self._damage_explained(run_id):
+        with unreadable(self.location, run_id):
             rows = await self._writer.read(lambda db: chunks_with(db, run_id, numbers))
             return entries_among(rows, numbers)
-
-    @contextlib.contextmanager
-    def _damage_explained(self, run_id: str) -> Iterator[None]:
-        try:
-            yield
-        except Unreadable as found:
-            raise StoreError(
-                f"{self.path}: run {run_id} cannot be read at fact {found.number}: {found.why}; "
-                "the file is damaged, use a copy of it, or begin the run anew"
-            ) from None
 
     async def kept(self, run_id: str) -> list[Event] | None:
         query = "SELECT k.version, k.body FROM kept k JOIN runs r ON r.no = k.run WHERE r.id = ?"
@@ -299,26 +226,23 @@ class SqliteStore(ControlRequests):
             return [decode_event(line, version) for line in zlib.decompress(body).splitlines()]
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
-        """Keeps these events of a run that is over, in place of its facts."""
         body = zlib.compress(b"\n".join(map(encode_event, events)), 6)
 
         def job(db: sqlite3.Connection) -> None:
             number = _number(db, run_id)
             db.execute("REPLACE INTO kept VALUES (?, ?, ?)", (number, EVENTS.version, body))
             db.execute(f"UPDATE runs SET pruned = ?, facts = {FACTS} WHERE no = ?", (policy, number))
-            _clear(db, number, "texts", "controls")
+            clear_run(db, number, "texts", "controls")
 
         await self._writer.write(job)
 
     async def delete(self, run_id: str) -> None:
         def job(db: sqlite3.Connection) -> None:
-            _delete(db, _number(db, run_id))
+            delete_run(db, _number(db, run_id))
 
         await self._writer.write(job)
 
-    async def shrink(self) -> None:
-        """Gives room that is not needed any more back to the disk."""
-
+    async def compact(self) -> None:
         def job(db: sqlite3.Connection) -> None:
             # As a script: executed alone, it would stop after its first page.
             db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")
@@ -334,28 +258,28 @@ class SqliteStore(ControlRequests):
             raise no_run(run_id)
         return self._row(found)
 
-    async def rows(self, limit: int = 100, status: str = "") -> list[RunRow]:
+    async def rows(self, limit: int | None = 100, status: str = "") -> list[RunRow]:
         where = "WHERE status = ?" if status else ""
         query = f"{ROW} {where} ORDER BY no DESC LIMIT ?"
-        values = (status, limit) if status else (limit,)
+        most = -1 if limit is None else limit
+        values = (status, most) if status else (most,)
         found = await self._writer.read(lambda db: db.execute(query, values).fetchall())
         return [self._row(values) for values in found]
 
-    async def matching(self, beginning: str) -> list[str]:
-        """The ids of runs that begin like this, the newest first."""
-        query = "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY no DESC LIMIT 20"
-        values = (len(beginning), beginning)
+    async def matching(self, prefix: str, limit: int = 20) -> list[str]:
+        query = "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY no DESC LIMIT ?"
+        values = (len(prefix), prefix, limit)
         return [
             found for (found,) in await self._writer.read(lambda db: db.execute(query, values).fetchall())
         ]
 
     def _row(self, values: Sequence[Any]) -> RunRow:
-        found = dict(zip(COLUMNS, values, strict=True))
-        if not is_alive(found["owner"], found.pop("until"), self._now()):
-            found["owner"] = ""
+        number, fence, facts, *plain = values[: len(COLUMNS) + 3]
+        found = dict(zip(COLUMNS, plain, strict=True))
+        owner = self._owner(number, fence, values[len(COLUMNS) + 3 :])
         with readable(self.path, f"run {found['id']}"):
             found["summary"] = msgspec.json.decode(found["summary"]) if found["summary"] else None
-        return RunRow(**found)
+        return RunRow(facts=facts, owner=self._leases.describe(owner) if owner else "", **found)
 
     async def pinned(self, run_id: str) -> Pinned:
         query = "SELECT p.body FROM pins p JOIN runs r ON r.no = p.run WHERE r.id = ?"
@@ -366,7 +290,9 @@ class SqliteStore(ControlRequests):
             return msgspec.json.decode(zlib.decompress(found[0]), type=Pinned)
 
     async def close(self) -> None:
+        """Whatever runs it still owns belong to nobody then."""
         self._signal.close(f"{self.path}: the store was closed while somebody waited for an append")
+        await self.release_all()
         await self._writer.close()
 
 
@@ -383,21 +309,3 @@ def _number(db: sqlite3.Connection, run_id: str) -> int:
         raise no_run(run_id)
     number: int = found[0]
     return number
-
-
-def _delete(db: sqlite3.Connection, number: int) -> None:
-    _clear(db, number, "texts", "controls", "kept", "pins")
-    db.execute("DELETE FROM runs WHERE no = ?", (number,))
-
-
-def _clear(db: sqlite3.Connection, number: int, *tables: str) -> None:
-    """Deletes a run's facts and snapshots, and its rows in some other tables."""
-    delete_chunks(db, number)
-    db.execute(f"DELETE FROM snapshots WHERE {OF_RUN.format('?1')}", (number,))
-    for table in tables:
-        db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
-
-
-def _shown(owner: str) -> str:
-    host, pid, _, _ = owner.rsplit("/", 3)
-    return f"process {pid} on {host}"

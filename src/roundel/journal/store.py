@@ -1,20 +1,34 @@
-"""What a store of runs does. SQLite is one (sqlite.py); others do the same behind the same few calls.
+"""What a store of runs does: the protocol that hosts, sessions and commands use, and nothing else.
 
-Whoever works on a run claims it. A claim has a number that rises with each claim of that run, and everything
-written for it must carry the newest: a process that was thought dead, and was not, finds that its number is
-old and writes nothing.
+Two implementations exist: SqliteStore (sqlite.py) and InMemoryStore (in_memory.py). Third parties add others
+(registry.py). tests/journal/test_conformance.py holds for all of them; each sentence below has a test there.
+
+*Claims and fences.* Who works on a run claims it first. A claim has a fence, a number that rises with each
+claim of that run, and everything written for the run must carry the newest: a process that was taken for dead
+and was not finds that its fence is old, and writes nothing.
+
+*Leases.* A run that is claimed is owned until the claim is released, the store object is closed, or the lease
+of its process expires because the process died or was suspended. A store keeps its leases alive by itself,
+without the help of an event loop.
+
+*Positions.* Each append gets a position in commit order over all runs. A reader of the whole store continues
+from the last position that it has seen, and misses nothing.
+
+*Errors.* All are StoreErrors. Where a store can only be read, everything that reads works, and everything
+that writes raises StoreError. Using a store after it was closed opens it again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Entry
+from roundel.memory.store import MemoryStore
 
 RequestKind = Literal["pause", "resume", "stop", "answer", "unlock"]
 
@@ -24,11 +38,11 @@ class StoreError(Exception):
 
 
 class Busy(StoreError):
-    """Somebody else is at work on the run."""
+    """Another process owns the run."""
 
 
 class Fenced(StoreError):
-    """Somebody else has taken the run over."""
+    """Another process has taken the run over."""
 
 
 class Gone(StoreError):
@@ -62,7 +76,7 @@ class RunRow(Struct, frozen=True):
     input: str
     facts: int
     owner: str
-    """Who is at work on it; empty if nobody is."""
+    """The process that owns it, in words; empty if none does."""
     parent: str = ""
     forked_at: str = ""
     summary: dict[str, Any] | None = None
@@ -86,7 +100,6 @@ class Claim(Struct, frozen=True):
     fence: int
     facts: int
     """How many facts there are."""
-    owner: str = ""
     fresh: int = 0
     """How many of the facts are newer than the last snapshot."""
 
@@ -130,13 +143,39 @@ class ControlRequest(Struct, frozen=True):
     body: dict[str, Any]
 
 
+@runtime_checkable
 class Store(Protocol):
+    # The store itself.
+
     @property
-    def folder(self) -> Path:
-        """Where there is room for what belongs to its runs."""
+    def location(self) -> str:
+        """Where the store is, for messages: a path, or a URL without secrets."""
+
+    @property
+    def workspaces(self) -> Path | None:
+        """The folder in which runs have their working folders; None if the store is not in a file system."""
+
+    async def exists(self) -> bool:
+        """Whether there is a store yet. Creates nothing; StoreError if something else is in its place."""
+
+    def memory(self) -> MemoryStore:
+        """The memories that belong to this store. StoreError if it has no place for them."""
+
+    async def size(self) -> int:
+        """How many bytes the store takes."""
+
+    async def compact(self) -> None:
+        """Gives back room that deleted and pruned runs took."""
+
+    async def close(self) -> None:
+        """Completes what was asked for and releases everything that this object holds: threads, files, and
+        all its claims, so that other processes can take over their runs at once."""
+
+    # Writing runs.
 
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
-        """A new run, claimed. If the caller is cancelled meanwhile, there is no such run."""
+        """Creates a run with its first facts, and claims it. StoreError if there is a run with this id. If
+        the caller is cancelled meanwhile, there is no such run."""
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
         """Takes a run over. NoRun; Busy if another process owns the run and its lease has not expired. If the
@@ -166,7 +205,7 @@ class Store(Protocol):
         caller that does not know whether it succeeded may try again."""
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
-        """What was appended to any run behind a position, in commit order."""
+        """What was appended to any run after a position, in commit order, without deleted and pruned runs."""
 
     async def wait_for_append(self, after: int) -> int:
         """Returns the newest position as soon as it is larger than `after`: at once if it already is, else
@@ -178,32 +217,54 @@ class Store(Protocol):
         run was deleted. For runs that append nothing for a long time and would not notice otherwise."""
 
     async def release(self, claim: Claim) -> None:
-        """Nobody is at work on the run any more."""
+        """Lets other processes claim the run. Changes nothing if another process has taken it over. Even if
+        this raises StoreError, the claim is released for this process."""
+
+    # Reading runs, and what makes that quick.
 
     async def save_snapshot(self, claim: Claim, snapshot: Snapshot, texts: Mapping[str, str]) -> None:
         """Adds a snapshot, and the long texts by digest that it refers to and that stand in no fact. Fenced
         if the claim is old."""
 
     async def snapshot(self, run_id: str, seq: int | None = None) -> Snapshot | None:
-        """The newest one, or the newest that was taken at or before an event."""
+        """The newest one, or the newest that was taken at or before an event; None if there is none."""
 
     async def texts(self, run_id: str, digests: Sequence[str]) -> dict[str, str]:
         """The texts that were saved with snapshots, as far as they are there and can be read."""
 
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
-        """A run's journal, from an entry on. StoreError if one of them cannot be read, or is not there."""
+        """A run's entries, without the first `after`. StoreError if one of them cannot be read or is missing.
+        NoRun."""
 
     async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
-        """Single entries by their numbers; StoreError if one of them cannot be read, or is not there."""
+        """Single entries by their numbers, from 0. StoreError if one of them cannot be read or is missing.
+        NoRun."""
 
-    async def row(self, run_id: str) -> RunRow: ...
+    async def row(self, run_id: str) -> RunRow:
+        """NoRun."""
 
-    async def pinned(self, run_id: str) -> Pinned: ...
+    async def rows(self, limit: int | None = 100, status: str = "") -> list[RunRow]:
+        """The newest runs first, all of them if `limit` is None; with `status`, only those that have it."""
+
+    async def matching(self, prefix: str, limit: int = 20) -> list[str]:
+        """The ids of runs that begin like this, the newest first."""
+
+    async def pinned(self, run_id: str) -> Pinned:
+        """What the run was started with. NoRun."""
+
+    # Retention.
+
+    async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
+        """Keeps these events of a run in place of its facts, snapshots, texts and control requests. The run
+        cannot be claimed any more, and its entries cannot be read. NoRun."""
 
     async def kept(self, run_id: str) -> list[Event] | None:
         """What is left of a run that was pruned; None if all of it is there."""
 
-    async def rows(self, limit: int = 100, status: str = "") -> list[RunRow]: ...
+    async def delete(self, run_id: str) -> None:
+        """Deletes a run and everything that belongs to it. NoRun. Positions are not given again."""
+
+    # Control requests.
 
     async def request(self, run_id: str, kind: RequestKind, body: dict[str, Any]) -> int:
         """Leaves a control request for the process that owns a run; returns its number. NoRun."""
@@ -221,8 +282,3 @@ class Store(Protocol):
 
     async def withdraw(self, number: int) -> bool:
         """Closes an open request; False if it was settled already."""
-
-    async def delete(self, run_id: str) -> None:
-        """Deletes a run and everything that belongs to it. NoRun."""
-
-    async def close(self) -> None: ...

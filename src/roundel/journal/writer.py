@@ -1,7 +1,7 @@
 """One thread that writes: whatever is asked for while it writes goes into its next transaction.
 
-So a run alone has its own commit, and two hundred at once share one. One that is alone need not wait for the
-thread to wake (at_once.py); what is asked for is done in the order in which it was asked for all the same.
+So a run alone has its own commit, and two hundred at once share one. Where that is quicker, rows are written
+on the event loop, without the thread (inline_writer.py); the order in which they were asked for is kept.
 
 The thread also runs timers: jobs that it repeats by itself, such as the heartbeat of a store's leases. They
 do not depend on an event loop, so a loop that user code blocks for a minute does not lose its leases. A
@@ -17,10 +17,10 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from roundel.journal.at_once import AtOnce
-from roundel.journal.batch import Batch, Done, Job, Row, Rows, Timer, Work, carry_out, tell
+from roundel.journal.batch import Batch, Done, Job, Refused, Row, Rows, Timer, Work, carry_out, tell
+from roundel.journal.inline_writer import InlineWriter
 from roundel.journal.store import StoreError
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class Writer:
         self._gathered: dict[asyncio.AbstractEventLoop, Batch] = {}
         self._handed = self._finished = 0
         """Batches that were given to the thread, and those that it is done with."""
-        self._at_once = AtOnce(database.second, database.explain)
+        self._inline = InlineWriter(database.second, database.explain)
         self.commits = 0
 
     async def write(self, job: Job[T]) -> T:
@@ -87,16 +87,17 @@ class Writer:
         return await self._do(job, False)
 
     async def add(
-        self, statement: str, row: Row, refused: Job[StoreError | None], *, patient: bool = False
+        self, statement: str, row: Row, refused: Refused, about: Any = None, *, patient: bool = False
     ) -> None:
         """Adds a row with a statement that changes one row or nothing; in the latter case, `refused` says
-        why, or returns None if nothing had to change. `patient`: the caller has nothing else to do."""
+        why by `about`, or returns None if nothing had to change. A statement always comes with the same
+        `refused`. `patient`: the caller has nothing else to do than to wait for the disk."""
         alone = self.crowd == 1 and (patient or not self._waits)
-        added = self._at_once.add(statement, row, refused) if alone and self._is_idle() else None
+        added = self._inline.add(statement, row, refused, about) if alone and self._is_idle() else None
         if added is not None:
             self.commits += 1
             self._committed(None, added)
-            if self._at_once.held_up:
+            if self._inline.held_up:
                 # Others on the loop have their turn, which is quicker than to let the thread write the next
                 # row. Not before the row is written: a caller that is cancelled here must not lose it.
                 await asyncio.sleep(0)
@@ -104,9 +105,9 @@ class Writer:
         batch = self._batch()
         rows = batch[-1] if batch else None
         if not isinstance(rows, Rows) or rows.statement != statement:
-            rows = Rows(statement, asyncio.get_running_loop())
+            rows = Rows(statement, refused, asyncio.get_running_loop())
             batch.append(rows)
-        await rows.add(row, refused)
+        await rows.add(row, about)
 
     async def _do(self, job: Job[T], writes: bool, aside: bool = False) -> T:
         loop = asyncio.get_running_loop()
@@ -126,14 +127,26 @@ class Writer:
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         gathered = self._gathered.pop(loop, None)
-        if gathered:
+        if gathered and not self._written_inline(gathered):
             if any(work.writes for work in gathered):
-                self._at_once.begin_anew()
+                self._inline.begin_anew()
             with self._lock:
                 if self._thread is None:
                     self._start()
                 self._handed += 1
                 self._jobs.put(gathered)
+
+    def _written_inline(self, gathered: Batch) -> bool:
+        """Writes the rows of many runs on the event loop, where that takes less than to wake the thread."""
+        rows = gathered[0]
+        if self._waits or len(gathered) > 1 or not isinstance(rows, Rows) or not self._is_idle():
+            return False
+        if not self._inline.add_all(rows):
+            return False
+        self.commits += 1
+        rows.settle({}, None)
+        self._committed(self._inline.connection, 0)
+        return True
 
     def start(self, timer: Timer) -> None:
         """Lets the thread notice that a timer has become active; it runs for the first time after `every`."""
@@ -157,7 +170,7 @@ class Writer:
     async def close(self) -> None:
         """Everything that was asked for is done, and the file is closed."""
         self._hand_over(asyncio.get_running_loop())
-        self._at_once.close()
+        self._inline.close()
         with self._lock:
             thread, self._thread = self._thread, None
             self._jobs.put(None)

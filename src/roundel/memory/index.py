@@ -9,7 +9,7 @@ from pathlib import Path
 
 from roundel.memory.passages import passages
 from roundel.memory.sources import Stamp, content, listed, named, stamp, writable
-from roundel.memory.store import Item, Memories, Shelf
+from roundel.memory.store import Item, MemoryStore, Shelf
 from roundel.nodes.threads import in_thread
 from roundel.workflow.attachment import Files, FileSource
 from roundel.workflow.file_access import FileAccess, Outside
@@ -39,12 +39,12 @@ class Index:
         self._seen: list[Stamp] | None = None
         self._at_work = asyncio.Lock()
 
-    async def refresh(self, memories: Memories, now: float) -> list[str]:
+    async def refresh(self, memories: MemoryStore, now: float) -> list[str]:
         """What is wrong with the sources; whatever can be read is on the shelf."""
         async with self._at_work:
             return await self._refresh(memories, now)
 
-    async def _refresh(self, memories: Memories, now: float) -> list[str]:
+    async def _refresh(self, memories: MemoryStore, now: float) -> list[str]:
         """A few files at a time: who is interrupted goes on from there the next time."""
         files: Mapping[Path, FileSource]
         files, stamps, troubles = await in_thread(self._files)
@@ -68,14 +68,16 @@ class Index:
         self._seen = stamps
         return list(troubles)
 
-    async def _known(self, memories: Memories, now: float) -> dict[Version, list[int]]:
+    async def _known(self, memories: MemoryStore, now: float) -> dict[Version, list[int]]:
         """The entries of each file as it was when it was read."""
         known: dict[Version, list[int]] = {}
         for entry in await memories.entries(self._shelf.group, now, self._shelf.name):
             known.setdefault((entry.about["file"], entry.about["hash"]), []).append(entry.id)
         return known
 
-    async def _replace(self, memories: Memories, known: dict[Version, list[int]], items: list[Item]) -> None:
+    async def _replace(
+        self, memories: MemoryStore, known: dict[Version, list[int]], items: list[Item]
+    ) -> None:
         """What stands in files now, in place of what stood there."""
         files = {item.about["file"] for item in items}
         old = [version for version in known if version[0] in files]
@@ -83,7 +85,7 @@ class Index:
         if items:
             await memories.remember(self._shelf, items)
 
-    async def _forget(self, memories: Memories, ids: list[int]) -> None:
+    async def _forget(self, memories: MemoryStore, ids: list[int]) -> None:
         if ids:
             await memories.forget(self._shelf.group, ids)
 

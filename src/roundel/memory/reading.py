@@ -11,7 +11,7 @@ from roundel.memory.elsewhere import Elsewhere, Trouble
 from roundel.memory.index import Index
 from roundel.memory.ranking import Embedder, by_words, cosine, packed
 from roundel.memory.shelves import Use
-from roundel.memory.store import Entry, Match, Memories, Shelf
+from roundel.memory.store import Entry, Match, MemoryStore, Shelf
 from roundel.memory.words import asked, share
 from roundel.nodes.threads import in_thread
 from roundel.workflow.attachment import Blackboard, MemorySettings, Working
@@ -56,7 +56,7 @@ class Reading:
         """Vectors of texts that have no entry."""
 
     async def texts(
-        self, memories: Memories, question: str, now: float, meter: Meter
+        self, memories: MemoryStore, question: str, now: float, meter: Meter
     ) -> tuple[list[str], list[str]]:
         """What it has to say, and what is wrong with it; raises if it cannot be read at all."""
         troubles: list[str] = []
@@ -72,7 +72,7 @@ class Reading:
         return [entry.text for entry in found[: self._use.top_k]], troubles
 
     async def _found(
-        self, memories: Memories, question: str, elsewhere: list[Match], now: float, meter: Meter
+        self, memories: MemoryStore, question: str, elsewhere: list[Match], now: float, meter: Meter
     ) -> list[Entry]:
         if isinstance(self._config, Blackboard):
             return await self._last(memories, elsewhere, now)
@@ -87,7 +87,7 @@ class Reading:
         matches = await memories.search(self._shelf, words, CANDIDATES, now)
         return self._fitting([match for match in (*matches, *elsewhere) if share(words, match.words)], words)
 
-    async def _last(self, memories: Memories, elsewhere: list[Match], now: float) -> list[Entry]:
+    async def _last(self, memories: MemoryStore, elsewhere: list[Match], now: float) -> list[Entry]:
         """What was said last, in the order in which it was said."""
         newest = await memories.newest(self._shelf, self._use.top_k, now)
         return [match.entry for match in (*elsewhere, *reversed(newest))][-self._use.top_k :]
@@ -100,7 +100,7 @@ class Reading:
     # By vectors.
 
     async def _alike(
-        self, memories: Memories, embedder: _Metered, question: str, elsewhere: list[Match], now: float
+        self, memories: MemoryStore, embedder: _Metered, question: str, elsewhere: list[Match], now: float
     ) -> list[Entry]:
         if not question.strip():
             return []
@@ -116,7 +116,9 @@ class Reading:
         fitting = [pair for pair in scored if pair[0] >= self._use.similarity_threshold]
         return [entry for _, entry in sorted(fitting, key=lambda pair: (-pair[0], -pair[1].time))]
 
-    async def _vectors(self, memories: Memories, embedder: _Metered, now: float) -> list[tuple[Entry, bytes]]:
+    async def _vectors(
+        self, memories: MemoryStore, embedder: _Metered, now: float
+    ) -> list[tuple[Entry, bytes]]:
         """Of all entries; those that have none yet get theirs, and keep it."""
         known = await memories.vectors(self._shelf, embedder.name, now)
         kept = [(entry, vector) for entry, vector in known if vector is not None]

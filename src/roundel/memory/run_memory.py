@@ -7,17 +7,15 @@ from typing import Any
 
 import msgspec
 
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import Store
 from roundel.llm.resource_pool import Lease
 from roundel.memory.index import Index
 from roundel.memory.middleware import MemoryMiddleware
+from roundel.memory.process_store import ProcessMemoryStore
 from roundel.memory.ranking import Embedder
 from roundel.memory.reading import Reading, Together
 from roundel.memory.recall import Recall
 from roundel.memory.shelves import Use, shelf_of, uses_of
-from roundel.memory.sqlite import SqliteMemories
-from roundel.memory.store import Memories, Shelf
+from roundel.memory.store import MemoryStore, Shelf
 from roundel.plan.graph import Plan
 from roundel.workflow.attachment import Embedding, Files
 from roundel.workflow.graph import Node
@@ -40,7 +38,7 @@ class RunMemory:
         self._workflow, self._secrets, self._lease = plan.workflow, secrets, lease
         self._plan = plan  # its nodes are known by their identity
         self._uses = uses_of(plan)
-        self._memories: Memories | None = None
+        self._memories: MemoryStore | None = None
         self._embedders: dict[bytes, Any] = {}
         self._together: dict[Shelf, Together] = {}
 
@@ -49,19 +47,14 @@ class RunMemory:
         return self.settings.group_id
 
     @property
-    def memories(self) -> Memories:
+    def memories(self) -> MemoryStore:
         if self._memories is None:
-            self._memories = SqliteMemories.in_process()
+            self._memories = ProcessMemoryStore()
         return self._memories
 
     @memories.setter
-    def memories(self, memories: Memories) -> None:
+    def memories(self, memories: MemoryStore) -> None:
         self._memories = memories
-
-    def keep(self, store: Store) -> None:
-        """From now on it is kept where the run is, if that is a place for it."""
-        if isinstance(store, SqliteStore):
-            self._memories = SqliteMemories(store.writer)
 
     def uses(self, node: Node) -> tuple[Use, ...]:
         return self._uses.get(id(node), ())

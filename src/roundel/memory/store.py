@@ -1,6 +1,8 @@
-"""Where entries are kept. SQLite is one place (sqlite.py); others do the same behind the same few calls.
+"""What a store of memories does. Two implementations exist: one in SQLite, beside the runs of a store
+(journal/sqlite_memory.py), and one in the memory of a process (process_store.py).
 
-A shelf belongs to one group. Whatever is asked for is asked of a shelf, or of a group, and comes from there.
+Entries stand on shelves, and each shelf belongs to one group. Every call names a shelf or a group and sees
+nothing else: that keeps groups apart, and is tested for all implementations (tests/memory/test_store.py).
 """
 
 from __future__ import annotations
@@ -12,24 +14,26 @@ from msgspec import Struct
 
 
 class Shelf(Struct, frozen=True):
+    """One memory of one group. Entries that belong to no group have the group ''."""
+
     group: str
     name: str
 
 
 class Item(Struct, frozen=True):
-    """What is to be remembered."""
+    """A text to remember, and where it comes from."""
 
     text: str
     time: float
     key: str = ""
-    """Of the visit that it comes from: the same visit again takes back what else it said, and changes nothing
-    if it says the same."""
+    """Identifies the node execution that says it. If the same execution is repeated after a crash, its items
+    replace what it said the first time, and change nothing if it says the same again."""
     run_id: str = ""
     node: str = ""
     address: str = ""
     confidence: float | None = None
     until: float | None = None
-    """When it is forgotten by itself."""
+    """When it expires."""
     about: dict[str, Any] = {}
     found_by: str = ""
     """Further text by which it is found."""
@@ -38,6 +42,8 @@ class Item(Struct, frozen=True):
 
 
 class Entry(Struct, frozen=True, omit_defaults=True):
+    """A text that is remembered."""
+
     id: int
     group: str
     shelf: str
@@ -57,26 +63,35 @@ class Match(Struct, frozen=True):
     words: frozenset[str]
 
 
-class Memories(Protocol):
+class MemoryStore(Protocol):
+    """Entries by shelf. `now` is the time by which entries expire. StoreError if the store cannot be read or
+    written."""
+
     async def remember(self, shelf: Shelf, items: Sequence[Item], newest: int | None = None) -> list[int]:
-        """The ids of the entries. A text that is there already becomes the newest. With `newest` those that
-        are over go, and of more than so many the oldest."""
+        """Adds items and returns the ids of their entries, in order; all or none. A text that the shelf has
+        already keeps its id and becomes the newest, unless the same node execution said it (`Item.key`).
+
+        With `newest`, expired entries of the shelf are deleted, and the oldest above this number."""
 
     async def newest(self, shelf: Shelf, limit: int, now: float, since: float = 0) -> list[Match]:
-        """The newest first; nothing that is over, or older than `since`."""
+        """The newest entries first; none that has expired, or that is not newer than `since`."""
 
     async def search(self, shelf: Shelf, words: Sequence[str], limit: int, now: float) -> list[Match]:
-        """Entries that hold at least one of the words; the best ones if there are more than `limit`."""
+        """Entries that contain at least one of the words (words.py), in any order. If there are more than
+        `limit`, those with the most words, where a word counts more the fewer entries contain it."""
 
     async def entries(self, group: str, now: float, shelf: str = "") -> list[Entry]:
-        """All of a group, or of one of its shelves, the newest first."""
+        """All entries of a group, or of one of its shelves: by shelf, the newest first."""
 
     async def forget(self, group: str, ids: Sequence[int] | None = None) -> int:
-        """How many of these were there; None means all of the group."""
+        """Deletes entries of a group, all of them if `ids` is None, with everything that was derived from
+        them; returns how many there were. Entries of other groups stay."""
 
     async def vectors(self, shelf: Shelf, model: str, now: float) -> list[tuple[Entry, bytes | None]]:
-        """All entries of a shelf with the vectors that a model has made of them so far."""
+        """All entries of a shelf, the newest first, each with the vector that a model has made of it."""
 
-    async def keep_vectors(self, model: str, vectors: Mapping[int, bytes]) -> None: ...
+    async def keep_vectors(self, model: str, vectors: Mapping[int, bytes]) -> None:
+        """Stores vectors by the ids of their entries; those of entries that are gone are dropped."""
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Releases what this object holds; a memory that belongs to a store stays open with the store."""

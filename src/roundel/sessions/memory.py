@@ -10,7 +10,6 @@ from roundel.journal.store import StoreError
 from roundel.memory.passages import passages
 from roundel.memory.ranking import by_words
 from roundel.memory.shelves import BY_NAME, BY_PATH, label
-from roundel.memory.sqlite import SqliteMemories
 from roundel.memory.store import Entry, Item, Match, Shelf
 from roundel.memory.words import asked
 from roundel.sessions.naming import find
@@ -31,7 +30,7 @@ class Memory(OpenStore):
 
     def __init__(self, store: StorePlace = None, *, clock: Callable[[], float] = time.time) -> None:
         super().__init__(store)
-        self._memories = SqliteMemories(self._store.writer)
+        self._memories = self._store.memory()
         self._secrets = Secrets()
         self._now = clock
 

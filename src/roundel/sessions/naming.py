@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import NoRun, StoreError
+from roundel.journal.store import NoRun, Store, StoreError
 
 LAST = "last"
 
@@ -12,18 +11,20 @@ class Ambiguous(StoreError):
     """More than one run has an id that begins so."""
 
 
-async def find(store: SqliteStore, name: str) -> str:
+async def find(store: Store, name: str) -> str:
     """The id of the run that is meant; NoRun or Ambiguous if it is not clear which."""
     if name == LAST:
         rows = await store.rows(1)
         if not rows:
-            raise NoRun(f"there are no runs in {store.path} yet")
+            raise NoRun(f"there are no runs in {store.location} yet")
         return rows[0].id
     found = await store.matching(name) if name else []
     if name in found:
         return name
     if not found:
-        raise NoRun(f"there is no run '{name}' in {store.path}; `roundel runs` lists those that are there")
+        raise NoRun(
+            f"there is no run '{name}' in {store.location}; `roundel runs` lists those that are there"
+        )
     if len(found) > 1:
         raise Ambiguous(f"'{name}' may be any of {', '.join(found)}; give more of the id")
     return found[0]

@@ -1,4 +1,4 @@
-"""Where runs are kept: what was asked for, else `$ROUNDEL_STORE`, else a file in the working folder."""
+"""Opens the store that a caller names, and closes it again unless the caller brought it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,23 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
 
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import StoreError
-from roundel.sessions.store_url import parse
+from roundel.journal.registry import open_store
+from roundel.journal.store import Store
+from roundel.sessions.store_url import store_url
 
-StorePlace = str | os.PathLike[str] | SqliteStore | None
+StorePlace = str | os.PathLike[str] | Store | None
+"""A path, a URL (journal/registry.py), a store that is open, or None for the default (store_url.py)."""
 
 
-def store_at(place: StorePlace = None) -> SqliteStore:
-    """A path, or `sqlite:///path?sync=normal`; `sync` is full, normal or off."""
-    if isinstance(place, SqliteStore):
-        return place
-    try:
-        path, sync = parse(place)
-    except ValueError as error:
-        raise StoreError(str(error)) from None
-    return SqliteStore(path, sync=sync)  # type: ignore[arg-type]
+def store_at(place: StorePlace = None) -> Store:
+    """The store at a place; StoreError if the place is wrong."""
+    if place is None or isinstance(place, (str, os.PathLike)):
+        return open_store(store_url(place))
+    return place
 
 
 class OpenStore:
-    """Something that works with a store, and closes it again unless the caller brought it."""
+    """A client of a store, which closes the store again unless the caller brought it."""
 
     def __init__(self, store: StorePlace = None) -> None:
         self._store = store_at(store)
@@ -44,7 +41,7 @@ class OpenStore:
 
 
 @asynccontextmanager
-async def opened(place: StorePlace) -> AsyncIterator[SqliteStore]:
+async def opened(place: StorePlace) -> AsyncIterator[Store]:
     """The store; closed again unless the caller brought it."""
     store = store_at(place)
     try:

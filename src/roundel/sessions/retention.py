@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 from roundel.hosts.stored_run import events_of
-from roundel.journal.sqlite import SqliteStore
-from roundel.journal.store import StoreError
+from roundel.journal.store import Store, StoreError
 from roundel.kernel.events import Event
 
 NOTHING = "nothing"
@@ -17,7 +16,7 @@ _EVERY = re.compile(r"every:([1-9]\d*)")
 ALWAYS = ("run_started", "run_state_change", "run_finished", "loop_exit", "limit_reached", "warning")
 
 
-async def prune(store: SqliteStore, run_id: str, keep: str) -> None:
+async def prune(store: Store, run_id: str, keep: str) -> None:
     """Keeps the rounds that `keep` names (`first`, `last`, `best`, `every:3`, several with commas), and all
     that happened outside of loops; `nothing` deletes the run."""
     row = await store.row(run_id)

@@ -302,7 +302,7 @@ class Runs:
         """Keeps some rounds of runs that are over, or nothing, and makes the store smaller."""
         for run_id in run_ids:
             await retention.prune(self.store, await self.find(run_id), keep)
-        await self.store.shrink()
+        await self.store.compact()
 
 
 def read_script(source: ScriptSource) -> Script | None:

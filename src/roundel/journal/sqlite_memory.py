@@ -1,4 +1,8 @@
-"""Entries in the file of a store, or in a file of their own in memory."""
+"""Memories in the file of a SQLite store (memory/store.py is the protocol).
+
+What is written goes into a transaction of its own, behind what the journal writes: whatever becomes of a
+memory, the facts of the runs are safe.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,6 @@ from typing import Any
 
 import msgspec
 
-from roundel.journal.schema import create_tables
-from roundel.journal.store import StoreError
 from roundel.journal.writer import Writer
 from roundel.memory.ranking import weights
 from roundel.memory.store import Entry, Item, Match, Shelf
@@ -23,17 +25,11 @@ WITH_WORDS = f"SELECT {ENTRY}, w.words FROM memories m JOIN memory_words w ON w.
 ON_SHELF = "m.group_id = ? AND m.shelf = ? AND (m.until IS NULL OR m.until > ?)"
 
 
-class SqliteMemories:
-    """What is written goes behind what the journal writes, in a transaction of its own."""
+class SqliteMemoryStore:
+    """Created by SqliteStore, whose writing thread it shares."""
 
-    def __init__(self, writer: Writer, *, ours: bool = False) -> None:
+    def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._ours = ours
-
-    @classmethod
-    def in_process(cls) -> SqliteMemories:
-        """For a run that is not kept: gone when it is closed."""
-        return cls(Writer(InProcess()), ours=True)
 
     async def remember(self, shelf: Shelf, items: Sequence[Item], newest: int | None = None) -> list[int]:
         # Cut into words here, where nobody waits to write.
@@ -104,29 +100,7 @@ class SqliteMemories:
         await self._writer.write_aside(lambda db: db.executemany(query, rows).rowcount)
 
     async def close(self) -> None:
-        if self._ours:
-            await self._writer.close()
-
-
-class InProcess:
-    """A database without a file, and so without the faults of one."""
-
-    def open(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        create_tables(connection, "memory")
-        return connection
-
-    def second(self) -> sqlite3.Connection:
-        raise StoreError("memory: a database without a file has one connection only")
-
-    def is_current(self, connection: sqlite3.Connection) -> bool:
-        return True
-
-    def lost(self) -> None:
-        return None
-
-    def explain(self, error: Exception) -> StoreError:
-        return StoreError(f"memory: {error}")
+        """The store closes the file."""
 
 
 def _place(shelf: Shelf) -> str:

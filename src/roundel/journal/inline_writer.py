@@ -1,8 +1,18 @@
-"""Adds a row where it is asked for, without a thread.
+"""Writes rows on the event loop, without the thread.
 
-To commit takes less time than to wake a thread, where a commit does not wait for the disk; and where it does,
-that is no harm to somebody who has nothing else to do. But whoever else holds the file is not waited for, and
-now and then the event loop has its turn: the thread does what is refused here.
+Where a commit does not wait for the disk (`sync` is not full), it takes less time than to hand rows to a
+thread and to wake up again. With many runs the thread costs even more: SQLite gives up the interpreter lock
+with each row, and has to get it back from a busy event loop each time. Where a commit waits for the disk, it
+is written here only for a run that is alone and has nothing else to do.
+
+The event loop must not be held up for long, and must never wait for another process. So
+
+- nothing here waits for a lock: what cannot be written at once is left to the thread;
+- an event loop is held up by MOST_SECONDS in each of its turns, then the thread writes;
+- moving the write-ahead log into the file waits for the disk, so only the thread does it; it gets a batch to
+  write after MOST_ROWS at the latest.
+
+Rows are written here only while the thread has nothing to write (writer.py), so they keep their order.
 """
 
 from __future__ import annotations
@@ -12,17 +22,21 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from time import perf_counter
+from typing import Any
 
-from roundel.journal.batch import Explain, Job, Row
+from roundel.journal.batch import Explain, Refused, Row, Rows
 from roundel.journal.store import StoreError
 
 MOST_ROWS = 500
-"""So many rows are written here, then the thread writes some: now and then it moves the log to the file."""
+"""How many rows are written here, each in a transaction of its own, before the thread writes again."""
+SHARED_PAGES = 0.5
+"""What a row that shares its transaction counts for. The rows fill pages together, but the entries of the
+index of places, which are sorted by runs, lie in about one page for two runs."""
 MOST_SECONDS = 0.005
-"""For so long an event loop may be held up in one of its turns."""
+"""How long an event loop may be held up in one of its turns."""
 
 
-class AtOnce:
+class InlineWriter:
     def __init__(self, connect: Callable[[], sqlite3.Connection], explain: Explain) -> None:
         self._connect = connect
         self._explain = explain
@@ -31,10 +45,10 @@ class AtOnce:
         self._rows = 0
         self._seconds = 0.0
 
-    def add(self, statement: str, row: Row, refused: Job[StoreError | None]) -> int | None:
+    def add(self, statement: str, row: Row, refused: Refused, about: Any) -> int | None:
         """Adds one row, in a transaction of its own, and returns its row id (0 if nothing had to change);
         None if it cannot be done at once."""
-        if self.held_up or not self._may_begin():
+        if not self._may_begin():
             return None
         started = perf_counter()
         try:
@@ -46,7 +60,7 @@ class AtOnce:
             added = cursor.lastrowid or 0
             if cursor.rowcount != 1:
                 added = 0
-                failure = refused(db)
+                failure = refused(db, about)
                 if failure is not None:
                     raise failure
         except (sqlite3.Error, OSError) as error:
@@ -59,13 +73,41 @@ class AtOnce:
         self._rows += 1
         return added
 
+    def add_all(self, rows: Rows) -> bool:
+        """Adds rows in one transaction. False if that cannot be done now, or not for all of them: the thread
+        repeats it, waits if it has to, and finds out which one is refused and why."""
+        if not self._may_begin():
+            return False
+        started = perf_counter()
+        db: sqlite3.Connection | None = None
+        try:
+            db = self._connection or self._connected()
+            if db is None:
+                return False
+            db.execute("BEGIN IMMEDIATE")
+            rows.do(db, apart=False)
+            db.execute("COMMIT")
+        except (sqlite3.Error, StoreError, OSError):
+            if db is not None and db.in_transaction:
+                db.rollback()
+            return False
+        finally:
+            self._lock.release()
+            self._hold_up(perf_counter() - started)
+        self._rows += 1 + int(len(rows) * SHARED_PAGES)
+        return True
+
+    @property
+    def connection(self) -> sqlite3.Connection | None:
+        return self._connection
+
     @property
     def held_up(self) -> bool:
         """The event loop has waited long enough in this turn."""
         return self._seconds > MOST_SECONDS
 
     def _may_begin(self) -> bool:
-        return self._rows < MOST_ROWS and self._lock.acquire(blocking=False)
+        return self._seconds <= MOST_SECONDS and self._rows < MOST_ROWS and self._lock.acquire(blocking=False)
 
     def begin_anew(self) -> None:
         """The thread writes, and whoever waits for it leaves the loop to others."""

@@ -1,0 +1,349 @@
+"""Runs in the memory of this process: for tests, and for programs that embed the engine and keep nothing.
+
+The store has the same semantics as SqliteStore, and encodes facts and events in the same way, so that what
+works here works there. What it cannot do is outlive its process. It needs no leases for the same reason: an
+owner that dies takes the store with it.
+
+Every method does its work under one lock and without awaiting anything. So each is atomic for all event loops
+and threads that share the store, and a caller that is cancelled finds either all of it done or nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from roundel.journal.append_signal import AppendSignal
+from roundel.journal.appending import gap, taken_over
+from roundel.journal.reading import (
+    Row,
+    Unreadable,
+    entries_among,
+    entries_in,
+    exists_already,
+    no_run,
+    unreadable,
+)
+from roundel.journal.store import (
+    Appended,
+    Busy,
+    Chunk,
+    Claim,
+    ControlRequest,
+    NewRun,
+    Pinned,
+    RequestKind,
+    RunRow,
+    Snapshot,
+    StoreError,
+)
+from roundel.kernel.events import EVENTS, Event, decode_event, encode_event
+from roundel.kernel.facts import VERSION, Entry
+from roundel.memory.process_store import ProcessMemoryStore
+
+SCHEME = "memory:"
+
+
+class _Run(Struct):
+    number: int
+    new: NewRun
+    updated: float
+    status: str = "running"
+    fence: int = 1
+    owned: bool = True
+    facts: int = 0
+    chunks: list[Row] = field(default_factory=list)
+    snapshots: dict[int, Snapshot] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    summary: bytes | None = None
+    pruned: str = ""
+    kept: list[bytes] | None = None
+
+
+class _Request(Struct):
+    run: int
+    kind: RequestKind
+    body: bytes
+    outcome: str = ""
+
+
+class InMemoryStore:
+    """`name` appears in messages; stores that are opened by URL have that of the URL (registry.py)."""
+
+    def __init__(self, name: str = "", *, clock: Callable[[], float] = time.time) -> None:
+        self._now = clock
+        self.location = f"{SCHEME}{name}"
+        self.workspaces = None
+        self._lock = threading.RLock()
+        self._runs: dict[str, _Run] = {}
+        """By id, the oldest first."""
+        self._numbers = 0
+        self._position = 0
+        self._appended: dict[int, Appended] = {}
+        self._requests: dict[int, _Request] = {}
+        self._request_number = 0
+        self._signal = AppendSignal()
+        self._memory = ProcessMemoryStore()
+
+    async def exists(self) -> bool:
+        return True
+
+    def memory(self) -> ProcessMemoryStore:
+        return self._memory
+
+    async def size(self) -> int:
+        with self._lock:
+            return sum(
+                sum(len(body) for *_, body in run.chunks)
+                + sum(len(snapshot.body) for snapshot in run.snapshots.values())
+                + sum(map(len, run.kept or ()))
+                for run in self._runs.values()
+            )
+
+    async def compact(self) -> None:
+        """The memory of deleted runs is free already."""
+
+    async def close(self) -> None:
+        """Releases all claims. The runs stay, as long as somebody refers to the store."""
+        self._signal.close(f"{self.location}: the store was closed while somebody waited for an append")
+        with self._lock:
+            for run in self._runs.values():
+                run.owned = False
+
+    # Writing runs.
+
+    async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+        with self._lock:
+            if run.id in self._runs:
+                raise exists_already(run.id)
+            self._numbers += 1
+            made = self._runs[run.id] = _Run(self._numbers, run, run.created)
+            if chunk is not None:
+                self._add(made, chunk)
+            return Claim(run.id, made.number, 1, made.facts, made.facts)
+
+    async def claim(self, run_id: str, *, force: bool = False) -> Claim:
+        with self._lock:
+            run = self._run(run_id)
+            if run.pruned:
+                raise StoreError(f"run {run_id} was pruned to its rounds '{run.pruned}', and cannot go on")
+            if run.owned and not force:
+                raise Busy(f"another task owns run {run_id} (process {os.getpid()})")
+            run.fence += 1
+            run.owned = True
+            last = max(run.snapshots, default=None)
+            frozen = 0 if last is None else run.snapshots[last].facts
+            return Claim(run_id, run.number, run.fence, run.facts, run.facts - frozen)
+
+    async def append(
+        self,
+        claim: Claim,
+        first: int,
+        chunk: Chunk,
+        status: str,
+        summary: dict[str, Any] | None,
+        quiet: bool = False,
+    ) -> None:
+        with self._lock:
+            run = self._claimed(claim)
+            if first != run.facts:
+                if (first, chunk.count, VERSION, chunk.body) in run.chunks:
+                    return  # repeated
+                raise gap(claim, run.facts, first, self.location)
+            self._add(run, chunk)
+            run.status, run.updated = status, self._now()
+            if summary is not None:
+                run.summary = msgspec.json.encode(summary, enc_hook=repr)
+
+    def _add(self, run: _Run, chunk: Chunk) -> None:
+        if not chunk.count:
+            return
+        self._position += 1
+        self._appended[self._position] = Appended(self._position, run.new.id, run.facts, chunk.count)
+        run.chunks.append((run.facts, chunk.count, VERSION, chunk.body))
+        run.facts += chunk.count
+        self._signal.notify(self._position)
+
+    async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
+        with self._lock:
+            found: list[Appended] = []
+            for position in range(after + 1, self._position + 1):
+                if len(found) >= limit:
+                    break
+                if position in self._appended:
+                    found.append(self._appended[position])
+            return found
+
+    async def wait_for_append(self, after: int) -> int:
+        async def newest() -> int:
+            return self._position
+
+        return await self._signal.wait(after, newest)
+
+    async def lost(self, claims: Sequence[Claim]) -> list[Claim]:
+        with self._lock:
+            return [claim for claim in claims if not self._holds(claim)]
+
+    async def release(self, claim: Claim) -> None:
+        with self._lock:
+            if self._holds(claim):
+                self._runs[claim.run_id].owned = False
+
+    async def save_snapshot(self, claim: Claim, snapshot: Snapshot, texts: Mapping[str, str]) -> None:
+        with self._lock:
+            run = self._claimed(claim)
+            run.snapshots[snapshot.seq] = snapshot
+            run.texts = {**texts, **run.texts}
+
+    # Reading runs.
+
+    async def snapshot(self, run_id: str, seq: int | None = None) -> Snapshot | None:
+        with self._lock:
+            run = self._runs.get(run_id)
+            places = [] if run is None else [one for one in run.snapshots if seq is None or one <= seq]
+            return run.snapshots[max(places)] if run is not None and places else None
+
+    async def texts(self, run_id: str, digests: Sequence[str]) -> dict[str, str]:
+        with self._lock:
+            run = self._runs.get(run_id)
+            known = run.texts if run is not None else {}
+            return {digest: known[digest] for digest in digests if digest in known}
+
+    async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
+        with self._lock:
+            run = self._run(run_id)
+            if run.pruned:
+                raise StoreError(
+                    f"only the rounds '{run.pruned}' were kept of run {run_id}; its facts are gone"
+                )
+            rows = [row for row in run.chunks if row[0] + row[1] > after]
+            count = run.facts
+        with unreadable(self.location, run_id):
+            return entries_in(rows, after, count)
+
+    async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
+        with self._lock:
+            rows = list(self._run(run_id).chunks)
+        wanted = [row for row in rows if any(row[0] <= number < row[0] + row[1] for number in numbers)]
+        with unreadable(self.location, run_id):
+            if numbers and not wanted:
+                raise Unreadable(min(numbers), "it is missing")
+            return entries_among(wanted, numbers)
+
+    async def row(self, run_id: str) -> RunRow:
+        with self._lock:
+            return _row(self._run(run_id))
+
+    async def rows(self, limit: int | None = 100, status: str = "") -> list[RunRow]:
+        with self._lock:
+            newest = [run for run in reversed(self._runs.values()) if status in ("", run.status)]
+            return [_row(run) for run in newest[:limit]]
+
+    async def matching(self, prefix: str, limit: int = 20) -> list[str]:
+        with self._lock:
+            return [run_id for run_id in reversed(self._runs) if run_id.startswith(prefix)][:limit]
+
+    async def pinned(self, run_id: str) -> Pinned:
+        with self._lock:
+            return self._run(run_id).new.pinned
+
+    # Retention.
+
+    async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
+        with self._lock:
+            run = self._run(run_id)
+            run.kept, run.pruned = list(map(encode_event, events)), policy
+            run.snapshots, run.texts = {}, {}
+            self._clear(run)
+
+    async def kept(self, run_id: str) -> list[Event] | None:
+        with self._lock:
+            run = self._runs.get(run_id)
+            if run is None or run.kept is None:
+                return None
+            return [decode_event(line, EVENTS.version) for line in run.kept]
+
+    async def delete(self, run_id: str) -> None:
+        with self._lock:
+            self._clear(self._run(run_id))
+            del self._runs[run_id]
+
+    def _clear(self, run: _Run) -> None:
+        """Deletes the facts of a run and its control requests."""
+        run.chunks = []
+        self._appended = {at: one for at, one in self._appended.items() if one.run_id != run.new.id}
+        self._requests = {at: one for at, one in self._requests.items() if one.run != run.number}
+
+    # Control requests.
+
+    async def request(self, run_id: str, kind: RequestKind, body: dict[str, Any]) -> int:
+        with self._lock:
+            run = self._run(run_id)
+            self._request_number += 1
+            encoded = msgspec.json.encode(body, enc_hook=repr)
+            self._requests[self._request_number] = _Request(run.number, kind, encoded)
+            return self._request_number
+
+    async def requests(self, claims: Sequence[Claim]) -> list[ControlRequest]:
+        runs = {claim.run: claim.run_id for claim in claims}
+        with self._lock:
+            return [
+                ControlRequest(number, runs[one.run], one.kind, msgspec.json.decode(one.body))
+                for number, one in self._requests.items()
+                if not one.outcome and one.run in runs
+            ]
+
+    async def settle(self, claim: Claim, numbers: Sequence[int], outcome: str) -> None:
+        with self._lock:
+            run = self._claimed(claim)
+            for number in numbers:
+                request = self._requests.get(number)
+                if request is not None and request.run == run.number and not request.outcome:
+                    request.outcome = outcome
+
+    async def outcome(self, number: int) -> str:
+        with self._lock:
+            request = self._requests.get(number)
+            return request.outcome if request is not None else ""
+
+    async def withdraw(self, number: int) -> bool:
+        with self._lock:
+            request = self._requests.get(number)
+            if request is None or request.outcome:
+                return False
+            request.outcome = "withdrawn"
+            return True
+
+    def _run(self, run_id: str) -> _Run:
+        run = self._runs.get(run_id)
+        if run is None:
+            raise no_run(run_id)
+        return run
+
+    def _holds(self, claim: Claim) -> bool:
+        run = self._runs.get(claim.run_id)
+        return run is not None and (run.number, run.fence) == (claim.run, claim.fence)
+
+    def _claimed(self, claim: Claim) -> _Run:
+        """The run of a claim; Fenced or Gone if the claim is old."""
+        run = self._runs.get(claim.run_id)
+        if run is None or not self._holds(claim):
+            raise taken_over(claim, run is not None and run.number == claim.run)
+        return run
+
+
+def _row(run: _Run) -> RunRow:
+    new = run.new
+    summary = msgspec.json.decode(run.summary) if run.summary is not None else None
+    owner = f"process {os.getpid()}" if run.owned else ""
+    origin = (new.parent, new.forked_at)
+    times = (new.created, run.updated)
+    return RunRow(
+        new.id, new.name, run.status, *times, new.input, run.facts, owner, *origin, summary, run.pruned
+    )

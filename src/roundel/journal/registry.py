@@ -1,0 +1,128 @@
+"""Opens a store by its URL: the scheme says which kind it is.
+
+    runs.db, sqlite:///runs.db?sync=normal    a file (sqlite.py)
+    memory:, memory:NAME                      the memory of this process (in_memory.py)
+
+Other packages add kinds with entry points in the group `roundel.stores`: the name is the scheme, the object a
+function that takes the URL and returns a Store. It should raise StoreError or ValueError if the URL is wrong,
+and should not connect before the store is used.
+
+This module imports no store until one is opened: shell completion uses it, and has to be quick.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, unquote
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from roundel.journal.in_memory import InMemoryStore
+    from roundel.journal.sqlite import SqliteStore
+    from roundel.journal.store import Store
+
+GROUP = "roundel.stores"
+SQLITE = "sqlite:///"
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):(//)?", re.IGNORECASE)
+_in_memory: dict[str, InMemoryStore] = {}
+_lock = threading.Lock()
+
+
+def open_store(place: str | os.PathLike[str]) -> Store:
+    """The store at a path or URL; StoreError if there is no such kind of store. Creates and reads nothing."""
+    from roundel.journal.store import StoreError
+
+    url = os.fspath(place)
+    scheme = scheme_of(url)
+    try:
+        if scheme == "sqlite":
+            return _sqlite(url)
+        if scheme == "memory":
+            return _memory(url)
+        return _of_package(scheme, url)
+    except ValueError as error:
+        raise StoreError(str(error)) from None
+
+
+def scheme_of(url: str) -> str:
+    """`sqlite` for paths. A colon alone does not make a URL, since file names may contain one."""
+    found = _SCHEME.match(url)
+    if found is None:
+        return "sqlite"
+    scheme = found[1].lower()
+    return scheme if found[2] or scheme == "memory" else "sqlite"
+
+
+def sqlite_file(url: str) -> tuple[str, str]:
+    """The path of the file, and `sync`, of a path or a URL of SQLite; ValueError if it is wrong."""
+    if "://" not in url:
+        return url, "full"
+    if not url.startswith(SQLITE):
+        raise ValueError(f"'{_masked(url)}' names no file; write {SQLITE}PATH")
+    path, _, query = url.removeprefix(SQLITE).partition("?")
+    if not path:
+        raise ValueError(f"'{url}' names no file; write {SQLITE}PATH")
+    options = parse_qs(query)
+    unknown = options.keys() - {"sync"}
+    if unknown:
+        raise ValueError(f"a store has no option '{min(unknown)}'; there is only sync")
+    return unquote(path), options.get("sync", ["full"])[0]
+
+
+def _sqlite(url: str) -> SqliteStore:
+    from roundel.journal.sqlite import SqliteStore
+
+    path, sync = sqlite_file(url)
+    return SqliteStore(path, sync=sync)  # type: ignore[arg-type]
+
+
+def _memory(url: str) -> InMemoryStore:
+    """The same one for the same URL, as with a file; it lives as long as the process."""
+    from roundel.journal.in_memory import InMemoryStore
+
+    name = url.partition(":")[2]
+    if not re.fullmatch(r"[\w.-]*", name):
+        raise ValueError(f"'{_masked(url)}' is no name of a store in memory; write memory: or memory:NAME")
+    with _lock:
+        return _in_memory.setdefault(name, InMemoryStore(name))
+
+
+def _of_package(scheme: str, url: str) -> Store:
+    from importlib.metadata import entry_points
+
+    from roundel.journal.store import Store, StoreError
+
+    known = {point.name: point for point in entry_points(group=GROUP)}
+    if scheme not in known:
+        kinds = ", ".join(sorted(f"{name}:" for name in {"sqlite", "memory", *known}))
+        raise ValueError(
+            f"'{_masked(url)}' is no store that this version knows; give a path, or a URL of one of {kinds} "
+            f"(packages add others by the entry point group {GROUP})"
+        )
+    try:
+        store = known[scheme].load()(url)
+    except (StoreError, ValueError):
+        raise
+    except Exception as error:  # code of others, at the moment when it is imported
+        raise StoreError(_failed(known[scheme], f"{type(error).__name__}: {error}")) from error
+    if not isinstance(store, Store):
+        raise StoreError(_failed(known[scheme], f"it returns {type(store).__name__}, which is no Store"))
+    return store
+
+
+def _failed(point: EntryPoint, why: str) -> str:
+    return (
+        f"stores with {point.name}: cannot be opened, since {point.value} fails ({why}); update its package"
+    )
+
+
+def _masked(url: str) -> str:
+    from roundel.workflow.secrets import Secrets
+
+    secrets = Secrets()
+    secrets.add_urls(url)
+    return secrets.mask(url)
