@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "roundel"
-CORE = ("workflow", "plan", "kernel", "nodes", "llm", "memory", "journal", "hosts", "sessions")
+CORE = ("workflow", "plan", "kernel", "nodes", "llm", "memory", "journal", "hosts", "runs")
 PYTHON = ("api", "agents", "builder", "loop_processor", "modes")
 ALLOWED: dict[str, tuple[str, ...]] = {
     "workflow": (),
@@ -23,7 +23,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "journal": ("workflow", "plan", "kernel", "memory"),
     "telemetry": ("workflow", "kernel", "nodes"),
     "hosts": CORE[: CORE.index("hosts")],
-    "sessions": CORE[: CORE.index("sessions")],
+    "runs": CORE[: CORE.index("runs")],
     **dict.fromkeys(PYTHON, (*CORE, *PYTHON, "drawing")),
     "extend": (*CORE, *PYTHON),
     "cli": (*CORE, *PYTHON, "drawing", "telemetry", "demo"),

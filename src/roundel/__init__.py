@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from roundel.nodes.middleware import Middleware, Veto, Visit
     from roundel.nodes.python import to
     from roundel.nodes.sources import check, load, prepare
-    from roundel.sessions.memory import Memory
-    from roundel.sessions.runs import Runs
+    from roundel.runs.memory import Memory
+    from roundel.runs.runs import Runs
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
     from roundel.workflow.functions import condition, function, middleware, processor, tool
     from roundel.workflow.graph import Workflow
@@ -39,14 +39,14 @@ _HOMES = {
     "LoopMode": "roundel.modes",
     "LoopProcessor": "roundel.loop_processor",
     "LoopStrategy": "roundel.modes",
-    "Memory": "roundel.sessions.memory",
+    "Memory": "roundel.runs.memory",
     "Message": "roundel.workflow.message",
     "Middleware": "roundel.nodes.middleware",
     "NodeType": "roundel.workflow.node_type",
     "Outcome": "roundel.kernel.facts",
     "Question": "roundel.hosts.people",
     "Result": "roundel.hosts.engine",
-    "Runs": "roundel.sessions.runs",
+    "Runs": "roundel.runs.runs",
     "SequentialAgent": "roundel.agents",
     "StoreError": "roundel.journal.store",
     "Veto": "roundel.nodes.middleware",

@@ -14,8 +14,8 @@ from roundel.llm.resource_pool import close_pool
 from roundel.nodes.middleware import Middleware
 from roundel.nodes.sources import Source, draft_plan
 from roundel.plan.graph import Plan
-from roundel.sessions.place import StorePlace
-from roundel.sessions.runs import Runs, ScriptSource, recorder_of
+from roundel.runs.place import StorePlace
+from roundel.runs.runs import Runs, ScriptSource, recorder_of
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.message import Message

@@ -14,7 +14,7 @@ from roundel.cli.stored import find_run, store_option, with_runs
 from roundel.hosts.engine import Attach
 from roundel.hosts.requests import UnclearAnswer
 from roundel.journal.store import RunRow, StoreError
-from roundel.sessions.runs import Runs
+from roundel.runs.runs import Runs
 
 
 @click.command("answer")

@@ -18,7 +18,7 @@ from roundel.kernel.facts import Unlocked
 from roundel.kernel.unlock import CHECKS
 from roundel.llm.scripted import Script, script_from
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.sessions.rounds import loop_rounds
+from roundel.runs.rounds import loop_rounds
 from roundel.workflow.loader import examine_text
 from roundel.workflow.message import Message
 

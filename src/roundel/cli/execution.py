@@ -20,7 +20,7 @@ from roundel.kernel.events import Event, stamp
 from roundel.kernel.fact_masking import secrets_of
 from roundel.llm.recorder import Recorder
 from roundel.nodes.middleware import Middleware
-from roundel.sessions.runs import Runs
+from roundel.runs.runs import Runs
 
 if TYPE_CHECKING:
     from roundel.cli.live import LiveView

@@ -12,7 +12,7 @@ from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.next_step import about
 from roundel.cli.output import ALLOWS_NOTHING, allow_option, say
 from roundel.cli.stored import find_run, store_option, with_runs
-from roundel.sessions.runs import Runs
+from roundel.runs.runs import Runs
 
 
 @click.command("fork")

@@ -15,7 +15,7 @@ from roundel.cli.stored import find_run, store_option, with_runs
 from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
 from roundel.plan.graph import Plan
-from roundel.sessions.runs import Runs
+from roundel.runs.runs import Runs
 
 INSIDE = ("/", ".", "[", "#")
 """What may follow an address in that of something inside it."""

@@ -15,8 +15,8 @@ from roundel.cli.output import counted, print_json, say, styled
 from roundel.cli.stored import most_option, store_option, with_runs
 from roundel.kernel.events import stamp
 from roundel.memory.store import Entry
-from roundel.sessions.memory import Memory
-from roundel.sessions.quarantine import Quarantined
+from roundel.runs.memory import Memory
+from roundel.runs.quarantine import Quarantined
 
 Made = TypeVar("Made")
 group_option = click.option("--group", required=True, metavar="NAME", help="Whose memory.")

@@ -8,7 +8,7 @@ from roundel.cli.arguments import run_argument
 from roundel.cli.next_step import suggest
 from roundel.cli.output import say
 from roundel.cli.stored import find_run, reason_option, store_option, with_runs
-from roundel.sessions.runs import Runs
+from roundel.runs.runs import Runs
 
 
 @click.command("pause")

@@ -11,8 +11,8 @@ from roundel.cli.arguments import run_argument
 from roundel.cli.output import console, say
 from roundel.cli.stored import Unknown, store_option, with_run
 from roundel.journal.store import RunRow
-from roundel.sessions.rounds import LoopRounds
-from roundel.sessions.runs import Runs
+from roundel.runs.rounds import LoopRounds
+from roundel.runs.runs import Runs
 
 
 @click.command("plot")

@@ -12,8 +12,8 @@ from roundel.cli.next_step import suggest
 from roundel.cli.output import counted, say
 from roundel.cli.stored import find_run, store_option, with_runs
 from roundel.journal.store import RunRow, StoreError
-from roundel.sessions.retention import NOTHING, OVER, parsed, prune
-from roundel.sessions.runs import Runs
+from roundel.runs.retention import NOTHING, OVER, parsed, prune
+from roundel.runs.runs import Runs
 
 AGE = re.compile(r"(\d+)\s*(s|min|h|d|w)")
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}

@@ -10,8 +10,8 @@ from roundel.cli.arguments import WorkflowFile, run_argument
 from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.output import ALLOWS_NOTHING, allow_option, say
 from roundel.cli.stored import store_option, with_run
-from roundel.sessions.rerun import Difference
-from roundel.sessions.runs import Runs
+from roundel.runs.rerun import Difference
+from roundel.runs.runs import Runs
 
 
 @click.command("replay")

@@ -9,7 +9,7 @@ import click
 from roundel.cli.arguments import run_argument
 from roundel.cli.execution import execute
 from roundel.cli.stored import find_run, store_option, with_runs
-from roundel.sessions.runs import Runs
+from roundel.runs.runs import Runs
 
 
 @click.command("resume")

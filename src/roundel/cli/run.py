@@ -23,7 +23,7 @@ from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script
 from roundel.nodes.sources import check
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.sessions.runs import Runs
+from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.graph import Workflow
 from roundel.workflow.grouping import grouped

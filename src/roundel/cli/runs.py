@@ -12,7 +12,7 @@ from roundel.cli.output import console, one_line, print_json, say
 from roundel.cli.stored import finished, is_there, most_option, runs_at, store_option
 from roundel.journal.store import RunRow
 from roundel.kernel.events import stamp
-from roundel.sessions.runs import Runs
+from roundel.runs.runs import Runs
 
 STATUSES = ("running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped")
 COLOURS = {

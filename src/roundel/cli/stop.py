@@ -7,7 +7,7 @@ import click
 from roundel.cli.arguments import run_argument
 from roundel.cli.output import say
 from roundel.cli.stored import find_run, reason_option, store_option, with_runs
-from roundel.sessions.runs import Runs
+from roundel.runs.runs import Runs
 
 
 @click.command("stop")

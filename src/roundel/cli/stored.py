@@ -15,8 +15,8 @@ from roundel.cli.output import tell
 from roundel.cli.signals import interrupts
 from roundel.journal.store import NoRun, StoreError
 from roundel.llm.resource_pool import close_pool
-from roundel.sessions.naming import Ambiguous
-from roundel.sessions.runs import Runs
+from roundel.runs.naming import Ambiguous
+from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
 
 Made = TypeVar("Made")

@@ -17,7 +17,7 @@ from roundel.cli.stored import find_run, store_option, with_runs
 from roundel.hosts.engine import Attach
 from roundel.journal.store import StoreError
 from roundel.kernel.unlock import CHECKS, Refused
-from roundel.sessions.runs import Runs
+from roundel.runs.runs import Runs
 
 QUESTIONS = {
     "cause_understood": "Do you understand why it was locked?",

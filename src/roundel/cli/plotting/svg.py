@@ -10,7 +10,7 @@ from roundel.cli.output import one_line
 from roundel.cli.plotting.measures import Measure, measures
 from roundel.drawing.style import RULES, style
 from roundel.drawing.text import fit, text_width
-from roundel.sessions.rounds import LoopRounds
+from roundel.runs.rounds import LoopRounds
 
 PAD, GAP = 22, 14
 WIDTH, HEIGHT = 244, 156

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from roundel.cli.output import one_line
 from roundel.cli.plotting.measures import Measure, measures
-from roundel.sessions.rounds import LoopRounds, Round
+from roundel.runs.rounds import LoopRounds, Round
 
 COLOURS = {"score": "green", "tokens": "blue", "cost": "yellow", "novelty": "magenta", "time": "cyan"}
 MOST_ROWS = 24

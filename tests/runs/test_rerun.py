@@ -10,9 +10,9 @@ import pytest
 import roundel
 from roundel.kernel.facts import Entry, Fact, Finished, Outcome, Paused, Reopened, Resumed, Started
 from roundel.kernel.step import replay as kernel_replay
-from roundel.sessions.rerun import Rerun
+from roundel.runs.rerun import Rerun
 from roundel.workflow.message import Message
-from tests.sessions.polishing import ALONE, kept, using
+from tests.runs.polishing import ALONE, kept, using
 
 
 @pytest.fixture

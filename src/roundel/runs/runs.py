@@ -29,11 +29,11 @@ from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script, script_from
 from roundel.nodes.sources import Source, load
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.sessions import forking, retention
-from roundel.sessions.naming import find
-from roundel.sessions.place import StorePlace, store_at
-from roundel.sessions.rerun import Difference
-from roundel.sessions.rounds import LoopRounds, loop_rounds
+from roundel.runs import forking, retention
+from roundel.runs.naming import find
+from roundel.runs.place import StorePlace, store_at
+from roundel.runs.rerun import Difference
+from roundel.runs.rounds import LoopRounds, loop_rounds
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited

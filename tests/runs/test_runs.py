@@ -9,7 +9,7 @@ import pytest
 
 import roundel
 from roundel.hosts.people import Question
-from tests.sessions.polishing import ALONE, BOTH, DRAFTS, POLISH, kept, using
+from tests.runs.polishing import ALONE, BOTH, DRAFTS, POLISH, kept, using
 
 
 @pytest.fixture

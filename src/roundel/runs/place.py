@@ -10,7 +10,7 @@ from typing import Self
 
 from roundel.journal.registry import open_store
 from roundel.journal.store import Store
-from roundel.sessions.store_url import store_url
+from roundel.runs.store_url import store_url
 
 StorePlace = str | os.PathLike[str] | Store | None
 """A path, a URL (journal/registry.py), a store that is open, or None for the default (store_url.py)."""

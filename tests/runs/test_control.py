@@ -13,7 +13,7 @@ from roundel.hosts.requests import Resume
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, Fenced, StoreError
 from tests.journal.stores import chunk, waits
-from tests.sessions.polishing import ALONE, in_store, kept
+from tests.runs.polishing import ALONE, in_store, kept
 
 
 @pytest.fixture

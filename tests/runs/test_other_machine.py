@@ -17,9 +17,9 @@ import pytest
 import roundel
 from roundel.journal.store import Store
 from roundel.kernel.unlock import CHECKS
-from roundel.sessions.place import store_at
-from tests.sessions.other_machine import read
-from tests.sessions.test_decisions import CASES, edge, graph
+from roundel.runs.place import store_at
+from tests.runs.other_machine import read
+from tests.runs.test_decisions import CASES, edge, graph
 
 CODE = """
 import roundel
@@ -167,7 +167,7 @@ def test_a_run_is_the_same_on_another_machine(made: Runs, home: Path, tmp_path: 
 
 
 def read_elsewhere(folder: Path) -> Any:
-    program = [sys.executable, "-m", "tests.sessions.other_machine", str(folder / "runs.db")]
+    program = [sys.executable, "-m", "tests.runs.other_machine", str(folder / "runs.db")]
     root = Path(__file__).parents[2]
     done = subprocess.run(
         program, cwd=folder, env={"PYTHONPATH": str(root)}, capture_output=True, text=True, check=False

@@ -12,9 +12,9 @@ from roundel.memory.ranking import by_words
 from roundel.memory.shelves import BY_NAME, BY_PATH, label
 from roundel.memory.store import Entry, Item, Match, Shelf
 from roundel.memory.words import asked
-from roundel.sessions.naming import find
-from roundel.sessions.place import OpenStore, StorePlace
-from roundel.sessions.quarantine import Quarantined, quarantine
+from roundel.runs.naming import find
+from roundel.runs.place import OpenStore, StorePlace
+from roundel.runs.quarantine import Quarantined, quarantine
 from roundel.workflow.attachment import LONG_TERM
 from roundel.workflow.secrets import Secrets
 

@@ -15,7 +15,7 @@ from roundel.journal.store import StoreError
 from roundel.kernel import events as kernel_events
 from roundel.kernel.codec import Codec
 from roundel.kernel.events import Event
-from roundel.sessions.retention import kept, parsed, prune
+from roundel.runs.retention import kept, parsed, prune
 from tests.journal.stores import query, using
 
 LITERAL = {"id": "A", "type": "literal", "config": {"content": "word"}}

@@ -24,8 +24,8 @@ from roundel.journal.sqlite import SqliteStore
 from roundel.kernel import breaker, circles
 from roundel.kernel.events import encode_event
 from roundel.nodes import agreement, ballot, consensus, score, vote
-from roundel.sessions.forking import replay
-from roundel.sessions.quarantine import quarantine
+from roundel.runs.forking import replay
+from roundel.runs.quarantine import quarantine
 from roundel.workflow import keywords, pattern
 
 

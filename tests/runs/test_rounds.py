@@ -9,8 +9,8 @@ import pytest
 
 import roundel
 from roundel.kernel.events import Event, stamp
-from roundel.sessions.rounds import loop_rounds
-from tests.sessions.polishing import BOTH, POLISH
+from roundel.runs.rounds import loop_rounds
+from tests.runs.polishing import BOTH, POLISH
 
 WORDS = [
     "walnut",

@@ -20,7 +20,7 @@ from roundel.kernel.step import IllegalFact, step
 from roundel.llm.scripted import Script
 from roundel.nodes.sources import Source
 from roundel.plan.graph import Plan
-from roundel.sessions.rerun import Difference, Rerun
+from roundel.runs.rerun import Difference, Rerun
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.message import Message
 
