@@ -51,6 +51,7 @@ REQUEST_SECONDS = 10.0
 """How long a process has to answer a control request."""
 UNRESUMABLE = ("completed", "failed", "stopped", "suspended_locked")
 
+MOST_FAILURES = 100
 NOTHING = Attachment()
 logger = logging.getLogger("roundel")
 
@@ -71,6 +72,8 @@ class LocalEngine:
     def __init__(self, open_store: Callable[[], Store], *, clock: Callable[[], float] = time.time) -> None:
         self._open_store, self._clock = open_store, clock
         self._executions: dict[str, _Execution] = {}
+        self._failures: dict[str, BaseException] = {}
+        """Why executions ended that nobody waited for, until somebody asks for the result."""
 
     @property
     def store(self) -> Store:
@@ -129,9 +132,18 @@ class LocalEngine:
     def _ended(self, execution: _Execution) -> None:
         run, task = execution.run, execution.task
         if run.journal is not None:  # its result is in the store
-            self._executions.pop(run.run_id, None)
-        if not execution.awaited and not task.cancelled() and task.exception() is not None:
-            logger.error("run %s failed in its host", run.run_id, exc_info=task.exception())
+            self._forget(execution)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not execution.awaited:
+            logger.error("run %s failed in its host", run.run_id, exc_info=error)
+            self._failures[run.run_id] = error
+            if len(self._failures) > MOST_FAILURES:
+                del self._failures[next(iter(self._failures))]
+
+    def _forget(self, execution: _Execution) -> None:
+        """The run may have been resumed in the meantime, which is another execution."""
+        if self._executions.get(execution.run.run_id) is execution:
+            del self._executions[execution.run.run_id]
 
     # Results.
 
@@ -143,7 +155,9 @@ class LocalEngine:
                 return await asyncio.shield(execution.task)
             finally:
                 if execution.task.done():
-                    self._executions.pop(run_id, None)
+                    self._forget(execution)
+        if run_id in self._failures:
+            raise self._failures.pop(run_id)
         position = 0
         while True:
             row = await self.store.row(run_id)
@@ -158,11 +172,12 @@ class LocalEngine:
     async def wait(self, run_id: str) -> Result:
         """Waits until a run is idle that this engine has just started or resumed. If the caller is cancelled,
         the run is stopped."""
-        execution = self._executions[run_id]
+        execution = self._executions.get(run_id)  # None if it was idle at once
         try:
             return await self.result(run_id)
         except asyncio.CancelledError:
-            await shielded(_cancelled(execution.task))
+            if execution is not None:
+                await shielded(_cancelled(execution.task))
             raise
 
     # Control.
