@@ -1,0 +1,146 @@
+"""Resources that runs share: opened once, kept for a while, closed in any case."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from roundel.llm.resource_pool import Lease, ResourcePool, close_pool, current_pool
+
+
+class Line:
+    """Something that is opened and closed."""
+
+    def __init__(self, name: str, story: list[str]) -> None:
+        self.name, self.story = name, story
+        story.append(f"open {name}")
+
+    async def close(self) -> None:
+        await asyncio.sleep(0)
+        self.story.append(f"close {self.name}")
+
+
+def take(lease: Lease, name: str, story: list[str]) -> Line:
+    return lease.take(name, lambda: Line(name, story), Line.close)
+
+
+def told(story: Callable[[list[str]], Awaitable[None]]) -> list[str]:
+    told: list[str] = []
+    asyncio.run(story(told))  # type: ignore[arg-type]
+    return told
+
+
+def test_two_leases_share_a_resource_and_the_last_one_leaves_it_idle() -> None:
+    async def story(told: list[str]) -> None:
+        pool = ResourcePool(60)
+        one, other = pool.lease(), pool.lease()
+        assert take(one, "a", told) is take(other, "a", told) is take(one, "a", told)
+        await one.release()
+        await other.release()
+        assert told == ["open a"]
+        assert len(pool) == 1
+        again = pool.lease()
+        take(again, "a", told)
+        assert told == ["open a"], "it was still there"
+        await again.release()
+        await pool.close()
+
+    assert told(story) == ["open a", "close a"]
+
+
+def test_what_is_idle_for_too_long_is_closed_and_what_is_leased_stays() -> None:
+    async def story(told: list[str]) -> None:
+        pool = ResourcePool(0.001)
+        brief, long = pool.lease(), pool.lease()
+        take(brief, "a", told)
+        take(long, "b", told)
+        await brief.release()
+        while "close a" not in told:  # noqa: ASYNC110 (nobody could set an event)
+            await asyncio.sleep(0.001)
+        assert (told, len(pool)) == (["open a", "open b", "close a"], 1)
+        await long.release()
+        while len(pool):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+    assert told(story)[-1] == "close b"
+
+
+def test_without_idle_time_a_resource_is_closed_when_its_last_lease_is_released() -> None:
+    async def story(told: list[str]) -> None:
+        lease = ResourcePool(0).lease()
+        take(lease, "a", told)
+        await lease.release()
+        assert told == ["open a", "close a"]
+        await lease.release()
+
+    assert told(story) == ["open a", "close a"]
+
+
+def test_the_end_of_the_event_loop_closes_what_is_idle() -> None:
+    async def story(told: list[str]) -> None:
+        lease = current_pool().lease()
+        take(lease, "a", told)
+        await lease.release()
+
+    assert told(story) == ["open a", "close a"]
+
+
+def test_each_event_loop_has_a_pool_of_its_own() -> None:
+    pools = []
+
+    async def story() -> None:
+        assert current_pool() is current_pool()
+        pools.append(current_pool())
+
+    asyncio.run(story())
+    asyncio.run(story())
+    assert pools[0] is not pools[1]
+    assert current_pool() is not current_pool(), "without a loop nothing is shared"
+
+
+def test_closing_the_pool_closes_everything_and_a_later_release_does_no_harm() -> None:
+    async def story(told: list[str]) -> None:
+        lease = current_pool().lease()
+        take(lease, "a", told)
+        await close_pool()
+        assert told == ["open a", "close a"]
+        await lease.release()
+
+    assert told(story) == ["open a", "close a"]
+
+
+def test_a_resource_that_cannot_be_closed_is_logged_and_the_others_are_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fail(_resource: Any) -> None:
+        raise OSError("the line is dead")
+
+    async def story(told: list[str]) -> None:
+        pool = ResourcePool(60)
+        lease = pool.lease()
+        lease.take("bad", object, fail)
+        take(lease, "good", told)
+        with caplog.at_level(logging.WARNING, "roundel"):
+            await pool.close()
+
+    assert told(story) == ["open good", "close good"]
+    assert "could not be closed" in caplog.text
+    assert "the line is dead" in caplog.text
+
+
+def test_a_resource_that_cannot_be_made_is_not_kept() -> None:
+    def fail() -> Line:
+        raise OSError("no line")
+
+    async def story(told: list[str]) -> None:
+        lease = ResourcePool(0).lease()
+        with pytest.raises(OSError, match="no line"):
+            lease.take("a", fail, Line.close)
+        take(lease, "a", told)
+        await lease.release()
+
+    assert told(story) == ["open a", "close a"]

@@ -1,0 +1,254 @@
+"""The service layer: runs that are started, followed and controlled, here and from another process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.extend import Attachment, InMemoryStore
+from roundel.hosts import stored_run
+from roundel.journal.rebuilding import rebuild
+from roundel.kernel.events import encode_event
+from roundel.kernel.state import Run
+from roundel.kernel.unlock import CHECKS
+
+STORES = ["memory", "file"]
+
+
+class Gate:
+    """A graph of two nodes; the first waits until it may pass."""
+
+    def __init__(self) -> None:
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+        self.graph = graph = roundel.Graph("gate", start="A", end="B")
+
+        @graph.function("A")
+        async def a(text: str) -> str:
+            self.begun.set()
+            await self.go.wait()
+            return text
+
+        graph.node("B", "passthrough").edge("A", "B")
+
+
+@pytest.fixture(params=STORES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return InMemoryStore() if request.param == "memory" else tmp_path / "runs.db"
+
+
+def using(place: Any, story: Callable[[roundel.Runs], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with roundel.Runs(place) as runs:
+            await story(runs)
+
+    asyncio.run(main())
+
+
+def test_a_started_run_goes_on_in_the_background_and_has_a_result(place: Any) -> None:
+    async def story(runs: roundel.Runs) -> None:
+        gate = Gate()
+        run_id = await runs.start(gate.graph, "tea")
+        assert (await runs.row(run_id)).status == "running"
+        waiting = asyncio.create_task(runs.result(run_id))
+        await gate.begun.wait()
+        gate.go.set()
+        assert (await waiting).output == "tea"
+        assert (await runs.result(run_id)) == await waiting, "also later, from the store"
+
+    using(place, story)
+
+
+def test_many_runs_at_once_share_one_poller(place: Any) -> None:
+    async def story(runs: roundel.Runs) -> None:
+        gates = [Gate() for _ in range(20)]
+        ids = [await runs.start(gate.graph, str(number)) for number, gate in enumerate(gates)]
+        for gate in gates:
+            await gate.begun.wait()
+        names = [task.get_name() for task in asyncio.all_tasks()]
+        assert names.count("roundel-control-requests") == 1
+        for gate in gates:
+            gate.go.set()
+        assert [(await runs.result(run_id)).output for run_id in ids] == [str(number) for number in range(20)]
+
+    using(place, story)
+
+
+def test_a_run_is_followed_while_it_runs(place: Any) -> None:
+    async def story(runs: roundel.Runs) -> None:
+        gate = Gate()
+        run_id = await runs.start(gate.graph, "tea")
+        await gate.begun.wait()
+        seen = []
+        async for event in runs.follow(run_id):
+            seen.append(event)
+            gate.go.set()
+        assert seen == await runs.events(run_id)
+        assert seen[-1].event == "run_finished"
+        rest = [event async for event in runs.follow(run_id, after=seen[-2].seq)]
+        assert rest == seen[-1:]
+
+    using(place, story)
+
+
+def test_a_run_that_is_not_stored_is_started_paused_and_stopped(place: Any) -> None:
+    async def story(runs: roundel.Runs) -> None:
+        gate = Gate()
+        run_id = await runs.start(gate.graph, "tea", stored=False)
+        await gate.begun.wait()
+        await runs.pause(run_id, "lunch")
+        assert (await runs.inspect(run_id)).state.paused == "lunch"
+        with pytest.raises(roundel.StoreError, match="not at work"):
+            await runs.pause(run_id)
+        await runs.stop(run_id, "enough")
+        result = await runs.result(run_id)
+        assert (result.status, result.error) == ("stopped", "enough")
+        assert await runs.list() == []
+
+    using(place, story)
+
+
+def test_leaving_the_service_stops_what_it_still_executes(place: Any) -> None:
+    ids = []
+
+    async def story(runs: roundel.Runs) -> None:
+        gate = Gate()
+        ids.append(await runs.start(gate.graph, "tea"))
+        await gate.begun.wait()
+
+    using(place, story)
+
+    async def later(runs: roundel.Runs) -> None:
+        row = await runs.row(ids[0])
+        assert (row.status, row.owner) == ("stopped", "")
+
+    using(place, later)
+
+
+def test_an_interrupted_run_can_be_resumed(place: Any) -> None:
+    async def story(runs: roundel.Runs) -> None:
+        gate = Gate()
+        run_id = await runs.start(gate.graph, "tea")
+        await gate.begun.wait()
+        runs.interrupt(run_id)
+        assert (await runs.result(run_id)).status == "paused"
+        gate.go.set()
+        assert await runs.resume_in_background(run_id, workflow=gate.graph) == run_id
+        assert (await runs.result(run_id)).output == "tea"
+
+    using(place, story)
+
+
+def test_an_answer_may_have_data_and_resume_the_run(place: Any) -> None:
+    async def story(runs: roundel.Runs) -> None:
+        graph = roundel.Graph("ask", start="H", end="H").node("H", "human", description="Well?")
+        run_id = await runs.start(graph, "tea")
+        assert (await runs.result(run_id)).status == "waiting"
+        await runs.answer(run_id, "yes", data={"score": 9}, execute=Attachment())
+        result = await runs.result(run_id)
+        assert (result.status, result.output, result.data) == ("completed", "yes", {"score": 9})
+
+    using(place, story)
+
+
+LOCKED = {
+    "graph": {
+        "start": "A",
+        "end": "B",
+        "limits": {"model_calls": 1},
+        "nodes": [{"id": "A", "type": "agent"}, {"id": "B", "type": "agent"}],
+        "edges": [{"from": "A", "to": "B"}],
+    }
+}
+
+
+def test_an_unlock_that_resumes_a_run_opens_it_once(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    async def counted(store: Any, run_id: str, *more: Any) -> Run:
+        opened.append(run_id)
+        return await rebuild(store, run_id, *more)
+
+    async def story(runs: roundel.Runs) -> None:
+        run_id = await runs.start(LOCKED, "tea", script={"*": ["ok"]})
+        assert (await runs.result(run_id)).status == "suspended_locked"
+        assert (await runs.locked(run_id)).what == "model_calls"
+        with pytest.raises(roundel.StoreError, match="is suspended_locked: "):
+            await runs.unlock(run_id, "why not", checks=(), execute=Attachment())
+        assert not (await runs.row(run_id)).owner, "a request that is refused lets the run go"
+        monkeypatch.setattr(stored_run, "rebuild", counted)
+        limits = {"model_calls": 5}
+        await runs.unlock(run_id, "why not", checks=CHECKS, limits=limits, execute=Attachment())
+        assert (await runs.result(run_id)).completed
+        assert opened == [run_id]
+
+    using(place, story)
+
+
+def test_rounds_are_figures_for_plots(place: Any) -> None:
+    async def story(runs: roundel.Runs) -> None:
+        graph = roundel.Graph("again", start="W", end="Out").node("W", "agent").node("Out", "passthrough")
+        graph.node("G", "loop_counter", max_iterations=3)
+        graph.edge("W", "G").edge("W", "W").edge("G", "W").edge("G", "Out")
+        run_id = await runs.start(graph, "tea", script={"W": ["one", "two", "three"]})
+        await runs.result(run_id)
+        (loop,) = await runs.rounds(run_id)
+        assert [around.number for around in loop.rounds] == [1, 2, 3]
+
+    using(place, story)
+
+
+OTHER = """
+import asyncio, sys, time
+import roundel
+
+async def main():
+    graph = roundel.Graph("slow", start="A", end="A", limits={"rounds": 10**6})
+
+    @graph.function("A", ports=["again"])
+    async def again(text):
+        await asyncio.sleep(0.02)
+        return roundel.to("again", text)
+
+    graph.edge("A", "A", port="again")
+    async with roundel.Runs(sys.argv[1]) as runs:
+        run_id = await runs.start(graph, "tea")
+        print(run_id, flush=True)
+        print((await runs.result(run_id)).status, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_a_run_of_another_process_is_followed_paused_and_stopped(tmp_path: Path) -> None:
+    """Each event is seen once, in order, and what the other process stored is what was seen."""
+    path = tmp_path / "runs.db"
+    command = [sys.executable, "-c", OTHER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        run_id = other.stdout.readline().strip()
+
+        async def story(runs: roundel.Runs) -> None:
+            seen = []
+            async for event in runs.follow(run_id):
+                seen.append(event)
+                if event.event == "loop_round" and event.data["round"] == 3:
+                    assert (await runs.row(run_id)).owner, "the other process owns it"
+                    waiting = asyncio.create_task(runs.result(run_id))
+                    await runs.stop(run_id, "enough")
+                    assert (await waiting).status == "stopped"
+            assert [event.seq for event in seen] == list(range(1, len(seen) + 1))
+            stored = await runs.events(run_id)
+            assert [encode_event(event) for event in seen] == [encode_event(event) for event in stored]
+            assert json.loads(encode_event(seen[-1]))["data"]["status"] == "stopped"
+
+        using(path, story)
+        assert other.stdout.readline() == "stopped\n"
+        assert other.wait(60) == 0
