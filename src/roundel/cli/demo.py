@@ -5,29 +5,27 @@ from __future__ import annotations
 import shlex
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from roundel.cli.execution import person_is_there
 from roundel.cli.next_step import program, suggest_plainly
 from roundel.cli.stored import finished
-from roundel.hosts.local_run import LocalRun
-from roundel.kernel.events import Event
-from roundel.kernel.facts import Unlocked
+from roundel.hosts.engine import Attach, Attachment, Inspection, Result
 from roundel.kernel.unlock import CHECKS
 from roundel.llm.scripted import Script, script_from
+from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.runs.rounds import loop_rounds
+from roundel.runs.runs import Runs
 from roundel.workflow.loader import examine_text
-from roundel.workflow.message import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from roundel.hosts.engine import Result
-    from roundel.kernel.state import Run
+    from roundel.cli.live import LiveView
 
+REASON = "they are about to agree"
 NOTE = "You have both said that any day will do. Name one."
 FIRST = "my-workflow"
 
@@ -46,79 +44,90 @@ async def _play(out: Console) -> None:
 
     from roundel.cli.evidence import evidence
 
-    out.rule(Text("1  A loop that ends because it is good enough", "bold"))
-    out.print("A writer and a critic go round until the score is 90; at most 8 times.\n")
-    plan, script = _story("polish", out.is_terminal)
-    events: list[Event] = []
-    host = LocalRun(plan, script=script, on_event=events.append)
-    result = await _shown(host, plan, out, "a line that sells tea")
-    _plot(events, out)
-    out.print(Text(f"{result.output}\n", "bold"))
-    out.rule(Text("2  A loop that goes in circles", "bold"))
-    out.print("Ann and Ben are too polite to decide. Only the cap of 100 rounds would end it.\n")
-    plan, script = _story("circles", out.is_terminal)
-    host = LocalRun(plan, script=script)
-    await _shown(host, plan, out, "Find a day for the launch.")
-    lock = host.state.lock
-    assert lock is not None
-    out.print("", evidence(lock), "", sep="\n")
-    if person_is_there():
-        from roundel.cli.prompt import ask
+    async with Runs("memory:") as runs:
+        out.rule(Text("1  A loop that ends because it is good enough", "bold"))
+        out.print("A writer and a critic go round until the score is 90; at most 8 times.\n")
+        stage = _Stage(out)
+        run_id = await _start(runs, stage, "polish", "a line that sells tea")
+        result = await stage.watch(runs, run_id)
+        await _plot(runs, run_id, out)
+        out.print(Text(f"{result.output}\n", "bold"))
+        out.rule(Text("2  A loop that goes in circles", "bold"))
+        out.print("Ann and Ben are too polite to decide. Only the cap of 100 rounds would end it.\n")
+        stage = _Stage(out)
+        run_id = await _start(runs, stage, "circles", "Find a day for the launch.")
+        await stage.watch(runs, run_id)
+        out.print("", evidence(await runs.locked(run_id)), "", sep="\n")
+        if person_is_there():
+            from roundel.cli.prompt import ask
 
-        ask("Press Enter to unlock it ")
-    await _unlocked(host, plan, script, out)
+            ask("Press Enter to unlock it ")
+        await _unlock(runs, run_id, out)
     _suggest()
+
+
+class _Stage:
+    """Where one run is watched."""
+
+    def __init__(self, out: Console) -> None:
+        self.out = out
+        self._view: LiveView | None = None
+
+    def attach(self, _run_id: str, inspection: Inspection) -> Attachment:
+        from roundel.cli.live import LiveView
+
+        resumed = inspection.state if inspection.row is not None else None
+        self._view = LiveView(inspection.plan, self.out, self.out.is_terminal, scripted=True, goes_on=resumed)
+        self._view.__enter__()
+        return Attachment(on_event=self._view)
+
+    async def watch(self, runs: Runs, run_id: str) -> Result:
+        """Until the run is idle."""
+        assert self._view is not None
+        try:
+            result = await runs.wait(run_id)
+            self._view.settle(result.usage)
+        finally:
+            self._view.__exit__(None, None, None)
+        return result
+
+
+async def _start(runs: Runs, stage: _Stage, name: str, text: str) -> str:
+    plan, script = _story(name, stage.out.is_terminal)
+    return await runs.start(plan, text, script=script, attach=stage.attach)
 
 
 def _story(name: str, slowly: bool) -> tuple[Plan, Script]:
     """A workflow and its script; without a terminal nobody watches, so nobody need wait."""
     folder = files("roundel.demo")
-    from roundel.nodes import TYPES
-
     workflow, _ = examine_text((folder / f"{name}.yaml").read_text("utf-8"), TYPES)
     assert workflow is not None
     script = script_from((folder / f"{name}.script.yaml").read_text("utf-8"))
     return compile_workflow(workflow), script if slowly else script.at_once()
 
 
-async def _shown(host: LocalRun, plan: Plan, out: Console, text: str) -> Result:
-    return await _watched(host, plan, out, lambda: host.run((Message(text),)))
-
-
-async def _watched(host: LocalRun, plan: Plan, out: Console, go: Any, goes_on: Run | None = None) -> Result:
-    from roundel.cli.live import LiveView
-
-    view = LiveView(plan, out, out.is_terminal, scripted=True, goes_on=goes_on)
-    host.observe(view)
-    with view:
-        result: Result = await go()
-        view.settle(result.usage)
-    return result
-
-
-def _plot(events: list[Event], out: Console) -> None:
+async def _plot(runs: Runs, run_id: str, out: Console) -> None:
     from roundel.cli.plotting.text import TextPlot
 
-    out.print(TextPlot(loop_rounds(events, {"Writer", "Critic"})))
+    out.print(TextPlot(await runs.rounds(run_id)))
 
 
-async def _unlocked(locked: LocalRun, plan: Plan, script: Script, out: Console) -> None:
+async def _unlock(runs: Runs, run_id: str, out: Console) -> None:
     from rich.text import Text
 
-    fact = Unlocked("they are about to agree", "you", CHECKS, locked.now(), note=NOTE)
-    out.print(Text("unlocked", "bold").append(", as this command does for a run that is kept:", "not bold"))
-    out.print(Text(f"  {_command(fact)}\n", "cyan", overflow="fold"), soft_wrap=True)
-    host = LocalRun(plan, script=script, run_id=locked.run_id)
-    state = locked.state
-    result = await _watched(host, plan, out, lambda: host.resume(state, fact), goes_on=state)
+    out.print(Text("unlocked", "bold").append(", as this command does for a stored run:", "not bold"))
+    out.print(Text(f"  {_command()}\n", "cyan", overflow="fold"), soft_wrap=True)
+    stage = _Stage(out)
+    attach: Attach = stage.attach
+    await runs.unlock(run_id, REASON, checks=CHECKS, by="you", note=NOTE, execute=attach)
+    result = await stage.watch(runs, run_id)
     out.print(Text(f"{result.output}\n", "bold"))
 
 
-def _command(fact: Unlocked) -> str:
-    """What would do the same to a run of the store."""
-    checks = [f"--{name.replace('_', '-')}" for name in fact.checks]
-    words = ["unlock", "last", "--reason", fact.reason, *checks, "--note", fact.note]
-    return shlex.join([*program(), *words])
+def _command() -> str:
+    """The command that does the same to a run of the store."""
+    checks = [f"--{name.replace('_', '-')}" for name in CHECKS]
+    return shlex.join([*program(), "unlock", "last", "--reason", REASON, *checks, "--note", NOTE])
 
 
 def _suggest() -> None:

@@ -47,6 +47,7 @@ class Driver:
         """The driver awaits a call in its own task."""
         self._task: asyncio.Task[Any] | None = None
         """The driver's own; None before it starts and after it has ended."""
+        self._loop: asyncio.AbstractEventLoop
         self._cancellations = 0
         """How often the task was cancelled from here, although it may not have noticed yet."""
         self._interrupted = ""
@@ -136,7 +137,7 @@ class Driver:
         self._settle()
 
     def _start(self, effect: Effect) -> None:
-        self._tasks[effect.address] = asyncio.create_task(self._execute(effect))
+        self._tasks[effect.address] = self._loop.create_task(self._execute(effect))
 
     async def _execute(self, effect: Effect) -> None:
         address, task, executor = effect.address, asyncio.current_task(), self._executor
@@ -221,6 +222,7 @@ class Driver:
     def start(self) -> None:
         """In the task that the run is driven in."""
         self._task = self._executor.task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
 
     def interrupt(self, reason: str) -> None:
         """Cancels the calls in flight; the run can be resumed if it is stored. Without effect on a run that

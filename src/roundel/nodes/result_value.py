@@ -31,17 +31,19 @@ those that may be. They do not make a text structured."""
 
 
 def value_of(message: Message) -> Any:
-    data = message.data or {}
-    written = _written(message.text)
+    data, text = message.data, message.text
+    written = _written(text)
+    if not data:
+        return text if written is None else written
     if isinstance(written, dict) and written.items() <= data.items():
         return written  # the text says what the data says
     own = _without_notes(data)
-    if own.keys() == {"value"} and _same(own["value"], message.text):
+    if own.keys() == {"value"} and _same(own["value"], text):
         return own["value"]  # an answer by a schema that is not an object
     plain = _plain(own) if own else None
     if plain is not None:
         return plain
-    return message.text if written is None else written
+    return text if written is None else written
 
 
 def is_element(message: Message, item: Any) -> bool:
