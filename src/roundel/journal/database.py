@@ -106,7 +106,7 @@ class Database:
 
     @property
     def folder(self) -> Path:
-        """Where the file is, links resolved: whoever opens the store by another path finds the same."""
+        """Where the file is, links resolved: the same folder by whichever path the store is opened."""
         return self._file.resolve().parent
 
     def size(self) -> int:

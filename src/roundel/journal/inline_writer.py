@@ -107,12 +107,10 @@ class InlineWriter:
         return self._seconds > MOST_SECONDS
 
     def _may_begin(self) -> bool:
-        return (
-            self._seconds <= MOST_SECONDS and self._rows < MOST_ROWS and self._lock.acquire(blocking=False)
-        )
+        return self._seconds <= MOST_SECONDS and self._rows < MOST_ROWS and self._lock.acquire(blocking=False)
 
     def begin_anew(self) -> None:
-        """The thread writes, and whoever waits for it leaves the loop to others."""
+        """The thread writes now, and may move the log; its callers leave the loop to others."""
         self._rows = 0
         self._seconds = 0.0
 
