@@ -25,10 +25,12 @@ from time import perf_counter
 from typing import Any
 
 from roundel.journal.batch import Explain, Refused, Row, Rows
+from roundel.journal.database import LOG_PAGES
 from roundel.journal.store import StoreError
 
-MOST_ROWS = 500
-"""How many rows are written here, each in a transaction of its own, before the thread writes again."""
+MOST_ROWS = LOG_PAGES // 2
+"""How many rows are written here, each in a transaction of its own and with two pages of the log, before the
+thread writes again."""
 SHARED_PAGES = 0.5
 """What a row that shares its transaction counts for. The rows fill pages together, but the entries of the
 index of places, which are sorted by runs, lie in about one page for two runs."""
