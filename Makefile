@@ -73,6 +73,10 @@ format: $(READY)  ## rewrite the code in the project's format
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
 
+.PHONY: tables
+tables: $(READY)  ## write the tables of fields into the manual
+	@$(BIN)/python tools/field_tables.py
+
 .PHONY: bench
 bench: $(READY)  ## run the benchmarks (make bench ARGS=cycle)
 	@$(BIN)/python -m bench $(ARGS)

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from bench import breaker, check, cycle, guards, journal, loop_agent, model_call, start, streams
+from bench import breaker, check, cycle, drawing, guards, journal, loop_agent, model_call, start, streams
 
 REPORTS: dict[str, Callable[[], object]] = {
     "cycle": cycle.report,
@@ -14,6 +14,7 @@ REPORTS: dict[str, Callable[[], object]] = {
     "streams": streams.report,
     "start": start.report,
     "check": check.report,
+    "drawing": drawing.report,
     "breaker": breaker.report,
 }
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from roundel.nodes import TYPES
+from roundel.nodes.sources import check_plan
 from roundel.plan.loops import survey
 from roundel.plan.proof import prove
-from roundel.sources import check_plan
 from roundel.workflow.loader import examine
 
 SAMPLES = 5

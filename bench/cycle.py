@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 import roundel
-from roundel.hosts.local import LocalHost
+from roundel.hosts.local_run import LocalRun
 from roundel.kernel.events import Event, encode_event
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
@@ -63,7 +63,7 @@ def ours(rounds: int, observe: Callable[[Event], object]) -> Callable[[], Awaita
     plan = cycle(rounds)
 
     async def run() -> None:
-        result = await LocalHost(plan, on_event=observe).run(START)
+        result = await LocalRun(plan, on_event=observe).run(START)
         assert result.data == {"count": rounds}
 
     return run

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 
 import roundel
 from bench.cycle import SAMPLES, START, microseconds_a_step, observer
-from roundel.hosts.local import LocalHost
+from roundel.hosts.local_run import LocalRun
 from roundel.kernel.novelty import novelty
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
@@ -55,7 +55,7 @@ def work(rounds: int, guarded: bool) -> Callable[[], Awaitable[None]]:
     assert plan.budgeted == guarded
 
     async def run() -> None:
-        result = await LocalHost(plan, on_event=observe).run(START)
+        result = await LocalRun(plan, on_event=observe).run(START)
         assert result.data == {"count": rounds}
 
     return run

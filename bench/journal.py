@@ -27,13 +27,10 @@ from pathlib import Path
 from typing import Any
 
 import roundel
-from roundel.hosts.local import LocalHost
+from roundel.hosts.local_run import LocalRun
+from roundel.hosts.stored_run import events_of, open_run
 from roundel.journal.sqlite import SqliteStore, Sync
-from roundel.journal.store import Pinned
 from roundel.plan.graph import Plan
-from roundel.sessions.going_on import go_on
-from roundel.sessions.opening import begin, events_of, open_run
-from roundel.sessions.pinning import pin
 from roundel.workflow.message import Message
 
 EFFECTS = 1_000
@@ -68,12 +65,10 @@ def loop(
     return graph.edge("Say", "Guard").edge("Say", "Say").edge("Guard", "Say").edge("Guard", "Out")
 
 
-async def kept(store: SqliteStore, plan: Plan, pinned: Pinned) -> str:
-    host = LocalHost(plan)
-    host.keep(await begin(store, host.run_id, plan, pinned, (Message("go"),)))
-    result = await host.run((Message("go"),))
-    assert result.completed
-    return host.run_id
+async def kept(runs: roundel.Runs, plan: Plan) -> str:
+    run_id = await runs.start(plan, "go")
+    assert (await runs.wait(run_id)).completed
+    return run_id
 
 
 def bodies(path: Path) -> list[bytes]:
@@ -165,12 +160,12 @@ async def ours(path: Path, sync: Sync, runs: int, effects: int) -> tuple[float, 
     """Seconds, and commits."""
     graph = loop(effects)
     plan = roundel.prepare(graph)
-    pinned = pin(plan)
     store = SqliteStore(path, sync=sync)
+    service = roundel.Runs(store)
     await store.rows()  # first, since a store is not made of a file that holds something else
     warmed = warm(path)
     started = time.perf_counter()
-    await asyncio.gather(*(kept(store, plan, pinned) for _ in range(runs)))
+    await asyncio.gather(*(kept(service, plan) for _ in range(runs)))
     taken = time.perf_counter() - started
     commits = store.commits
     await store.close()
@@ -181,7 +176,7 @@ async def ours(path: Path, sync: Sync, runs: int, effects: int) -> tuple[float, 
 async def not_kept(runs: int, effects: int) -> float:
     plan = roundel.prepare(loop(effects))
     started = time.perf_counter()
-    await asyncio.gather(*(LocalHost(plan).run((Message("go"),)) for _ in range(runs)))
+    await asyncio.gather(*(LocalRun(plan).run((Message("go"),)) for _ in range(runs)))
     return time.perf_counter() - started
 
 
@@ -216,7 +211,7 @@ async def history_bytes(path: Path) -> int:
     graph = loop(HISTORY, 1024, context_window=-1)
     store = SqliteStore(path, sync="off")
     plan = roundel.prepare(graph)
-    await kept(store, plan, pin(plan))
+    await kept(roundel.Runs(store), plan)
     await store.close()
     return sum(file.stat().st_size for file in path.parent.iterdir())
 
@@ -233,7 +228,7 @@ async def left_behind(path: Path) -> tuple[str, roundel.Graph]:
     graph = loop(LONG + MORE, reached=reached)
     plan = roundel.prepare(graph)
     store = SqliteStore(whole, sync="off")
-    run_id = await kept(store, plan, pin(plan))
+    run_id = await kept(roundel.Runs(store), plan)
     await store.close()
     return run_id, graph
 
@@ -251,7 +246,7 @@ async def opening(path: Path) -> tuple[int, float, float, float]:
     works: list[tuple[Path, Callable[[SqliteStore], Awaitable[Any]]]] = [
         (plain, lambda store: open_run(store, run_id)),
         (path, lambda store: open_run(store, run_id)),
-        (path, lambda store: go_on(store, run_id, workflow=graph)),
+        (path, lambda store: roundel.Runs(store).resume(run_id, workflow=graph)),
     ]
     for place, work in works:
         store = SqliteStore(place, sync="normal")
@@ -272,7 +267,7 @@ async def reading(path: Path) -> list[tuple[int, float]]:
         graph = loop(rounds)
         plan = roundel.prepare(graph)
         store = SqliteStore(path.with_name(f"{rounds}.db"), sync="off")
-        run_id = await kept(store, plan, pin(plan))
+        run_id = await kept(roundel.Runs(store), plan)
         events = len(await events_of(store, run_id))
         seconds = []
         for _ in range(SAMPLES):

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 
 import roundel
 from bench import cycle
-from roundel.hosts.local import LocalHost
+from roundel.hosts.local_run import LocalRun
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
@@ -40,7 +40,7 @@ def one_node(rounds: int) -> Callable[[], Awaitable[None]]:
     plan = roundel.prepare(graph)
 
     async def run() -> None:
-        result = await LocalHost(plan, on_event=cycle.observer()).run(cycle.START)
+        result = await LocalRun(plan, on_event=cycle.observer()).run(cycle.START)
         assert result.loops["A"]["rounds"] == rounds
 
     return run
@@ -57,7 +57,7 @@ def counted(rounds: int) -> Callable[[], Awaitable[None]]:
     plan = repeated(roundel.LoopMode.count(rounds))
 
     async def run() -> None:
-        result = await LocalHost(plan, on_event=cycle.observer()).run(cycle.START)
+        result = await LocalRun(plan, on_event=cycle.observer()).run(cycle.START)
         assert result.nodes == {"Loop": 1, "step": rounds}
 
     return run
@@ -68,7 +68,7 @@ def listed(elements: int) -> Callable[[], Awaitable[None]]:
     text = json.dumps([f"element {number}" for number in range(elements)])
 
     async def run() -> None:
-        result = await LocalHost(plan, on_event=cycle.observer()).run((Message(text),))
+        result = await LocalRun(plan, on_event=cycle.observer()).run((Message(text),))
         assert result.output == text
 
     return run

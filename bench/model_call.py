@@ -17,7 +17,7 @@ from typing import Any
 import roundel
 from bench.cycle import observer
 from bench.provider import ANSWER, provider
-from roundel.hosts.local import LocalHost
+from roundel.hosts.local_run import LocalRun
 from roundel.workflow.message import Message
 
 CALLS = 50
@@ -33,7 +33,7 @@ def ours(url: str, streams: bool) -> Work:
     """A loop of one agent."""
 
     async def run(calls: int) -> None:
-        result = await LocalHost(plans[calls], on_event=observer()).run((Message(QUESTION),))
+        result = await LocalRun(plans[calls], on_event=observer()).run((Message(QUESTION),))
         assert result.output == ANSWER
         assert result.usage["model_calls"] == calls
 

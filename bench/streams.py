@@ -9,7 +9,7 @@ import roundel
 from bench.cycle import observer
 from bench.model_call import QUESTION, Comparison, Work, bare, library, openai_client, profile
 from bench.provider import ANSWER, provider
-from roundel.hosts.local import LocalHost
+from roundel.hosts.local_run import LocalRun
 from roundel.workflow.message import Message
 
 AGENTS = 200
@@ -25,7 +25,7 @@ def agents(url: str) -> Work:
     plan, text = roundel.prepare(flow), json.dumps([QUESTION] * AGENTS)
 
     async def run(_: int) -> None:
-        result = await LocalHost(plan, on_event=observer()).run((Message(text),))
+        result = await LocalRun(plan, on_event=observer()).run((Message(text),))
         assert json.loads(result.output) == [ANSWER] * AGENTS, result.error
 
     return run

@@ -14,6 +14,7 @@ SLOW = (
     "tests/crash/",
     "tests/docs/test_docs.py",
     "tests/docs/test_examples.py",
+    "tests/drawing/test_fuzz.py",
     "tests/hosts/test_cancelling.py",
     "tests/journal/test_database.py",
     "tests/journal/test_faults.py",

@@ -377,8 +377,25 @@ def test_warnings_count_only_if_they_are_asked_to(command: Roundel, tmp_path: Pa
     assert "known keys: args, breaker" in strict.stdout
 
 
-@pytest.mark.parametrize("arguments", [("run", "--json"), ("run",), ("show",)])
-def test_no_command_uses_a_broken_file(command: Roundel, arguments: tuple[str, ...]) -> None:
+def test_show_draws_what_can_be_read_and_says_what_cannot(command: Roundel) -> None:
+    path = FOLDER / "many-errors.yaml"
+    errors = [expected for expected in expectations(path) if expected.severity == "error"]
+    done = command("show", str(path))
+    assert done.returncode == 2
+    assert done.stderr.count(": error: ") == len(errors)
+    assert "Writer  agent  ✗ 'context_window' of node 'Writer' must be a whole number" in done.stdout
+    assert "Wrter  missing  (start, end)  ✗ there is no node 'Wrter'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["missing-graph.yaml", "yaml-list-at-the-root.yaml", "yaml-only-comments.yaml"]
+)
+def test_show_draws_nothing_where_there_is_no_graph(command: Roundel, name: str) -> None:
+    assert_refused(command("show", str(FOLDER / name)), ": error: ")
+
+
+@pytest.mark.parametrize("arguments", [("run", "--json"), ("run",)])
+def test_no_command_runs_a_broken_file(command: Roundel, arguments: tuple[str, ...]) -> None:
     path = FOLDER / "many-errors.yaml"
     errors = [expected for expected in expectations(path) if expected.severity == "error"]
     done = command(*arguments, str(path))

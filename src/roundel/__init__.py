@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from roundel.agents import Agent, LoopAgent, SequentialAgent
-    from roundel.api import run, run_async, stream
+    from roundel.api import draw, resume, resume_async, run, run_async, stream, to_svg
     from roundel.builder import Graph
-    from roundel.hosts.result import Question, Result
+    from roundel.hosts.engine import Result
+    from roundel.hosts.people import Question
     from roundel.journal.store import StoreError
     from roundel.kernel.events import Event
     from roundel.kernel.facts import Outcome
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from roundel.nodes.jump import break_loop, continue_loop
     from roundel.nodes.middleware import Middleware, Veto, Visit
     from roundel.nodes.python import to
-    from roundel.sessions.going_on import resume, resume_async
-    from roundel.sessions.memory import Memory
-    from roundel.sessions.runs import Runs
-    from roundel.sources import check, load, prepare
+    from roundel.nodes.sources import check, load, prepare
+    from roundel.runs.memory import Memory
+    from roundel.runs.runs import Runs
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
     from roundel.workflow.functions import condition, function, middleware, processor, tool
     from roundel.workflow.graph import Workflow
@@ -39,14 +39,14 @@ _HOMES = {
     "LoopMode": "roundel.modes",
     "LoopProcessor": "roundel.loop_processor",
     "LoopStrategy": "roundel.modes",
-    "Memory": "roundel.sessions.memory",
+    "Memory": "roundel.runs.memory",
     "Message": "roundel.workflow.message",
     "Middleware": "roundel.nodes.middleware",
     "NodeType": "roundel.workflow.node_type",
     "Outcome": "roundel.kernel.facts",
-    "Question": "roundel.hosts.result",
-    "Result": "roundel.hosts.result",
-    "Runs": "roundel.sessions.runs",
+    "Question": "roundel.hosts.people",
+    "Result": "roundel.hosts.engine",
+    "Runs": "roundel.runs.runs",
     "SequentialAgent": "roundel.agents",
     "StoreError": "roundel.journal.store",
     "Veto": "roundel.nodes.middleware",
@@ -54,20 +54,22 @@ _HOMES = {
     "Workflow": "roundel.workflow.graph",
     "WorkflowError": "roundel.workflow.diagnostics",
     "break_loop": "roundel.nodes.jump",
-    "check": "roundel.sources",
+    "check": "roundel.nodes.sources",
     "condition": "roundel.workflow.functions",
     "continue_loop": "roundel.nodes.jump",
+    "draw": "roundel.api",
     "function": "roundel.workflow.functions",
-    "load": "roundel.sources",
+    "load": "roundel.nodes.sources",
     "middleware": "roundel.workflow.functions",
-    "prepare": "roundel.sources",
+    "prepare": "roundel.nodes.sources",
     "processor": "roundel.workflow.functions",
-    "resume": "roundel.sessions.going_on",
-    "resume_async": "roundel.sessions.going_on",
+    "resume": "roundel.api",
+    "resume_async": "roundel.api",
     "run": "roundel.api",
     "run_async": "roundel.api",
     "stream": "roundel.api",
     "to": "roundel.nodes.python",
+    "to_svg": "roundel.api",
     "tool": "roundel.workflow.functions",
 }
 
@@ -98,6 +100,7 @@ __all__ = [
     "check",
     "condition",
     "continue_loop",
+    "draw",
     "function",
     "load",
     "middleware",
@@ -109,6 +112,7 @@ __all__ = [
     "run_async",
     "stream",
     "to",
+    "to_svg",
     "tool",
 ]
 

@@ -14,7 +14,8 @@ from typing import Any, Literal
 from roundel.builder import Graph, Pooled
 from roundel.modes import LoopMode, LoopStrategy, executor_of, mode_of, workers_of
 from roundel.nodes.dispatch import described
-from roundel.workflow.diagnostics import Diagnostic, WorkflowError
+from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
+from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.graph import Workflow
 
 __all__ = ["Agent", "LoopAgent", "LoopMode", "LoopStrategy", "SequentialAgent", "Step"]
@@ -40,6 +41,12 @@ class Step:
 
     def workflow(self) -> Workflow:
         return self.graph().workflow()
+
+    def examined(
+        self, variables: Mapping[str, Any] | None = None, allow_paths: AllowPaths = ()
+    ) -> tuple[Workflow | None, Report]:
+        """The workflow of this alone, if it is sound, and what there is to say about it."""
+        return self.graph().examined(variables, allow_paths)
 
 
 class Agent(Step):

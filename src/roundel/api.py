@@ -1,31 +1,29 @@
-"""Runs workflows from Python."""
+"""Runs workflows from Python: `run`, `run_async`, `stream`, `resume`, `resume_async`; and draws them."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from roundel.hosts.local import LocalHost
-from roundel.hosts.result import Asker, Result
+from roundel.hosts.engine import Attachment, Result
+from roundel.hosts.people import Asker
 from roundel.kernel.events import Event
-from roundel.llm.recorder import Recorder
-from roundel.llm.scripted import Script, load_script, script_from
+from roundel.llm.resource_pool import close_pool
 from roundel.nodes.middleware import Middleware
-from roundel.plan.graph import Plan, compile_workflow
-from roundel.sessions.blocking import run_blocking
-from roundel.sessions.opening import begin
-from roundel.sessions.pinning import pin
-from roundel.sessions.place import StorePlace, opened
-from roundel.sources import Source, load
+from roundel.nodes.sources import Source, draft_plan
+from roundel.plan.graph import Plan
+from roundel.runs.place import StorePlace
+from roundel.runs.runs import Runs, ScriptSource, recorder_of
+from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.file_access import AllowPaths
-from roundel.workflow.grouping import grouped
-from roundel.workflow.limiting import limited
 from roundel.workflow.message import Message
 
-ScriptSource = Script | Mapping[str, Any] | str | os.PathLike[str] | None
+if TYPE_CHECKING:
+    from roundel.drawing.drawing import Density, Drawing
+
+Made = TypeVar("Made")
 
 
 class Options(TypedDict, total=False):
@@ -38,17 +36,17 @@ class Options(TypedDict, total=False):
     variables: Mapping[str, Any] | None
     """In place of those of the workflow."""
     record: str | os.PathLike[str] | None
-    """The file that is to keep what models say, as a script; OSError before the run if it cannot."""
+    """The file that records what models say, as a script; OSError before the run if it cannot be written."""
     store: StorePlace
-    """Where the run is kept, so that it can go on after a crash: a path or a store; None: nowhere."""
+    """Where the run is stored, so that it survives a crash: a path, a URL or a store; None: nowhere."""
     limits: Mapping[str, float] | None
     """In place of those of the workflow."""
     group: str | None
-    """Whose memory the run has part in, in place of that of the workflow."""
+    """The group whose memory the run uses, in place of that of the workflow."""
     allow_paths: AllowPaths
     """Folders that the workflow may name files in, beside its own."""
     middleware: Sequence[Middleware]
-    """Is asked about each node, and watches, after what the workflow names itself."""
+    """Intercepts nodes and observes events, after the middleware that the workflow names itself."""
 
 
 async def run_async(
@@ -58,15 +56,32 @@ async def run_async(
     on_event: Callable[[Event], object] | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """Runs a workflow to its end, or until it waits for a person whom `ask` does not answer for."""
-    host, messages = _host(workflow, on_event, options), _messages(input)
-    place = options.get("store")
-    if place is None:
-        return await host.run(messages)
-    async with opened(place) as store:
-        pinned = pin(host.plan, host.script, options.get("limits"))
-        host.keep(await begin(store, host.run_id, host.plan, pinned, messages, reviews=host.reviews))
-        return await host.run(messages)
+    """Runs a workflow until it is over, or until it waits for a person whom `ask` does not answer for.
+
+    A run whose caller is cancelled is stopped."""
+    unknown = options.keys() - Options.__annotations__.keys()
+    if unknown:
+        raise TypeError(
+            f"there is no option '{min(unknown)}'; known are {', '.join(Options.__annotations__)}"
+        )
+    record, script = options.get("record"), options.get("script")
+    if record is not None and script is not None:
+        raise ValueError("record= records what models say, and with script= none is called")
+    store = options.get("store")
+    attachment = Attachment(options.get("ask"), on_event, options.get("middleware", ()), recorder_of(record))
+    async with Runs(store) as runs:
+        run_id = await runs.start(
+            workflow,
+            input,
+            script=script,
+            variables=options.get("variables"),
+            limits=options.get("limits"),
+            group=options.get("group"),
+            allow_paths=options.get("allow_paths", ()),
+            stored=store is not None,
+            attach=attachment,
+        )
+        return await runs.wait(run_id)
 
 
 def run(
@@ -76,8 +91,8 @@ def run(
     on_event: Callable[[Event], object] | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """The same, for code that is not asynchronous; RuntimeError in a running event loop."""
-    return run_blocking(
+    """The same for code that is not asynchronous; RuntimeError in a running event loop."""
+    return _run_blocking(
         lambda: run_async(workflow, input, on_event=on_event, **options), "roundel.run", "roundel.run_async"
     )
 
@@ -85,7 +100,7 @@ def run(
 async def stream(
     workflow: Source | Plan, input: str | Message = "", **options: Unpack[Options]
 ) -> AsyncGenerator[Event, None]:
-    """The events of a run as they come; to leave the iteration is to stop the run."""
+    """The events of a run as they come; leaving the iteration stops the run."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     task = asyncio.create_task(run_async(workflow, input, on_event=events.put_nowait, **options))
     task.add_done_callback(lambda _: events.put_nowait(None))
@@ -98,52 +113,79 @@ async def stream(
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _host(workflow: Source | Plan, on_event: Callable[[Event], object] | None, options: Options) -> LocalHost:
-    unknown = options.keys() - Options.__annotations__.keys()
-    if unknown:
-        raise TypeError(
-            f"there is no option '{min(unknown)}'; known are {', '.join(Options.__annotations__)}"
+async def resume_async(
+    run_id: str,
+    *,
+    store: StorePlace = None,
+    workflow: Source | None = None,
+    ask: Asker | None = None,
+    on_event: Callable[[Event], object] | None = None,
+    record: str | os.PathLike[str] | None = None,
+    middleware: Sequence[Middleware] = (),
+) -> Result:
+    """Resumes a run that was paused, waits, or whose process died, in the same round.
+
+    The run has the workflow that it was started with. If that one was built in Python with functions in it,
+    `workflow` gives their code again, which is not stored."""
+    async with Runs(store) as runs:
+        return await runs.resume(
+            run_id, workflow=workflow, record=record, ask=ask, on_event=on_event, middleware=middleware
         )
-    return LocalHost(
-        _plan(workflow, options),
-        script=_script(options.get("script")),
-        asker=options.get("ask"),
-        on_event=on_event,
-        record=_recorder(options),
-        middleware=options.get("middleware", ()),
-    )
 
 
-def _plan(workflow: Source | Plan, options: Options) -> Plan:
-    limits, group = options.get("limits"), options.get("group")
-    if isinstance(workflow, Plan):
-        if options.get("allow_paths"):
-            raise ValueError("allow_paths= is for what loads the workflow: give it to prepare()")
-        if not limits and group is None:
-            return workflow
-        return compile_workflow(grouped(limited(workflow.workflow, limits or {}), group))
-    loaded = load(workflow, options.get("variables"), allow_paths=options.get("allow_paths", ()))
-    return compile_workflow(grouped(limited(loaded, limits or {}), group))
+def resume(run_id: str, **options: Any) -> Result:
+    """The same for code that is not asynchronous; RuntimeError in a running event loop."""
+    return _run_blocking(lambda: resume_async(run_id, **options), "roundel.resume", "roundel.resume_async")
 
 
-def _recorder(options: Options) -> Recorder | None:
-    file = options.get("record")
-    if file is None:
-        return None
-    if options.get("script") is not None:
-        raise ValueError("record= keeps what models say, and with script= none is asked")
-    recorder = Recorder(Path(file))
-    recorder.check()
-    return recorder
+def _run_blocking(start: Callable[[], Coroutine[Any, Any, Made]], name: str, asynchronous: str) -> Made:
+    """What the coroutine returns; RuntimeError inside a running event loop.
+
+    The coroutine is created only after the check: one that is never awaited would cause a second warning."""
+    if _loop_is_running():
+        raise RuntimeError(
+            f"{name} cannot be called from a running event loop, which it would block "
+            f"(a coroutine, or a notebook); write `await {asynchronous}(...)` instead"
+        )
+
+    async def main() -> Made:
+        try:
+            return await start()
+        finally:
+            await close_pool()
+
+    return asyncio.run(main())
 
 
-def _script(source: ScriptSource) -> Script | None:
-    if source is None or isinstance(source, Script):
-        return source
-    if isinstance(source, Mapping):
-        return script_from(source)
-    return load_script(Path(source))[0]
+def _loop_is_running() -> bool:
+    # On its own, so that this exception is not the context of those that the run raises.
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
-def _messages(input: str | Message) -> tuple[Message, ...]:
-    return (input if isinstance(input, Message) else Message(input),)
+def draw(
+    file: str | os.PathLike[str],
+    variables: Mapping[str, Any] | None = None,
+    *,
+    density: Density = "normal",
+    allow_paths: AllowPaths = (),
+) -> Drawing:
+    """The layout of a workflow file as data, with its errors where they belong; WorkflowError if the file has
+    no graph. `to_svg` makes a picture of it."""
+    from roundel.drawing.assembly import draw as lay_out
+
+    plan, report = draft_plan(file, variables, allow_paths=allow_paths)
+    if plan is None:
+        raise WorkflowError(report.errors)
+    masker = report.secrets.masker if report.secrets is not None else None
+    return lay_out(plan, report.findings, mask=masker.mask if masker is not None else str, density=density)
+
+
+def to_svg(drawing: Drawing) -> str:
+    """A picture of a drawing."""
+    from roundel.drawing.svg import svg
+
+    return svg(drawing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,15 @@ def test_the_schema_accepts_what_the_reader_accepts(tmp_path: Path) -> None:
         assert not errors, file
     wrong = {"graph": {"nodes": [{"id": "A", "type": "loop_counter", "config": {"max_iterations": "many"}}]}}
     assert not validator.is_valid(wrong)
+
+
+def test_the_fields_are_printed_in_one_language_or_in_both(tmp_path: Path) -> None:
+    both = json.loads(roundel(tmp_path, "schema", "--fields").stdout)
+    assert both["node_types"]["literal"]["title"] == {"en": "Literal", "zh": "固定文本"}
+    chinese = json.loads(roundel(tmp_path, "schema", "--fields", "--lang", "zh").stdout)
+    assert chinese["node_types"]["literal"]["title"] == "固定文本"
+    alone = roundel(tmp_path, "schema", "--lang", "zh")
+    assert alone.returncode == 2 and "--lang chooses the language of --fields" in alone.stderr
 
 
 CYCLE = """
@@ -122,7 +132,10 @@ def test_a_loop_without_a_guard_is_a_warning(tmp_path: Path) -> None:
     assert "open.yaml: loop A: nothing but its cap of 100 rounds" in done.stdout
 
 
-@pytest.mark.parametrize(("form", "part"), [("tree", "loop A"), ("mermaid", "flowchart"), ("svg", "<svg")])
+@pytest.mark.parametrize(
+    ("form", "part"),
+    [("tree", "loop A"), ("mermaid", "flowchart"), ("svg", "<svg"), ("json", '"title":"loop A"')],
+)
 def test_show(tmp_path: Path, form: str, part: str) -> None:
     (tmp_path / "flow.yaml").write_text(CYCLE)
     done = roundel(tmp_path, "show", "flow.yaml", "--format", form)
@@ -130,8 +143,38 @@ def test_show(tmp_path: Path, form: str, part: str) -> None:
     assert part in done.stdout
 
 
-def test_show_of_a_broken_file(tmp_path: Path) -> None:
+def test_show_compact_is_smaller(tmp_path: Path) -> None:
+    (tmp_path / "flow.yaml").write_text(CYCLE)
+    for form in ("json", "svg"):
+        normal, compact = (
+            roundel(tmp_path, "show", "flow.yaml", "--format", form, *more).stdout
+            for more in ((), ("--compact",))
+        )
+        assert height(compact) < height(normal)
+    done = roundel(tmp_path, "show", "flow.yaml", "--compact")
+    assert done.returncode == 2
+    assert "--compact goes with --format svg or --format json" in done.stderr
+
+
+def height(drawing: str) -> float:
+    found = re.search(r'height"?[=:]"?([0-9.]+)', drawing)
+    assert found is not None
+    return float(found[1])
+
+
+def test_show_draws_the_sound_part_of_a_broken_file(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text(CYCLE.replace("to: B", "to: C"))
+    done = roundel(tmp_path, "show", "bad.yaml")
+    assert done.returncode == 2
+    assert "names the node 'C', which does not exist" in done.stderr
+    assert "→ C" in done.stdout and "C  missing" in done.stdout
+    drawn = json.loads(roundel(tmp_path, "show", "bad.yaml", "--format", "json").stdout)
+    [missing] = [node for node in drawn["nodes"] if node["missing"]]
+    assert (missing["id"], missing["problems"][0]["code"]) == ("C", "unknown-node")
+
+
+def test_show_of_a_graph_without_nodes(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("graph: {nodes: []}\n")
     done = roundel(tmp_path, "show", "bad.yaml")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (2, "workflow  0 nodes, 0 edges, 0 loops\n")
     assert "no nodes" in done.stderr

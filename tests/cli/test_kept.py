@@ -60,7 +60,7 @@ def test_a_pause_is_taken_back_before_it_takes_effect(folder: Path) -> None:
         assert roundel(folder, "pause", "last").exit_code == 0
         resumed = roundel(folder, "resume", "last")
         assert resumed.exit_code == 0
-        assert "goes on, in the process that is at work on it" in resumed.stderr
+        assert "continues in the process that executes it" in resumed.stderr
         open_gate(folder)
         assert process.end() == 4
     assert process.events[-1]["data"]["status"] == "waiting"
@@ -96,7 +96,7 @@ graph:
     with Process(folder, "run", "flow.yaml", "--input", "tea") as process:
         process.until(lambda event: event["event"] == "human_input_required")
         answered = roundel(folder, "answer", "last", "yes")
-        assert (answered.exit_code, "in the process that is at work" in answered.stderr) == (0, True)
+        assert (answered.exit_code, "in the process that executes it" in answered.stderr) == (0, True)
         open_gate(folder)
         assert process.end() == 0, process.complaints
     assert process.events[-1]["data"]["output"] == "tea + yes"
@@ -107,7 +107,7 @@ def test_nobody_else_may_work_on_a_run_meanwhile(folder: Path) -> None:
         assert runs(folder)[0]["at_work"] == f"process {process.popen.pid}"
         busy = roundel(folder, "resume", "last")
         assert busy.exit_code == 1
-        assert f"another process owns run {runs(folder)[0]['run_id']}" in busy.stderr
+        assert f"another process executes run {runs(folder)[0]['run_id']}" in busy.stderr
         assert "--follow" in busy.stderr
         pruned = roundel(folder, "prune", "last", "--keep", "nothing")
         assert pruned.exit_code == 1 and "is running" in pruned.stderr
@@ -201,7 +201,7 @@ def read_until(terminal: int, *texts: str) -> str:
 
 
 def test_help_and_check_load_nothing_of_the_store() -> None:
-    heavy = "{'sqlite3', 'asyncio', 'rich', 'roundel.sessions', 'roundel.journal'}"
+    heavy = "{'sqlite3', 'asyncio', 'rich', 'roundel.runs', 'roundel.journal'}"
     # What is there before, measures coverage.
     code = "import sys; there = set(sys.modules); import roundel.cli, roundel.cli.check; "
     code += f"print({heavy} & (set(sys.modules) - there))"

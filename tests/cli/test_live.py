@@ -21,8 +21,9 @@ from roundel.cli.live.progress import Progress
 from roundel.cli.live.summary import Summary
 from roundel.cli.live.words import clock, duration
 from roundel.cli.prompt import ask_in_terminal
-from roundel.hosts.local import LocalHost
-from roundel.hosts.result import Question, Result
+from roundel.hosts.engine import Result
+from roundel.hosts.local_run import LocalRun
+from roundel.hosts.people import Question
 from roundel.kernel.events import Event
 from roundel.llm.scripted import script_from
 from roundel.nodes import TYPES
@@ -78,7 +79,7 @@ def run(
     script: dict[str, Any] | None = None,
     asker: Callable[[Question], Awaitable[str]] | None = None,
 ) -> Result:
-    host = LocalHost(plan, script=script_from(script or SCRIPT), on_event=on_event, asker=asker)
+    host = LocalRun(plan, script=script_from(script or SCRIPT), on_event=on_event, ask=asker)
     return asyncio.run(host.run((Message("go"),)))
 
 

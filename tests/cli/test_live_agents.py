@@ -16,12 +16,14 @@ from roundel.cli.live import LiveView
 from roundel.cli.live.spending import Usage
 from roundel.cli.live.words import cost_words
 from roundel.cli.output import dollars
-from roundel.cli.prompt import ask_in_terminal, unclear
-from roundel.hosts.local import LocalHost
-from roundel.hosts.result import Question, Result
+from roundel.cli.prompt import ask_in_terminal
+from roundel.hosts.engine import Result
+from roundel.hosts.local_run import LocalRun
+from roundel.hosts.people import Question
 from roundel.kernel.events import Event
 from roundel.llm.scripted import script_from
 from roundel.nodes import TYPES
+from roundel.nodes.approval import unclear
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
@@ -120,7 +122,7 @@ def approve(keys: list[bytes], keyboard: int) -> tuple[Result, list[Event], str]
         view(event)
         events.append(event)
 
-    host = LocalHost(plan, script=script_from(SCRIPT), asker=asker, on_event=observe)
+    host = LocalRun(plan, script=script_from(SCRIPT), ask=asker, on_event=observe)
     with view:
         result = asyncio.run(host.run((Message("go"),)))
     return result, events, Text.from_ansi(file.getvalue()).plain
@@ -160,12 +162,12 @@ def test_whatever_is_neither_yes_nor_no_is_asked_again(terminal: int) -> None:
     "answer", ["yes", " Approve ", "no", "reject", "No: too dear", "拒绝: 太贵", '{"a": 1}']
 )
 def test_clear_answers(answer: str) -> None:
-    assert unclear(answer) == ""
+    assert unclear(Message(answer)) == ""
 
 
 @pytest.mark.parametrize("answer", ["", "yes: but", "maybe", "[1]", "{", "3", "noo"])
 def test_unclear_answers(answer: str) -> None:
-    assert unclear(answer)
+    assert unclear(Message(answer))
 
 
 def test_a_log_shows_the_arguments_of_a_question() -> None:
@@ -193,7 +195,7 @@ def spoken() -> tuple[Plan, list[Event]]:
             Reply(TEXT, chunk_delay=0.005),
             Reply("short"),
         )
-        result = asyncio.run(LocalHost(plan, on_event=events.append).run((Message("go"),)))
+        result = asyncio.run(LocalRun(plan, on_event=events.append).run((Message("go"),)))
     assert result.status == "completed", result.error
     return plan, events
 

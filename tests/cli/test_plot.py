@@ -12,7 +12,7 @@ from rich.console import Console
 from roundel.cli.plotting.measures import measures
 from roundel.cli.plotting.svg import svg
 from roundel.cli.plotting.text import TextPlot, bar, sparkline
-from roundel.sessions.rounds import LoopRounds, Round
+from roundel.runs.rounds import LoopRounds, Round
 from tests.cli.kept import prepare, roundel, run
 
 SVG = "{http://www.w3.org/2000/svg}"

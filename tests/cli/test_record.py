@@ -64,7 +64,7 @@ def test_python_keeps_a_record_too(folder: Path) -> None:
     with Wire() as wire:
         assert roundel.run(flow(folder, wire), "tea", record=kept).output == "好茶"
     assert roundel.run(folder / "flow.yaml", "tea", script=kept).output == "好茶"
-    with pytest.raises(ValueError, match="with script= none is asked"):
+    with pytest.raises(ValueError, match="with script= none is called"):
         roundel.run(folder / "flow.yaml", "tea", script=kept, record=kept)
     with pytest.raises(OSError, match=r"nowhere/said\.yaml' cannot be written: No such file"):
         roundel.run(folder / "flow.yaml", "tea", record=folder / "nowhere" / "said.yaml")

@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import roundel
-from roundel.cli import main, work
-from roundel.hosts.local import LocalHost
+from roundel.api import resume_async
+from roundel.cli import execution, main
+from roundel.hosts.local_run import LocalRun
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.events import encode_event
 from roundel.kernel.facts import Finished, Reviewed
 from roundel.llm.scripted import ScriptedModel, load_script
 from roundel.nodes.services import Reply, Request, Say
-from roundel.sessions.going_on import resume_async
 from tests.crash import kills
 
 STORY = Path(__file__).with_name("story")
@@ -114,7 +114,7 @@ def command(case: dict[str, Any], place: str, number: int) -> None:
         if isinstance(event, roundel.Event):  # and no summary
             show(event)
 
-    work.print_json = print_json  # type: ignore[attr-defined,assignment]
+    execution.print_json = print_json  # type: ignore[attr-defined,assignment]
     run = [str(STORY / "workflow.yaml"), "--script", str(STORY / "script.yaml"), "--input", "go"]
     begin = ["run", *run, "--var", f"WIDTH={case['width']}"]
     sys.argv = ["roundel", *(["resume", "last"] if goes_on else begin)]
@@ -171,7 +171,7 @@ def carry_out(case: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    LocalHost(roundel.prepare(STORY / "workflow.yaml"), script=script)  # imports all that a run needs
+    LocalRun(roundel.prepare(STORY / "workflow.yaml"), script=script)  # imports all that a run needs
     gc.freeze()  # what is there now need not be looked at, nor copied, in each process
     for line in sys.stdin:
         one = json.loads(line)

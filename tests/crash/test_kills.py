@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from roundel.hosts.stored_run import events_of
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.events import Event
-from roundel.sessions.opening import events_of
 
 ROOT = Path(__file__).parents[2]
 RANDOM_RUNS = 25

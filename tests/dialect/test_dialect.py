@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts import lent
+from roundel.hosts import services
 from roundel.llm.scripted import ScriptedModel
 from roundel.nodes.services import Reply, Request, Say
 
@@ -88,7 +88,7 @@ def test_memories(monkeypatch: pytest.MonkeyPatch) -> None:
             asked.append(request)
             return await super().reply(request, say)
 
-    monkeypatch.setattr(lent, "ScriptedModel", Listening)
+    monkeypatch.setattr(services, "ScriptedModel", Listening)
     _, report = roundel.check(HERE / "recollect.yaml", VARIABLES)
     found = [(one.code, one.severity, one.line) for one in report.diagnostics]
     without_effect = [("without-effect", "warning", line) for line in (23, 24, 26)]

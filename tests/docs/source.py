@@ -57,7 +57,7 @@ def event_names() -> set[str]:
     emitted = {
         _text(argument)
         for name, call in calls()
-        if name in ("emit", "Event", "publish", "tell")
+        if name in ("emit", "Event", "publish_transient", "tell")
         for argument in call.args
         if re.fullmatch(r"[a-z]+(_[a-z]+)+", _text(argument))
     }

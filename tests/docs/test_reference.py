@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, get_args, get_type_hints
+from typing import get_args, get_type_hints
 
 import click
 import msgspec
@@ -16,79 +16,32 @@ from msgspec import Struct
 import roundel
 from roundel.api import Options
 from roundel.cli import COMMANDS, EXIT, INVALID, cli
-from roundel.hosts.result import Result
+from roundel.hosts.engine import Result
 from roundel.kernel.commands import Call
 from roundel.kernel.events import Event
 from roundel.llm.scripted import Line
 from roundel.llm.signature import LENT
-from roundel.nodes import TYPES, prompt
+from roundel.nodes import prompt
 from roundel.nodes.agent_config import Config as AgentConfig
-from roundel.nodes.agent_config import MemoryUse
-from roundel.nodes.debate import Judged
 from roundel.nodes.loop import Config, decide
 from roundel.nodes.model_retry import STATUS_CODES, ModelRetry
 from roundel.nodes.python import _PICKS
 from roundel.nodes.services import ToolResult
-from roundel.nodes.strategies import Strategy
 from roundel.plan.forecast import ASSUMPTIONS
 from roundel.plan.proof import Proof
 from roundel.workflow import functions
-from roundel.workflow.attachment import (
-    FORMS,
-    Blackboard,
-    Embedding,
-    Files,
-    FileSource,
-    MemorySettings,
-    Simple,
-)
-from roundel.workflow.breaker import Breaker
-from roundel.workflow.condition import NAMES, FunctionRef, Keyword
+from roundel.workflow.attachment import FORMS
+from roundel.workflow.condition import NAMES
 from roundel.workflow.diagnostics import Diagnostic
-from roundel.workflow.dynamic import JsonPathSplit, RegexSplit, TreeSettings
 from roundel.workflow.expression import _KNOWN_FUNCTIONS
 from roundel.workflow.expression_tree import MACROS
 from roundel.workflow.fields import Place
-from roundel.workflow.graph import Edge, Envelope, Limits, Loop, Retry, Settings
-from roundel.workflow.loader import Root
-from roundel.workflow.processor import RegexExtract
-from roundel.workflow.profile import Profile
-from roundel.workflow.schema import SchemaMaker
-from roundel.workflow.tool_source import McpServer, ToolSource
 from tests.docs.manual import DOCS, code, rows, sections
 from tests.docs.source import diagnostics, event_names
 
 FILES = sections(DOCS / "workflow-files.md")
 NODES = sections(DOCS / "nodes.md")
 PYTHON = sections(DOCS / "python.md")
-
-STRUCTS: dict[str, type[Struct]] = {
-    "The file": Root,
-    "Models": Profile,
-    "Tools": ToolSource,
-    "MCP servers": McpServer,
-    "The graph": Settings,
-    "Memory": MemorySettings,
-    "simple": Simple,
-    "blackboard": Blackboard,
-    "file": Files,
-    "File sources": FileSource,
-    "Embedding": Embedding,
-    "Limits": Limits,
-    "Loops": Loop,
-    "The breaker": Breaker,
-    "Nodes": Envelope,
-    "Retry": Retry,
-    "Edges": Edge,
-    "Keywords": Keyword,
-    "regex_extract": RegexExtract,
-    "function": FunctionRef,
-    "Dynamic edges": TreeSettings,
-    "Split by regex": RegexSplit,
-    "Split by json_path": JsonPathSplit,
-    "Script files": Line,
-}
-KINDS = list(dict.fromkeys(kind for name, kind in TYPES.items() if name == kind.name))
 
 
 def defaults(kind: type[Struct]) -> dict[str, str]:
@@ -114,47 +67,8 @@ def first_column(section: str) -> list[str]:
     return [word for cells in rows(section) for word in code(cells[0])]
 
 
-@pytest.mark.parametrize("title", STRUCTS)
-def test_every_key_of_a_file_is_listed_with_its_default(title: str) -> None:
-    assert documented(FILES[title]) == defaults(STRUCTS[title])
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_key_of_a_node_type_is_listed_with_its_default(kind: roundel.NodeType) -> None:
-    if hasattr(kind.config, "__read__"):
-        assert set(documented(NODES[kind.name])) == _properties(SchemaMaker().of(kind.config))
-    else:
-        assert documented(NODES[kind.name]) == defaults(kind.config)
-    for name in (*kind.aliases, *getattr(kind.config, "__aliases__", {})):
-        assert f"`{name}`" in NODES[kind.name]
-
-
-def _properties(schema: Any) -> set[str]:
-    """All names of properties in a schema."""
-    if isinstance(schema, list):
-        return set().union(*map(_properties, schema))
-    if not isinstance(schema, dict):
-        return set()
-    own = set(schema.get("properties", {}))
-    return own.union(*(_properties(value) for value in schema.values())) | _named(schema)
-
-
-def _named(schema: dict[str, Any]) -> set[str]:
-    """The properties behind a reference to one of our own structs."""
-    module, _, name = schema.get("$ref", "").rpartition("/")[2].partition(".")
-    if not name:
-        return set()
-    kind = getattr(importlib.import_module(f"roundel.nodes.{module}"), name)
-    return set(defaults(kind))
-
-
-@pytest.mark.parametrize("mode", Strategy.forms)
-def test_every_key_of_a_loop_strategy_is_listed_with_its_default(mode: str) -> None:
-    assert documented(sections(DOCS / "loop-agent.md")[mode]) == defaults(Strategy.forms[mode])
-
-
-def test_every_key_of_a_consensus_is_listed_with_its_default() -> None:
-    assert documented(sections(DOCS / "debate.md")["Consensus"]) == defaults(Judged)
+def test_every_key_of_a_script_is_listed_with_its_default() -> None:
+    assert documented(FILES["Script files"]) == defaults(Line)
 
 
 def test_the_fields_of_a_proof_and_of_a_decision_are_listed() -> None:
@@ -179,16 +93,10 @@ def test_what_is_said_of_agents_and_tools_is_complete() -> None:
 
 def test_what_is_said_of_memory_is_complete() -> None:
     assert first_column(FILES["Memories"]) == list(FORMS)
-    assert documented(sections(DOCS / "memory.md")["What an agent names"]) == defaults(MemoryUse)
 
 
 def test_the_assumptions_of_a_forecast_are_those_of_the_manual() -> None:
     assert all(assumption in (DOCS / "proof.md").read_text(encoding="utf-8") for assumption in ASSUMPTIONS)
-
-
-def test_every_node_type_is_named_with_its_summary() -> None:
-    listed = {code(cells[0])[0]: cells[1] for cells in rows(NODES["Node types"])}
-    assert listed == {kind.name: kind.summary for kind in KINDS}
 
 
 def test_the_names_of_expressions_are_listed() -> None:
@@ -270,3 +178,10 @@ def test_the_fields_of_results_calls_and_diagnostics_are_listed() -> None:
     assert set(Result.__struct_fields__) | {"completed"} <= set(first_column(PYTHON["Running a workflow"]))
     assert set(Call.__struct_fields__) - {"site"} <= set(first_column(PYTHON["A node type of your own"]))
     assert set(Diagnostic.__struct_fields__) <= set(code(PYTHON["Checking a workflow"]))
+
+
+def test_every_method_of_runs_is_listed() -> None:
+    methods = {name for name in vars(roundel.Runs) if not name.startswith("_")} - {"store", "engine"}
+    assert methods == {name.partition("(")[0] for name in first_column(PYTHON["The service layer"])} - {
+        "method"
+    }

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.hosts.stored_run import open_run
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.facts import Stopped
-from roundel.sessions.opening import open_run
 from tests.journal.stores import using
 
 TURNS = 300

@@ -11,8 +11,10 @@ import pytest
 from msgspec import Struct
 
 import roundel
-from roundel.hosts import steering
-from roundel.hosts.steering import DONE
+from roundel.hosts import request_poller
+from roundel.hosts.engine import Attachment
+from roundel.hosts.local_run import DONE
+from roundel.hosts.stored_run import events_of
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.conduct import Move, Turn
 from roundel.kernel.facts import Answered, Fact, Failed, Finished, Outcome, Reopened, Stopped, Waited
@@ -20,13 +22,10 @@ from roundel.nodes import TYPES
 from roundel.nodes.conducted import TurnsAlone
 from roundel.nodes.conducted import prepare as prepare_conducted
 from roundel.nodes.loop_agent import Body
-from roundel.sessions import control
-from roundel.sessions.going_on import Answer, go_on
-from roundel.sessions.opening import events_of
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
 from tests.hosts.test_steering import body, outcome, waiting
-from tests.journal.stores import using
+from tests.journal.stores import resumed, using
 
 T = TypeVar("T")
 FAULTS: dict[str, list[BaseException]] = {}
@@ -75,7 +74,7 @@ def fragile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         conduct=Fragile,
     )
     monkeypatch.setitem(TYPES._types, "fragile", kind)
-    monkeypatch.setattr(steering, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(request_poller, "POLL_SECONDS", 0.01)
     FAULTS.clear()
     yield
     FAULTS.clear()
@@ -132,7 +131,7 @@ def test_the_call_whose_result_breaks_a_step_off_has_failed(tmp_path: Path, erro
         result, shown = await work.run(store)
         assert result.status == "failed"
         assert result.error is not None
-        assert f"the run could not go on with what it gave: {type(error).__name__}" in result.error
+        assert f"the run could not take its result: {type(error).__name__}" in result.error
         run_id, status, facts = await newest(store)
         assert status == "failed"
         assert [(type(fact), fact.address) for fact in facts[1:]] == [(Finished, "Call"), (Failed, "Pure")]  # type: ignore[union-attr]
@@ -188,7 +187,7 @@ def test_if_the_failure_breaks_off_too_the_run_stays_as_it_was_and_can_be_resume
             await roundel.run_async(graph, "tea", store=store)
         run_id, status, facts = await newest(store)
         assert (status, len(facts)) == ("running", 1)
-        result = await go_on(store, run_id, workflow=graph)
+        result = await resumed(store, run_id, workflow=graph)
         assert (result.status, result.output, called) == ("completed", "tea", ["tea", "tea"])
 
     told(tmp_path, story)
@@ -287,7 +286,7 @@ def test_an_answer_that_breaks_a_step_off_is_refused_and_the_question_stays_open
         run_id = await waiting(store)
         FAULTS["begin"] = [RuntimeError("boom")]
         first = await store.request(run_id, "answer", body("Person", "one"))
-        assert await outcome(store, first) == "the run could not go on with it: RuntimeError: boom"
+        assert await outcome(store, first) == "the run could not take it: RuntimeError: boom"
         second = await store.request(run_id, "answer", body("Person", "two"))
         assert await outcome(store, second) == DONE
         result = await running
@@ -304,10 +303,10 @@ def test_an_answer_to_a_run_that_nobody_drives_leaves_the_store_as_it_was(tmp_pa
         _, _, before = await newest(store)
         FAULTS["begin"] = [RuntimeError("boom")]
         with pytest.raises(RuntimeError, match="boom"):
-            await control.answer(store, run_id, Message("one"))
+            await roundel.Runs(store).answer(run_id, "one")
         assert await newest(store) == (run_id, "waiting", before)
-        await control.answer(store, run_id, Message("two"))
-        result = await go_on(store, run_id)
+        await roundel.Runs(store).answer(run_id, "two")
+        result = await resumed(store, run_id)
         assert (result.status, result.output) == ("completed", "two")
 
     told(tmp_path, story)
@@ -319,10 +318,10 @@ def test_a_keyboard_interrupt_while_a_run_is_resumed_stops_it(tmp_path: Path) ->
 
     run_id = told(tmp_path, begin)
     FAULTS["begin"] = [KeyboardInterrupt()]
-    answer = Answer("Person", Message("one"))
     shown: list[roundel.Event] = []
+    attached = Attachment(on_event=shown.append)
     with pytest.raises(KeyboardInterrupt):
-        told(tmp_path, lambda store: go_on(store, run_id, answer=answer, on_event=shown.append))
+        told(tmp_path, lambda store: roundel.Runs(store).answer(run_id, "one", execute=attached))
     _, status, facts = told(tmp_path, newest)
     assert status == "stopped"
     assert [type(fact) for fact in facts[1:]] == [Waited, Reopened, Stopped]

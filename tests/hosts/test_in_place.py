@@ -9,18 +9,17 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts import steering
-from roundel.hosts.steering import DONE
+from roundel.hosts import request_poller
+from roundel.hosts.local_run import DONE
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.facts import Finished, Paused, Stopped
-from roundel.sessions.going_on import go_on
 from tests.hosts.test_steering import Slow, Work, outcome
-from tests.journal.stores import using
+from tests.journal.stores import resumed, using
 
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steering, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(request_poller, "POLL_SECONDS", 0.01)
 
 
 def test_a_pause_beside_a_call_is_not_acknowledged_before_it_is_safe(tmp_path: Path) -> None:
@@ -45,7 +44,7 @@ def test_a_pause_beside_a_call_is_not_acknowledged_before_it_is_safe(tmp_path: P
         assert await store.outcome(number) == DONE
         kinds = [type(fact) for fact in await store.facts("run")]
         assert kinds[-2:] == [Paused, Finished]
-        result = await go_on(store, "run", workflow=work.graph)
+        result = await resumed(store, "run", workflow=work.graph)
         assert (result.output, work.ran) == ("b", ["A", "B"])
         await store.close()
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts.local import LocalHost
+from roundel.hosts.local_run import LocalRun
 from roundel.llm.scripted import script_from
 from roundel.workflow.message import Message
 
@@ -19,11 +19,11 @@ def agents(*names: str) -> list[dict[str, Any]]:
     return [{"id": name, "type": "agent", "config": {}} for name in names]
 
 
-def host_for(graph: roundel.Graph, **options: Any) -> LocalHost:
-    return LocalHost(roundel.prepare(graph), **options)
+def host_for(graph: roundel.Graph, **options: Any) -> LocalRun:
+    return LocalRun(roundel.prepare(graph), **options)
 
 
-def run_host(host: LocalHost) -> roundel.Result:
+def run_host(host: LocalRun) -> roundel.Result:
     return asyncio.run(host.run((Message("go"),)))
 
 
@@ -248,7 +248,7 @@ def test_a_person_is_asked_and_answers() -> None:
         return "blue"
 
     events: list[roundel.Event] = []
-    result = run_host(host_for(human_graph(), asker=ask, on_event=events.append))
+    result = run_host(host_for(human_graph(), ask=ask, on_event=events.append))
     assert (result.status, result.output) == ("completed", "blue")
     states = [event.data["status"] for event in events if event.event == "run_state_change"]
     assert states == ["waiting", "running"]
@@ -267,7 +267,7 @@ def test_a_person_is_asked_one_question_at_a_time() -> None:
 
     for name in "ABC":
         graph.node(name, "human").edge("In", name).edge(name, "Join")
-    result = run_host(host_for(graph, asker=ask))
+    result = run_host(host_for(graph, ask=ask))
     assert result.status == "completed"
     assert result.output == "C"
 

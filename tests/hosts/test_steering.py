@@ -11,25 +11,23 @@ import msgspec
 import pytest
 
 import roundel
-from roundel.hosts import steering
-from roundel.hosts.kept_driving import KeptDriving
-from roundel.hosts.lent import Lent
-from roundel.hosts.local import LocalHost
-from roundel.hosts.steering import DONE
+from roundel.hosts import request_poller
+from roundel.hosts.driver import Driver
+from roundel.hosts.local_run import DONE, LocalRun
+from roundel.hosts.pinning import pin
+from roundel.hosts.services import NodeServices
+from roundel.hosts.stored_run import create
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, Claim, StoreError
 from roundel.kernel.facts import Answered, Paused, Stopped
-from roundel.sessions.going_on import go_on
-from roundel.sessions.opening import begin
-from roundel.sessions.pinning import pin
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
-from tests.journal.stores import query, using
+from tests.journal.stores import query, resumed, using
 
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steering, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(request_poller, "POLL_SECONDS", 0.01)
 
 
 async def outcome(store: SqliteStore, number: int) -> str:
@@ -78,10 +76,10 @@ class Work:
 
         graph.node("C", "passthrough").edge("A", "B").edge("B", "C")
 
-    async def host(self, store: SqliteStore, **options: Any) -> LocalHost:
+    async def host(self, store: SqliteStore, **options: Any) -> LocalRun:
         plan = roundel.prepare(self.graph)
-        host = LocalHost(plan, run_id="run", **options)
-        host.keep(await begin(store, "run", plan, pin(plan), (Message("go"),)))
+        host = LocalRun(plan, run_id="run", **options)
+        host.store_in(await create(store, "run", plan, pin(plan), (Message("go"),)))
         return host
 
 
@@ -104,7 +102,7 @@ def test_a_pause_holds_back_the_next_node(tmp_path: Path) -> None:
         assert (result.status, work.ran) == ("paused", ["A"])
         row = await store.row("run")
         assert (row.status, row.owner) == ("paused", "")
-        result = await go_on(store, "run", workflow=work.graph)
+        result = await resumed(store, "run", workflow=work.graph)
         assert (result.status, result.output, work.ran) == ("completed", "b", ["A", "B"])
 
     tell(story, tmp_path)
@@ -229,9 +227,9 @@ def test_what_cannot_be_done_is_told(tmp_path: Path) -> None:
         told = [await outcome(store, number) for number in wishes]
         assert told == [
             "nothing of the kind is at work at 'Nowhere'; it is running",
-            "nobody knows what 'answer' is to mean here: 'message'",
+            "the request 'answer' cannot be read: Object missing required field `message`",
             "the run is not paused; it is running",
-            "nobody knows what 'unlock' is to mean here: 'unlock'",
+            "the request 'unlock' cannot be read: Object missing required field `reason`",
         ]
         work.go.set()
         assert (await running).completed
@@ -286,7 +284,7 @@ def test_a_paused_run_with_open_questions_lets_go(tmp_path: Path) -> None:
         async def somebody(_question: roundel.Question) -> str:
             return "yes"
 
-        assert (await go_on(store, run_id, asker=somebody)).output == "yes"
+        assert (await resumed(store, run_id, ask=somebody)).output == "yes"
 
     asyncio.run(using(tmp_path / "runs.db", story))
 
@@ -358,14 +356,14 @@ def test_a_run_that_cannot_be_steered_any_more_is_let_go(tmp_path: Path) -> None
     tell(story, tmp_path)
 
 
-@pytest.mark.parametrize("failing", ["driving", "lent"])
+@pytest.mark.parametrize("failing", ["driver", "services"])
 def test_a_run_is_let_go_whatever_cannot_be_closed(
     tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(_self: object) -> None:
         raise OSError("gone")
 
-    cls, name = (KeptDriving, "end") if failing == "driving" else (Lent, "close")
+    cls, name = (Driver, "end") if failing == "driver" else (NodeServices, "close")
     monkeypatch.setattr(cls, name, fail)
 
     async def story(store: SqliteStore, work: Work) -> None:

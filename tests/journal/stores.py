@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+import roundel
 from roundel.journal import database, inline_writer
 from roundel.journal.chunks import pack
 from roundel.journal.sqlite import SqliteStore
@@ -53,3 +54,8 @@ def query(path: Path, sql: str, *values: Any) -> list[Any]:
     """What another program sees in the file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         return connection.execute(sql, values).fetchall()
+
+
+async def resumed(store: SqliteStore, run_id: str, **options: Any) -> roundel.Result:
+    """Resumes a run and waits until it is idle."""
+    return await roundel.Runs(store).resume(run_id, **options)

@@ -22,9 +22,8 @@ from roundel.journal.database import APPLICATION_ID
 from roundel.journal.schema import FORMAT, TABLES
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, Gone, RunRow, Snapshot, StoreError
-from roundel.sessions.going_on import go_on
 from tests.journal.other_user import NOBODY, roundel_as_other_user
-from tests.journal.stores import STARTED, chunk, new, query, using, waits
+from tests.journal.stores import STARTED, chunk, new, query, resumed, using, waits
 
 SCRIPT = "Say: [a short text]\n"
 FLOW = """
@@ -550,7 +549,7 @@ def test_a_store_that_is_put_back_has_everything(tmp_path: Path) -> None:
         (row,) = await store.rows()
         assert row.status == "running"
         again = Loop(lambda: None)
-        assert (await go_on(store, row.id, workflow=again.graph)).completed
+        assert (await resumed(store, row.id, workflow=again.graph)).completed
         assert again.rounds < 30
 
     asyncio.run(using(path, later))

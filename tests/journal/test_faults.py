@@ -16,16 +16,18 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts import steering
-from roundel.hosts.local import LocalHost
+from roundel.hosts import request_poller
+from roundel.hosts.engine import Attachment
+from roundel.hosts.local import LocalEngine
+from roundel.hosts.local_run import LocalRun
+from roundel.hosts.pinning import pin
+from roundel.hosts.requests import Resume
+from roundel.hosts.stored_run import create, events_of, open_run
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Fenced, StoreError
 from roundel.llm.scripted import script_from
-from roundel.sessions.going_on import go_on
-from roundel.sessions.opening import begin, events_of, open_run
-from roundel.sessions.pinning import pin
 from roundel.workflow.message import Message
-from tests.journal.stores import query, using
+from tests.journal.stores import query, resumed, using
 
 ROUNDS = 30
 
@@ -52,9 +54,9 @@ class Loop:
     async def run(self, store: SqliteStore) -> roundel.Result:
         return await roundel.run_async(self.graph, "go", store=store, on_event=self.shown.append)
 
-    async def go_on(self, store: SqliteStore) -> roundel.Result:
+    async def resumed(self, store: SqliteStore) -> roundel.Result:
         (row,) = await store.rows()
-        return await go_on(store, row.id, workflow=self.graph, on_event=self.shown.append)
+        return await resumed(store, row.id, workflow=self.graph, on_event=self.shown.append)
 
     async def check(self, store: SqliteStore, repeated: int = 1) -> None:
         """It is over; what was shown is what happened; only what was cut off was asked for again."""
@@ -91,7 +93,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 3 < rounds < ROUNDS
 
     async def later(store: SqliteStore) -> None:
-        result = await loop.go_on(store)
+        result = await loop.resumed(store)
         assert result.loops["Say"]["rounds"] == ROUNDS
         assert loop.said[rounds - 1] == loop.said[rounds]  # what the full disk did not take
         await loop.check(store)
@@ -116,7 +118,7 @@ def test_a_full_disk_and_many_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     async def later(store: SqliteStore) -> None:
         for row in await store.rows():
             if row.status != "completed":
-                assert (await go_on(store, row.id, workflow=loop.graph)).completed
+                assert (await resumed(store, row.id, workflow=loop.graph)).completed
         assert all(row.status == "completed" for row in await store.rows())
 
     asyncio.run(using(path, later))
@@ -188,7 +190,7 @@ def test_a_file_that_another_program_holds(tmp_path: Path) -> None:
         loop.disturb = lambda _round: None
 
         async def later(store: SqliteStore) -> None:
-            await loop.go_on(store)
+            await loop.resumed(store)
             assert loop.said == [1, 2, 3, 4, 5, *range(5, ROUNDS + 1)]
             await loop.check(store)
 
@@ -234,7 +236,7 @@ def test_a_log_whose_end_is_torn(tail: str, tmp_path: Path) -> None:
         before = await events_of(store, row.id)
         assert all(before[event.seq - 1] == event for event in seen if event.seq <= len(before))
         assert (len(before) < len(seen)) == lost
-        result = await go_on(store, row.id, workflow=again.graph)
+        result = await resumed(store, row.id, workflow=again.graph)
         assert result.completed
         assert again.said == list(range(9 if lost else 10, ROUNDS + 1))
 
@@ -276,11 +278,13 @@ def test_a_clock_that_goes_back(tmp_path: Path) -> None:
     plan = roundel.prepare(graph)
 
     async def story(store: SqliteStore) -> None:
-        host = LocalHost(plan, clock=lambda: next(times))
-        host.keep(await begin(store, host.run_id, plan, pin(plan), (Message("go"),), now=lambda: 1000.0))
+        host = LocalRun(plan, clock=lambda: next(times))
+        host.store_in(await create(store, host.run_id, plan, pin(plan), (Message("go"),), now=lambda: 1000.0))
         with pytest.raises(RuntimeError):  # the clock has stopped, and so has the run
             await host.run((Message("go"),))
-        result = await go_on(store, host.run_id, workflow=graph, clock=lambda: next(late))
+        engine = LocalEngine(lambda: store, clock=lambda: next(late))
+        await engine.control(host.run_id, Resume(), execute=Attachment(), workflow=graph)
+        result = await engine.wait(host.run_id)
         assert result.loops["Say"]["exit_reason"] == "max_duration_reached"
         events = await events_of(store, host.run_id)
         stamps = [event.timestamp for event in events]
@@ -299,7 +303,7 @@ def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> N
 
         async def steal() -> None:
             query(tmp_path / "runs.db", "UPDATE owners SET alive_until = 0")  # it seems to be dead
-            stolen.append(await other.go_on(store))
+            stolen.append(await other.resumed(store))
 
         thief: list[asyncio.Task[None]] = []
 
@@ -323,8 +327,8 @@ def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> N
 def test_a_run_that_only_waits_hears_that_it_was_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steering, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(steering, "CHECK_CLAIM_EVERY", 0.0)
+    monkeypatch.setattr(request_poller, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(request_poller, "CLAIM_CHECKS", 1)
     graph = roundel.Graph(start="Wait", end="Wait")
 
     @graph.function("Wait")
@@ -346,7 +350,7 @@ RESUMES = """
 import sys
 import roundel
 from roundel.journal.store import Busy
-from roundel.sessions.going_on import resume
+from roundel.api import resume
 
 print("ready", flush=True)
 sys.stdin.readline()
@@ -366,7 +370,7 @@ def test_two_processes_that_resume_the_same_run(tmp_path: Path) -> None:
     async def prepare(store: SqliteStore) -> list[str]:
         names = [f"run{number}" for number in range(3)]
         for name in names:
-            await (await begin(store, name, plan, pinned, (Message("go"),))).close()
+            await (await create(store, name, plan, pinned, (Message("go"),))).close()
         return names
 
     for name in asyncio.run(using(path, prepare)):
@@ -381,7 +385,7 @@ def test_two_processes_that_resume_the_same_run(tmp_path: Path) -> None:
             process.stdin.write("go\n")
             process.stdin.flush()
         told = sorted(process.communicate()[0] for process in both)
-        assert told[0].startswith(f"busy: another process owns run {name} (process ")
+        assert told[0].startswith("busy: another process ")
         assert told[1] == "completed\n"
 
     async def look(store: SqliteStore) -> None:
@@ -408,7 +412,7 @@ def test_a_process_that_lost_its_store_lets_go(tmp_path: Path) -> None:
             (row,) = await store.rows()
             assert not row.owner
             assert (await open_run(store, row.id)).state.status == "running"
-            await loop.go_on(store)
+            await loop.resumed(store)
             await loop.check(store)
 
         asyncio.run(using(path, story, busy_seconds=0.05))

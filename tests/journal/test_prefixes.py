@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts.result import result_of
+from roundel.hosts.engine import result_of
+from roundel.hosts.pinning import pin
+from roundel.hosts.stored_run import Origin, create, events_of, open_run
 from roundel.journal import snapshots as snapshots_module
 from roundel.journal.chunks import pack
 from roundel.journal.sqlite import SqliteStore
@@ -22,13 +24,10 @@ from roundel.kernel.events import Event
 from roundel.kernel.facts import Entry, Started, encode_entry
 from roundel.llm.scripted import Script, script_from
 from roundel.nodes import TYPES
-from roundel.sessions.going_on import go_on
-from roundel.sessions.opening import begin, events_of, open_run
-from roundel.sessions.pinning import pin
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
-from tests.journal.stores import using
+from tests.journal.stores import resumed, using
 from tests.kernel import graphs, loop_agents
 from tests.kernel.reference import FAILS, wanted
 
@@ -119,8 +118,8 @@ async def begun_again(store: SqliteStore, case: Case, entries: list[Entry], name
     written = Chunk(len(entries), pack(map(encode_entry, (first, *rest))))
     plan = roundel.prepare(workflow)
     pinned = pin(plan, script)
-    await (await begin(store, name, plan, pinned, started.input, chunk=written)).close()
-    return await go_on(store, name, workflow=workflow, asker=person)
+    await (await create(store, name, plan, pinned, started.input, origin=Origin("", "", written))).close()
+    return await resumed(store, name, workflow=workflow, ask=person)
 
 
 @pytest.mark.parametrize("kind", CASES)
@@ -154,7 +153,7 @@ async def carried_on(
         snapshots += await store.snapshot(run_id) is not None
         store.left = chance.randint(2, 6)
         with contextlib.suppress(Ended):
-            await go_on(store, run_id, workflow=workflow, asker=person, on_event=shown.append)
+            await resumed(store, run_id, workflow=workflow, ask=person, on_event=shown.append)
     return snapshots
 
 
@@ -201,10 +200,10 @@ def test_a_run_that_was_over_at_once_is_known_to_be(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         plan = roundel.prepare(workflow)
         pinned = pin(plan, script_from({}))
-        await (await begin(store, "run", plan, pinned, (Message("[]"),))).close()
+        await (await create(store, "run", plan, pinned, (Message("[]"),))).close()
         assert (await store.row("run")).status == "running"
         with pytest.raises(StoreError, match="run run is over: it is completed"):
-            await go_on(store, "run")
+            await resumed(store, "run")
         assert (await store.row("run")).status == "completed"
 
     asyncio.run(using(tmp_path / "runs.db", story))

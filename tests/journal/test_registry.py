@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import roundel
+from roundel.hosts.stored_run import events_of
 from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.registry import open_store, scheme_of
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
-from roundel.sessions.opening import events_of
-from roundel.sessions.place import store_at
+from roundel.runs.place import store_at
 from tests.journal.stores import STARTED, chunk, new
 
 PACKAGE = """

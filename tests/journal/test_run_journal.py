@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts.local import LocalHost
+from roundel.hosts.local_run import LocalRun
+from roundel.hosts.stored_run import events_of, open_run
 from roundel.journal import snapshots
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.sqlite import SqliteStore
@@ -18,7 +19,6 @@ from roundel.journal.store import Snapshot, StoreError
 from roundel.kernel.facts import Finished, Outcome, Waited
 from roundel.kernel.state import Run
 from roundel.kernel.step import step
-from roundel.sessions.opening import events_of, open_run
 from roundel.workflow.message import Message
 from tests.journal.stores import STARTED, chunk, new, query, using
 
@@ -183,7 +183,7 @@ def test_what_cannot_be_written_fails_its_node(odd: object, tmp_path: Path) -> N
     async def story(store: SqliteStore) -> None:
         result = await kept(store, graph)
         assert result.status == "failed"
-        assert "what it gave cannot be kept: it cannot be written as JSON" in str(result.error)
+        assert "its result cannot be stored: it cannot be written as JSON" in str(result.error)
         assert (await store.row(result.run_id)).status == "failed"
 
     asyncio.run(using(tmp_path / "runs.db", story))
@@ -192,7 +192,7 @@ def test_what_cannot_be_written_fails_its_node(odd: object, tmp_path: Path) -> N
 def test_a_fact_that_was_not_true_is_taken_back(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         journal = RunJournal(store, await store.create(new(), chunk(STARTED)))
-        state = LocalHost(roundel.prepare(counted(1))).state
+        state = LocalRun(roundel.prepare(counted(1))).state
         journal.add(Finished("A", Outcome(), 1.0))
         journal.take_back()
         journal.add(Waited(2.0))

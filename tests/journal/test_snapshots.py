@@ -15,14 +15,13 @@ import pytest
 from msgspec.structs import replace
 
 import roundel
+from roundel.hosts.stored_run import events_of, open_run
 from roundel.journal import snapshots
 from roundel.journal.snapshots import restore
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.facts import Entry
 from roundel.kernel.snapshot import LONG, SNAPSHOTS, VERSION, Stored
-from roundel.sessions.going_on import go_on
-from roundel.sessions.opening import events_of, open_run
-from tests.journal.stores import query, using
+from tests.journal.stores import query, resumed, using
 
 SHARE = snapshots.SNAPSHOT_SHARE
 LONG_TEXT = " ".join(map(str, range(LONG)))
@@ -240,7 +239,7 @@ def test_a_resumed_run_knows_where_its_texts_are(tmp_path: Path, readable: bool)
         query(path, "UPDATE snapshots SET body = X'00'")
 
     async def story(store: SqliteStore) -> None:
-        assert (await go_on(store, run_id, workflow=graph)).completed
+        assert (await resumed(store, run_id, workflow=graph)).completed
         everything = await events_of(store, run_id)
         assert await events_of(store, run_id, after=len(everything) - 10) == everything[-10:]
 

@@ -10,8 +10,8 @@ import roundel
 from roundel.kernel.fact_masking import masked_fact, secrets_of
 from roundel.kernel.facts import Answered, Fact, Failed, Finished, Outcome, Reviews, Started, Unlocked
 from roundel.nodes.services import Reply, ToolRequest, ToolResult
+from roundel.nodes.sources import load
 from roundel.plan.graph import compile_workflow
-from roundel.sources import load
 from roundel.workflow.message import Block, Message
 from roundel.workflow.secrets import Secrets
 

@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 import roundel
 from roundel.cli import cli
 from roundel.journal.chunks import DICTIONARY
-from roundel.sources import load
+from roundel.nodes.sources import load
 from tests.llm.wire import Reply, Wire
 
 SOURCES = (

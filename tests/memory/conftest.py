@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from roundel.hosts import lent
+from roundel.hosts import services
 from roundel.llm.scripted import ScriptedModel
 from roundel.nodes.services import Reply, Request, Say
 
@@ -29,5 +29,5 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
             asked.append(request)
             return await super().reply(request, say)
 
-    monkeypatch.setattr(lent, "ScriptedModel", Listening)
+    monkeypatch.setattr(services, "ScriptedModel", Listening)
     return asked

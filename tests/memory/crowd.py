@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import roundel
-from roundel.hosts import lent
+from roundel.hosts import services
 from roundel.journal.sqlite import SqliteStore
 from roundel.nodes.services import Reply, Request, Say
 
@@ -96,7 +96,7 @@ class Crowd:
 async def main(path: str, number: int, rounds: int) -> None:
     store = SqliteStore(Path(path), sync="off")
     crowd = Crowd(store, number, rounds)
-    vars(lent)["ScriptedModel"] = crowd.model()
+    vars(services)["ScriptedModel"] = crowd.model()
     try:
         await crowd.run()
     finally:

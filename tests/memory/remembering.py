@@ -11,8 +11,8 @@ import roundel
 from roundel.memory.run_memory import RunMemory
 from roundel.memory.store import Entry, Item, MemoryStore, Shelf
 from roundel.nodes.middleware import Visit
+from roundel.nodes.sources import load
 from roundel.plan.graph import compile_workflow
-from roundel.sources import load
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.secrets import Secrets
@@ -77,7 +77,7 @@ class Group:
         given = workflow or {"graph": graph}
         self.plan = compile_workflow(load({**given, "memory": {"group_id": name, **settings}}))
         self.time = 1000.0
-        self.memory = RunMemory(self.plan, Secrets(), lambda: self.time, offline=True)
+        self.memory = RunMemory(self.plan, Secrets(), lambda: self.time, lease=None)
         self.visits = 0
 
     def node(self, name: str) -> Node:

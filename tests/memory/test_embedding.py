@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts import lent
+from roundel.hosts import services
 from roundel.llm.scripted import ScriptedModel, script_from
 from roundel.memory.ranking import cosine, packed
 from roundel.nodes.services import Reply, Request, Say
@@ -100,7 +100,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
             asked.append(lines)
             return await super().reply(request, say)
 
-    monkeypatch.setattr(lent.Lent, "model", lambda self, node: Real(script_from({"*": ["ok"]})))
+    monkeypatch.setattr(services.NodeServices, "model", lambda self, node: Real(script_from({"*": ["ok"]})))
     return asked
 
 

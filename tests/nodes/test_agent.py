@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts import lent
+from roundel.hosts import services
 from roundel.llm.scripted import ScriptedModel, script_from
 from roundel.nodes.agent import NODE
 from roundel.nodes.services import Reply, Request
@@ -142,7 +142,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
             requests.append(request)
             return await super().reply(request, say)
 
-    monkeypatch.setattr(lent, "ScriptedModel", Attentive)
+    monkeypatch.setattr(services, "ScriptedModel", Attentive)
     return requests
 
 

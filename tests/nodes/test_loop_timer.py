@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts.local import LocalHost
+from roundel.hosts.local_run import LocalRun
 from roundel.workflow.message import Message
 
 
@@ -29,7 +29,7 @@ def loop(**timer: Any) -> roundel.Graph:
 
 def run(graph: roundel.Graph, seconds_a_look: float) -> tuple[roundel.Result, list[roundel.Event]]:
     events: list[roundel.Event] = []
-    host = LocalHost(roundel.prepare(graph), on_event=events.append, clock=clock(seconds_a_look))
+    host = LocalRun(roundel.prepare(graph), on_event=events.append, clock=clock(seconds_a_look))
     return asyncio.run(host.run((Message("go"),))), events
 
 
@@ -68,7 +68,7 @@ def test_below_the_limit_passthrough_goes_only_to_targets_inside_the_loop() -> N
 
 def test_a_clock_that_goes_backwards_is_no_time_at_all() -> None:
     times = iter([100.0, 100.0, 100.0, 100.0, *[50.0] * 40, *[99.0] * 40, *[200.0] * 40])
-    host = LocalHost(roundel.prepare(loop(max_duration=60)), clock=lambda: next(times))
+    host = LocalRun(roundel.prepare(loop(max_duration=60)), clock=lambda: next(times))
     result = asyncio.run(host.run((Message("go"),)))
     assert result.loops["A"]["exit_reason"] == "max_duration_reached"
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roundel
-from roundel.cli.drawing.nesting import nest
+from roundel.drawing.nesting import nest
 from roundel.plan.components import components, layers, reachable
 from roundel.plan.graph import GraphPlan, compile_workflow
 from roundel.plan.loops import loops

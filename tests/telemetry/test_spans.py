@@ -13,7 +13,7 @@ from roundel.telemetry.moments import nanoseconds
 from tests.docs.offline import copy_examples
 from tests.llm.story import profile, workflow
 from tests.llm.wire import Reply, Wire
-from tests.sessions.polishing import using
+from tests.runs.polishing import using
 from tests.telemetry.watching import CIRCLE, Watch, agents, context, notes, of, reply
 
 

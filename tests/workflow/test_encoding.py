@@ -16,7 +16,7 @@ from roundel.plan.graph import compile_workflow
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow, secrets_in
 from roundel.workflow.graph import Workflow
 from tests.conformance.test_vectors import VECTORS
-from tests.sessions.test_decisions import CASES
+from tests.runs.test_decisions import CASES
 
 ROOT = Path(__file__).parents[2]
 FILES = [*sorted((ROOT / "examples").rglob("*.yaml")), *sorted((ROOT / "tests/dialect").glob("*.yaml"))]

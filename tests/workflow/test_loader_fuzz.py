@@ -309,7 +309,7 @@ def test_the_samples_use_the_node_types_and_every_field_of_an_edge() -> None:
     plain = {"agent", "human", "passthrough", "literal", "python", "subgraph", "break", "continue"}
     assert plain | {"loop", "loop_agent", "loop_counter", "loop_timer"} <= types
     fields = {key for holder, key in found if isinstance(holder, dict) and "from" in holder}
-    assert fields == set(SCHEMA["$defs"]["graph.Edge"]["properties"])
+    assert fields == set(SCHEMA["$defs"]["edge"]["properties"])
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

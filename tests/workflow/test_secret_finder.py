@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.sources import check, load
+from roundel.nodes.sources import check, load
 from roundel.workflow.grouping import grouped
 from roundel.workflow.limiting import limited
 

@@ -1,4 +1,4 @@
-"""`roundel answer`: answers what a run asks, and goes on with it."""
+"""`roundel answer`: answers what a run asks, and resumes it."""
 
 from __future__ import annotations
 
@@ -7,27 +7,25 @@ import sys
 import click
 
 from roundel.cli.arguments import run_argument
-from roundel.cli.going_on import go_on
+from roundel.cli.execution import execute, person_is_there
 from roundel.cli.next_step import suggest
 from roundel.cli.output import say
-from roundel.cli.stored import find_run, in_store, store_option
-from roundel.cli.work import person_is_there
-from roundel.hosts.result import Question
-from roundel.journal.store import Store, StoreError
-from roundel.sessions.control import answer, asked, question_at
-from roundel.sessions.going_on import Answer
-from roundel.workflow.message import Message
+from roundel.cli.stored import find_run, store_option, with_runs
+from roundel.hosts.engine import Attach
+from roundel.hosts.requests import UnclearAnswer
+from roundel.journal.store import RunRow, StoreError
+from roundel.runs.runs import Runs
 
 
 @click.command("answer")
 @run_argument
 @click.argument("text", required=False, metavar="[TEXT|-]")
 @click.option("--at", "address", default="", metavar="ADDRESS", help="Which question, if there are several.")
-@click.option("--no-run", is_flag=True, help="Record the answer, and do not go on with the run.")
+@click.option("--no-run", is_flag=True, help="Record the answer, and do not resume the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def command(run: str, text: str | None, address: str, no_run: bool, as_json: bool, place: str | None) -> None:
-    """Answer what a run asks, and go on with it here, unless another process is at work on it.
+    """Answer what a run asks, and resume it here, unless another process executes it.
 
     RUN is an id, the beginning of one, or `last`. TEXT is the answer, - reads it from standard input. Without
     it you are asked in a terminal; elsewhere the open questions are shown. Output and
@@ -36,57 +34,48 @@ def command(run: str, text: str | None, address: str, no_run: bool, as_json: boo
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
 
-    async def work(store: Store) -> int:
-        run_id = await find_run(store, run)
-        if text is None and person_is_there() and not (address or no_run or as_json):
-            return await _ask(store, run_id)
-        if text is None:
-            await _show(store, run_id)
-            return 0
-        return await _answer(store, run_id, text, address, no_run, as_json)
-
-    sys.exit(in_store(place, work))
-
-
-async def _ask(store: Store, run_id: str) -> int:
-    """Somebody is there to be asked: the run goes on, and asks."""
-    row = await store.row(run_id)
-    if row.owner or row.status != "waiting":
-        await _show(store, run_id)
+    async def work(runs: Runs) -> int:
+        run_id = await find_run(runs, run)
+        if text is not None:
+            return await _answer(runs, run_id, text, address, no_run, as_json)
+        if person_is_there() and not (address or no_run or as_json):
+            row = await runs.row(run_id)
+            if row.status == "waiting" and not row.owner:  # the run itself asks, once it is resumed
+                return await execute(
+                    runs, lambda attach: runs.resume_in_background(run_id, attach=attach), as_json=False
+                )
+        await _show(runs, run_id)
         return 0
-    return await go_on(store, run_id, as_json=False)
+
+    sys.exit(with_runs(place, work))
 
 
-async def _show(store: Store, run_id: str) -> None:
+async def _show(runs: Runs, run_id: str) -> None:
     from roundel.cli.output import console
     from roundel.cli.prompt import shown
 
-    questions = await asked(store, run_id)
+    questions = await runs.questions(run_id)
     if not questions:
-        raise StoreError(f"run {run_id} asks nobody; it is {(await store.row(run_id)).status}")
+        raise StoreError(f"run {run_id} asks nobody; it is {(await runs.row(run_id)).status}")
     for question in questions:
         console(stderr=False).print(shown(question))
     at = ("--at", questions[0].address) if len(questions) > 1 else ()
     suggest("answer", run_id, "TEXT", *at)
 
 
-async def _answer(store: Store, run_id: str, text: str, address: str, no_run: bool, as_json: bool) -> int:
-    question = await question_at(store, run_id, address)
-    _must_be_clear(text, question)
-    message, row = Message(text, "user"), await store.row(run_id)
-    if not (row.owner or no_run or row.status == "paused"):
-        return await go_on(store, run_id, as_json, Answer(question.address, message))
-    if await answer(store, run_id, message, question.address):
-        say(f"answered; run {run_id} goes on, in the process that is at work on it")
+async def _answer(runs: Runs, run_id: str, text: str, address: str, no_run: bool, as_json: bool) -> int:
+    async def answer(attach: Attach | None = None) -> RunRow:
+        try:
+            return await runs.answer(run_id, text, at=address, exact=True, execute=attach)
+        except UnclearAnswer as error:
+            raise click.UsageError(str(error)) from None
+
+    row = await runs.row(run_id)
+    if not (no_run or row.owner or row.status == "paused"):
+        return await execute(runs, answer, as_json)
+    await answer()
+    if row.owner:
+        say(f"answered; run {run_id} continues in the process that executes it")
     else:
         say("answered")
     return 0
-
-
-def _must_be_clear(text: str, question: Question) -> None:
-    """A slip of the hand must not decide about a tool call."""
-    from roundel.cli.prompt import unclear
-
-    problem = unclear(text) if question.tool is not None else ""
-    if problem:
-        raise click.UsageError(problem)

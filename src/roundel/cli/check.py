@@ -11,8 +11,8 @@ from roundel.cli.arguments import WorkflowFile
 from roundel.cli.invalid import suggest_check, suggest_run
 from roundel.cli.output import allow_option, concealment, counted, print_json, say, tell, variables
 from roundel.kernel.fact_masking import secrets_of
+from roundel.nodes.sources import check_plan
 from roundel.plan.proof import Proof, prove
-from roundel.sources import check_plan
 from roundel.workflow.diagnostics import Diagnostic
 
 

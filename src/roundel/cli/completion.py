@@ -26,7 +26,7 @@ from roundel.cli import COMMANDS, COMPLETION
 from roundel.cli.next_step import PROGRAM
 from roundel.cli.output import printable
 from roundel.journal.glance import glance
-from roundel.sessions.store_url import store_url
+from roundel.runs.store_url import store_url
 
 Items = list[CompletionItem]
 MOST_RUNS = 50

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from roundel.cli.execution import person_is_there
 from roundel.cli.next_step import program, suggest_plainly
 from roundel.cli.stored import finished
-from roundel.cli.work import person_is_there
-from roundel.hosts.local import LocalHost
+from roundel.hosts.local_run import LocalRun
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Unlocked
 from roundel.kernel.unlock import CHECKS
 from roundel.llm.scripted import Script, script_from
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.sessions.rounds import loop_rounds
+from roundel.runs.rounds import loop_rounds
 from roundel.workflow.loader import examine_text
 from roundel.workflow.message import Message
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from roundel.hosts.result import Result
+    from roundel.hosts.engine import Result
     from roundel.kernel.state import Run
 
 NOTE = "You have both said that any day will do. Name one."
@@ -50,14 +50,14 @@ async def _play(out: Console) -> None:
     out.print("A writer and a critic go round until the score is 90; at most 8 times.\n")
     plan, script = _story("polish", out.is_terminal)
     events: list[Event] = []
-    host = LocalHost(plan, script=script, on_event=events.append)
+    host = LocalRun(plan, script=script, on_event=events.append)
     result = await _shown(host, plan, out, "a line that sells tea")
     _plot(events, out)
     out.print(Text(f"{result.output}\n", "bold"))
     out.rule(Text("2  A loop that goes in circles", "bold"))
     out.print("Ann and Ben are too polite to decide. Only the cap of 100 rounds would end it.\n")
     plan, script = _story("circles", out.is_terminal)
-    host = LocalHost(plan, script=script)
+    host = LocalRun(plan, script=script)
     await _shown(host, plan, out, "Find a day for the launch.")
     lock = host.state.lock
     assert lock is not None
@@ -81,15 +81,15 @@ def _story(name: str, slowly: bool) -> tuple[Plan, Script]:
     return compile_workflow(workflow), script if slowly else script.at_once()
 
 
-async def _shown(host: LocalHost, plan: Plan, out: Console, text: str) -> Result:
+async def _shown(host: LocalRun, plan: Plan, out: Console, text: str) -> Result:
     return await _watched(host, plan, out, lambda: host.run((Message(text),)))
 
 
-async def _watched(host: LocalHost, plan: Plan, out: Console, go: Any, goes_on: Run | None = None) -> Result:
+async def _watched(host: LocalRun, plan: Plan, out: Console, go: Any, goes_on: Run | None = None) -> Result:
     from roundel.cli.live import LiveView
 
     view = LiveView(plan, out, out.is_terminal, scripted=True, goes_on=goes_on)
-    host.look_on(view)
+    host.observe(view)
     with view:
         result: Result = await go()
         view.settle(result.usage)
@@ -102,13 +102,13 @@ def _plot(events: list[Event], out: Console) -> None:
     out.print(TextPlot(loop_rounds(events, {"Writer", "Critic"})))
 
 
-async def _unlocked(locked: LocalHost, plan: Plan, script: Script, out: Console) -> None:
+async def _unlocked(locked: LocalRun, plan: Plan, script: Script, out: Console) -> None:
     from rich.text import Text
 
     fact = Unlocked("they are about to agree", "you", CHECKS, locked.now(), note=NOTE)
     out.print(Text("unlocked", "bold").append(", as this command does for a run that is kept:", "not bold"))
     out.print(Text(f"  {_command(fact)}\n", "cyan", overflow="fold"), soft_wrap=True)
-    host = LocalHost(plan, script=script, run_id=locked.run_id)
+    host = LocalRun(plan, script=script, run_id=locked.run_id)
     state = locked.state
     result = await _watched(host, plan, out, lambda: host.resume(state, fact), goes_on=state)
     out.print(Text(f"{result.output}\n", "bold"))

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Group
 from rich.text import Text
 
-from roundel.cli.drawing.caption import one_line
+from roundel.cli.output import one_line
 from roundel.kernel.state import Lock
 
 

@@ -10,9 +10,9 @@ from roundel.cli.arguments import file_argument
 from roundel.cli.invalid import or_exit
 from roundel.cli.output import allow_option, concealment, console, dollars, print_json, say, variables
 from roundel.kernel.fact_masking import secrets_of
+from roundel.nodes.sources import load_plan
 from roundel.plan.forecast import Estimate, Forecast, NodeForecast, Pricing, forecast
 from roundel.plan.proof import prove
-from roundel.sources import load_plan
 from roundel.workflow.graph import Node
 from roundel.workflow.profile import Price, Profile
 
@@ -63,7 +63,7 @@ def _tell(made: Forecast) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from roundel.cli.drawing.caption import one_line
+    from roundel.cli.output import one_line
 
     # Narrow enough for a terminal of 80 columns.
     table = Table(box=None, pad_edge=False, collapse_padding=bool(made.tool_calls.typical))

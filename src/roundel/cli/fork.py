@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 
 from roundel.cli.arguments import WorkflowFile, run_argument
-from roundel.cli.going_on import go_on
+from roundel.cli.execution import execute
 from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.next_step import about
 from roundel.cli.output import ALLOWS_NOTHING, allow_option, say
-from roundel.cli.stored import find_run, in_store, store_option
-from roundel.journal.store import Store
-from roundel.llm.scripted import load_script
-from roundel.sessions.forking import fork
+from roundel.cli.stored import find_run, store_option, with_runs
+from roundel.runs.runs import Runs
 
 
 @click.command("fork")
@@ -36,7 +33,7 @@ from roundel.sessions.forking import fork
     type=WorkflowFile(),
     help="Other replies for models and people.",
 )
-@click.option("--no-run", is_flag=True, help="Do not go on with it; print its id.")
+@click.option("--no-run", is_flag=True, help="Do not execute it; print its id.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def command(
@@ -51,7 +48,7 @@ def command(
     as_json: bool,
     place: str | None,
 ) -> None:
-    """Begin a new run from a point of an old one, and go on with it.
+    """Start a new run from a point of an old one.
 
     RUN is an id, the beginning of one, or `last`. The old run stays as it is, and nothing that it did before
     that point is done again. Output and exit codes are those of `roundel run`.
@@ -60,17 +57,23 @@ def command(
     if allowed and workflow is None:
         raise click.UsageError(ALLOWS_NOTHING)
 
-    async def work(store: Store) -> int:
-        run_id = await find_run(store, run)
-        script = load_script(script_file)[0] if script_file is not None else None
-        changes: dict[str, Any] = {"limits": bounds, "message": message, "script": script}
-        made = await fork(store, run_id, at, workflow=workflow, allow_paths=allowed, **changes)
+    async def work(runs: Runs) -> int:
+        run_id = await find_run(runs, run)
+        made = await runs.fork(
+            run_id,
+            at,
+            workflow=workflow,
+            limits=bounds,
+            message=message,
+            script=script_file,
+            allow_paths=allowed,
+        )
         about(made)
         if no_run:
             say(made, err=False)
             return 0
         if not as_json:
             say(f"forked {run_id}{f' at {at}' if at else ''} as {made}")
-        return await go_on(store, made, as_json)
+        return await execute(runs, lambda attach: runs.resume_in_background(made, attach=attach), as_json)
 
-    sys.exit(in_store(place, work))
+    sys.exit(with_runs(place, work))

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import click
 
 from roundel.cli.arguments import run_argument
-from roundel.cli.drawing.caption import one_line
 from roundel.cli.live.bounds import Bounds
 from roundel.cli.live.lines import excerpt, line_of
 from roundel.cli.next_step import suggest
-from roundel.cli.output import print_json, say, styled
-from roundel.cli.stored import find_run, in_store, store_option
-from roundel.journal.rebuilding import played
-from roundel.journal.snapshots import restore
-from roundel.journal.store import Store, StoreError
+from roundel.cli.output import one_line, print_json, say, styled
+from roundel.cli.stored import find_run, store_option, with_runs
+from roundel.journal.store import StoreError
 from roundel.kernel.events import Event
 from roundel.plan.graph import Plan
-from roundel.sessions.pinning import plan_of
+from roundel.runs.runs import Runs
 
-LOOK_EVERY = 0.2
 INSIDE = ("/", ".", "[", "#")
 """What may follow an address in that of something inside it."""
 
@@ -36,7 +31,7 @@ INSIDE = ("/", ".", "[", "#")
     default=0,
     help="Only events with a larger `seq`; quick in long runs.",
 )
-@click.option("--follow", "-f", is_flag=True, help="Go on as more happens, until the run is over.")
+@click.option("--follow", "-f", is_flag=True, help="Show more as it happens, until the run is over.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def command(
@@ -47,12 +42,11 @@ def command(
     RUN is an id, the beginning of one, or `last`.
     """
 
-    async def work(store: Store) -> None:
-        run_id = await find_run(store, run)
-        plan = await _plan(store, run_id)
-        show = print_json if as_json else _printer(plan)
+    async def work(runs: Runs) -> None:
+        run_id = await find_run(runs, run)
+        show = print_json if as_json else _printer(await runs.plan(run_id))
         shown, failed = False, ""
-        async for event in _events(store, run_id, plan, after, follow):
+        async for event in runs.follow(run_id, after=after, live=follow):
             if event.event == "node_state_change" and event.data.get("status") == "failed":
                 failed = event.address or ""
             if address is None or is_at(event.address or "", address):
@@ -61,10 +55,10 @@ def command(
         if address is not None and not shown:
             suggest("log", run_id)
             raise StoreError(_nothing(run_id, address, after))
-        if failed and (await store.row(run_id)).status == "failed":
+        if failed and (await runs.row(run_id)).status == "failed":
             suggest("fork", run_id, "--at", failed)
 
-    in_store(place, work)
+    with_runs(place, work)
 
 
 def _nothing(run_id: str, address: str, after: int) -> str:
@@ -78,34 +72,8 @@ def is_at(address: str, wanted: str) -> bool:
     return address == wanted or (address.startswith(wanted) and address[len(wanted) :].startswith(INSIDE))
 
 
-async def _plan(store: Store, run_id: str) -> Plan | None:
-    """None for a run of which only some rounds were kept: nothing of it has to be made again."""
-    return None if await store.kept(run_id) is not None else plan_of(await store.pinned(run_id))
-
-
-async def _events(
-    store: Store, run_id: str, plan: Plan | None, after: int, follow: bool
-) -> AsyncIterator[Event]:
-    if plan is None:
-        for event in await store.kept(run_id) or ():
-            if event.seq > after:
-                yield event
-        return
-    state, known = await restore(store, run_id, plan, after)
-    while True:
-        entries = await store.entries(run_id, known)
-        for _, events in played(state, entries, run_id, known):
-            for event in events:
-                if event.seq > after:
-                    yield event
-        known += len(entries)
-        if not follow or state.over:
-            return
-        await asyncio.sleep(LOOK_EVERY)
-
-
-def _printer(plan: Plan | None) -> Callable[[Event], None]:
-    bounds = Bounds(plan) if plan is not None else None
+def _printer(plan: Plan) -> Callable[[Event], None]:
+    bounds = Bounds(plan)
 
     def show(event: Event) -> None:
         line = _line(event, bounds)
@@ -115,7 +83,7 @@ def _printer(plan: Plan | None) -> Callable[[Event], None]:
     return show
 
 
-def _line(event: Event, bounds: Bounds | None) -> str | None:
+def _line(event: Event, bounds: Bounds) -> str | None:
     """None for what is not worth a line."""
     kind, data = event.event, event.data
     if kind == "run_started":

@@ -12,11 +12,11 @@ from roundel.cli.arguments import RunName, run_argument
 from roundel.cli.live.lines import excerpt
 from roundel.cli.next_step import suggest, suggest_plainly
 from roundel.cli.output import counted, print_json, say, styled
-from roundel.cli.stored import in_store, most_option, store_option
+from roundel.cli.stored import most_option, store_option, with_runs
 from roundel.kernel.events import stamp
 from roundel.memory.store import Entry
-from roundel.sessions.memory import Memory
-from roundel.sessions.quarantine import Quarantined
+from roundel.runs.memory import Memory
+from roundel.runs.quarantine import Quarantined
 
 Made = TypeVar("Made")
 group_option = click.option("--group", required=True, metavar="NAME", help="Whose memory.")
@@ -32,7 +32,7 @@ def command() -> None:
 
 
 def _in_memory(place: str | None, do: Callable[[Memory], Awaitable[Made]], *, makes_it: bool = False) -> Made:
-    return in_store(place, lambda store: do(Memory(store)), makes_it=makes_it)
+    return with_runs(place, lambda runs: do(Memory(runs.store)), creates=makes_it)
 
 
 @command.command("list")

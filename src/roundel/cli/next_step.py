@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from roundel.journal.store import RunRow, Store
+    from roundel.journal.store import RunRow
+    from roundel.runs.runs import Runs
 
 PROGRAM = "roundel"
 
@@ -66,7 +67,7 @@ def about(run_id: str) -> str:
     return run_id
 
 
-async def suggest_for_run(store: Store) -> None:
+async def suggest_for_run(runs: Runs) -> None:
     """What helps with the run that the command is about, unless the command knows better."""
     from roundel.journal.store import NoRun, StoreError
 
@@ -74,7 +75,7 @@ async def suggest_for_run(store: Store) -> None:
     if not step.run_id or step.command:
         return
     try:
-        row = await store.row(step.run_id)
+        row = await runs.store.row(step.run_id)
     except NoRun:
         return
     except StoreError:  # it is reported where it occurred first; the run can be resumed once it is fixed
@@ -128,7 +129,7 @@ def _short(path: str) -> str:
 
 
 def _store_option() -> list[str]:
-    from roundel.sessions.store_url import DEFAULT, VARIABLE
+    from roundel.runs.store_url import DEFAULT, VARIABLE
 
     # A variable may have been set for this one call alone, so that the shell does not have it.
     place = click.get_current_context().params.get("place") or os.environ.get(VARIABLE)

@@ -10,7 +10,6 @@ drawings of a workflow, in suggested commands that repeat `--var`, and in traceb
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import msgspec
 
+from roundel.drawing.text import escaped, visible
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.secrets import MASK, Secrets, is_secret_name
 
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _COLOURS = {"error": "red", "warning": "yellow"}
-_UNSAFE = re.compile(
-    "["
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, delete, C1
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings and overrides of the writing direction
-    "\u2028\u2029\ufff9-\ufffb"  # separators of lines and paragraphs, annotations
-    "\ud800-\udfff\ufffe\uffff"  # surrogates and others that stand for no character
-    "]"
-)
 
 
 class Concealment:
@@ -76,8 +68,12 @@ def styled(text: str, **style: Any) -> Styled:
 
 def printable(text: str) -> str:
     """The text, on as many lines, with no secret, and nothing that steers a terminal or breaks XML."""
-    text = concealment.secrets.mask(text)
-    return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+    return visible(concealment.secrets.mask(text))
+
+
+def one_line(text: str, most: int = 1000) -> str:
+    """The same as one line: its first characters, with single spaces."""
+    return printable(" ".join(text[:most].split()))
 
 
 ALLOWS_NOTHING = "--allow-path is about the files of --workflow; a run keeps those that it was started with"
@@ -136,7 +132,7 @@ def print_json(value: Any) -> None:
     the like), is escaped, too: it stands in strings only."""
     out = sys.stdout.buffer
     line = _encoded(value).decode()
-    out.write(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", line).encode() + b"\n")
+    out.write(escaped(line).encode() + b"\n")
     out.flush()
 
 

@@ -1,4 +1,4 @@
-"""`roundel pause`: lets a run come to rest."""
+"""`roundel pause`: pauses a run."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import click
 from roundel.cli.arguments import run_argument
 from roundel.cli.next_step import suggest
 from roundel.cli.output import say
-from roundel.cli.stored import reason_option, steered, store_option
-from roundel.sessions.control import pause
+from roundel.cli.stored import find_run, reason_option, store_option, with_runs
+from roundel.runs.runs import Runs
 
 
 @click.command("pause")
@@ -16,10 +16,15 @@ from roundel.sessions.control import pause
 @reason_option
 @store_option
 def command(run: str, reason: str, place: str | None) -> None:
-    """Let a run come to rest: what is at work finishes and is kept, nothing new is begun.
+    """Pause a run: calls in flight finish and are kept, nothing new starts.
 
     RUN is an id, the beginning of one, or `last`.
     """
-    run_id = steered(place, run, lambda store, run_id: pause(store, run_id, reason))
-    suggest("resume", run_id)
-    say(f"run {run_id} pauses")
+
+    async def work(runs: Runs) -> None:
+        run_id = await find_run(runs, run)
+        await runs.pause(run_id, reason)
+        suggest("resume", run_id)
+        say(f"run {run_id} pauses")
+
+    with_runs(place, work)

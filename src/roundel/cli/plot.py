@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from roundel.cli.arguments import run_argument
 from roundel.cli.output import console, say
-from roundel.cli.stored import Unknown, find_run, in_store, store_option
-from roundel.journal.store import RunRow, Store, StoreError
-from roundel.sessions.opening import events_of
-from roundel.sessions.pinning import plan_of
-from roundel.sessions.rounds import LoopRounds, loop_rounds
+from roundel.cli.stored import Unknown, store_option, with_run
+from roundel.journal.store import RunRow
+from roundel.runs.rounds import LoopRounds
+from roundel.runs.runs import Runs
 
 
 @click.command("plot")
@@ -27,7 +27,11 @@ def command(run: str, form: str | None, out: str | None, name: str | None, place
     RUN is an id, the beginning of one, or `last`. Novelty says how new a round's text is beside the rounds
     before it: near 1 for fresh text, near 0 for what was said before.
     """
-    row, loops = in_store(place, lambda store: _rounds(store, run))
+
+    async def work(runs: Runs, run_id: str) -> tuple[RunRow, Sequence[LoopRounds]]:
+        return await runs.row(run_id), await runs.rounds(run_id)
+
+    row, loops = with_run(place, run, work)
     loops = _chosen(loops, name, row.id)
     form = form or ("svg" if out is not None and out.endswith(".svg") else "text")
     drawn = _svg(loops, row) if form == "svg" else None
@@ -39,21 +43,7 @@ def command(run: str, form: str | None, out: str | None, name: str | None, place
         _write(out, drawn if drawn is not None else _text(loops))
 
 
-async def _rounds(store: Store, run: str) -> tuple[RunRow, list[LoopRounds]]:
-    run_id = await find_run(store, run)
-    events = await events_of(store, run_id)
-    return await store.row(run_id), loop_rounds(events, await _speakers(store, run_id))
-
-
-async def _speakers(store: Store, run_id: str) -> set[str]:
-    try:
-        plan = plan_of(await store.pinned(run_id))
-    except StoreError:
-        return set()  # built in Python: all that its nodes said counts
-    return {node.id for node in plan.sites if node.kind.speaks or node.kind.asks}
-
-
-def _chosen(loops: list[LoopRounds], name: str | None, run_id: str) -> list[LoopRounds]:
+def _chosen(loops: Sequence[LoopRounds], name: str | None, run_id: str) -> Sequence[LoopRounds]:
     if not loops:
         raise click.ClickException(f"run {run_id} has come to no loop, so there are no rounds to draw")
     chosen = [loop for loop in loops if name in (None, loop.loop)]
@@ -62,13 +52,13 @@ def _chosen(loops: list[LoopRounds], name: str | None, run_id: str) -> list[Loop
     return chosen
 
 
-def _print(loops: list[LoopRounds]) -> None:
+def _print(loops: Sequence[LoopRounds]) -> None:
     from roundel.cli.plotting.text import TextPlot
 
     console(stderr=False).print(TextPlot(loops))
 
 
-def _text(loops: list[LoopRounds]) -> str:
+def _text(loops: Sequence[LoopRounds]) -> str:
     from io import StringIO
 
     from roundel.cli.console import SafeConsole
@@ -79,7 +69,7 @@ def _text(loops: list[LoopRounds]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 
 
-def _svg(loops: list[LoopRounds], row: RunRow) -> str:
+def _svg(loops: Sequence[LoopRounds], row: RunRow) -> str:
     from roundel.cli.plotting.svg import svg
 
     return svg(loops, row.name)

@@ -16,12 +16,11 @@ from rich.console import Console, Group
 from rich.panel import Panel
 from rich.text import Text
 
-from roundel.cli.drawing.caption import one_line
 from roundel.cli.live import LiveView
-from roundel.cli.output import printable
+from roundel.cli.output import one_line, printable
 from roundel.cli.signals import interrupts
-from roundel.hosts.result import Question
-from roundel.nodes.approval import NO, YES
+from roundel.hosts.people import Question
+from roundel.nodes.approval import unclear
 from roundel.workflow.message import Message
 
 MARK, MORE = "> ", "… "
@@ -30,7 +29,6 @@ CHOICES = (
     ("reject: why", "it is not; the model is told why, if you say so"),
     ('{"name": value}', "it is called with these arguments instead"),
 )
-AGAIN = "Say approve, reject, reject: why, or give other arguments as a JSON object."
 HINT = "end a line with \\ to go on in the next"
 POLL_SECONDS = 0.2
 
@@ -50,7 +48,7 @@ async def ask_in_terminal(question: Question, view: LiveView) -> str:
 async def _answer(question: Question, console: Console) -> str:
     while True:
         answer = await _lines(console)
-        problem = unclear(answer) if question.tool is not None else ""
+        problem = unclear(Message(answer)) if question.tool is not None else ""
         if not problem:
             return answer
         console.print(Text(printable(problem), "yellow"))
@@ -86,24 +84,6 @@ def _ask_once(question: str) -> str:
         click.echo(err=True)
         raise click.Abort
     return line
-
-
-def unclear(answer: str) -> str:
-    """Why this says neither yes nor no to a tool call; empty if it does.
-
-    Elsewhere any other text is a refusal; but here somebody can be asked again, and a slip of the hand
-    must not decide."""
-    text = answer.strip()
-    word = text.partition(":")[0].strip().lower()
-    if text.lower() in YES or word in NO:
-        return ""
-    if not text.startswith("{"):
-        return AGAIN
-    try:
-        json.loads(text)
-    except ValueError as error:
-        return f"These arguments are not JSON: {error}. {AGAIN}"
-    return ""
 
 
 async def _lines(console: Console) -> str:

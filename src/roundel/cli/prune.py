@@ -10,9 +10,10 @@ import click
 from roundel.cli.arguments import RunName
 from roundel.cli.next_step import suggest
 from roundel.cli.output import counted, say
-from roundel.cli.stored import find_run, in_store, store_option
-from roundel.journal.store import RunRow, Store, StoreError
-from roundel.sessions.retention import NOTHING, OVER, parsed, prune
+from roundel.cli.stored import find_run, store_option, with_runs
+from roundel.journal.store import RunRow, StoreError
+from roundel.runs.retention import NOTHING, OVER, parsed, prune
+from roundel.runs.runs import Runs
 
 AGE = re.compile(r"(\d+)\s*(s|min|h|d|w)")
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
@@ -44,8 +45,9 @@ def command(names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, p
     except StoreError as error:
         raise click.UsageError(str(error)) from None
 
-    async def work(store: Store) -> None:
-        rows = await _chosen(store, names, time.time() - seconds, policy)
+    async def work(runs: Runs) -> None:
+        store = runs.store
+        rows = await _chosen(runs, names, time.time() - seconds, policy)
         if dry_run:
             for row in rows:
                 say(f"{row.id}  {row.name}  {row.status}", err=False)
@@ -59,13 +61,13 @@ def command(names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, p
         smaller = f"{_told(saved)} smaller" if saved > 0 else "as large as before"
         say(f"pruned {counted(len(rows), 'run')} to '{policy}'; {store.location} is {smaller}")
 
-    in_store(place, work)
+    with_runs(place, work)
     suggest("runs")
 
 
-async def _chosen(store: Store, names: tuple[str, ...], until: float, policy: str) -> list[RunRow]:
+async def _chosen(runs: Runs, names: tuple[str, ...], until: float, policy: str) -> list[RunRow]:
     if names:
-        found = [await store.row(await find_run(store, name)) for name in dict.fromkeys(names)]
+        found = [await runs.store.row(await find_run(runs, name)) for name in dict.fromkeys(names)]
         for row in found:
             if row.status not in OVER:
                 raise StoreError(
@@ -73,7 +75,7 @@ async def _chosen(store: Store, names: tuple[str, ...], until: float, policy: st
                     f"(`roundel stop {row.id}` ends it)"
                 )
     else:
-        found = [row for row in await store.rows(None) if row.status in OVER]
+        found = [row for row in await runs.store.rows(None) if row.status in OVER]
     return [row for row in found if row.updated <= until and (policy == NOTHING or not row.pruned)]
 
 

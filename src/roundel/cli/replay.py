@@ -9,10 +9,9 @@ import click
 from roundel.cli.arguments import WorkflowFile, run_argument
 from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.output import ALLOWS_NOTHING, allow_option, say
-from roundel.cli.stored import find_run, in_store, store_option
-from roundel.journal.store import Store
-from roundel.sessions.forking import replay
-from roundel.sessions.rerun import Difference
+from roundel.cli.stored import store_option, with_run
+from roundel.runs.rerun import Difference
+from roundel.runs.runs import Runs
 
 
 @click.command("replay")
@@ -35,10 +34,9 @@ def command(
     if allowed and workflow is None:
         raise click.UsageError(ALLOWS_NOTHING)
 
-    async def work(store: Store) -> tuple[str, Difference | None]:
-        run_id = await find_run(store, run)
-        return run_id, await replay(store, run_id, workflow, bounds, allowed)
+    async def work(runs: Runs, run_id: str) -> tuple[str, Difference | None]:
+        return run_id, await runs.replay(run_id, workflow=workflow, limits=bounds, allow_paths=allowed)
 
-    run_id, difference = in_store(place, work)
+    run_id, difference = with_run(place, run, work)
     say(str(difference) if difference is not None else f"run {run_id} would go the same way", err=False)
     sys.exit(0 if difference is None else 1)

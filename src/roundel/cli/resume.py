@@ -1,4 +1,4 @@
-"""`roundel resume`: goes on with a run, in this process."""
+"""`roundel resume`: resumes a run, in this process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import sys
 import click
 
 from roundel.cli.arguments import run_argument
-from roundel.cli.going_on import go_on
-from roundel.cli.stored import find_run, in_store, store_option
-from roundel.journal.store import Store
+from roundel.cli.execution import execute
+from roundel.cli.stored import find_run, store_option, with_runs
+from roundel.runs.runs import Runs
 
 
 @click.command("resume")
@@ -17,13 +17,14 @@ from roundel.journal.store import Store
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def command(run: str, as_json: bool, place: str | None) -> None:
-    """Go on with a run that was paused, that waits, or whose process died.
+    """Resume a run that was paused, that waits, or whose process died.
 
     RUN is an id, the beginning of one, or `last`. What was done is not done again. Output and exit codes are
     those of `roundel run`.
     """
 
-    async def work(store: Store) -> int:
-        return await go_on(store, await find_run(store, run), as_json)
+    async def work(runs: Runs) -> int:
+        run_id = await find_run(runs, run)
+        return await execute(runs, lambda attach: runs.resume_in_background(run_id, attach=attach), as_json)
 
-    sys.exit(in_store(place, work))
+    sys.exit(with_runs(place, work))

@@ -10,22 +10,20 @@ import click
 
 from roundel.cli import INVALID
 from roundel.cli.arguments import WorkflowFile, file_argument
+from roundel.cli.execution import execute, person_is_there
 from roundel.cli.invalid import suggest_check
 from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.next_step import about, current, suggest_for_run, suggest_plainly
 from roundel.cli.output import allow_option, concealment, say, styled, tell, variables
-from roundel.cli.signals import interrupts
-from roundel.cli.stored import finished, store_of, store_option
-from roundel.cli.work import Work, carry_out, person_is_there
-from roundel.hosts.local import LocalHost
-from roundel.journal.store import Pinned, Store, StoreError
+from roundel.cli.stored import finished, runs_at, store_option
+from roundel.hosts.engine import Attach
+from roundel.journal.store import StoreError
 from roundel.kernel.fact_masking import secrets_of
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script, load_script
+from roundel.nodes.sources import check
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.sessions.opening import begin
-from roundel.sessions.pinning import pin
-from roundel.sources import check
+from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.graph import Workflow
 from roundel.workflow.grouping import grouped
@@ -66,13 +64,13 @@ def command(
 ) -> None:
     """Run a workflow to its end.
 
-    The result goes to standard output, everything else to standard error. The run is kept in a store, so
-    that it can go on after a crash (roundel resume), be looked at and forked.
+    The result goes to standard output, everything else to standard error. The run is stored, so that it can
+    be resumed after a crash (roundel resume), looked at and forked.
     Exit codes: 0 completed, 1 failed, 2 bad usage or an invalid workflow, 3 locked by a limit,
     4 waiting for a person or paused, 130 interrupted (`roundel resume` continues it) or stopped.
     """
     if forgotten and place:
-        raise click.UsageError("--store keeps the run, and --no-store does not; give one of them")
+        raise click.UsageError("--store stores the run, and --no-store does not; give one of them")
     try:
         values, bounds = variables(pairs), limits_of(limits)
         workflow = grouped(limited(_loaded(file, values, allowed), bounds), group)
@@ -80,54 +78,38 @@ def command(
         concealment.know(secrets_of(plan))
         recorder = _recorder(record_file, script_file)
         script = _scripted(script_file, plan)
-        store = None if forgotten else store_of(place)
-        messages = (Message(_input(text, workflow)),)
+        runs = Runs() if forgotten else runs_at(place)
+        message = Message(_input(text, workflow))
     except WorkflowError as error:
         tell(error.diagnostics)
         suggest_check(file)
         sys.exit(INVALID)
-    pinned = pin(plan, script, bounds)
-    code = finished(lambda: _run(plan, messages, store, pinned, script, recorder, as_json))
-    if recorder is not None and recorder.problem:
-        say(styled(recorder.problem, fg="red"))
-    sys.exit(code)
 
-
-async def _run(
-    plan: Plan,
-    messages: tuple[Message, ...],
-    store: Store | None,
-    pinned: Pinned,
-    script: Script | None,
-    recorder: Recorder | None,
-    as_json: bool,
-) -> int:
-    async def host(**watching: Any) -> LocalHost:
-        with interrupts.synchronously():
-            made = LocalHost(plan, script=script, record=recorder, **watching)
-        if store is not None:
-            about(made.run_id)
+    async def work() -> int:
+        async def begin(attach: Attach) -> None:
             try:
-                journal = await begin(store, made.run_id, plan, pinned, messages, reviews=made.reviews)
+                await runs.start(
+                    plan, message, script=script, limits=bounds, stored=not forgotten, attach=attach
+                )
             except StoreError:
                 about("")  # there is no such run to resume
                 suggest_plainly("run", "--help")
                 raise
-            made.keep(journal)
-        return made
 
-    async def work() -> Work:
-        return Work(plan, host, lambda made: made.run(messages), script is not None, store is not None)
+        async with runs:
+            try:
+                return await execute(runs, begin, as_json, stored=not forgotten, recorder=recorder)
+            finally:
+                if forgotten:
+                    # Nothing is stored that could be looked at or resumed; the same run, stored, can.
+                    suggest_plainly(*(word for word in current().arguments if word != "--no-store"))
+                else:
+                    await suggest_for_run(runs)
 
-    try:
-        return await carry_out(work, as_json)
-    finally:
-        if store is not None:
-            await suggest_for_run(store)
-            await store.close()
-        else:
-            # Nothing is kept that could be looked at or resumed; the same run, kept, can.
-            suggest_plainly(*(word for word in current().arguments if word != "--no-store"))
+    code = finished(work)
+    if recorder is not None and recorder.problem:
+        say(styled(recorder.problem, fg="red"))
+    sys.exit(code)
 
 
 def _loaded(file: str, values: dict[str, Any], allowed: tuple[str, ...]) -> Workflow:

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from roundel.cli.drawing.caption import one_line
 from roundel.cli.next_step import suggest, suggest_plainly, words_for
-from roundel.cli.output import console, print_json, say
-from roundel.cli.stored import finished, is_there, most_option, store_of, store_option
-from roundel.journal.store import RunRow, Store
+from roundel.cli.output import console, one_line, print_json, say
+from roundel.cli.stored import finished, is_there, most_option, runs_at, store_option
+from roundel.journal.store import RunRow
 from roundel.kernel.events import stamp
+from roundel.runs.runs import Runs
 
 STATUSES = ("running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped")
 COLOURS = {
@@ -35,9 +35,9 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 @store_option
 def command(status: str | None, limit: int, as_json: bool, place: str | None) -> None:
     """List the runs that are kept, the newest first."""
-    store = store_of(place)
+    runs = runs_at(place)
     suggest_plainly("run", "--help")
-    rows = finished(lambda: _rows(store, limit + 1, status or "")) if is_there(store) else []
+    rows = finished(lambda: _rows(runs, limit + 1, status or "")) if is_there(runs) else []
     if rows:
         suggest(*words_for(rows[0]))
     if as_json:
@@ -48,14 +48,12 @@ def command(status: str | None, limit: int, as_json: bool, place: str | None) ->
         if len(rows) > limit:
             say(f"and more; --limit {limit * 5} shows more of them")
     else:
-        say(f"there are no runs{f' that are {status}' if status else ''} in {store.location}")
+        say(f"there are no runs{f' that are {status}' if status else ''} in {runs.store.location}")
 
 
-async def _rows(store: Store, limit: int, status: str) -> list[RunRow]:
-    try:
-        return await store.rows(limit, status)
-    finally:
-        await store.close()
+async def _rows(runs: Runs, limit: int, status: str) -> list[RunRow]:
+    async with runs:
+        return await runs.list(limit=limit, status=status)
 
 
 def _as_data(row: RunRow) -> dict[str, Any]:
@@ -66,7 +64,7 @@ def _as_data(row: RunRow) -> dict[str, Any]:
         "rounds": _rounds(row),
         "started": stamp(row.created),
         "updated": stamp(row.updated),
-        "at_work": _worker(row),
+        "at_work": row.owner or None,
         "input": row.input,
         "parent": row.parent or None,
         "forked_at": row.forked_at or None,
@@ -79,10 +77,6 @@ def _rounds(row: RunRow) -> int | None:
     if row.summary is None:
         return None
     return sum(int(loop["rounds"]) for loop in row.summary.get("loops", {}).values())
-
-
-def _worker(row: RunRow) -> str | None:
-    return row.owner or None
 
 
 def _tell(rows: list[RunRow], now: float) -> None:
@@ -98,7 +92,7 @@ def _tell(rows: list[RunRow], now: float) -> None:
         table.add_column(heading, justify="right", no_wrap=True, min_width=LONGEST_AGE)
     table.add_column("at work", overflow="ellipsis", no_wrap=True)
     for row in rows:
-        rounds, worker = _rounds(row), _worker(row)
+        rounds, worker = _rounds(row), row.owner
         # A run that is to go on, with nobody at work on it, was cut off.
         nobody = Text("nobody", "yellow") if row.status == "running" else Text("")
         table.add_row(

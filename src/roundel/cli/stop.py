@@ -6,8 +6,8 @@ import click
 
 from roundel.cli.arguments import run_argument
 from roundel.cli.output import say
-from roundel.cli.stored import reason_option, steered, store_option
-from roundel.sessions.control import stop
+from roundel.cli.stored import find_run, reason_option, store_option, with_runs
+from roundel.runs.runs import Runs
 
 
 @click.command("stop")
@@ -15,8 +15,14 @@ from roundel.sessions.control import stop
 @reason_option
 @store_option
 def command(run: str, reason: str, place: str | None) -> None:
-    """End a run: what is at work is called off. It cannot go on, but it can be forked.
+    """End a run: calls in flight are cancelled. It cannot be resumed, but it can be forked.
 
     RUN is an id, the beginning of one, or `last`.
     """
-    say(f"run {steered(place, run, lambda store, run_id: stop(store, run_id, reason))} is stopped")
+
+    async def work(runs: Runs) -> None:
+        run_id = await find_run(runs, run)
+        await runs.stop(run_id, reason)
+        say(f"run {run_id} is stopped")
+
+    with_runs(place, work)

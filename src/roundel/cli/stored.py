@@ -1,4 +1,4 @@
-"""The store as commands use it: where it is, how runs in it are named, how its errors are told."""
+"""The store as commands use it: where it is, how its runs are named, how errors end a command."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from roundel.cli import INVALID
 from roundel.cli.next_step import about, suggest, suggest_for_run, suggest_plainly
 from roundel.cli.output import tell
 from roundel.cli.signals import interrupts
-from roundel.journal.store import NoRun, Store, StoreError
-from roundel.sessions.naming import Ambiguous, find
-from roundel.sessions.place import store_at
+from roundel.journal.store import NoRun, StoreError
+from roundel.llm.resource_pool import close_pool
+from roundel.runs.naming import Ambiguous
+from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
 
 Made = TypeVar("Made")
@@ -25,11 +26,11 @@ store_option = click.option(
     "place",
     type=click.Path(readable=False),  # the store says better what is wrong with it
     metavar="PATH|URL",
-    help="Where runs are kept, instead of .roundel/runs.db.",
+    help="Where runs are stored, instead of .roundel/runs.db.",
 )
 
 
-reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; it is kept with the run.")
+reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; it is stored with the run.")
 
 
 def most_option(default: int) -> Callable[[Any], Any]:
@@ -41,58 +42,61 @@ def most_option(default: int) -> Callable[[Any], Any]:
 
 
 class Unknown(click.ClickException):
-    """Nothing goes by that name."""
+    """Nothing has that name."""
 
     exit_code = INVALID
 
 
-def store_of(place: str | None) -> Store:
+def runs_at(place: str | None) -> Runs:
+    """The runs of a store, which need not exist yet."""
+    runs = Runs(place)
     try:
-        return store_at(place)
+        runs.store  # noqa: B018 (a wrong place is an error now)
     except StoreError as error:
         raise click.UsageError(str(error)) from None
+    return runs
 
 
-def is_there(store: Store) -> bool:
-    """Whether there is a store yet."""
-    return finished(store.exists)
+def is_there(runs: Runs) -> bool:
+    """Whether the store exists."""
+    return finished(runs.store.exists)
 
 
-def in_store(place: str | None, do: Callable[[Store], Awaitable[Made]], *, makes_it: bool = False) -> Made:
-    """Does something with a store that is there already, unless this is what makes it."""
-    store = store_of(place)
-    if not (makes_it or is_there(store)):
+def with_runs(place: str | None, do: Callable[[Runs], Awaitable[Made]], *, creates: bool = False) -> Made:
+    """Does something with the runs of a store, which has to exist unless this creates it."""
+    runs = runs_at(place)
+    if not (creates or is_there(runs)):
         suggest_plainly("run", "--help")
-        raise Unknown(f"there is no store at {store.location}, so there are no runs; --store names another")
-    return finished(lambda: _with(store, do))
+        raise Unknown(
+            f"there is no store at {runs.store.location}, so there are no runs; --store names another"
+        )
+    return finished(lambda: _within(runs, do))
 
 
-def steered(place: str | None, run: str, do: Callable[[Store, str], Awaitable[object]]) -> str:
-    """The id of the run that was meant, once it has been done."""
+def with_run(place: str | None, name: str, do: Callable[[Runs, str], Awaitable[Made]]) -> Made:
+    """The same with the run that a command is about."""
 
-    async def work(store: Store) -> str:
-        run_id = await find_run(store, run)
-        await do(store, run_id)
-        return run_id
+    async def work(runs: Runs) -> Made:
+        return await do(runs, await find_run(runs, name))
 
-    return in_store(place, work)
+    return with_runs(place, work)
 
 
-async def find_run(store: Store, run: str) -> str:
-    """The id of the run that is meant, which is the one that the command is about."""
+async def find_run(runs: Runs, name: str) -> str:
+    """The id of the run that the command is about."""
     try:
-        return about(await find(store, run))
+        return about(await runs.find(name))
     except (NoRun, Ambiguous):
         suggest("runs")
         raise
 
 
-async def _with(store: Store, do: Callable[[Store], Awaitable[Made]]) -> Made:
-    try:
-        return await do(store)
-    finally:
-        await suggest_for_run(store)
-        await store.close()
+async def _within(runs: Runs, do: Callable[[Runs], Awaitable[Made]]) -> Made:
+    async with runs:
+        try:
+            return await do(runs)
+        finally:
+            await suggest_for_run(runs)
 
 
 def finished(work: Callable[[], Awaitable[Made]]) -> Made:
@@ -103,7 +107,10 @@ def finished(work: Callable[[], Awaitable[Made]]) -> Made:
         task = asyncio.current_task()
         assert task is not None
         with interrupts.in_loop(task.cancel):
-            return await work()
+            try:
+                return await work()
+            finally:
+                await close_pool()
 
     try:
         return _run(main())

@@ -1,4 +1,4 @@
-"""`roundel unlock`: lets a locked run go on, once somebody has looked into it."""
+"""`roundel unlock`: unlocks a run, once somebody has looked into it."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Sequence
 import click
 
 from roundel.cli.arguments import run_argument
-from roundel.cli.going_on import go_on
+from roundel.cli.execution import execute, person_is_there
 from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.next_step import suggest
 from roundel.cli.output import console, say
-from roundel.cli.stored import find_run, in_store, store_option
-from roundel.cli.work import person_is_there
-from roundel.journal.store import Store, StoreError
+from roundel.cli.stored import find_run, store_option, with_runs
+from roundel.hosts.engine import Attach
+from roundel.journal.store import StoreError
 from roundel.kernel.unlock import CHECKS, Refused
-from roundel.sessions.control import locked, unlock
+from roundel.runs.runs import Runs
 
 QUESTIONS = {
     "cause_understood": "Do you understand why it was locked?",
-    "cost_accepted": "Do you accept what it costs to go on?",
+    "cost_accepted": "Do you accept what it costs to continue?",
     "workflow_reviewed": "Have you looked at the workflow and its limits?",
 }
 
@@ -37,9 +37,9 @@ OPTIONS = {
 
 @click.command("unlock")
 @run_argument
-@click.option("--reason", default="", metavar="TEXT", help="Why it may go on; kept with the run.")
+@click.option("--reason", default="", metavar="TEXT", help="Why it may continue; stored with the run.")
 @click.option("--cause-understood", is_flag=True, help="Confirm: why it was locked is understood.")
-@click.option("--cost-accepted", is_flag=True, help="Confirm: what it costs to go on is accepted.")
+@click.option("--cost-accepted", is_flag=True, help="Confirm: what it costs to continue is accepted.")
 @click.option(
     "--workflow-reviewed", is_flag=True, help="Confirm: the workflow and its limits were looked at."
 )
@@ -48,7 +48,7 @@ OPTIONS = {
 @click.option("--note", default="", metavar="TEXT", help="A word to the agent that runs next.")
 @click.option("--exit", "way_out", default="", metavar="NODE", help="Leave the loop, for this node outside.")
 @click.option("--by", default="", metavar="NAME", help="Who unlocks it; you, if it is not said.")
-@click.option("--no-run", is_flag=True, help="Unlock it, and do not go on with the run.")
+@click.option("--no-run", is_flag=True, help="Unlock it, and do not resume the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def command(
@@ -66,7 +66,7 @@ def command(
     as_json: bool,
     place: str | None,
 ) -> None:
-    """Unlock a run that met a limit or went in circles, and go on with it here, in the same round.
+    """Unlock a run that met a limit or went in circles, and resume it here, in the same round.
 
     RUN is an id, the beginning of one, or `last`. It takes a reason and three confirmations; without
     them the evidence is shown, and in a terminal they are asked for.
@@ -78,30 +78,49 @@ def command(
     }
     raised = limits_of(limits)
 
-    async def work(store: Store) -> int:
-        run_id = await find_run(store, run)
-        lock = await locked(store, run_id)
+    async def work(runs: Runs) -> int:
+        run_id = await find_run(runs, run)
         why, checks = reason, [name for name in CHECKS if given[name]]
         if _missing(why, checks):
-            from roundel.cli.evidence import evidence
+            why, checks = await _completed(runs, run_id, why, checks)
 
-            console().print(evidence(lock))
-            if person_is_there():
-                from roundel.cli.prompt import ask, confirm
+        async def unlock(attach: Attach | None = None) -> None:
+            try:
+                await runs.unlock(
+                    run_id,
+                    why,
+                    checks=checks,
+                    by=_me(by),
+                    limits=raised,
+                    message=message,
+                    note=note,
+                    exit=way_out,
+                    execute=attach,
+                )
+            except StoreError as error:
+                raise _with_options(error) from error
 
-                why = why or ask("Why may it go on: ", required=True)
-                checks = [name for name in CHECKS if given[name] or confirm(QUESTIONS[name])]
-            _must_be_complete(run_id, _missing(why, checks))
-        try:
-            await unlock(store, run_id, why, checks, _me(by), raised, message, note, way_out)
-        except StoreError as error:
-            raise _with_options(error) from error
         if no_run:
+            await unlock()
             say("unlocked")
             return 0
-        return await go_on(store, run_id, as_json)
+        return await execute(runs, unlock, as_json)
 
-    sys.exit(in_store(place, work))
+    sys.exit(with_runs(place, work))
+
+
+async def _completed(runs: Runs, run_id: str, why: str, checks: list[str]) -> tuple[str, list[str]]:
+    """Shows why the run is locked, and asks for what is missing; UsageError if nobody can be asked."""
+    from roundel.cli.evidence import evidence
+
+    console().print(evidence(await runs.locked(run_id)))
+    if person_is_there():
+        from roundel.cli.prompt import ask, confirm
+
+        why = why or ask("Why may it continue: ", required=True)
+        checks = [name for name in CHECKS if name in checks or confirm(QUESTIONS[name])]
+    _must_be_complete(run_id, _missing(why, checks))
+    return why, checks
 
 
 def _missing(reason: str, checks: Sequence[str]) -> list[str]:

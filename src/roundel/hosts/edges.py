@@ -1,4 +1,4 @@
-"""Functions of users on edges: conditions and processors that the kernel does not call itself."""
+"""Evaluates users' functions on edges: conditions and processors that the kernel does not call itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from roundel.hosts.lent import Lent, told
+from roundel.hosts.services import NodeServices, describe_error
 from roundel.kernel.commands import Consult
 from roundel.kernel.facts import Verdict
 from roundel.kernel.walk import delivered
@@ -29,18 +29,18 @@ def references(edge: EdgePlan) -> Iterator[Reference]:
         yield "processor", edge.asks_processor
 
 
-class Consultant:
+class EdgeEvaluator:
     """Calls the functions on the edges of one plan."""
 
-    def __init__(self, functions: EdgeFunctions, lent: Lent) -> None:
-        self._functions, self._lent = functions, lent
+    def __init__(self, functions: EdgeFunctions, services: NodeServices) -> None:
+        self._functions, self._services = functions, services
 
-    def is_pure(self, edges: Sequence[EdgePlan]) -> bool:
+    def are_pure(self, edges: Sequence[EdgePlan]) -> bool:
         """Whether all functions on these edges depend on their arguments alone."""
         return all(self._functions[reference].pure for edge in edges for reference in references(edge))
 
-    async def verdicts(self, consult: Consult, edges: Sequence[EdgePlan]) -> tuple[Verdict, ...]:
-        """What the functions return; NodeError if one of them fails."""
+    async def evaluate(self, consult: Consult, edges: Sequence[EdgePlan]) -> tuple[Verdict, ...]:
+        """What the functions return; NodeError if one of them fails. Waits for nothing if all are pure."""
         by_index = {edge.index: edge for edge in edges}
         verdicts = []
         for index, number in consult.questions:
@@ -48,7 +48,7 @@ class Consultant:
             try:
                 verdicts.append(await self._verdict(edge, number, consult.messages[number]))
             except Exception as error:
-                raise NodeError(f"a function on {edge.edge} failed: {told(error)}") from error
+                raise NodeError(f"a function on {edge.edge} failed: {describe_error(error)}") from error
         return tuple(verdicts)
 
     async def _verdict(self, edge: EdgePlan, number: int, message: Message) -> Verdict:
@@ -66,5 +66,5 @@ class Consultant:
             return guarded(function.call)(message)
         arguments: tuple[Any, ...] = (message,)
         if "workspace" in inspect.signature(function.call).parameters:
-            arguments = (message, self._lent.workspace())
-        return await self._lent.call(function.call, *arguments)
+            arguments = (message, self._services.workspace())
+        return await self._services.call(function.call, *arguments)

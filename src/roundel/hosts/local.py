@@ -1,204 +1,380 @@
-"""Runs a workflow in this process, on asyncio.
+"""The local engine: executes runs in this process, on asyncio.
 
-The host does what the kernel commands and tells it what happened. A call that is alone is awaited in
-place; calls that do not depend on each other run as tasks of their own. Functions that are not
-coroutines run in threads, so that none of them holds up the rest.
+    local.py      starts and resumes runs, routes control requests to them, waits for their results
+    local_run.py  one run while this process executes it
+    driver.py     does what the core says, on asyncio
+    core.py       decides what to start, to hold back and to cancel
+    run_log.py    applies facts, writes the journal, publishes events
+    executor.py   carries out effects: nodes, people, functions on edges, middleware
 
-    performer.py      does what is asked for: nodes, people, functions on edges, middleware
-    at_work.py        what was begun and is not over
-    chronicle.py      tells the run what happened, keeps it, shows it
-    driving.py        goes from one to the next, for a run that is not kept
-    kept_driving.py   the same for one that is, and that others may steer
+A control request takes one of three ways. If this process executes the run, the run's driver applies it. If
+another process owns the run, the request is left in the store, where the poller of that process finds it
+(request_poller.py). If nobody owns the run, it is claimed here, for as long as it takes to apply the request
+and commit it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
+import logging
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import msgspec
 
-from roundel.hosts.at_work import AtWork
-from roundel.hosts.attendance import Attendance
-from roundel.hosts.behaviours import Prepared, prepared
-from roundel.hosts.chronicle import Chronicle
-from roundel.hosts.clock import steady
-from roundel.hosts.driving import Driving
-from roundel.hosts.edges import Consultant
-from roundel.hosts.kept_driving import KeptDriving
-from roundel.hosts.lent import Lent, remembers
-from roundel.hosts.log import event_logger
-from roundel.hosts.people import People
-from roundel.hosts.performer import Performer
-from roundel.hosts.result import Asker, Result, result_of
+from roundel.hosts.engine import (
+    Attach,
+    Attachment,
+    Inspection,
+    NewRun,
+    Result,
+    attachment_for,
+    result_from,
+)
+from roundel.hosts.local_run import DONE, LocalRun
+from roundel.hosts.pinning import pin, plan_to_resume, secrets_at_hand
+from roundel.hosts.requests import Answer, Request, Resume, Stop, encode_request, fact_of, resolve
+from roundel.hosts.stored_run import create, new_id, open_run
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.shield import shielded
-from roundel.journal.store import StoreError
-from roundel.kernel.commands import Command
-from roundel.kernel.events import Event
-from roundel.kernel.facts import Fact, Reopened, Reviews, Started
+from roundel.journal.store import Busy, Claim, Store, StoreError
+from roundel.kernel.fact_masking import masked_fact
+from roundel.kernel.facts import Fact, Resumed
 from roundel.kernel.state import Run
-from roundel.llm.recorder import Recorder
-from roundel.llm.scripted import Script
-from roundel.nodes.middleware import Middleware
-from roundel.plan.graph import Plan
-from roundel.workflow.diagnostics import WorkflowError
-from roundel.workflow.message import Message
+from roundel.kernel.step import IllegalFact, step
+from roundel.llm.scripted import script_from
+from roundel.nodes.sources import Source
 
-WORK = Path(".roundel", "work")
-"""Where code works in a run that is not kept."""
+REQUEST_SECONDS = 10.0
+"""How long a process has to answer a control request."""
+UNRESUMABLE = ("completed", "failed", "stopped", "suspended_locked")
+
+MOST_FAILURES = 100
+NOTHING = Attachment()
+logger = logging.getLogger("roundel")
 
 
-class LocalHost:
-    """One run. `asker` answers for people; without one, unanswered questions leave the run waiting."""
+class _Execution:
+    """A run and the task that executes it."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        *,
-        script: Script | None = None,
-        asker: Asker | None = None,
-        on_event: Callable[[Event], object] | None = None,
-        folder: Path | None = None,
-        run_id: str | None = None,
-        record: Recorder | None = None,
-        middleware: Sequence[Middleware] = (),
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.plan = plan
-        self.run_id = run_id or os.urandom(6).hex()
-        self._clock = clock
-        self._beside_store = folder is None
-        self._lent = Lent(
-            plan, self.run_id, clock, script=script, folder=folder or WORK, record=record, say=self._say
-        )
-        people = People(plan, script, asker)
-        ready = self._prepared()
-        # Last, so that what is remembered is what the others have made of it.
-        memory = (self._lent.remembered.middleware(),) if remembers(plan) else ()
-        self._attendance = Attendance(plan, (*ready.middleware, *middleware, *memory), self._lent)
-        consultant = Consultant(ready.functions, self._lent)
-        self._performer = Performer(plan, ready.behaviours, consultant, self._lent, people, self._attendance)
-        self._at_work = AtWork(self._performer, people)
-        self._chronicle = Chronicle(Run(plan), self._lent.secrets)
-        self._driving: Driving | None = None
-        self._interrupted = ""
-        observers = (on_event, event_logger(plan.graph.graph.log_level), *self._attendance.observers)
-        self._chronicle.observers = tuple(observer for observer in observers if observer is not None)
+    def __init__(self, run: LocalRun, task: asyncio.Task[Result]) -> None:
+        self.run, self.task = run, task
+        self.awaited = False
+        """Somebody waits for the result, and sees what goes wrong."""
 
-    def _prepared(self) -> Prepared:
-        try:
-            return prepared(self.plan, self._lent)
-        except WorkflowError as error:  # it repeats what users' code and client libraries say
-            masked = self._lent.secrets.masked(error.diagnostics)
-        raise WorkflowError(masked)
 
-    def _say(self, address: str, text: str, attempt: int, offset: int) -> None:
-        data = {"text": text, "attempt": attempt, "offset": offset}
-        self._chronicle.publish("token_stream", address, data, self.now())
+class LocalEngine:
+    """Executes runs in this process; satisfies `Engine`. The store is opened when a run needs it: one that
+    is not stored needs none."""
 
-    def now(self) -> float:
-        return self._lent.now()
+    def __init__(self, open_store: Callable[[], Store], *, clock: Callable[[], float] = time.time) -> None:
+        self._open_store, self._clock = open_store, clock
+        self._executions: dict[str, _Execution] = {}
+        self._failures: dict[str, BaseException] = {}
+        """Why executions ended that nobody waited for, until somebody asks for the result."""
 
     @property
-    def state(self) -> Run:
-        return self._chronicle.state
+    def store(self) -> Store:
+        return self._open_store()
 
-    @property
-    def reviews(self) -> Reviews:
-        """Which nodes middleware is asked about."""
-        return self._attendance.reviews
+    def knows(self, run_id: str) -> bool:
+        """Whether this engine executes the run, or has the result of one that is not stored."""
+        return run_id in self._executions
 
-    @property
-    def script(self) -> Script | None:
-        return self._lent.script
+    def executing(self, run_id: str) -> LocalRun | None:
+        """The run, if this engine executes it now."""
+        execution = self._executions.get(run_id)
+        return execution.run if execution is not None and not execution.task.done() else None
 
-    def look_on(self, observe: Callable[[Event], object]) -> None:
-        """One more who is shown every event from now on."""
-        self._chronicle.observers = (*self._chronicle.observers, observe)
+    # Starting.
 
-    def keep(self, journal: RunJournal) -> None:
-        """From now on everything that happens goes into a journal, and code works beside the store: whoever
-        goes on with the run, from whichever folder, finds what was made there."""
-        self._chronicle.journal = journal
-        if self._beside_store and journal.store.workspaces is not None:
-            self._lent.folder = journal.store.workspaces
-        self._lent.keep(journal.store)
-        self._go_on_from(0)
+    async def start(self, new: NewRun, attach: Attach = NOTHING) -> str:
+        run_id = new.run_id or new_id()
+        run = self._prepared(run_id, Inspection(new.plan, Run(new.plan), new.script), attach)
+        if new.stored:
+            pinned = pin(new.plan, new.script, new.limits)
+            run.store_in(
+                await create(
+                    self.store,
+                    run.run_id,
+                    new.plan,
+                    pinned,
+                    new.messages,
+                    reviews=run.reviews,
+                    now=self._clock,
+                )
+            )
+        self._launch(run, run.run(new.messages))
+        return run_id
 
-    def result(self) -> Result:
-        return result_of(self.state)
+    def _prepared(self, run_id: str, inspection: Inspection, attach: Attach) -> LocalRun:
+        attachment = attachment_for(attach, run_id, inspection)
+        with attachment.preparing or contextlib.nullcontext():
+            return LocalRun(
+                inspection.plan,
+                script=inspection.script,
+                ask=attachment.ask,
+                on_event=attachment.on_event,
+                middleware=attachment.middleware,
+                recorder=attachment.recorder,
+                run_id=run_id,
+                clock=self._clock,
+            )
 
-    def interrupt(self, reason: str = "interrupted") -> None:
-        """Cancels the calls in flight. A run that is kept is left so that it can be resumed: paused, or
-        waiting if only people were asked. One that is not kept is stopped. May be called before it begins."""
-        self._interrupted = self._interrupted or reason
-        if self._driving is not None:
-            self._driving.interrupt(self._interrupted)
+    def _launch(self, run: LocalRun, work: Coroutine[Any, Any, Result]) -> _Execution:
+        task = asyncio.create_task(work, name=f"roundel-run-{run.run_id}")
+        self._executions[run.run_id] = execution = _Execution(run, task)
+        task.add_done_callback(lambda _task: self._ended(execution))
+        return execution
 
-    async def run(self, messages: tuple[Message, ...]) -> Result:
-        journal = self._chronicle.journal
-        started = journal.started if journal is not None else None
-        if started is not None:
-            self._go_on_from(started.fact.time)
-            return await self._carry(lambda: self._chronicle.take(*started))
-        begun = Started(self.run_id, messages, self.now(), self.reviews)
-        return await self._carry(lambda: self._chronicle.tell(begun))
+    def _ended(self, execution: _Execution) -> None:
+        run, task = execution.run, execution.task
+        if run.journal is not None:  # its result is in the store
+            self._forget(execution)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not execution.awaited:
+            logger.error("run %s failed in its host", run.run_id, exc_info=error)
+            self._failures[run.run_id] = error
+            if len(self._failures) > MOST_FAILURES:
+                del self._failures[next(iter(self._failures))]
 
-    async def resume(self, state: Run, *facts: Fact) -> Result:
-        """Goes on with a run as it was left, told what has happened since."""
-        self._chronicle.state = state
-        self._go_on_from(state.since)
-        reviews = None if self.reviews == state.reviews else self.reviews
+    def _forget(self, execution: _Execution) -> None:
+        """The run may have been resumed in the meantime, which is another execution."""
+        if self._executions.get(execution.run.run_id) is execution:
+            del self._executions[execution.run.run_id]
 
-        def begin() -> list[Command]:
-            for fact in (Reopened(0, reviews), *facts):
-                self._chronicle.tell(msgspec.structs.replace(fact, time=self.now()))
-            return [call.command for call in state.calls.values() if call.command is not None]
+    # Results.
 
-        return await self._carry(begin)
-
-    def _go_on_from(self, time: float) -> None:
-        """The clock may be another one than it was, or may have been put back."""
-        self._lent.now = steady(self._clock, time)
-
-    async def _carry(self, begin: Callable[[], list[Command]]) -> Result:
-        journal, parts = self._chronicle.journal, (self._chronicle, self._performer, self._at_work)
-        driving = Driving(*parts) if journal is None else KeptDriving(*parts, journal)
-        async with contextlib.AsyncExitStack() as leaving:  # the last first, whatever becomes of the others
-            if journal is not None:
-                leaving.push_async_callback(self._let_go, journal)
-            leaving.push_async_callback(self._attendance.close)
-            leaving.push_async_callback(self._lent.close)
-            leaving.push_async_callback(driving.end)
+    async def result(self, run_id: str) -> Result:
+        execution = self._executions.get(run_id)
+        if execution is not None:
+            execution.awaited = True
             try:
-                await self._drive(driving, begin)
-            except (asyncio.CancelledError, KeyboardInterrupt) as error:
-                await shielded(driving.stop())
-                if driving.was_cancelled() or isinstance(error, KeyboardInterrupt):
-                    raise
-            except BaseException:
-                if journal is not None or not driving.give_up():
-                    raise
-        return self.result()
+                return await asyncio.shield(execution.task)
+            finally:
+                if execution.task.done():
+                    self._forget(execution)
+        if run_id in self._failures:
+            raise self._failures.pop(run_id)
+        position = 0
+        while True:
+            row = await self.store.row(run_id)
+            if row.status != "running" and row.summary is not None:
+                return result_from(run_id, {**row.summary, "status": row.status})
+            if not row.owner:
+                raise StoreError(f"no process executes run {run_id}; `roundel resume {run_id}` resumes it")
+            with contextlib.suppress(TimeoutError):  # the death of a process appends nothing
+                async with asyncio.timeout(1):
+                    position = await self.store.wait_for_append(position)
 
-    async def _drive(self, driving: Driving, begin: Callable[[], list[Command]]) -> None:
-        self._attendance.begin()
-        driving.start()
-        self._driving = driving
-        if self._interrupted:
-            driving.interrupt(self._interrupted)
-        commands = begin()
-        if not driving.is_ending:
-            await driving.drive(commands)
-        if driving.is_ending:  # the task was cancelled, and has not noticed yet
-            raise asyncio.CancelledError
+    async def wait(self, run_id: str) -> Result:
+        """Waits until a run is idle that this engine has just started or resumed. If the caller is cancelled,
+        the run is stopped."""
+        execution = self._executions.get(run_id)  # None if it was idle at once
+        try:
+            return await self.result(run_id)
+        except asyncio.CancelledError:
+            if execution is not None:
+                await shielded(_cancelled(execution.task))
+            raise
 
-    async def _let_go(self, journal: RunJournal) -> None:
-        """Others may go on with the run; if the store cannot be told, they find that we are gone."""
-        with contextlib.suppress(StoreError):
+    # Control.
+
+    async def control(
+        self,
+        run_id: str,
+        request: Request,
+        *,
+        execute: Attach | None = None,
+        workflow: Source | None = None,
+    ) -> bool:
+        """Applies a control request; it is durable when this returns. Whether a process executes the run.
+
+        If none does, and `execute` is given, this engine executes the run from now on. Without it, `Resume`
+        only takes back a pause that has not taken effect. `workflow` gives the code of functions again, for
+        a workflow that was built in Python. Busy if the owner refuses; StoreError if the run does."""
+        run = self.executing(run_id)
+        if run is not None:
+            _raise_refusal(run_id, await run.request(resolve(request, run.state)))
+            return True
+        store = self.store
+        row = await store.row(run_id)
+        if row.owner and await self._forward(run_id, request):
+            return True
+        if row.status == "paused" and not isinstance(request, Resume):
+            execute = None  # somebody has paused it, and answering a question does not resume it
+        try:
+            claim = await store.claim(run_id)
+        except Busy as busy:
+            raise Busy(f"{busy}; {_follow(run_id) if isinstance(request, Resume) else 'try again'}") from busy
+        if execute is None:
+            if isinstance(request, Resume):
+                await store.release(claim)
+                return False
+            await self._apply(claim, request)
+            return False
+        await self._resume(claim, request, execute, workflow)
+        return True
+
+    async def _forward(self, run_id: str, request: Request) -> bool:
+        """Leaves a request for the process that owns the run. Whether that process has applied it; False if
+        it does not own the run any more. A stop is not left waiting: an owner that does not answer in time
+        loses the run. Busy if a run was to be resumed that is not paused."""
+        store = self.store
+        if isinstance(request, Answer):  # the reasons why it cannot be one are better told here
+            request = resolve(request, (await open_run(store, run_id)).state)
+        number = await store.request(run_id, request.kind, await self._masked(run_id, request))
+        try:
+            outcome = await self._outcome(run_id, number)
+        except TimeoutError:
+            if not isinstance(request, Stop):
+                await store.withdraw(number)
+                raise StoreError(
+                    f"the process that executes run {run_id} did not answer within {REQUEST_SECONDS:g} "
+                    "seconds; try again, or stop the run, which needs no answer"
+                ) from None
+            if await store.withdraw(number):
+                await self._apply(await store.claim(run_id, force=True), request)
+                return True
+            outcome = await store.outcome(number)
+        except BaseException:
+            await store.withdraw(number)
+            raise
+        if not outcome:
+            if await store.withdraw(number):
+                return False  # the process was done with the run before it saw the request
+            outcome = await store.outcome(number)
+        if outcome != DONE and isinstance(request, Resume):
+            raise Busy(f"another process executes run {run_id}; {_follow(run_id)}")
+        _raise_refusal(run_id, "" if outcome == DONE else outcome)
+        return True
+
+    async def _outcome(self, run_id: str, number: int) -> str:
+        """The outcome of a request; empty if nobody owns the run any more."""
+        async with asyncio.timeout(REQUEST_SECONDS):
+            while not (outcome := await self.store.outcome(number)):
+                if not (await self.store.row(run_id)).owner:
+                    return ""
+                await asyncio.sleep(0.05)
+            return outcome
+
+    async def _masked(self, run_id: str, request: Request) -> dict[str, Any]:
+        """The body of a request without the secrets of its run."""
+        body = encode_request(request)
+        if not any(body.values()):
+            return body
+        secrets = secrets_at_hand(await self.store.pinned(run_id))
+        address = {"address": body["address"]} if "address" in body else {}
+        return {**secrets.masked(body), **address}
+
+    async def _apply(self, claim: Claim, request: Request) -> None:
+        """Applies a request to a run that nobody executes, and releases it again."""
+        journal = RunJournal(self.store, claim)
+        try:
+            opened = await open_run(self.store, claim.run_id)
+            state = opened.state
+            assert opened.pinned is not None
+            now = max(self._clock(), state.since)
+            fact = masked_fact(fact_of(resolve(request, state), now), secrets_at_hand(opened.pinned))
+            try:
+                step(state, fact)
+            except IllegalFact as error:
+                raise _refused(state, error) from error
+            journal.add(fact)
+            journal.add_decisions(state.decisions.made)
+            await journal.commit(state)
+        finally:
             await journal.close()
+
+    async def _resume(self, claim: Claim, request: Request, attach: Attach, workflow: Source | None) -> None:
+        """Applies a request to a run that nobody executes, commits it, and executes the run."""
+        journal = RunJournal(self.store, claim)
+        try:
+            run, state = await self._reopened(journal, request, attach, workflow)
+            facts: list[Fact] = [Resumed(0)] if state.paused else []
+            if not isinstance(request, Resume):
+                facts.append(fact_of(resolve(request, state), 0))
+        except BaseException:
+            await journal.close()
+            raise
+        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        execution = self._launch(run, run.resume(state, *facts, opened=opened))
+        execution.awaited = True
+        try:
+            waited: list[asyncio.Future[Any]] = [opened, execution.task]
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await shielded(_cancelled(execution.task))
+            raise
+        if not opened.done():
+            try:
+                await execution.task
+            except IllegalFact as error:
+                raise _refused(state, error) from error
+        execution.awaited = False  # what goes wrong from now on is for those who wait for the result
+
+    async def _reopened(
+        self, journal: RunJournal, request: Request, attach: Attach, workflow: Source | None
+    ) -> tuple[LocalRun, Run]:
+        store, run_id = self.store, journal.claim.run_id
+        pinned = await store.pinned(run_id)
+        row = await store.row(run_id)
+        resumes = isinstance(request, Resume)
+        # To say that a run cannot be resumed takes neither its secrets nor its code.
+        plan = None if resumes and row.status in UNRESUMABLE else plan_to_resume(pinned, workflow)
+        opened = await open_run(store, run_id, plan)
+        state = opened.state
+        if resumes and state.status in UNRESUMABLE:
+            if row.status != state.status:  # the process that executed it died before it could write this
+                await journal.commit(state)
+            raise StoreError(_why_unresumable(state))
+        script = script_from(pinned.script) if pinned.script else None
+        run = self._prepared(run_id, msgspec.structs.replace(opened, script=script), attach)
+        run.store_in(journal)
+        return run, state
+
+    # Inspecting.
+
+    async def inspect(self, run_id: str) -> Inspection:
+        run = self.executing(run_id)
+        if run is not None and run.journal is None:
+            return Inspection(run.plan, run.state)
+        return await open_run(self.store, run_id)
+
+    async def close(self) -> None:
+        """Cancels the runs that this engine still executes, and waits until they have ended. They are
+        stopped; interrupt them first to leave them resumable."""
+        for execution in list(self._executions.values()):
+            await _cancelled(execution.task)
+        self._executions.clear()
+
+
+async def _cancelled(task: asyncio.Task[Any]) -> None:
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def _follow(run_id: str) -> str:
+    return f"`roundel log {run_id} --follow` follows it"
+
+
+def _raise_refusal(run_id: str, reason: str) -> None:
+    if reason:
+        raise StoreError(f"run {run_id}: {reason}")
+
+
+def _refused(state: Run, error: IllegalFact) -> StoreError:
+    return StoreError(f"run {state.run_id} is {state.status}: {error}")
+
+
+def _why_unresumable(state: Run) -> str:
+    run_id = state.run_id
+    if state.over:
+        return (
+            f"run {run_id} is over: it is {state.status}; `roundel fork {run_id} --at ADDRESS` starts a new "
+            "one from any point of it"
+        )
+    return f"run {run_id} is locked; `roundel unlock {run_id}` unlocks it"

@@ -1,4 +1,4 @@
-"""What a store of runs does: the protocol that hosts, sessions and commands use, and nothing else.
+"""What a store of runs does: the protocol that hosts, runs and commands use, and nothing else.
 
 Two implementations exist: SqliteStore (sqlite.py) and InMemoryStore (in_memory.py). Third parties add others
 (registry.py). tests/journal/test_conformance.py holds for all of them; each sentence below has a test there.

@@ -63,6 +63,9 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, looked_at: boo
         _jump(run, execution, outcome)
     elif execution.part is not None:
         _part_done(run, execution, *execution.part, outcome)
+    elif node.plain:  # what `conclude` comes down to for most nodes
+        walk(run, execution, outcome, None)
+        settle(run, execution.activation, execution.unit)
     else:
         conclude(run, execution, (outcome,), None)
 

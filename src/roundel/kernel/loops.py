@@ -5,6 +5,7 @@ from __future__ import annotations
 from roundel.kernel.activation import Activation, Instance, LoopRecord, moment
 from roundel.kernel.agenda import GRAPH_OVER, LOOP_OVER, NEXT_ROUND
 from roundel.kernel.breaker import breaker_of, goes_in_circles, history_of, last_messages
+from roundel.kernel.events import Event
 from roundel.kernel.facts import Outcome
 from roundel.kernel.locking import lock
 from roundel.kernel.queue import compacted
@@ -20,8 +21,10 @@ def begin(run: Run, instance: Instance) -> None:
 def begin_round(run: Run, activation: Activation) -> None:
     activation.next_round()
     if activation.parent is not None:
-        data = {"loop": activation.name, "round": activation.round}
-        run.emit("loop_round", activation.name, activation.prefix[:-1], data)
+        name, prefix = activation.name, activation.prefix
+        data = {"loop": name, "round": activation.round}
+        run.seq = seq = run.seq + 1  # as run.emit does
+        run.events.append(Event(seq, "loop_round", run.stamp, run.run_id, name, prefix[:-1], data))
     for index in activation.scope.roots:
         run.agenda.append((activation, index))
 

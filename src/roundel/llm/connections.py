@@ -1,11 +1,12 @@
-"""The HTTP connections of a run, shared by all of its models."""
+"""HTTP clients for models, shared by all runs of the process that send the same headers."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any
+
+from roundel.llm.resource_pool import Lease
 
 KEPT = 200
 """Connections that wait for another request."""
@@ -15,29 +16,23 @@ SECONDS_TO_CONNECT = 10.0
 _DONE = "roundel.headers"
 
 
-class Connections:
-    def __init__(self) -> None:
-        self._clients: dict[tuple[tuple[str, str], ...], Any] = {}
+def http_client(headers: Mapping[str, str], lease: Lease) -> Any:
+    """The client for all who send the same headers; None without the package."""
+    try:
+        import httpx2
+    except ImportError:
+        return None  # the client library is missing too, and says so next
 
-    def client(self, headers: Mapping[str, str]) -> Any:
-        """One for all who send the same headers; None without the package."""
-        try:
-            import httpx2
-        except ImportError:
-            return None  # the client library is not there either, which is told of next
-        key = tuple(sorted(headers.items()))
-        if key not in self._clients:
-            self._clients[key] = httpx2.AsyncClient(
-                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT),
-                timeout=httpx2.Timeout(SECONDS, connect=SECONDS_TO_CONNECT, pool=None),
-                follow_redirects=True,
-                verify=_trusted(),
-                event_hooks={"request": [_adding(headers)]} if headers else None,
-            )
-        return self._clients[key]
+    def make() -> Any:
+        return httpx2.AsyncClient(
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT),
+            timeout=httpx2.Timeout(SECONDS, connect=SECONDS_TO_CONNECT, pool=None),
+            follow_redirects=True,
+            verify=_trusted(),
+            event_hooks={"request": [_adding(headers)]} if headers else None,
+        )
 
-    async def close(self) -> None:
-        await asyncio.gather(*(client.aclose() for client in self._clients.values()))
+    return lease.take(("http", *sorted(headers.items())), make, lambda client: client.aclose())
 
 
 @cache

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from roundel.llm.connections import Connections
 from roundel.llm.meter import Meter
 from roundel.llm.prices import Prices
 from roundel.llm.provider import client_provider
+from roundel.llm.resource_pool import Lease
 from roundel.nodes.services import NodeError
 from roundel.workflow.attachment import DIMENSIONS, LOCAL, Embedding
 from roundel.workflow.profile import Profile
@@ -19,9 +19,9 @@ class ClientEmbedder:
     """Made when its run is made ready, so that no text has to wait for imports; what it lacks is told when it
     is asked."""
 
-    def __init__(self, config: Embedding, secrets: Secrets, prices: Prices) -> None:
+    def __init__(self, config: Embedding, secrets: Secrets, prices: Prices, lease: Lease) -> None:
         self._config, self._secrets, self._prices = config, secrets, prices
-        self._connections = Connections()
+        self._lease = lease
         size = config.params.get(DIMENSIONS)
         self._settings: Any = {DIMENSIONS: size} if size else None
         self.name = ":".join(map(str, filter(None, (config.provider, config.model, size))))
@@ -56,7 +56,7 @@ class ClientEmbedder:
         profile = Profile(
             provider=config.provider, name=config.model, base_url=config.base_url, api_key=config.api_key
         )
-        provider, made = client_provider(profile, self._secrets, self._connections.client({}))
+        provider, made = client_provider(profile, self._secrets, self._lease)
         from pydantic_ai.embeddings import infer_embedding_model
 
         try:
@@ -73,6 +73,3 @@ class ClientEmbedder:
                 'pip install "pydantic-ai-slim[sentence-transformers]"'
             ) from None
         return SentenceTransformerEmbeddingModel(self._config.model)
-
-    async def close(self) -> None:
-        await self._connections.close()

@@ -28,7 +28,7 @@ def require_mcp() -> None:
 
 
 class McpConnection:
-    """One MCP server, for one run."""
+    """One MCP server, for all runs of the process that use it in the same way."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class McpConnection:
     def _current(self) -> McpSession:
         """The session; a new one if there is none, or if the server has died."""
         if self._closed:
-            raise NodeError(f"{self._faults.label} is closed: the run has ended")
+            raise NodeError(f"{self._faults.label} is closed: the process is about to end")
         if self._session is None or self._session.ended:
             require_mcp()
             self._session = McpSession(self._server, self._folder, self._faults, self._session)

@@ -9,26 +9,31 @@ from pathlib import Path
 import msgspec
 
 from roundel.llm.cache import CachedModel
-from roundel.llm.connections import Connections
+from roundel.llm.offered import OfferedModel, offered_model
 from roundel.llm.persistence import PersistentModel
 from roundel.llm.prices import Prices
 from roundel.llm.provider import client_model
 from roundel.llm.remote import RemoteModel
+from roundel.llm.resource_pool import Lease
 from roundel.nodes.agent_config import Config
 from roundel.nodes.model_retry import ModelRetry
 from roundel.nodes.services import Model, NodeError
 from roundel.workflow.graph import Node
 from roundel.workflow.profile import DEFAULT_PROFILE, Profile
+from roundel.workflow.providers import ALIASES, PROVIDERS
 from roundel.workflow.secrets import Secrets
 
 
 class Models:
-    def __init__(self, profiles: Mapping[str, Profile], secrets: Secrets) -> None:
+    """Chooses and makes models. Their clients come from the pool of the process by `lease`; prices and the
+    masking of secrets are the run's own."""
+
+    def __init__(self, profiles: Mapping[str, Profile], secrets: Secrets, lease: Lease) -> None:
         self._profiles = profiles
         self._secrets = secrets
         self._prices = Prices(profiles)
-        self._made: dict[bytes, RemoteModel] = {}
-        self._connections = Connections()
+        self._made: dict[bytes, RemoteModel | OfferedModel] = {}
+        self._lease = lease
 
     def of(self, node: Node) -> Model:
         """The model of an agent; NodeError if it names none, or one that cannot be used."""
@@ -46,16 +51,24 @@ class Models:
     def profile(self, node: Node) -> Profile:
         return profile_of(node, self._profiles)
 
-    def _remote(self, profile: Profile) -> RemoteModel:
+    def _remote(self, profile: Profile) -> RemoteModel | OfferedModel:
         key = msgspec.json.encode(profile)
         if key not in self._made:
-            http = self._connections.client(profile.headers)
-            client = client_model(profile, self._secrets, http)
-            self._made[key] = RemoteModel(client, profile, self._prices)
+            self._made[key] = self._offered(profile) or self._client(profile)
         return self._made[key]
 
-    async def close(self) -> None:
-        await self._connections.close()
+    def _offered(self, profile: Profile) -> OfferedModel | None:
+        # A name that we know is never a package's: nobody takes over the requests to another provider.
+        provider = profile.named[0]
+        if provider in PROVIDERS or provider in ALIASES:
+            return None
+        self._secrets.add(profile.api_key)
+        for header in profile.headers.values():
+            self._secrets.add_header(header)
+        return offered_model(profile, self._prices, self._lease)
+
+    def _client(self, profile: Profile) -> RemoteModel:
+        return RemoteModel(client_model(profile, self._secrets, self._lease), profile, self._prices)
 
 
 def profile_of(node: Node, profiles: Mapping[str, Profile]) -> Profile:

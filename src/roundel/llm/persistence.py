@@ -6,11 +6,11 @@ import asyncio
 import random
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from roundel.llm.remote import CutOff, RemoteModel
+from roundel.llm.remote import CutOff
 from roundel.nodes.model_retry import ModelRetry
 from roundel.nodes.services import NodeError, Reply, Request, Say
 from roundel.workflow.secrets import Secrets
@@ -35,8 +35,16 @@ PASSING = frozenset(
 LASTING = frozenset({"ContentFilterError"})
 
 
+class SingleModel(Protocol):
+    """A model that is asked once: of a provider that we know, or of an installed package."""
+
+    label: str
+
+    async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply: ...
+
+
 class PersistentModel:
-    def __init__(self, models: Sequence[RemoteModel], retry: ModelRetry, secrets: Secrets) -> None:
+    def __init__(self, models: Sequence[SingleModel], retry: ModelRetry, secrets: Secrets) -> None:
         self._models = models
         self._retry = retry
         self._secrets = secrets

@@ -7,7 +7,11 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from roundel.llm.client_logs import mask_client_logs
+from roundel.llm.connections import http_client
+from roundel.llm.resource_pool import Lease
 from roundel.nodes.services import NodeError
 from roundel.workflow.profile import Profile
 from roundel.workflow.providers import ALIASES
@@ -28,17 +32,21 @@ NO_KEY = "none"
 """What servers of one's own are sent, which ask for no key but whose client wants one."""
 
 
-def client_model(profile: Profile, secrets: Secrets, http_client: Any) -> ClientModel:
-    """The model's client; NodeError says what has to be installed or set."""
-    return _with_key(profile, secrets, http_client, _model)
+def client_model(profile: Profile, secrets: Secrets, lease: Lease) -> ClientModel:
+    """The model's client, from the pool; NodeError says what has to be installed or set."""
+    return _with_key(profile, secrets, lease, _model)
 
 
-def client_provider(profile: Profile, secrets: Secrets, http_client: Any) -> tuple[str, Any]:
+def client_provider(profile: Profile, secrets: Secrets, lease: Lease) -> tuple[str, Any]:
     """The provider's name, and its client; for what else it offers beside models."""
-    return _with_key(profile, secrets, http_client, _provider)
+    return _with_key(profile, secrets, lease, _provider)
 
 
-def _with_key(profile: Profile, secrets: Secrets, http_client: Any, make: Callable[..., Made]) -> Made:
+async def _close_nothing(_client: object) -> None:
+    """The connections of a client are those of the HTTP client, which the pool closes."""
+
+
+def _with_key(profile: Profile, secrets: Secrets, lease: Lease, make: Callable[..., Made]) -> Made:
     provider, name = profile.named
     provider = ALIASES.get(provider, provider)
     key = profile.api_key or _key(provider) or (NO_KEY if profile.base_url else "")
@@ -46,7 +54,12 @@ def _with_key(profile: Profile, secrets: Secrets, http_client: Any, make: Callab
     for header in profile.headers.values():
         secrets.add_header(header)
     try:
-        made = make(provider, name, profile, key, http_client)
+        http = http_client(profile.headers, lease)
+        made = lease.take(
+            (make.__name__, key, msgspec.json.encode(profile)),
+            lambda: make(provider, name, profile, key, http),
+            _close_nothing,
+        )
         mask_client_logs(secrets)
         return made
     except ImportError as error:

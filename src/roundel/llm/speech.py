@@ -27,7 +27,10 @@ class Speech:
         kind = getattr(part, "part_kind", None) or getattr(part, "part_delta_kind", None)
         if kind != "text":
             return
-        self._heard.append(str(getattr(part, "content", None) or getattr(part, "content_delta", "")))
+        self.add(str(getattr(part, "content", None) or getattr(part, "content_delta", "")))
+
+    def add(self, text: str) -> None:
+        self._heard.append(text)
         if time.monotonic() - self._since >= SAY_EVERY:
             self.flush()
 

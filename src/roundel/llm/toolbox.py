@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import re
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ import msgspec
 
 from roundel.llm.mcp import McpConnection, McpTool, require_mcp
 from roundel.llm.python_tool import Caller, PythonTool
+from roundel.llm.resource_pool import Lease
 from roundel.nodes.agent_config import Config
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
 from roundel.nodes.time_limit import Overdue, TimeLimit
@@ -26,9 +26,10 @@ LONGEST_NAME = 64
 
 
 class Tools:
-    """Everything that the agents of a run may use; servers are shared, and closed when the run ends.
+    """Everything that the agents of a run may use. Connections to servers are those of the pool.
 
-    `offline` is for a run by a script: it starts no server, and connects to none."""
+    Without a lease on the pool the run is offline, as one with a script is: it starts no server, and connects
+    to none."""
 
     def __init__(
         self,
@@ -38,15 +39,14 @@ class Tools:
         secrets: Secrets,
         folder: Path | None,
         *,
-        offline: bool = False,
+        lease: Lease | None,
     ) -> None:
-        self._offline = offline
+        self._lease = lease
         self._sources = sources
         self._finder = finder
         self._caller = caller
         self._secrets = secrets
         self._folder = folder
-        self._servers: dict[bytes, McpConnection] = {}
 
     def of(self, node: Node) -> AgentTools:
         """NodeError or LookupError if a tool that the agent names cannot be had."""
@@ -59,7 +59,7 @@ class Tools:
 
     def _served(self, source: ToolSource, server: McpServer, timeout: float | None, name: str = "") -> Part:
         """The tools of a server."""
-        connection = None if self._offline else self._server(server, source, name)
+        connection = None if self._lease is None else self._server(server, source, name, self._lease)
         return Part(None, connection, timeout, name, source.poll)
 
     def _named(self, name: str) -> Part:
@@ -108,11 +108,11 @@ class Tools:
         except LookupError:
             return []
 
-    def _server(self, server: McpServer, source: ToolSource, name: str) -> McpConnection:
+    def _server(self, server: McpServer, source: ToolSource, name: str, lease: Lease) -> McpConnection:
         require_mcp()
-        key = msgspec.json.encode((server, source.prefix, source.only))
-        if key not in self._servers:
-            self._servers[key] = McpConnection(
+
+        def connect() -> McpConnection:
+            return McpConnection(
                 server,
                 self._folder,
                 prefix=source.prefix,
@@ -121,10 +121,11 @@ class Tools:
                 name=name,
                 secrets=self._secrets,
             )
-        return self._servers[key]
 
-    async def close(self) -> None:
-        await asyncio.gather(*(server.close() for server in self._servers.values()))
+        # The program, its arguments, environment and headers are all in the key, so that runs share a
+        # server only if they have the same secrets for it.
+        options = msgspec.json.encode((server, source.prefix, source.only, source.timeout, name))
+        return lease.take(("mcp", self._folder, options), connect, McpConnection.close)
 
 
 def public(module: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from roundel.llm.resource_pool import Lease
 from roundel.memory.index import Index
 from roundel.memory.middleware import MemoryMiddleware
 from roundel.memory.process_store import ProcessMemoryStore
@@ -25,15 +26,16 @@ SHARE = 0.25
 
 
 class RunMemory:
-    """`offline`: no model is asked, so none makes vectors, and texts are found by their words."""
+    """Without a lease on the process's clients no model is asked: none makes vectors, and texts are found by
+    their words."""
 
     def __init__(
-        self, plan: Plan, secrets: Secrets, clock: Callable[[], float], *, offline: bool = False
+        self, plan: Plan, secrets: Secrets, clock: Callable[[], float], *, lease: Lease | None
     ) -> None:
         self.now = clock
         self.mask = secrets.mask
         self.settings = plan.workflow.memory
-        self._workflow, self._secrets, self._offline = plan.workflow, secrets, offline
+        self._workflow, self._secrets, self._lease = plan.workflow, secrets, lease
         self._plan = plan  # its nodes are known by their identity
         self._uses = uses_of(plan)
         self._memories: MemoryStore | None = None
@@ -88,19 +90,19 @@ class RunMemory:
         return MemoryMiddleware(self)
 
     def _embedder(self, config: Embedding | None) -> Embedder | None:
-        if config is None or self._offline:
+        if config is None or self._lease is None:
             return None
         key = msgspec.json.encode(config)
         if key not in self._embedders:
             from roundel.llm.embedding import ClientEmbedder
             from roundel.llm.prices import Prices
 
-            self._embedders[key] = ClientEmbedder(config, self._secrets, Prices(self._workflow.models))
+            self._embedders[key] = ClientEmbedder(
+                config, self._secrets, Prices(self._workflow.models), self._lease
+            )
         embedder: Embedder = self._embedders[key]
         return embedder
 
     async def close(self) -> None:
-        for embedder in self._embedders.values():
-            await embedder.close()
         if self._memories is not None:
             await self._memories.close()

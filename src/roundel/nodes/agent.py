@@ -219,11 +219,23 @@ def reserve(config: Config, workflow: Workflow) -> int:
     return most if isinstance(most, int) and most > 0 else 0
 
 
+EXAMPLE = """
+- id: Translator
+  type: agent
+  config:
+    model: openai:gpt-4o
+    role: Translate into French.
+  retry: {max_attempts: 2}
+"""
+
 NODE = NodeType(
     "agent",
     Config,
-    "A model answers.",
+    "Calls a model, with or without tools, and gives its answer.",
     prepare,
+    title="Agent",
+    zh=("智能体", "调用模型（可使用工具），并给出其答案。"),
+    example=EXAMPLE,
     aliases=("llm",),
     speaks=True,
     single=lambda _config: True,

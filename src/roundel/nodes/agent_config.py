@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 from roundel.nodes.model_retry import ModelRetry
 from roundel.nodes.prompt import Template
 from roundel.nodes.structured import schema_problem
+from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.expression import ExpressionError
@@ -35,15 +36,57 @@ class MemoryUse(Struct, frozen=True, omit_defaults=True):
     read: bool = True
     write: bool = True
 
+    @staticmethod
+    def __describe__() -> Description:
+        name = Field(
+            en=("Memory", "The name of a memory of the graph, `working` or `long_term`."),
+            zh=("记忆", "图中记忆的名称，或 `working`、`long_term`。"),
+            widget="memory",
+        )
+        return Description(
+            name="memory_use",
+            en=(
+                "Use of a memory",
+                "A memory that the agent reads before the model is called, and writes afterwards.",
+            ),
+            zh=("记忆的使用", "智能体在调用模型之前读取、完成之后写入的记忆。"),
+            short=(Short(kind=str, key="name", en=name.en, zh=name.zh, widget="memory"),),
+            fields={
+                "name": name,
+                "read": Field(
+                    en=("Read", "Whether the agent reads it."), zh=("读取", "智能体是否读取此记忆。")
+                ),
+                "write": Field(
+                    en=("Write", "Whether the answer of the agent is added to it."),
+                    zh=("写入", "智能体的答案是否写入此记忆。"),
+                ),
+                "top_k": Field(
+                    en=("Most entries", "How many entries are read at most."),
+                    zh=("读取条数", "最多读取的记录条数。"),
+                    unit="entries",
+                ),
+                "similarity_threshold": Field(
+                    en=("Least similarity", "Entries below this similarity are not read; -1 reads all."),
+                    zh=("最低相似度", "相似度低于此值的记录不读取；-1 表示全部读取。"),
+                ),
+                "retrieve_stage": Field(
+                    en=("Stages", "Before which calls of the model it is read; before all if not set."),
+                    zh=("读取阶段", "在模型的哪些调用之前读取；不填则为全部。"),
+                    choices={
+                        "pre_gen_thinking": ("Thinking before (no effect)", "回答前思考（无效）"),
+                        "gen": ("The answer", "回答"),
+                        "post_gen_thinking": ("The reflection", "反思"),
+                        "finished": ("The end (no effect)", "结束（无效）"),
+                    },
+                ),
+            },
+        )
+
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         if isinstance(at.value, str):
             return cls(at.value)
         return reader.read_struct(at, cls, "an item of 'memories'")
-
-    @classmethod
-    def __schema__(cls, maker: Any) -> dict[str, Any]:
-        return {"anyOf": [{"type": "string"}, maker.struct(cls)]}
 
     def is_read(self, stage: Stage) -> bool:
         return self.read and (not self.retrieve_stage or stage in self.retrieve_stage)
@@ -52,6 +95,21 @@ class MemoryUse(Struct, frozen=True, omit_defaults=True):
 class Reflection(Struct, frozen=True, omit_defaults=True):
     reflection_prompt: str
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="reflection",
+            en=("Reflection", "The model looks at its own answer again."),
+            zh=("反思", "模型再次审视自己的答案。"),
+            fields={
+                "reflection_prompt": Field(
+                    en=("Prompt", "What the model is told to do with its first answer."),
+                    zh=("提示词", "要求模型如何处理第一个答案。"),
+                    widget="textarea",
+                ),
+            },
+        )
+
 
 class Thinking(Struct, frozen=True, omit_defaults=True):
     """A second call that looks at the first answer; what it says is the answer."""
@@ -59,11 +117,56 @@ class Thinking(Struct, frozen=True, omit_defaults=True):
     type: Literal["reflection"]
     config: Reflection
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="thinking",
+            en=(
+                "Thinking",
+                "A second call of the model that looks at the first answer; its reply is the answer.",
+            ),
+            zh=("思考", "再次调用模型审视第一个答案，以其回复作为最终答案。"),
+            fields={
+                "type": Field(
+                    en=("Type", "What kind of second call it is."),
+                    zh=("类型", "再次调用的方式。"),
+                    choices={"reflection": ("Reflection", "反思")},
+                ),
+                "config": Field(
+                    en=("Settings", "What the type needs to know."), zh=("设置", "该类型所需的设置。")
+                ),
+            },
+        )
+
 
 class DynamicTools(Struct, frozen=True, omit_defaults=True):
     tool_ids: Names = ()
     description_template: str = DEFAULT_TEMPLATE
     """How each is described in the system message: `{toolName}`, `{toolDescription}`."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="dynamic_tools",
+            en=("Described tools", "Tools that are also described in the system message."),
+            zh=("动态工具", "同时写入系统消息的工具。"),
+            fields={
+                "tool_ids": Field(
+                    en=("Tools", "The names of the tools."), zh=("工具", "工具的名称。"), widget="tool"
+                ),
+                "description_template": Field(
+                    en=(
+                        "Template",
+                        "How each is described: `{toolName}` and `{toolDescription}` stand for the two.",
+                    ),
+                    zh=(
+                        "模板",
+                        "每个工具的描述格式，`{toolName}` 与 `{toolDescription}` 分别代表名称和说明。",
+                    ),
+                    widget="textarea",
+                ),
+            },
+        )
 
     __aliases__: ClassVar[dict[str, str]] = {
         "toolIds": "tool_ids",
@@ -77,6 +180,29 @@ class Approval(Struct, frozen=True, omit_defaults=True):
     every: bool = False
     names: tuple[str, ...] = ()
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="approval",
+            en=("Approval", "Which tools a person must allow: all, none, or those that are named."),
+            zh=("审批", "哪些工具须经人工批准：全部、无，或指定的工具。"),
+            complete=True,
+            short=(
+                Short(
+                    kind=Literal["always", "never"],
+                    en=("All or none", "Whether every call of a tool needs approval."),
+                    zh=("全部或无", "是否每次工具调用都须批准。"),
+                    choices={"always": ("Always", "总是"), "never": ("Never", "从不")},
+                ),
+                Short(
+                    kind=tuple[str, ...],
+                    en=("Tools", "The tools whose calls need approval."),
+                    zh=("工具", "须经批准的工具。"),
+                    widget="tool",
+                ),
+            ),
+        )
+
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         if at.value in ("always", "never"):
@@ -88,11 +214,6 @@ class Approval(Struct, frozen=True, omit_defaults=True):
             return INVALID
         names = reader.read(at, tuple[str, ...], "'approval'")
         return INVALID if names is INVALID else cls(names=names)
-
-    @classmethod
-    def __schema__(cls, _maker: Any) -> dict[str, Any]:
-        words = {"enum": ["always", "never"]}
-        return {"anyOf": [words, {"type": "array", "items": {"type": "string"}}]}
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
@@ -124,6 +245,180 @@ class Config(Struct, frozen=True, omit_defaults=True):
     retry: ModelRetry | None = None
     memories: Annotated[tuple[MemoryUse, ...], Meta(extra={"wrap": True})] = ()
     skills: Any = None
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            fields={
+                "role": Field(
+                    en=("Role", "The system message: what the model is, and how it should answer."),
+                    zh=("角色", "系统消息：模型的身份与作答方式。"),
+                    widget="textarea",
+                    see="agents.md#what-the-model-sees",
+                ),
+                "prompt": Field(
+                    en=(
+                        "Prompt",
+                        "Added behind the input as one more message. It may hold expressions, in `{{ }}`.",
+                    ),
+                    zh=("提示词", "作为一条消息附在输入之后，可包含 `{{ }}` 表达式。"),
+                    widget="textarea",
+                    see="agents.md#what-the-model-sees",
+                ),
+                "input_mode": Field(
+                    en=(
+                        "Input",
+                        "Whether the model gets the input as messages, or as one text with a heading for "
+                        "each part.",
+                    ),
+                    zh=("输入方式", "模型以多条消息的形式接收输入，还是接收一段文本，其中每部分标明来源。"),
+                    choices={"messages": ("As messages", "多条消息"), "prompt": ("As one text", "一段文本")},
+                ),
+                "profile_id": Field(
+                    en=("Model profile", "The profile of its model, from `models`; `default` if not set."),
+                    zh=("模型配置", "`models` 中的模型配置；不填则为 `default`。"),
+                    widget="model",
+                    see="workflow-files.md#models",
+                ),
+                "model": Field(
+                    en=("Model", "A model as `provider:name`, in place of a profile."),
+                    zh=("模型", "直接指定模型，写作 `provider:name`，取代模型配置。"),
+                    see="agents.md#which-model",
+                ),
+                "provider": Field(
+                    en=("Provider", "The provider, where it is given apart from the name."),
+                    zh=("提供商", "与名称分开填写时的模型提供商。"),
+                ),
+                "name": Field(
+                    en=("Model name", "The name of the model, where it is given apart from the provider."),
+                    zh=("模型名称", "与提供商分开填写时的模型名称。"),
+                ),
+                "base_url": Field(
+                    en=("Address", "Where the model is, in place of the provider's own address."),
+                    zh=("地址", "模型的服务地址，取代提供商的默认地址。"),
+                    widget="url",
+                ),
+                "api_key": Field(
+                    en=(
+                        "API key",
+                        "The key of the provider. Better left to the environment, or to a variable.",
+                    ),
+                    zh=("API 密钥", "提供商的密钥。建议放在环境变量或工作流变量中。"),
+                    widget="secret",
+                    see="agents.md#keys",
+                ),
+                "params": Field(
+                    en=("Parameters", "Parameters for the provider, such as `temperature`."),
+                    zh=("参数", "传给提供商的参数，例如 `temperature`。"),
+                    see="agents.md#parameters",
+                ),
+                "parameters": Field(
+                    en=("More parameters", "Another name for `params`. Both may be given; this one wins."),
+                    zh=("更多参数", "`params` 的另一个名称；两者同时填写时以此为准。"),
+                ),
+                "stream": Field(
+                    en=("Streaming", "Whether the answer is shown while the model writes it."),
+                    zh=("流式输出", "是否在模型生成时逐步显示答案。"),
+                    see="agents.md#streaming",
+                ),
+                "retry": Field(
+                    en=(
+                        "Retry of calls",
+                        "When a call of the model that failed is made again. The node has a retry of its "
+                        "own.",
+                    ),
+                    zh=("调用重试", "模型调用失败后何时重试。节点本身另有重试设置。"),
+                    see="agents.md#when-a-model-does-not-answer",
+                ),
+                "fallback": Field(
+                    en=("Fallback", "Other profiles, tried in this order when the model does not answer."),
+                    zh=("备用模型", "模型没有响应时依次尝试的其他模型配置。"),
+                    widget="model",
+                ),
+                "on_error": Field(
+                    en=("On failure", "What happens when no model answers."),
+                    zh=("失败时", "没有模型作答时如何处理。"),
+                    choices={
+                        "fail": ("The node fails", "节点失败"),
+                        "message": ("The error is its answer", "以错误信息作为答案"),
+                    },
+                ),
+                "cache": Field(
+                    en=(
+                        "Cache",
+                        "Whether the same request gets the same answer again; as the profile says if not "
+                        "set.",
+                    ),
+                    zh=("缓存", "相同的请求是否使用之前的答案；不填则按模型配置。"),
+                    see="agents.md#the-same-answer-again",
+                ),
+                "output_schema": Field(
+                    en=("Output schema", "A JSON Schema that the answer must fit; the answer is then data."),
+                    zh=("输出结构", "答案须符合的 JSON Schema；答案即为结构化数据。"),
+                    see="agents.md#structured-answers",
+                ),
+                "max_repairs": Field(
+                    en=("Repairs", "How often an answer that does not fit the schema is asked for again."),
+                    zh=("修正次数", "答案不符合结构时重新请求的次数。"),
+                    unit="attempts",
+                ),
+                "thinking": Field(
+                    en=("Thinking", "A second call that looks at the first answer."),
+                    zh=("思考", "再次调用模型审视第一个答案。"),
+                    see="agents.md#reflection",
+                ),
+                "tools": Field(
+                    en=("Tools", "The tools that the model may use, by their names under `tools`."),
+                    zh=("工具", "模型可以使用的工具，即 `tools` 中的名称。"),
+                    widget="tool",
+                    see="tools.md",
+                ),
+                "dynamic_tools": Field(
+                    en=("Described tools", "Tools that are also described in the system message."),
+                    zh=("动态工具", "同时写入系统消息的工具。"),
+                    see="tools.md#dynamic-tools",
+                ),
+                "tooling": Field(
+                    en=("Own tools", "Tools that are declared here, and not under `tools`."),
+                    zh=("自带工具", "在此处而非 `tools` 中声明的工具。"),
+                    see="tools.md#tooling-of-the-dialect",
+                ),
+                "max_tool_calls": Field(
+                    en=("Rounds of tools", "How many times in a row the model may ask for tools; 0 or more."),
+                    zh=("工具轮次", "模型连续请求工具的最多次数，须为 0 或更大。"),
+                    unit="rounds",
+                    see="tools.md#rounds-and-their-limit",
+                ),
+                "max_calls_per_round": Field(
+                    en=("Calls per round", "How many calls of tools one reply may ask for."),
+                    zh=("每轮调用数", "一次回复中最多请求的工具调用数。"),
+                    unit="calls",
+                ),
+                "on_limit": Field(
+                    en=("At the limit", "What happens after the last round of tools."),
+                    zh=("达到上限时", "最后一轮工具调用之后如何处理。"),
+                    choices={
+                        "answer": ("The model answers without tools", "模型不用工具作答"),
+                        "error": ("The node fails", "节点失败"),
+                        "suspend": ("The run is locked", "锁定运行"),
+                    },
+                ),
+                "approval": Field(
+                    en=("Approval", "Which calls of tools a person must allow."),
+                    zh=("审批", "哪些工具调用须经人工批准。"),
+                    see="tools.md#approval",
+                ),
+                "memories": Field(
+                    en=("Memories", "What the agent reads and writes of memory."),
+                    zh=("记忆", "智能体读写的记忆。"),
+                    see="memory.md#what-an-agent-names",
+                ),
+                "skills": Field(
+                    en=("Skills", "No effect in this version, with a warning."),
+                    zh=("技能", "在当前版本中无效，并给出警告。"),
+                ),
+            },
+        )
 
     __aliases__: ClassVar[dict[str, str]] = {
         "profileId": "profile_id",

@@ -14,6 +14,7 @@ NO = frozenset({"reject", "rejected", "no", "n", "false", "拒绝", "不同意"}
 _DECIDED = frozenset({"approve", "arguments"})
 _FIELDS = _DECIDED | {"reason"}
 REFUSAL = "a person did not allow this call"
+AGAIN = "Say approve, reject, reject: why, or give other arguments as a JSON object."
 
 
 class Decision(Struct, frozen=True):
@@ -36,6 +37,26 @@ def decision(message: Message, arguments: dict[str, Any]) -> Decision:
     if _word(word) in YES and not rest:
         return Decision(True, arguments)
     return Decision(False, reason=_reason(rest if _word(word) in NO else text))
+
+
+def unclear(message: Message) -> str:
+    """Why an answer is neither consent nor refusal nor other arguments; empty if it is one of them.
+
+    `decision` takes any other text for a refusal. Where the person can be asked again this is asked first: a
+    slip of the hand must not decide about a call."""
+    if message.data and _DECIDED & message.data.keys():
+        return ""
+    text = message.text.strip()
+    word = text.partition(":")[0].strip().lower()
+    if text.lower() in YES or word in NO:
+        return ""
+    if not text.startswith("{"):
+        return AGAIN
+    try:
+        json.loads(text)
+    except ValueError as error:
+        return f"These arguments are not JSON: {error}. {AGAIN}"
+    return ""
 
 
 def _decided(data: dict[str, Any], arguments: dict[str, Any]) -> Decision:

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.workflow.condition import check_expression
+from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
 from roundel.workflow.graph import GraphReader
@@ -17,6 +18,52 @@ class Asked(Struct, frozen=True, omit_defaults=True):
 
     expression: str = ""
     function: str = ""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="predicate",
+            en=(
+                "Expression or function",
+                "A CEL expression, or a Python function that gets the messages so far.",
+            ),
+            zh=("表达式或函数", "CEL 表达式，或接收此前全部消息的 Python 函数。"),
+            complete=True,
+            short=(
+                Short(
+                    kind=str,
+                    key="cel",
+                    en=("Expression", "A CEL expression over `text`, `data`, `messages` and `round`."),
+                    zh=("表达式", "针对 `text`、`data`、`messages` 和 `round` 的 CEL 表达式。"),
+                    widget="expression",
+                ),
+                Short(
+                    kind=bool,
+                    en=("Constant", "Always the same answer."),
+                    zh=("常量", "始终相同的答案。"),
+                ),
+            ),
+            fields={
+                "cel": Field(
+                    en=("CEL", "The expression, written out."),
+                    zh=("CEL 表达式", "表达式的完整写法。"),
+                    widget="expression",
+                    kind=str,
+                    see="workflow-files.md#expressions",
+                ),
+                "function": Field(
+                    en=(
+                        "Function",
+                        "A Python function that gets the messages so far: a registered name, or "
+                        "`module:function`.",
+                    ),
+                    zh=("函数", "接收此前全部消息的 Python 函数：已注册的名称，或 `module:function`。"),
+                    widget="function",
+                    kind=str,
+                ),
+            },
+            alone=("cel", "function"),
+        )
 
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
@@ -32,14 +79,6 @@ class Asked(Struct, frozen=True, omit_defaults=True):
         message = "expected a CEL expression, or a mapping with 'function' and the name of one"
         reader.report.error("wrong-type", message, at, "for example data.score >= 90")
         return INVALID
-
-    @classmethod
-    def __schema__(cls, _maker: Any) -> dict[str, Any]:
-        named = [
-            {"type": "object", "properties": {key: {"type": "string"}}, "required": [key]}
-            for key in ("cel", "function")
-        ]
-        return {"anyOf": [{"type": "string"}, {"type": "boolean"}, *named]}
 
     def check(self, at: Located, names: tuple[str, ...], reader: Reader) -> bool:
         """Whether the function is there, or the expression can be read and knows its names."""

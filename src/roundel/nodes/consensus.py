@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from roundel.nodes.agreement import agrees
 from roundel.nodes.ballot import Ballot, Choice, VoteType, ballot
 from roundel.nodes.wording import AGREEING
+from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import child
@@ -44,6 +45,54 @@ class Consensus(Struct, frozen=True, omit_defaults=True):
     judge: Any = None
     """The agent that is asked."""
     question: str = "Do the participants agree? Answer yes or no."
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="consensus",
+            en=("Consensus", "When participants agree."),
+            zh=("共识", "参与者何时算作达成一致。"),
+            fields={
+                "method": Field(
+                    en=("Method", "How agreement is found."),
+                    zh=("判定方式", "如何判定是否一致。"),
+                    choices={
+                        "phrase": ("By phrases", "按措辞"),
+                        "vote": ("By votes", "按投票"),
+                        "judge": ("By a judge", "由裁判判定"),
+                    },
+                ),
+                "phrases": Field(
+                    en=(
+                        "Phrases",
+                        "By phrases: what means agreement, such as `I agree`, in several languages if not "
+                        "set.",
+                    ),
+                    zh=("措辞", "按措辞判定时：哪些话表示同意；不填则使用多种语言的常见说法，如 `I agree`。"),
+                ),
+                "quorum": Field(
+                    en=(
+                        "Quorum",
+                        "By votes: which share of the votes must approve. Two of three are less than 0.67.",
+                    ),
+                    zh=("通过比例", "按投票判定时：赞成票须达到的比例。三分之二小于 0.67。"),
+                ),
+                "stable_for": Field(
+                    en=("Stable for", "For how many rounds in a row there must be consensus."),
+                    zh=("持续轮次", "须连续多少轮达成共识。"),
+                    unit="rounds",
+                ),
+                "judge": Field(
+                    en=("Judge", "By a judge: the node that decides. A `loop` cannot have one."),
+                    zh=("裁判", "由裁判判定时：作出判定的节点。`loop` 不能使用裁判。"),
+                ),
+                "question": Field(
+                    en=("Question", "By a judge: the question put to it."),
+                    zh=("问题", "由裁判判定时：向裁判提出的问题。"),
+                    widget="textarea",
+                ),
+            },
+        )
 
     def __check__(self, at: Located, report: Report) -> bool:
         if self.phrases and all(phrase.strip() for phrase in self.phrases):

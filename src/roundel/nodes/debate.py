@@ -7,11 +7,13 @@ from collections.abc import Collection
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from roundel.nodes.conducted import prepare
 from roundel.nodes.consensus import Consensus
 from roundel.nodes.debate_conductor import DebateConductor, Pair
 from roundel.nodes.participant import Participant, check_participants
+from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import child
@@ -24,6 +26,10 @@ class Judged(Consensus, frozen=True, omit_defaults=True):
 
     judge: Participant | None = None
 
+    @staticmethod
+    def __describe__() -> Description:
+        return replace(Consensus.__describe__(), name="judged_consensus")
+
 
 class Config(Struct, frozen=True, omit_defaults=True):
     participants: tuple[Participant, ...] = ()
@@ -32,6 +38,51 @@ class Config(Struct, frozen=True, omit_defaults=True):
     max_rounds: Annotated[int, Meta(ge=1)] = 3
     exit_condition: Literal["max_rounds", "consensus"] = "max_rounds"
     consensus: Judged = Judged()
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            fields={
+                "participants": Field(
+                    en=(
+                        "Participants",
+                        "The nodes that take part, each with an id of its own; two at least.",
+                    ),
+                    zh=("参与者", "参与的节点，各有自己的 id，至少两个。"),
+                    required=True,
+                ),
+                "agent_pairs": Field(
+                    en=(
+                        "Pairs",
+                        "Who answers whom, in the order of a round: `[[Ada, Bo], [Bo, Ada]]`. If not set, "
+                        "each "
+                        "participant answers the one before.",
+                    ),
+                    zh=(
+                        "配对",
+                        "谁回应谁，按一轮中的顺序：`[[Ada, Bo], [Bo, Ada]]`。不填则每个参与者回应前一个。",
+                    ),
+                ),
+                "max_rounds": Field(
+                    en=("Rounds", "How many rounds there are at most."),
+                    zh=("最多轮次", "辩论最多进行的轮次。"),
+                    unit="rounds",
+                ),
+                "exit_condition": Field(
+                    en=("Exit condition", "Whether consensus ends the debate too, before the last round."),
+                    zh=("退出条件", "达成共识时是否也提前结束辩论。"),
+                    choices={
+                        "max_rounds": ("Rounds alone", "仅按轮次"),
+                        "consensus": ("Rounds or consensus", "轮次或共识"),
+                    },
+                ),
+                "consensus": Field(
+                    en=("Consensus", "What counts as consensus, with `exit_condition: consensus`."),
+                    zh=("共识", "`exit_condition: consensus` 时，何为共识。"),
+                    see="debate.md#consensus",
+                ),
+            },
+        )
 
     __hints__: ClassVar[dict[str, str]] = {
         "judge": "it belongs to the consensus: `consensus: {method: judge, judge: …}`"
@@ -143,11 +194,25 @@ def _conduct(config: Config) -> DebateConductor:
     return DebateConductor(config.names, config.pairs, config.max_rounds, config.sought)
 
 
+EXAMPLE = """
+- id: Council
+  type: debate
+  config:
+    participants:
+      - {id: Ada, type: agent}
+      - {id: Bo, type: agent}
+    max_rounds: 4
+    exit_condition: consensus
+"""
+
 NODE = NodeType(
     "debate",
     Config,
-    "Participants answer each other, for some rounds or until they agree.",
+    "Lets participants answer each other, for some rounds or until they agree.",
     prepare,
+    title="Debate",
+    zh=("辩论", "参与者相互回应，进行若干轮或直到达成共识。"),
+    example=EXAMPLE,
     bodies=_bodies,
     conduct=_conduct,
     turns=_turns,

@@ -7,6 +7,7 @@ from msgspec import Struct
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, NodeError, Services
+from roundel.workflow.description import Description, Field
 from roundel.workflow.graph import Node
 from roundel.workflow.node_type import NodeType
 
@@ -14,6 +15,21 @@ from roundel.workflow.node_type import NodeType
 class Config(Struct, frozen=True, omit_defaults=True):
     description: str = ""
     """What the person is asked."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            fields={
+                "description": Field(
+                    en=(
+                        "Question",
+                        "The question that the person sees, with the messages of the node's queue.",
+                    ),
+                    zh=("问题", "向人显示的问题，与节点队列中的消息一同展示。"),
+                    widget="textarea",
+                ),
+            },
+        )
 
 
 def prepare(_node: Node, _services: Services) -> Behaviour:
@@ -23,11 +39,20 @@ def prepare(_node: Node, _services: Services) -> Behaviour:
     return behave
 
 
+EXAMPLE = """
+- id: Approval
+  type: human
+  config: {description: "Shall we send it?"}
+"""
+
 NODE = NodeType(
     "human",
     Config,
     "Asks a person and waits for the answer.",
     prepare,
+    title="Person",
+    zh=("人工", "向人提问，并等待答复。"),
+    example=EXAMPLE,
     asks=True,
     single=lambda _config: True,
 )

@@ -12,12 +12,17 @@ from msgspec import Struct
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, Services, outcome_of
+from roundel.workflow.description import Description
 from roundel.workflow.graph import Node
 from roundel.workflow.node_type import NodeType
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
     """Nothing to set: what it got last is what the round gives."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description()
 
 
 def prepare(node: Node, _services: Services) -> Behaviour:
@@ -39,8 +44,32 @@ def continue_loop(value: object = None) -> Outcome:
     return Outcome(outcome_of(value).messages, jump="continue")
 
 
-ENDS_LOOP = "Ends the loop agent or debate around it."
-ENDS_ROUND = "Ends the round of the loop agent around it; in a debate, the turn of the participant."
-# Its edges never fire: whatever stands around it goes on elsewhere.
-BREAK = NodeType("break", Config, ENDS_LOOP, prepare, pure=True, silent=True)
-CONTINUE = NodeType("continue", Config, ENDS_ROUND, prepare, pure=True, silent=True)
+# Its edges never fire: the run continues in the loop agent or debate around it.
+BREAK = NodeType(
+    "break",
+    Config,
+    "Ends the loop agent or debate around it. Its last message is what the round gives.",
+    prepare,
+    title="Break",
+    zh=("跳出", "结束外层的循环智能体或辩论；其最后一条消息即为该轮的输出。"),
+    example="""
+- {id: Enough, type: break}
+""",
+    pure=True,
+    silent=True,
+)
+CONTINUE = NodeType(
+    "continue",
+    Config,
+    "Ends the round of the loop agent around it, or the turn in a debate. Its last message is what that "
+    "gives.",
+    prepare,
+    title="Continue",
+    zh=("继续", "结束外层循环智能体的当前轮次，或辩论中的当前发言；其最后一条消息即为输出。"),
+    example="""
+- {id: Next, type: continue}
+""",
+    pure=True,
+    silent=True,
+)
+NODES = (BREAK, CONTINUE)

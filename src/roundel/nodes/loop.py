@@ -17,6 +17,7 @@ from roundel.nodes.consensus import Consensus, reached
 from roundel.nodes.decision import Decision, History, count_round, decide
 from roundel.nodes.score import Score, find_score, scorer
 from roundel.nodes.services import Behaviour, Services
+from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import child
@@ -38,6 +39,70 @@ class Config(Struct, frozen=True, omit_defaults=True):
     keep: Literal["last", "best"] = "last"
     regression: Annotated[float, Meta(ge=0)] = 10
     consensus: Consensus = Consensus()
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            fields={
+                "max_rounds": Field(
+                    en=("Rounds", "How many rounds there are at most."),
+                    zh=("最多轮次", "循环最多执行的轮次。"),
+                    unit="rounds",
+                ),
+                "exit_on_score": Field(
+                    en=("Score to reach", "The loop ends once a score reaches this. 0 or less turns it off."),
+                    zh=("达标分数", "得分达到此值时结束循环；0 或更小表示关闭。"),
+                ),
+                "score": Field(
+                    en=(
+                        "Score",
+                        "Where the score is: a CEL expression, or a pattern with one group. If not set, it "
+                        "is `score` in "
+                        "the data or in a JSON object of the text.",
+                    ),
+                    zh=(
+                        "得分来源",
+                        "得分的位置：CEL 表达式，或带一个分组的正则表达式。不填则取数据或文本中 JSON 对象的 "
+                        "`score`。",
+                    ),
+                    see="loop.md#where-the-score-is",
+                ),
+                "patience": Field(
+                    en=("Patience", "After this many rounds in a row without a gain the loop ends."),
+                    zh=("耐心轮次", "连续多少轮没有提升时结束循环。"),
+                    unit="rounds",
+                ),
+                "min_delta": Field(
+                    en=("Least gain", "By how much a score must exceed the last gain to count as one."),
+                    zh=("最小提升", "得分须比上一次提升高出多少，才算作提升。"),
+                ),
+                "keep": Field(
+                    en=("Result", "Which round's message leaves the loop."),
+                    zh=("保留结果", "以哪一轮的消息离开循环。"),
+                    choices={
+                        "last": ("The last round", "最后一轮"),
+                        "best": ("The best round", "得分最高的一轮"),
+                    },
+                ),
+                "regression": Field(
+                    en=("Regression", "A score that falls by more than this is reported by an event."),
+                    zh=("退步阈值", "得分下降超过此值时发出事件。"),
+                ),
+                "exit_condition": Field(
+                    en=("Exit condition", "Whether consensus ends the loop too, before the last round."),
+                    zh=("退出条件", "达成共识时是否也提前结束循环。"),
+                    choices={
+                        "max_rounds": ("Rounds alone", "仅按轮次"),
+                        "consensus": ("Rounds or consensus", "轮次或共识"),
+                    },
+                ),
+                "consensus": Field(
+                    en=("Consensus", "What counts as consensus, with `exit_condition: consensus`."),
+                    zh=("共识", "`exit_condition: consensus` 时，何为共识。"),
+                    see="debate.md#consensus",
+                ),
+            },
+        )
 
     def __check__(self, at: Located, report: Report) -> bool:
         given = at.value if isinstance(at.value, dict) else {}
@@ -125,11 +190,24 @@ def _ports(_config: Any) -> tuple[str, ...]:
     return ("continue", "exit")
 
 
+EXAMPLE = """
+- id: Gate
+  type: loop
+  config: {max_rounds: 5, exit_on_score: 90, keep: best}
+"""
+
 NODE = NodeType(
     "loop",
     Config,
-    "Decides whether a loop goes on, by rounds, score or consensus.",
+    "Decides whether a loop continues, by rounds, score or consensus.",
     prepare,
+    title="Loop",
+    zh=("循环控制", "按轮次、得分或共识决定循环是否继续。"),
+    port_titles={
+        "continue": ("Another round follows", "继续下一轮"),
+        "exit": ("The loop ends", "离开循环"),
+    },
+    example=EXAMPLE,
     ports=_ports,
     pure=True,
     guard=True,

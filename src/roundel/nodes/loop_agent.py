@@ -13,6 +13,7 @@ from roundel.nodes.conductors import CountRounds, CustomRounds, Rounds, UntilRou
 from roundel.nodes.dispatch import converter, predicate, strategy
 from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.nodes.strategies import Array, Count, Custom, Strategy, Until
+from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Place, Reader, child
@@ -25,6 +26,10 @@ class Body(Struct, frozen=True):
     """Exactly one node, or one graph."""
 
     graph: Graph
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(refers=("node", "graph"))
 
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
@@ -39,10 +44,6 @@ class Body(Struct, frozen=True):
             return cls.__read__(value[0], reader)
         graph = read_body(at, reader)
         return INVALID if graph is INVALID else cls(graph)
-
-    @classmethod
-    def __schema__(cls, _maker: Any) -> dict[str, Any]:
-        return {"anyOf": [{"$ref": "#/$defs/node"}, {"$ref": "#/$defs/graph"}]}
 
 
 def read_body(at: Located, reader: WorkflowReader) -> Any:
@@ -60,6 +61,36 @@ class Config(Struct, frozen=True, omit_defaults=True):
     body: Body | None = None
     context: Literal["fresh", "carry"] = "fresh"
     """Whether a round gets only what the round before gave, or all that was said so far."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            fields={
+                "strategy": Field(
+                    en=(
+                        "Strategy",
+                        "How many rounds there are: a number, until something holds, one for each element, "
+                        "or your own code.",
+                    ),
+                    zh=("策略", "执行多少轮：固定次数、直到条件成立、对每个元素一轮，或由自己的代码决定。"),
+                    required=True,
+                    see="loop-agent.md",
+                ),
+                "body": Field(
+                    en=("Body", "What is repeated: exactly one node, or one graph."),
+                    zh=("循环体", "要重复的内容：恰好一个节点，或一个图。"),
+                    required=True,
+                ),
+                "context": Field(
+                    en=("Context", "What each round gets as its input."),
+                    zh=("上下文", "每一轮获得的输入。"),
+                    choices={
+                        "fresh": ("The output of the round before", "上一轮的输出"),
+                        "carry": ("All messages so far", "此前的全部消息"),
+                    },
+                ),
+            },
+        )
 
     def __check__(self, at: Located, report: Report) -> bool:
         if self.body is None:
@@ -113,11 +144,22 @@ def prepare(node: Node, services: Services) -> Behaviour:
     return behave
 
 
+EXAMPLE = """
+- id: Refine
+  type: loop_agent
+  config:
+    strategy: {mode: count, max: 3}
+    body: {id: Editor, type: agent, config: {role: Make it shorter.}}
+"""
+
 NODE = NodeType(
     "loop_agent",
     Config,
-    "Repeats one node or graph: so many times, until something holds, or for each element of a list.",
+    "Repeats one node or graph: a number of times, until a condition holds, or for each element of a list.",
     prepare,
+    title="Loop agent",
+    zh=("循环智能体", "重复执行一个节点或图：固定次数、直到条件成立，或对列表的每个元素各一次。"),
+    example=EXAMPLE,
     bodies=_bodies,
     conduct=_conduct,
     turns=_turns,

@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, Services
+from roundel.workflow.description import Description, Field
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import Bound, NodeType
@@ -24,6 +25,38 @@ class Config(Struct, frozen=True, omit_defaults=True):
     message: str = ""
     scope: Literal["run", "loop"] = "run"
     """`run` counts on when the loop is entered again, `loop` starts anew."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            fields={
+                "max_iterations": Field(
+                    en=("Triggers", "How many times it must be triggered before it speaks."),
+                    zh=("触发次数", "被触发多少次之后才输出消息。"),
+                    unit="rounds",
+                ),
+                "reset_on_emit": Field(
+                    en=(
+                        "Start again",
+                        "Counts from 0 again after it has spoken. If not, it speaks at every later trigger "
+                        "too.",
+                    ),
+                    zh=("重新计数", "输出消息之后从 0 重新计数；否则之后每次触发都会输出。"),
+                ),
+                "message": Field(
+                    en=("Message", "The text of its message; `Loop limit reached (N)` if not set."),
+                    zh=("消息", "输出消息的文本；不填则为 `Loop limit reached (N)`。"),
+                ),
+                "scope": Field(
+                    en=("Scope", "Whether the count goes on when the loop is entered again, or starts at 0."),
+                    zh=("计数范围", "再次进入循环时，是继续累计还是从 0 开始。"),
+                    choices={
+                        "run": ("The whole run", "整个运行"),
+                        "loop": ("Each entry of the loop", "每次进入循环"),
+                    },
+                ),
+            },
+        )
 
 
 def prepare(node: Node, _services: Services) -> Behaviour:
@@ -46,11 +79,20 @@ def prepare(node: Node, _services: Services) -> Behaviour:
     return behave
 
 
+EXAMPLE = """
+- id: Guard
+  type: loop_counter
+  config: {max_iterations: 5, message: Five drafts are enough.}
+"""
+
 NODE = NodeType(
     "loop_counter",
     Config,
     "Ends a loop after a number of rounds.",
     prepare,
+    title="Loop counter",
+    zh=("循环计数器", "在指定轮次之后结束循环。"),
+    example=EXAMPLE,
     pure=True,
     guard=True,
     bound=lambda config: Bound(rounds=config.max_iterations),

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, Services
+from roundel.workflow.description import Description, Field
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import Bound, NodeType
@@ -26,6 +27,47 @@ class Config(Struct, frozen=True, omit_defaults=True):
     message: str = ""
     passthrough: bool = False
     """Below the limit hand the input on to the targets inside the loop, instead of silence."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            fields={
+                "max_duration": Field(
+                    en=("Duration", "How much time must pass after the first trigger before it speaks."),
+                    zh=("时长", "自首次触发起经过多长时间后才输出消息。"),
+                    widget="duration",
+                ),
+                "duration_unit": Field(
+                    en=("Unit", "The unit of the duration."),
+                    zh=("单位", "时长的单位。"),
+                    choices={
+                        "seconds": ("Seconds", "秒"),
+                        "minutes": ("Minutes", "分钟"),
+                        "hours": ("Hours", "小时"),
+                    },
+                ),
+                "reset_on_emit": Field(
+                    en=(
+                        "Start again",
+                        "After it has spoken, the next trigger starts the clock again. If not, it speaks at "
+                        "every later "
+                        "trigger too.",
+                    ),
+                    zh=("重新计时", "输出消息之后，下一次触发时重新计时；否则之后每次触发都会输出。"),
+                ),
+                "message": Field(
+                    en=("Message", "The text of its message; `Time limit reached (N unit)` if not set."),
+                    zh=("消息", "输出消息的文本；不填则为 `Time limit reached (N unit)`。"),
+                ),
+                "passthrough": Field(
+                    en=(
+                        "Pass through",
+                        "Before the time is up, passes its input on to its targets inside the loop.",
+                    ),
+                    zh=("直通", "时间未到时，把输入传给循环内的目标节点。"),
+                ),
+            },
+        )
 
 
 class Timing(Struct, frozen=True, omit_defaults=True):
@@ -60,11 +102,20 @@ def prepare(node: Node, services: Services) -> Behaviour:
     return behave
 
 
+EXAMPLE = """
+- id: Clock
+  type: loop_timer
+  config: {max_duration: 2, duration_unit: minutes}
+"""
+
 NODE = NodeType(
     "loop_timer",
     Config,
     "Ends a loop after some time.",
     prepare,
+    title="Loop timer",
+    zh=("循环计时器", "在一段时间之后结束循环。"),
+    example=EXAMPLE,
     pure=True,
     guard=True,
     bound=lambda config: Bound(seconds=config.max_duration * _SECONDS[config.duration_unit]),

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from roundel.workflow.description import Description
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Place, Reader, child
@@ -14,6 +15,10 @@ from roundel.workflow.graph import Graph, Node
 
 class Participant(Struct, frozen=True):
     graph: Graph
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(refers=("node",))
 
     @property
     def id(self) -> str:
@@ -30,10 +35,6 @@ class Participant(Struct, frozen=True):
             return INVALID
         place = Place(reader.report.file, at.line, at.column)
         return cls(Graph((node,), start=(node.id,), end=(node.id,), at=place))
-
-    @classmethod
-    def __schema__(cls, _maker: Any) -> dict[str, Any]:
-        return {"$ref": "#/$defs/node"}
 
 
 def check_participants(

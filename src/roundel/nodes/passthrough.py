@@ -7,6 +7,7 @@ from msgspec import Struct
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, Services
+from roundel.workflow.description import Description, Field
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
@@ -14,6 +15,20 @@ from roundel.workflow.node_type import NodeType
 
 class Config(Struct, frozen=True, omit_defaults=True):
     only_last_message: bool = True
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            fields={
+                "only_last_message": Field(
+                    en=(
+                        "Only the last message",
+                        "Passes on the last message of the queue, and not all of them.",
+                    ),
+                    zh=("仅最后一条", "只传递队列中的最后一条消息，而不是全部。"),
+                ),
+            },
+        )
 
 
 def prepare(node: Node, _services: Services) -> Behaviour:
@@ -29,11 +44,20 @@ def prepare(node: Node, _services: Services) -> Behaviour:
     return behave
 
 
+EXAMPLE = """
+- id: Final
+  type: passthrough
+  config: {only_last_message: false}
+"""
+
 NODE = NodeType(
     "passthrough",
     Config,
-    "Hands on what it got.",
+    "Passes on the messages of its queue.",
     prepare,
+    title="Pass-through",
+    zh=("直通", "原样传递队列中的消息。"),
+    example=EXAMPLE,
     pure=True,
     single=lambda config: bool(config.only_last_message),
 )

@@ -16,6 +16,7 @@ from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.code import FENCE, run_program
 from roundel.nodes.services import Behaviour, Services, outcome_of
+from roundel.workflow.description import Description, Field
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
@@ -34,6 +35,61 @@ class Config(Struct, frozen=True, omit_defaults=True):
     env: dict[str, str] = {}
     timeout_seconds: Annotated[float, Meta(gt=0)] = 60
     encoding: str = "utf-8"
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            fields={
+                "function": Field(
+                    en=(
+                        "Function",
+                        "`module:function`: the file `module.py` beside the workflow file, else a module of "
+                        "the import "
+                        "path. If not set, the last message holds the code to run.",
+                    ),
+                    zh=(
+                        "函数",
+                        "写作 `module:function`：先找工作流文件旁的 `module.py`，再找导入路径中的模块。"
+                        "不填则运行最后一条消息中的代码。",
+                    ),
+                    widget="function",
+                ),
+                "ports": Field(
+                    en=(
+                        "Ports",
+                        "The ways out that the function chooses from, with `roundel.to(port, value)`.",
+                    ),
+                    zh=("端口", "函数可选的出口，由函数通过 `roundel.to(port, value)` 选择。"),
+                ),
+                "interpreter": Field(
+                    en=(
+                        "Interpreter",
+                        "For code: the program that runs it; the Python that runs Roundel if not set.",
+                    ),
+                    zh=("解释器", "用于代码：运行代码的程序；不填则为运行 Roundel 的 Python。"),
+                    widget="file",
+                ),
+                "args": Field(
+                    en=("Arguments", "For code: arguments behind the name of the file."),
+                    zh=("命令参数", "用于代码：文件名之后的参数。"),
+                ),
+                "env": Field(
+                    en=("Environment", "For code: environment variables, added to those of Roundel."),
+                    zh=("环境变量", "用于代码：在 Roundel 的环境变量之外附加的变量。"),
+                    widget="secret",
+                ),
+                "timeout_seconds": Field(
+                    en=("Time limit", "For code: how long it may run."),
+                    zh=("时间限制", "用于代码：最长运行时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "encoding": Field(
+                    en=("Encoding", "For code: the encoding of the file and of what it prints."),
+                    zh=("编码", "用于代码：文件及其输出的编码。"),
+                ),
+            },
+        )
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
@@ -123,11 +179,20 @@ async def _run(config: Config, script: Path) -> Outcome:
     return Outcome((Message(ran.told(), "assistant", {"exit_code": ran.exit_code}),))
 
 
+EXAMPLE = """
+- id: Count
+  type: python
+  config: {function: "counting:count", ports: [short, long]}
+"""
+
 NODE = NodeType(
     "python",
     Config,
-    "Runs a Python function, or the code that the last message holds.",
+    "Runs a Python function, or the code in the last message.",
     prepare,
+    title="Python",
+    zh=("Python 代码", "运行一个 Python 函数，或最后一条消息中的代码。"),
+    example=EXAMPLE,
     ports=lambda config: config.ports,
     function=lambda config: config.function,
     silent=True,

@@ -11,6 +11,7 @@ from msgspec import Struct
 from roundel.nodes.json_objects import json_objects
 from roundel.nodes.services import NodeError
 from roundel.workflow.condition import check_expression
+from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.document import Located
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.fields import INVALID, Reader
@@ -30,6 +31,36 @@ class Score(Struct, frozen=True, omit_defaults=True):
 
     expression: str = ""
     regex: str = ""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="score",
+            en=("Score", "Where a message has its score: a CEL expression, or a pattern."),
+            zh=("得分", "消息的得分在何处：CEL 表达式，或正则表达式。"),
+            complete=True,
+            short=(
+                Short(
+                    kind=str,
+                    en=(
+                        "Expression",
+                        "A CEL expression over `text`, `data` and `round` that gives a number.",
+                    ),
+                    zh=("表达式", "针对 `text`、`data` 和 `round` 的 CEL 表达式，结果为数字。"),
+                    widget="expression",
+                ),
+            ),
+            fields={
+                "regex": Field(
+                    en=("Pattern", "A regular expression with one group, which holds the number."),
+                    zh=("正则表达式", "带一个分组的正则表达式，分组内为数字。"),
+                    widget="pattern",
+                    kind=str,
+                    required=True,
+                    see="workflow-files.md#patterns",
+                ),
+            },
+        )
 
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
@@ -55,11 +86,6 @@ class Score(Struct, frozen=True, omit_defaults=True):
             hint = "put the number in ( ), and write (?: ) for other groups"
             reader.report.error("bad-pattern", message, at, hint)
         return cls(regex=source) if groups == 1 else INVALID
-
-    @classmethod
-    def __schema__(cls, maker: Any) -> dict[str, Any]:
-        form = {"type": "object", "properties": {"regex": {"type": "string"}}, "required": ["regex"]}
-        return {"anyOf": [{"type": "string"}, {**form, "additionalProperties": False}]}
 
 
 class Found(Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 
 from roundel.nodes.asked import Asked
+from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
@@ -27,6 +28,21 @@ class Count(Struct, frozen=True, omit_defaults=True):
 
     max: int
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="count_strategy",
+            en=("Count", "A fixed number of rounds."),
+            zh=("固定次数", "执行固定的轮次。"),
+            fields={
+                "max": Field(
+                    en=("Rounds", "How many rounds; none for 0 or less."),
+                    zh=("轮次", "执行的轮次；0 或更小则不执行。"),
+                    unit="rounds",
+                ),
+            },
+        )
+
 
 class Until(Struct, frozen=True, omit_defaults=True):
     """Until the predicate holds, tested before each round."""
@@ -34,6 +50,42 @@ class Until(Struct, frozen=True, omit_defaults=True):
     until: Asked
     max: Positive = 1000
     on_limit: Literal["finish", "suspend"] = "finish"
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="condition_strategy",
+            en=("Until", "Rounds until a condition holds, which is tested before each round."),
+            zh=("直到条件成立", "每轮之前检查条件，直到条件成立。"),
+            fields={
+                "until": Field(
+                    en=(
+                        "Until",
+                        "When to end: a CEL expression over `text` (the last message), `data`, `messages` "
+                        "(all texts so "
+                        "far) and `round` (how many there were), or a Python function.",
+                    ),
+                    zh=(
+                        "结束条件",
+                        "何时结束：针对 `text`（最后一条消息）、`data`、`messages`（此前全部文本）和 "
+                        "`round`（已执行的轮次）的 "
+                        "CEL 表达式，或一个 Python 函数。",
+                    ),
+                    widget="expression",
+                    see="workflow-files.md#expressions",
+                ),
+                "max": Field(
+                    en=("Rounds", "How many rounds there are at most."),
+                    zh=("最多轮次", "最多执行的轮次。"),
+                    unit="rounds",
+                ),
+                "on_limit": Field(
+                    en=("At the limit", "What happens after the last round if the condition does not hold."),
+                    zh=("达到上限时", "最后一轮之后条件仍不成立时如何处理。"),
+                    choices={"finish": ("End the loop", "结束循环"), "suspend": ("Lock the run", "锁定运行")},
+                ),
+            },
+        )
 
 
 class Array(Struct, frozen=True, omit_defaults=True):
@@ -48,12 +100,85 @@ class Array(Struct, frozen=True, omit_defaults=True):
     gather: bool = True
     """The output is the list of all results; otherwise the last one."""
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="array_strategy",
+            en=("For each element", "One round for each element of a list."),
+            zh=("逐个元素", "对列表的每个元素各执行一轮。"),
+            fields={
+                "items": Field(
+                    en=(
+                        "List",
+                        "Where the list is: a CEL expression over `text`, `data` and `messages`, or a "
+                        "Python function. If "
+                        "not set, the last message is a JSON array.",
+                    ),
+                    zh=(
+                        "列表",
+                        "列表的来源：针对 `text`、`data` 和 `messages` 的 CEL 表达式，或一个 Python 函数。"
+                        "不填则最后一条消息为 JSON 数组。",
+                    ),
+                    widget="expression",
+                    see="workflow-files.md#expressions",
+                ),
+                "max": Field(
+                    en=(
+                        "Most elements",
+                        "How many elements there may be. A longer list locks the run after this many.",
+                    ),
+                    zh=("元素上限", "最多处理的元素数；列表更长时，处理到此数量后锁定运行。"),
+                    unit="elements",
+                ),
+                "max_parallel": Field(
+                    en=("In parallel", "How many rounds run at the same time."),
+                    zh=("并行数", "同时执行的轮次数。"),
+                ),
+                "on_error": Field(
+                    en=("On failure", "What becomes of a round that fails."),
+                    zh=("失败时", "某一轮失败时如何处理。"),
+                    choices={
+                        "stop": ("The node fails", "节点失败"),
+                        "null": ("Its result is null", "结果记为 null"),
+                        "drop": ("It has no result", "不计入结果"),
+                    },
+                ),
+                "gather": Field(
+                    en=(
+                        "Gather",
+                        "Whether the output is the list of all results as JSON, or that of the last element.",
+                    ),
+                    zh=("汇总", "输出是否为全部结果组成的 JSON 列表；否则为最后一个元素的结果。"),
+                ),
+            },
+        )
+
 
 class Custom(Struct, frozen=True, omit_defaults=True):
     """A LoopStrategy in Python, by its registered name or as module:Class."""
 
     use: str
     max: Positive = 1000
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="custom_strategy",
+            en=("Own code", "A `LoopStrategy` in Python decides before each round."),
+            zh=("自定义代码", "由 Python 中的 `LoopStrategy` 在每轮之前决定。"),
+            fields={
+                "use": Field(
+                    en=("Strategy", "Its registered name, or `module:Class`."),
+                    zh=("策略", "已注册的名称，或写作 `module:Class`。"),
+                    widget="function",
+                ),
+                "max": Field(
+                    en=("Rounds", "After this many rounds the run is locked."),
+                    zh=("最多轮次", "达到此轮次后锁定运行。"),
+                    unit="rounds",
+                ),
+            },
+        )
 
 
 Kind = Count | Until | Array | Custom
@@ -68,6 +193,21 @@ class Strategy(Struct, frozen=True):
         "array": Array,
         "custom": Custom,
     }
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="strategy",
+            en=("Strategy", "When a loop agent starts another round."),
+            zh=("策略", "循环智能体何时开始下一轮。"),
+            variants=Variants(
+                key="mode",
+                config="",
+                forms=Strategy.forms,
+                en=("Mode", "What decides whether another round follows."),
+                zh=("模式", "由什么决定是否继续下一轮。"),
+            ),
+        )
 
     @property
     def function(self) -> str:
@@ -98,16 +238,6 @@ class Strategy(Struct, frozen=True):
         rest = {key: value for key, value in at.value.items() if key != "mode"}
         kind = reader.read(Located(rest, at.line, at.column, at.keys), form, f"the {name} strategy")
         return cls(kind) if kind is not INVALID and _sound(kind, at.value, reader) else INVALID
-
-    @classmethod
-    def __schema__(cls, maker: Any) -> dict[str, Any]:
-        options = []
-        for name, form in cls.forms.items():
-            schema = maker.struct(form)
-            schema["properties"]["mode"] = {"const": name}
-            schema["required"] = ["mode", *schema.get("required", ())]
-            options.append(schema)
-        return {"anyOf": options}
 
 
 def _lack(value: object) -> str:

@@ -2,41 +2,75 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, NodeError, Services
+from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
-from roundel.workflow.graph import Graph, Node
+from roundel.workflow.graph import Graph, Node, Settings
 from roundel.workflow.loader import WorkflowReader
 from roundel.workflow.node_type import NodeType
 
 
-class Inline(Struct, frozen=True):
-    """The graph stands in the file itself."""
-
-
 class FromFile(Struct, frozen=True):
     path: str
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="graph_file",
+            en=("Graph file", "A graph in a file of its own."),
+            zh=("图文件", "位于另一个文件中的图。"),
+            fields={
+                "path": Field(
+                    en=(
+                        "Path",
+                        "Looked for beside the file that names it, beside the main file and in the working "
+                        "folder, and "
+                        "in the folder `subgraphs` of each. It must be inside the main file's folder.",
+                    ),
+                    zh=(
+                        "路径",
+                        "依次在引用它的文件旁、主文件旁、工作目录，以及各处的 `subgraphs` 目录中查找；"
+                        "须位于主文件所在的目录内。",
+                    ),
+                    widget="file",
+                    see="workflow-files.md#files-that-a-workflow-names",
+                ),
+            },
+        )
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
     graph: Graph
     path: str = ""
 
+    forms: ClassVar[dict[str, type[Struct]]] = {"config": Settings, "file": FromFile}
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            variants=Variants(
+                forms=Config.forms,
+                en=("Source", "Where the graph is: in this place, or in a file of its own."),
+                zh=("来源", "图的位置：就在此处，或在另一个文件中。"),
+            ),
+        )
+
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         assert isinstance(reader, WorkflowReader)
-        form = reader.variant(at, {"config": Inline, "file": FromFile}, "subgraph")
+        form = reader.variant(at, cls.forms, "subgraph")
         if form is None:
             return INVALID
         kind, config = form
         path = ""
-        if kind is Inline:
+        if kind is Settings:
             graph = reader.read_graph(config)
         else:
             named = reader.read(config, FromFile, "the subgraph")
@@ -47,15 +81,6 @@ class Config(Struct, frozen=True, omit_defaults=True):
             graph = reader.read_graph_file(config.value["path"])
         return INVALID if graph is INVALID else cls(graph, path)
 
-    @classmethod
-    def __schema__(cls, maker: Any) -> dict[str, Any]:
-        inline = {
-            "type": "object",
-            "properties": {"type": {"const": "config"}, "config": {"$ref": "#/$defs/graph"}},
-            "required": ["type", "config"],
-        }
-        return {"anyOf": [inline, *maker.variants({"file": FromFile})]}
-
 
 def prepare(_node: Node, _services: Services) -> Behaviour:
     def behave(call: Call) -> Outcome:
@@ -64,6 +89,23 @@ def prepare(_node: Node, _services: Services) -> Behaviour:
     return behave
 
 
+EXAMPLE = """
+- id: Draft
+  type: subgraph
+  config:
+    type: config
+    config:
+      nodes: [{id: Writer, type: agent}]
+      start: Writer
+"""
+
 NODE = NodeType(
-    "subgraph", Config, "Runs a whole graph as one node.", prepare, bodies=lambda config: (config.graph,)
+    "subgraph",
+    Config,
+    "Runs a whole graph as one node.",
+    prepare,
+    title="Subgraph",
+    zh=("子图", "把整个图作为一个节点运行。"),
+    example=EXAMPLE,
+    bodies=lambda config: (config.graph,),
 )

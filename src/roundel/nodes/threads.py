@@ -1,9 +1,18 @@
-"""Calls of users' functions: in threads of their own if they may block, and so that they end in any case."""
+"""Threads for users' functions that may block, and the rules for what such functions may raise.
+
+Threads belong to the process. An idle one waits IDLE_SECONDS for the next call before it ends; starting one
+costs more than most functions take. They are daemons, unlike those of `concurrent.futures`: a function cannot
+be cancelled, and a process that is to end must not wait for one. There is no upper limit here: a function may
+itself run a workflow and wait for it, so that any fixed number of threads could be used up by functions that
+wait for each other. Each run limits its own calls (hosts/services.py).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import queue
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,8 +22,57 @@ from roundel.workflow.functions import raised
 
 ESCAPING = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, asyncio.CancelledError)
 """To Python and asyncio these mean that an iterator, a coroutine, the process or a task is to end. If a
-user's function raises one, it must not go up as it is: a future cannot even hold StopIteration, and would
-never be done. KeyboardInterrupt is not among them, since in the main thread it may be a real one."""
+user's function raises one, it must not be raised on as it is: a future cannot even hold StopIteration, and
+would never be done. KeyboardInterrupt is not among them, since in the main thread it may be a real one."""
+
+IDLE_SECONDS = 10.0
+
+_Work = Callable[[], None]
+_Inbox = queue.SimpleQueue[_Work]
+
+
+class _Threads:
+    """Each idle thread waits at an inbox of its own, and the one that became idle last is used first: so
+    those that are not needed any more become old enough to end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[_Inbox] = []
+
+    def run(self, work: _Work) -> None:
+        with self._lock:
+            inbox = self._idle.pop() if self._idle else None
+        if inbox is not None:
+            inbox.put(work)
+            return
+        inbox = queue.SimpleQueue()
+        inbox.put(work)
+        threading.Thread(target=self._serve, args=(inbox,), daemon=True, name="roundel-call").start()
+
+    def _serve(self, inbox: _Inbox) -> None:
+        while True:
+            try:
+                work = inbox.get(timeout=IDLE_SECONDS)
+            except queue.Empty:
+                with self._lock:
+                    if inbox in self._idle:
+                        self._idle.remove(inbox)
+                        return
+                continue  # it was taken from the list just now: work is on its way
+            work()
+            del work  # an idle thread must not keep alive what its last call referred to
+            with self._lock:
+                self._idle.append(inbox)
+
+    def forget(self) -> None:
+        """A forked process has none of the threads, and another thread may have held the lock."""
+        self._lock = threading.Lock()
+        self._idle = []
+
+
+_threads = _Threads()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_threads.forget)
 
 
 async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -30,6 +88,7 @@ async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any)
                 future.set_exception(error)
 
     def work() -> None:
+        threading.current_thread().name = f"roundel-{getattr(function, '__name__', 'call')}"
         value: Any = None
         failure: BaseException | None = None
         try:
@@ -37,19 +96,17 @@ async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any)
         except BaseException as error:
             failure = error
             if not isinstance(error, Exception) or isinstance(error, ESCAPING):
-                failure = NodeError(raised(error))  # a future can hold no StopIteration, nor is it to end us
+                failure = NodeError(raised(error))
                 failure.__cause__ = error
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, value, failure)
 
-    threading.Thread(
-        target=work, daemon=True, name=f"roundel-{getattr(function, '__name__', 'call')}"
-    ).start()
+    _threads.run(work)
     return await future
 
 
 async def awaited(work: Awaitable[Any]) -> Any:
-    """What a user's coroutine gives. What it raises that would end more than itself is a NodeError."""
+    """The result of a user's coroutine. An exception that would end more than itself becomes a NodeError."""
     task = asyncio.current_task()
     try:
         return await work
@@ -60,7 +117,8 @@ async def awaited(work: Awaitable[Any]) -> Any:
 
 
 def is_ours(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
-    """Whether it is not from the user's code: the task is being cancelled, or the coroutine closed."""
+    """Whether an exception does not come from the user's code: the task is being cancelled, or the coroutine
+    is being closed."""
     if isinstance(error, asyncio.CancelledError):
         return task is not None and task.cancelling() > 0
     return isinstance(error, GeneratorExit) and _current_task() is not task

@@ -11,6 +11,7 @@ from roundel.kernel.facts import Outcome
 from roundel.nodes.conducted import TurnsAlone, prepare
 from roundel.nodes.consensus import Ballot, VoteType, ballot
 from roundel.nodes.participant import Participant, check_participants
+from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.message import Message
@@ -28,6 +29,39 @@ class Config(Struct, frozen=True, omit_defaults=True):
     vote_type: VoteType = "yes_no"
     question: str = ""
     """Put to all of them, behind the input."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            fields={
+                "participants": Field(
+                    en=("Participants", "The nodes that vote, each with an id of its own; one at least."),
+                    zh=("参与者", "参加投票的节点，各有自己的 id，至少一个。"),
+                    required=True,
+                ),
+                "threshold": Field(
+                    en=(
+                        "Threshold",
+                        "The share of approvals, or of the highest score, that is needed. Two of three are "
+                        "less than 0.67.",
+                    ),
+                    zh=("通过比例", "赞成票（或得分占满分）须达到的比例。三分之二小于 0.67。"),
+                ),
+                "vote_type": Field(
+                    en=("Kind of vote", "What each participant gives."),
+                    zh=("投票方式", "每个参与者给出什么。"),
+                    choices={
+                        "yes_no": ("Yes or no", "赞成或反对"),
+                        "score_1_10": ("A score from 1 to 10", "1 到 10 分"),
+                    },
+                ),
+                "question": Field(
+                    en=("Question", "Put to all participants, as a message behind the input."),
+                    zh=("问题", "向所有参与者提出的问题，作为一条消息附在输入之后。"),
+                    widget="textarea",
+                ),
+            },
+        )
 
     def __check__(self, at: Located, report: Report) -> bool:
         return check_participants(self.participants, 1, "a vote", at, report)
@@ -94,11 +128,28 @@ def _shown(vote: Ballot) -> str | float:
     return vote.choice if vote.score is None else vote.score
 
 
+EXAMPLE = """
+- id: Board
+  type: vote
+  config:
+    participants:
+      - {id: Ada, type: agent}
+      - {id: Bo, type: human}
+    question: Shall we print it?
+"""
+
 NODE = NodeType(
     "vote",
     Config,
-    "Participants vote, and the way goes on by the result.",
+    "Lets participants vote at the same time, and takes the port of the result.",
     prepare,
+    title="Vote",
+    zh=("投票", "参与者同时投票，按结果选择出口。"),
+    port_titles={
+        "approved": ("Enough approve", "获得通过"),
+        "rejected": ("Too few approve", "未获通过"),
+    },
+    example=EXAMPLE,
     ports=lambda _config: PORTS,
     bodies=lambda config: tuple(participant.graph for participant in config.participants),
     conduct=VoteConductor,

@@ -79,6 +79,8 @@ class NodePlan(Struct, eq=False):
     """How many tokens a model call of it may take at most; 0 if nobody knows."""
     talks: bool = False
     """It takes several calls, as its dialogue says."""
+    plain: bool = False
+    """Its messages go out along its edges, and nothing else has to be done with them."""
     consults: bool = False
     """There are functions on its edges that the host has to ask."""
     arriving: int = 0
@@ -153,7 +155,7 @@ class Plan(Struct, eq=False):
     patience: float
     """The seconds that the run may work before the breaker trips."""
     _encoded: str = ""
-    """The workflow as it is stored with each run (sessions/pinning.py), so that it is encoded once."""
+    """The workflow as it is stored with each run (hosts/pinning.py), so that it is encoded once."""
 
     @property
     def breaker(self) -> Breaker:
@@ -164,6 +166,11 @@ def compile_workflow(workflow: Workflow) -> Plan:
     compiler = _Compiler(workflow)
     cap, breaker = workflow.limits.rounds or DEFAULT_CAP, workflow.breaker or Breaker()
     graph = compiler.graph(workflow.graph, cap, breaker)
+    speaks = any(node.voice for node in compiler.sites)
+    for node in compiler.sites:
+        # Where nobody speaks no loop can be dead, whatever its results are.
+        node.works = node.works and speaks
+        node.plain = not (node.consults or node.remembered or node.voice or node.works)
     limits = _merged(workflow.limits, workflow.graph.limits)
     budgeted = bool(limits.budget) or compiler.budgeted
     patience = graph.breaker.patience(_timed(compiler.sites))

@@ -38,8 +38,8 @@ MOST_TRIED = 16
 
 
 def guards(scope: Scope) -> list[tuple[NodePlan, Bound]]:
-    """The guards that bound a loop, and how."""
-    nodes = [unit.node for unit in scope.units if unit.node is not None]
+    """The guards that bound a loop, and how, by id: the order of the file says nothing about a loop."""
+    nodes = sorted((unit.node for unit in scope.units if unit.node is not None), key=lambda node: node.id)
     bounds = [(node, bound) for node in nodes if (bound := acts(node, scope)) is not None]
     ways = Ways(scope) if bounds else None
     return [(node, bound) for node, bound in bounds if Watch(scope, node, ways=ways).gap() is None]
@@ -74,8 +74,9 @@ def counting_edges(scope: Scope) -> tuple[list[EdgePlan], int] | None:
 
 
 def _last_rounds(scope: Scope) -> dict[EdgePlan, int]:
-    """The edges that cannot fire after some round of the loop, and that round."""
-    return {edge: last for edge in inner_edges(scope) if (last := last_round(edge)) is not None}
+    """The edges that cannot fire after some round of the loop, by their ends, and that round."""
+    inside = sorted(inner_edges(scope), key=lambda edge: str(edge.edge))
+    return {edge: last for edge in inside if (last := last_round(edge)) is not None}
 
 
 def inner_edges(scope: Scope) -> list[EdgePlan]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
+from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Place, Reader, child
@@ -36,6 +37,59 @@ class MemorySettings(Struct, frozen=True, omit_defaults=True):
     confidence: Annotated[float, Meta(ge=0, le=1)] = 0.8
     timeout: Seconds = 5
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="memory_settings",
+            en=("Memory", "Whose memory a run shares, and what goes into working memory."),
+            zh=("记忆设置", "运行使用哪个分组的记忆，以及哪些内容进入工作记忆。"),
+            fields={
+                "group_id": Field(
+                    en=(
+                        "Group",
+                        "The group whose working and long-term memory a run reads and writes; none if not "
+                        "set. "
+                        "`roundel run --group` overrides it.",
+                    ),
+                    zh=(
+                        "分组",
+                        "运行读写哪个分组的工作记忆与长期记忆；不填则不使用。`roundel run --group` "
+                        "会覆盖此值。",
+                    ),
+                    see="memory.md#the-group",
+                ),
+                "newest": Field(
+                    en=("Size", "How many entries working memory keeps."),
+                    zh=("容量", "工作记忆保留的记录条数。"),
+                    unit="entries",
+                ),
+                "hours": Field(
+                    en=("Lifetime", "How long an entry of working memory stays."),
+                    zh=("保留时间", "工作记忆中每条记录的保留时间。"),
+                    widget="duration",
+                    unit="hours",
+                ),
+                "confidence": Field(
+                    en=(
+                        "Confidence",
+                        "How sure a node must be of what goes into working memory, from 0 to 1.",
+                    ),
+                    zh=("置信度", "内容进入工作记忆所需的置信度，从 0 到 1。"),
+                    see="memory.md#working-memory",
+                ),
+                "timeout": Field(
+                    en=(
+                        "Time limit",
+                        "How long reading or writing one memory may take before the run continues without "
+                        "it.",
+                    ),
+                    zh=("时间限制", "读写单个记忆最长可用的时间，超时后运行将跳过它继续。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+            },
+        )
+
 
 class Embedding(Struct, frozen=True, omit_defaults=True):
     """The model that makes vectors of texts."""
@@ -45,6 +99,42 @@ class Embedding(Struct, frozen=True, omit_defaults=True):
     base_url: str = ""
     api_key: str = ""
     params: dict[str, Any] = {}
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="embedding",
+            en=("Embedding", "The model that turns texts into vectors, to find them by meaning."),
+            zh=("向量模型", "把文本转换为向量、从而按语义检索的模型。"),
+            fields={
+                "model": Field(en=("Model", "The name of the model."), zh=("模型", "模型的名称。")),
+                "provider": Field(
+                    en=(
+                        "Provider",
+                        "A provider, or `local` for a model of sentence-transformers on this machine.",
+                    ),
+                    zh=("提供商", "模型提供商；`local` 表示本机上的 sentence-transformers 模型。"),
+                ),
+                "base_url": Field(
+                    en=("Address", "Where the model is: any server that speaks the protocol of `openai`."),
+                    zh=("地址", "模型的服务地址，可为任何兼容 `openai` 协议的服务器。"),
+                    widget="url",
+                ),
+                "api_key": Field(
+                    en=("API key", "The key of the provider."),
+                    zh=("API 密钥", "提供商的密钥。"),
+                    widget="secret",
+                ),
+                "params": Field(
+                    en=(
+                        "Parameters",
+                        "`dimensions` is the size of the vectors. Anything else has no effect, with a "
+                        "warning.",
+                    ),
+                    zh=("参数", "`dimensions` 为向量的维数；其他参数无效，并给出警告。"),
+                ),
+            },
+        )
 
     def __check__(self, at: Located, report: Report) -> bool:
         for name in self.params:
@@ -63,10 +153,67 @@ class Simple(Struct, frozen=True, omit_defaults=True):
     memory_path: str = ""
     embedding: Embedding | None = None
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="simple_memory",
+            en=("Simple", "What agents said, found by what is asked."),
+            zh=("对话记忆", "智能体说过的内容，按提问检索。"),
+            fields={
+                "memory_path": Field(
+                    en=(
+                        "Path",
+                        "Memories of the same path are one memory, in the whole store. A JSON file at this "
+                        "path is read "
+                        "too. `auto` counts as not set.",
+                    ),
+                    zh=(
+                        "路径",
+                        "路径相同的记忆在整个存储中是同一个；该路径上若有 JSON 文件，也会被读取。`auto` "
+                        "等同于不填。",
+                    ),
+                    widget="file",
+                ),
+                "embedding": Field(
+                    en=("Embedding", "The model by which entries are found, in place of words."),
+                    zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
+                ),
+            },
+        )
+
 
 class Blackboard(Struct, frozen=True, omit_defaults=True):
     memory_path: str = ""
     max_items: Positive = 1000
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="blackboard_memory",
+            en=("Blackboard", "What agents said last."),
+            zh=("黑板", "智能体最近说过的内容。"),
+            fields={
+                "memory_path": Field(
+                    en=(
+                        "Path",
+                        "Memories of the same path are one memory, in the whole store. A JSON file at this "
+                        "path is read "
+                        "too. `auto` counts as not set.",
+                    ),
+                    zh=(
+                        "路径",
+                        "路径相同的记忆在整个存储中是同一个；该路径上若有 JSON 文件，也会被读取。`auto` "
+                        "等同于不填。",
+                    ),
+                    widget="file",
+                ),
+                "max_items": Field(
+                    en=("Size", "How many entries it keeps; the oldest go first."),
+                    zh=("容量", "保留的记录条数，超出时先删除最旧的。"),
+                    unit="entries",
+                ),
+            },
+        )
 
 
 class FileSource(Struct, frozen=True, omit_defaults=True):
@@ -75,6 +222,34 @@ class FileSource(Struct, frozen=True, omit_defaults=True):
     """How the names of the files end; all files if it is empty."""
     recursive: bool = True
     encoding: str = "utf-8"
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="file_source",
+            en=("File source", "A file, or the files of a folder."),
+            zh=("文件来源", "一个文件，或一个目录中的文件。"),
+            fields={
+                "path": Field(
+                    en=("Path", "A file or a folder, beside the workflow file or in the working folder."),
+                    zh=("路径", "文件或目录，位于工作流文件旁或工作目录中。"),
+                    widget="file",
+                    see="workflow-files.md#files-that-a-workflow-names",
+                ),
+                "file_types": Field(
+                    en=("File types", "How the names of the files end, such as `.md`; all files if not set."),
+                    zh=("文件类型", "文件名的后缀，例如 `.md`；不填则包括全部文件。"),
+                ),
+                "recursive": Field(
+                    en=("Subfolders", "Whether the folders inside the folder are read too."),
+                    zh=("包含子目录", "是否同时读取子目录。"),
+                ),
+                "encoding": Field(
+                    en=("Encoding", "The encoding of the files: one that Python knows."),
+                    zh=("编码", "文件的编码，须为 Python 支持的编码。"),
+                ),
+            },
+        )
 
     def __check__(self, at: Located, report: Report) -> bool:
         if not _is_encoding(self.encoding):
@@ -90,6 +265,29 @@ class Files(Struct, frozen=True, omit_defaults=True):
     index_path: str = ""
     embedding: Embedding | None = None
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="file_memory",
+            en=("Files", "Files, found by what is asked; never written to."),
+            zh=("文件", "按提问检索的文件，只读。"),
+            fields={
+                "file_sources": Field(
+                    en=("Sources", "The files to read."),
+                    zh=("来源", "要读取的文件。"),
+                ),
+                "index_path": Field(
+                    en=("Index path", "No effect, with a warning: the index is in the store."),
+                    zh=("索引路径", "无效，并给出警告：索引位于存储中。"),
+                    widget="file",
+                ),
+                "embedding": Field(
+                    en=("Embedding", "The model by which passages are found, in place of words."),
+                    zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
+                ),
+            },
+        )
+
     __aliases__: ClassVar[dict[str, str]] = {"memory_path": "index_path"}
 
     def __check__(self, at: Located, report: Report) -> bool:
@@ -102,11 +300,33 @@ class Files(Struct, frozen=True, omit_defaults=True):
 class Working(Struct, frozen=True):
     """That of the run's group."""
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="working_memory",
+            en=("Working memory", "The working memory of the run's group, under another name."),
+            zh=("工作记忆", "运行所属分组的工作记忆，可另取名称。"),
+        )
+
 
 class LongTerm(Struct, frozen=True, omit_defaults=True):
     """What was promoted for the run's group."""
 
     embedding: Embedding | None = None
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="long_term_memory",
+            en=("Long-term memory", "What was promoted for the run's group."),
+            zh=("长期记忆", "为运行所属分组长期保存的内容。"),
+            fields={
+                "embedding": Field(
+                    en=("Embedding", "The model by which passages are found, in place of words."),
+                    zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
+                ),
+            },
+        )
 
 
 class Mem0(Struct, frozen=True, omit_defaults=True):
@@ -115,6 +335,22 @@ class Mem0(Struct, frozen=True, omit_defaults=True):
     project_id: str = ""
     user_id: str = ""
     agent_id: str = ""
+
+    @staticmethod
+    def __describe__() -> Description:
+        idle = "Read for compatibility, without effect.", "仅为兼容而读取，没有作用。"
+        return Description(
+            name="mem0_memory",
+            en=("Mem0", "A service of its own; no effect here, with a warning."),
+            zh=("Mem0 服务", "独立的外部服务；在此无效，并给出警告。"),
+            fields={
+                "api_key": Field(en=("API key", idle[0]), zh=("API 密钥", idle[1]), widget="secret"),
+                "org_id": Field(en=("Organization", idle[0]), zh=("组织", idle[1])),
+                "project_id": Field(en=("Project", idle[0]), zh=("项目", idle[1])),
+                "user_id": Field(en=("User", idle[0]), zh=("用户", idle[1])),
+                "agent_id": Field(en=("Agent", idle[0]), zh=("智能体", idle[1])),
+            },
+        )
 
 
 Kind = Simple | Blackboard | Files | Working | LongTerm | Mem0
@@ -134,6 +370,27 @@ class Attachment(Struct, frozen=True, omit_defaults=True):
     name: str
     config: Any
     at: Place = Place()
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="memory",
+            en=("Memory", "A memory that the agents of a graph may name."),
+            zh=("记忆", "图中的智能体可以引用的记忆。"),
+            variants=Variants(
+                forms=FORMS,
+                en=("Type", "What the memory is made of."),
+                zh=("类型", "记忆的种类。"),
+            ),
+            fields={
+                "name": Field(
+                    en=("Name", "The name by which agents name it."),
+                    zh=("名称", "智能体引用此记忆所用的名称。"),
+                    kind=Name,
+                    required=True,
+                ),
+            },
+        )
 
     @property
     def embedding(self) -> Embedding | None:
@@ -162,11 +419,6 @@ class Attachment(Struct, frozen=True, omit_defaults=True):
             message = f"the memory '{name}' has no effect: mem0 is a service of its own"
             reader.report.warning("without-effect", message, child(at, "type"), "for example `type: simple`")
         return cls(name, config, Place(reader.report.file, at.line, at.column))
-
-    @classmethod
-    def __schema__(cls, maker: Any) -> dict[str, Any]:
-        forms = maker.variants(FORMS, {"name": {"type": "string", "minLength": 1}})
-        return {"anyOf": [{**form, "required": [*form["required"], "name"]} for form in forms]}
 
 
 def _is_encoding(name: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
+from roundel.workflow.description import Description, Field, Short, Variants
 from roundel.workflow.document import Located
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.fields import INVALID, Reader, child
@@ -32,6 +33,47 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     case_sensitive: bool = True
     word: bool = False
     """Whether `any` and `none` match whole words only, and not parts of words."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="keyword_condition",
+            en=(
+                "Keywords",
+                "Looks for words in the text of the message. At least one of the three lists must be given.",
+            ),
+            zh=("关键词", "在消息文本中查找词语。三个列表至少填写一个。"),
+            fields={
+                "none": Field(
+                    en=("None of", "If the message holds any of these, the condition is false."),
+                    zh=("不含", "消息含有其中任何一个时，条件为假。"),
+                ),
+                "any": Field(
+                    en=("Any of", "Else, if the message holds any of these, the condition is true."),
+                    zh=("含有", "否则，消息含有其中任何一个时，条件为真。"),
+                ),
+                "regex": Field(
+                    en=(
+                        "Patterns",
+                        "Else, if any of these regular expressions is found, the condition is true.",
+                    ),
+                    zh=("正则表达式", "否则，任何一个正则表达式匹配时，条件为真。"),
+                    widget="pattern",
+                    see="workflow-files.md#patterns",
+                ),
+                "case_sensitive": Field(
+                    en=("Case-sensitive", "Whether capital and small letters are different."),
+                    zh=("区分大小写", "是否区分大写与小写字母。"),
+                ),
+                "word": Field(
+                    en=(
+                        "Whole words",
+                        "Whether `any` and `none` match whole words only, and not parts of words.",
+                    ),
+                    zh=("整词匹配", "`any` 与 `none` 是否只匹配整个单词，而不匹配单词的一部分。"),
+                ),
+            },
+        )
 
     def test(self) -> Callable[[str], bool]:
         fold = str if self.case_sensitive else str.casefold
@@ -58,9 +100,44 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
 class FunctionRef(Struct, frozen=True, forbid_unknown_fields=True):
     name: str
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="function_reference",
+            en=("Function", "A Python function that gets the message."),
+            zh=("函数", "接收消息的 Python 函数。"),
+            fields={
+                "name": Field(
+                    en=("Name", "A registered name, or `module:function`."),
+                    zh=("名称", "已注册的名称，或写作 `module:function`。"),
+                    widget="function",
+                    see="workflow-files.md#functions",
+                ),
+            },
+        )
+
 
 class Cel(Struct, frozen=True, forbid_unknown_fields=True):
     expr: str
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="expression_condition",
+            en=("Expression", "A CEL expression over the message."),
+            zh=("表达式", "针对消息的 CEL 表达式。"),
+            fields={
+                "expr": Field(
+                    en=(
+                        "Expression",
+                        "It knows `text`, `data`, `round`, `run` and `vars`, and must be true or false.",
+                    ),
+                    zh=("表达式", "可使用 `text`、`data`、`round`、`run` 和 `vars`，结果须为真或假。"),
+                    widget="expression",
+                    see="workflow-files.md#expressions",
+                ),
+            },
+        )
 
 
 class Condition(Struct, frozen=True, omit_defaults=True):
@@ -70,6 +147,45 @@ class Condition(Struct, frozen=True, omit_defaults=True):
     function: str | None = None
     expression: str | None = None
     never: bool = False
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="condition",
+            en=("Condition", "When an edge fires."),
+            zh=("条件", "边在何时触发。"),
+            short=(
+                Short(
+                    kind=bool,
+                    en=("Always or never", "True always fires, false never."),
+                    zh=("总是或从不", "真表示总是触发，假表示从不触发。"),
+                ),
+                Short(
+                    kind=str,
+                    en=(
+                        "Function",
+                        "The name of a Python function that gets the message, or `module:function`.",
+                    ),
+                    zh=("函数", "接收消息的 Python 函数的名称，或写作 `module:function`。"),
+                    widget="function",
+                ),
+            ),
+            variants=Variants(
+                forms=Condition.forms,
+                en=("Type", "How it is decided whether the edge fires."),
+                zh=("类型", "以何种方式判断边是否触发。"),
+            ),
+            fields={
+                "cel": Field(
+                    en=("CEL", "A CEL expression over the message, given alone, without a type."),
+                    zh=("CEL 表达式", "针对消息的 CEL 表达式，单独填写，不需要类型。"),
+                    widget="expression",
+                    kind=str,
+                    see="workflow-files.md#expressions",
+                ),
+            },
+            alone=("cel",),
+        )
 
     forms: ClassVar[dict[str, type[Struct]]] = {
         "keyword": Keyword,
@@ -89,11 +205,6 @@ class Condition(Struct, frozen=True, omit_defaults=True):
         if isinstance(value, dict) and set(value) == {"cel"}:
             return cls.from_config(Cel, value["cel"], reader, short=True)
         return cls._long(at, reader)
-
-    @classmethod
-    def __schema__(cls, maker: Any) -> dict[str, Any]:
-        short = {"type": "object", "properties": {"cel": {"type": "string"}}, "required": ["cel"]}
-        return {"anyOf": [{"type": "boolean"}, {"type": "string"}, short, *maker.variants(cls.forms)]}
 
     @classmethod
     def named(cls, name: str) -> Condition | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,6 +44,18 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
         return f"{place}{': ' if place else ''}{self.severity}: {self.message}{hint}"
 
 
+Spot = tuple[str, int, int]
+"""A file, a line and a column."""
+
+
+class Finding(Struct, frozen=True):
+    """A diagnostic, and the node or edge that it is about."""
+
+    diagnostic: Diagnostic
+    subject: Spot
+    """Where the node or edge begins that was being read; if there is none, the place of the diagnostic."""
+
+
 _KEPT = frozenset({"code", "severity", "file"})
 
 
@@ -52,7 +66,23 @@ class Report:
         self.file = file
         self.secrets = secrets
         """What is masked in the findings; None if nothing is read that could hold a secret."""
-        self._found: dict[Diagnostic, None] = {}
+        self._found: dict[Diagnostic, Spot | None] = {}
+        """Each diagnostic with the subject that it was found in, if one was being read."""
+        self._subject: Spot | None = None
+        self._subjects: list[tuple[str, Located]] = []
+        """All subjects, with their files: what is found in a text before it is read lies in one of them."""
+        self.error_count = 0
+        """How often an error was reported, equal ones included: whatever is read while it grows is faulty."""
+
+    @contextmanager
+    def about(self, at: Located) -> Iterator[None]:
+        """What is added inside is about the node or edge at this place; the innermost one counts."""
+        self._subjects.append((self.file, at))
+        around, self._subject = self._subject, (self.file, at.line, at.column)
+        try:
+            yield
+        finally:
+            self._subject = around
 
     def error(
         self, code: str, message: str, at: Located | tuple[int, int] | None = None, hint: str = ""
@@ -85,16 +115,32 @@ class Report:
         return value if self.secrets is None else self.secrets.masker.masked(value)
 
     def add(self, diagnostic: Diagnostic) -> None:
-        self._found[diagnostic] = None
+        self._found[diagnostic] = self._subject
+        self.error_count += diagnostic.severity == "error"
 
     def extend(self, other: Report) -> None:
-        self._found.update(other._found)
+        """What another file says of no node or edge in it is about the node that uses that file."""
+        for diagnostic, subject in other._found.items():
+            self._found[diagnostic] = subject or self._subject
+        self._subjects += other._subjects
+        self.error_count += other.error_count
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
+        return sorted(self._shown(), key=_spot)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The diagnostics, each with the node or edge that it is about."""
+        spans = _Spans(self._subjects)
+        pairs = zip(self._shown(), self._found.values(), strict=True)
+        made = [Finding(one, subject or spans.around(_spot(one)) or _spot(one)) for one, subject in pairs]
+        return sorted(made, key=lambda finding: _spot(finding.diagnostic))
+
+    def _shown(self) -> list[Diagnostic]:
         # Masked only now: some secrets are found after something else was.
-        found = self._found if self.secrets is None else self.secrets.masker.masked(list(self._found), _KEPT)
-        return sorted(found, key=lambda found: (found.file, found.line, found.column))
+        found = list(self._found)
+        return found if self.secrets is None else self.secrets.masker.masked(found, _KEPT)
 
     @property
     def errors(self) -> list[Diagnostic]:
@@ -102,7 +148,62 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        return all(found.severity != "error" for found in self._found)
+        return not self.error_count
+
+
+class _Spans:
+    """Which subject surrounds a place in the text. Worked out only if it is asked for."""
+
+    def __init__(self, subjects: list[tuple[str, Located]]) -> None:
+        self._subjects = subjects
+        self._begins: list[Spot] | None = None
+        self._ends: list[Spot] = []
+        self._around: list[int] = []
+        """The number of the subject directly around each one; -1 if there is none."""
+
+    def around(self, spot: Spot) -> Spot | None:
+        """Where the innermost subject around a place begins."""
+        if not spot[1]:
+            return None
+        if self._begins is None:
+            self._begins = self._sorted()
+        number = bisect_right(self._begins, spot) - 1
+        while number >= 0 and self._ends[number] < spot:
+            number = self._around[number]
+        return self._begins[number] if number >= 0 else None
+
+    def _sorted(self) -> list[Spot]:
+        found = {(file, at.line, at.column): (file, *_end(at)) for file, at in self._subjects}
+        begins = sorted(found)
+        open_: list[int] = []
+        for number, begin in enumerate(begins):
+            while open_ and self._ends[open_[-1]] < begin:
+                open_.pop()
+            self._around.append(open_[-1] if open_ else -1)
+            self._ends.append(found[begin])
+            open_.append(number)
+        return begins
+
+
+def _end(at: Located) -> tuple[int, int]:
+    """Where the text of a value ends, as far as its parts tell."""
+    last, pending = (at.line, at.column), [at]
+    while pending:
+        inner = pending.pop()
+        value = inner.value
+        if isinstance(value, dict):
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
+        else:
+            text = str(value)
+            lines = text.count("\n")
+            last = max(last, (inner.line + lines, inner.column + len(text)))
+    return last
+
+
+def _spot(found: Diagnostic) -> Spot:
+    return found.file, found.line, found.column
 
 
 def _position(at: Located | tuple[int, int] | None) -> tuple[int, int]:

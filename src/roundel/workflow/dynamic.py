@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
 from roundel.workflow.message import Message, json_text
@@ -21,6 +22,14 @@ Positive = Annotated[int, Meta(ge=1)]
 
 class MessageSplit(Struct, frozen=True):
     """Each message is one part."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="message_split",
+            en=("By message", "Each message is one part."),
+            zh=("按消息", "每条消息为一个部分。"),
+        )
 
     def parts(self, message: Message) -> list[Message]:
         return [message]
@@ -35,6 +44,46 @@ class RegexSplit(Struct, frozen=True, omit_defaults=True):
     multiline: bool = False
     dotall: bool = False
     on_no_match: Literal["pass", "empty"] = "pass"
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="regex_split",
+            en=("By a pattern", "Each match of a pattern is one part."),
+            zh=("按正则表达式", "正则表达式的每个匹配为一个部分。"),
+            fields={
+                "pattern": Field(
+                    en=("Pattern", "A regular expression, in the syntax of Python."),
+                    zh=("正则表达式", "正则表达式，采用 Python 语法。"),
+                    widget="pattern",
+                    see="workflow-files.md#patterns",
+                ),
+                "group": Field(
+                    en=("Group", "The number or the name of the group to take; the whole match if not set."),
+                    zh=("分组", "要提取的分组的编号或名称；不填则为整个匹配。"),
+                ),
+                "case_sensitive": Field(
+                    en=("Case-sensitive", "Whether capital and small letters are different."),
+                    zh=("区分大小写", "是否区分大写与小写字母。"),
+                ),
+                "multiline": Field(
+                    en=("Multiline", "Whether `^` and `$` match at each line."),
+                    zh=("多行", "`^` 与 `$` 是否匹配每一行的首尾。"),
+                ),
+                "dotall": Field(
+                    en=("Dot matches all", "Whether `.` matches line breaks too."),
+                    zh=("点号匹配换行", "`.` 是否也匹配换行符。"),
+                ),
+                "on_no_match": Field(
+                    en=("Without a match", "What becomes of a message in which nothing is found."),
+                    zh=("无匹配时", "没有匹配到内容时如何处理消息。"),
+                    choices={
+                        "pass": ("The whole message is one part", "整条消息为一个部分"),
+                        "empty": ("There are no parts", "没有任何部分"),
+                    },
+                ),
+            },
+        )
 
     @property
     def flags(self) -> int:
@@ -60,6 +109,28 @@ class JsonPathSplit(Struct, frozen=True, omit_defaults=True):
     """Each element of the list at a dotted path (`plan.steps`, `$.plan.steps[*]`, `0.items`) is one part."""
 
     json_path: str = ""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="json_path_split",
+            en=("By JSON", "The text is JSON, and each element of a list in it is one part."),
+            zh=("按 JSON", "文本为 JSON，其中一个列表的每个元素为一个部分。"),
+            fields={
+                "json_path": Field(
+                    en=(
+                        "Path",
+                        "Where the list is: `items`, `plan.steps`, `$.plan.steps[*]`, `0.items`; the whole "
+                        "text if not set.",
+                    ),
+                    zh=(
+                        "路径",
+                        "列表的位置，如 `items`、`plan.steps`、`$.plan.steps[*]`、`0.items`；"
+                        "不填则为整个文本。",
+                    ),
+                ),
+            },
+        )
 
     def parts(self, message: Message) -> list[Message]:
         try:
@@ -87,15 +158,65 @@ def _child(value: object, key: str) -> Any:
 
 
 Split = MessageSplit | RegexSplit | JsonPathSplit
+SPLITS: Forms = {"message": MessageSplit, "regex": RegexSplit, "json_path": JsonPathSplit}
+
+
+class Splitting:
+    """The form of `split`: a type and its settings."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="split",
+            en=("Split", "How a message is cut into parts."),
+            zh=("拆分", "如何把消息拆成多个部分。"),
+            variants=Variants(forms=SPLITS, en=("Type", "What makes a part."), zh=("类型", "按什么拆分。")),
+        )
+
+
+def _max_parallel() -> Field:
+    return Field(
+        en=("In parallel", "How many parts run at the same time."),
+        zh=("并行数", "同时运行的部分数量。"),
+    )
 
 
 class MapSettings(Struct, frozen=True, omit_defaults=True):
     max_parallel: Positive = 10
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="map_settings",
+            en=("Map", "The target runs on each part; its outputs follow in the order of the parts."),
+            zh=("映射", "目标节点对每个部分各运行一次，输出按部分的顺序排列。"),
+            fields={"max_parallel": _max_parallel()},
+        )
+
 
 class TreeSettings(Struct, frozen=True, omit_defaults=True):
     max_parallel: Positive = 10
     group_size: Annotated[int, Meta(ge=2)] = 3
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="tree_settings",
+            en=(
+                "Tree",
+                "The target runs on groups of parts, then on groups of the results, until one message is "
+                "left.",
+            ),
+            zh=("归并", "目标节点先处理成组的部分，再处理成组的结果，直到只剩一条消息。"),
+            fields={
+                "max_parallel": _max_parallel(),
+                "group_size": Field(
+                    en=("Group size", "How many messages make a group."),
+                    zh=("每组数量", "多少条消息为一组。"),
+                    unit="messages",
+                ),
+            },
+        )
 
 
 class Dynamic(Struct, frozen=True, omit_defaults=True):
@@ -104,12 +225,28 @@ class Dynamic(Struct, frozen=True, omit_defaults=True):
     max_parallel: int = 10
     group_size: int = 3
 
-    splits: ClassVar[Forms] = {
-        "message": MessageSplit,
-        "regex": RegexSplit,
-        "json_path": JsonPathSplit,
-    }
+    splits: ClassVar[Forms] = SPLITS
     settings: ClassVar[Forms] = {"map": MapSettings, "tree": TreeSettings}
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="dynamic",
+            en=("Fan-out", "Makes the target of an edge run once for each part of the message."),
+            zh=("动态展开", "使边的目标节点对消息的每个部分各运行一次。"),
+            variants=Variants(
+                forms=Dynamic.settings,
+                en=("Type", "What the target does with the parts."),
+                zh=("类型", "目标节点如何处理各个部分。"),
+            ),
+            fields={
+                "split": Field(
+                    en=("Split", "How a message is cut into parts; each message is one part if not set."),
+                    zh=("拆分", "如何把消息拆成多个部分；不填则每条消息为一个部分。"),
+                    kind=Splitting,
+                ),
+            },
+        )
 
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
@@ -123,11 +260,6 @@ class Dynamic(Struct, frozen=True, omit_defaults=True):
             return INVALID
         name: Literal["map", "tree"] = "tree" if kind is TreeSettings else "map"
         return cls(name, split, **msgspec.structs.asdict(settings))
-
-    @classmethod
-    def __schema__(cls, maker: Any) -> dict[str, Any]:
-        split = {"anyOf": [*maker.variants(cls.splits), {"type": "null"}]}
-        return {"anyOf": maker.variants(cls.settings, {"split": split})}
 
     @classmethod
     def _split(cls, at: Located, reader: Reader) -> Any:

@@ -12,6 +12,7 @@ from roundel.workflow.attachment import ALWAYS_THERE, Attachment, MemorySettings
 from roundel.workflow.breaker import Breaker
 from roundel.workflow.condition import Condition
 from roundel.workflow.condition_text import written_as
+from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.dynamic import Dynamic
@@ -42,6 +43,67 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     cost_usd: Annotated[float, Meta(ge=0)] | None = None
     seconds: Seconds | None = None
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="limits",
+            en=(
+                "Limits",
+                "How much a run, a graph, a loop or a node may use. A limit that is reached locks the run.",
+            ),
+            zh=("限额", "一次运行、一个图、一个循环或一个节点最多可用的资源。达到任一限额后，运行会被锁定。"),
+            fields={
+                "rounds": Field(
+                    en=(
+                        "Rounds",
+                        "How many rounds a free loop may take each time it is entered; 100 if not set. On a "
+                        "node it "
+                        "counts for the loops of its graphs. `loop_agent` and `debate` have limits of their "
+                        "own.",
+                    ),
+                    zh=(
+                        "轮次",
+                        "自由循环每次进入后最多执行的轮次，不填则为 100。写在节点上时，"
+                        "对其内部图中的循环生效。"
+                        "`loop_agent` 与 `debate` 另有自己的上限。",
+                    ),
+                    unit="rounds",
+                ),
+                "steps": Field(
+                    en=("Steps", "How often nodes may run, all of them together."),
+                    zh=("步数", "所有节点合计最多运行的次数。"),
+                    unit="runs",
+                ),
+                "model_calls": Field(
+                    en=("Model calls", "How many calls of models there may be."),
+                    zh=("模型调用", "最多调用模型的次数。"),
+                    unit="calls",
+                ),
+                "tool_calls": Field(
+                    en=("Tool calls", "How many calls of tools there may be."),
+                    zh=("工具调用", "最多调用工具的次数。"),
+                    unit="calls",
+                ),
+                "tokens": Field(
+                    en=("Tokens", "How many tokens models may read and write."),
+                    zh=("Token 预算", "模型读取与生成的 token 总数上限。"),
+                    unit="tokens",
+                ),
+                "cost_usd": Field(
+                    en=("Cost", "What the calls of models may cost."),
+                    zh=("费用预算", "模型调用的费用上限。"),
+                    widget="money",
+                    unit="usd",
+                ),
+                "seconds": Field(
+                    en=("Time", "How long nodes may work. The time spent waiting for people does not count."),
+                    zh=("时间预算", "节点工作的总时长上限，等待人工答复的时间不计入。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+            },
+        )
+
     @property
     def budget(self) -> dict[str, float]:
         """What may be spent; rounds are counted by each loop for itself."""
@@ -55,6 +117,36 @@ class Retry(Struct, frozen=True, omit_defaults=True):
     min_wait_seconds: Annotated[float, Meta(ge=0)] = 1
     max_wait_seconds: Annotated[float, Meta(ge=0)] = 6
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="retry",
+            en=("Retry", "How often a node that failed runs again, and how long to wait in between."),
+            zh=("重试", "节点失败后重新运行的次数，以及两次之间的等待时间。"),
+            fields={
+                "max_attempts": Field(
+                    en=("Attempts", "How often the node is tried in all, the first time included."),
+                    zh=("尝试次数", "节点总共尝试的次数，包括第一次。"),
+                    unit="attempts",
+                ),
+                "min_wait_seconds": Field(
+                    en=(
+                        "Shortest wait",
+                        "The wait after the first failure. It doubles with each further failure.",
+                    ),
+                    zh=("最短等待", "第一次失败后的等待时间，之后每失败一次加倍。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "max_wait_seconds": Field(
+                    en=("Longest wait", "The wait never grows beyond this."),
+                    zh=("最长等待", "等待时间不会超过此值。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+            },
+        )
+
     def __check__(self, at: Located, report: Report) -> bool:
         if self.max_wait_seconds < self.min_wait_seconds:
             report.error("bad-retry", "max_wait_seconds is less than min_wait_seconds", at)
@@ -66,6 +158,34 @@ class Loop(Struct, frozen=True, omit_defaults=True):
     max_rounds: Positive | None = None
     limits: Limits | None = None
     breaker: Breaker | None = None
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="loop",
+            en=("Loop", "The settings of one loop of the graph, named by the id of its entry node."),
+            zh=("循环", "图中单个循环的设置，以循环入口节点的 id 命名。"),
+            fields={
+                "max_rounds": Field(
+                    en=("Rounds", "How many rounds this loop may take, in place of `rounds` under `limits`."),
+                    zh=("最多轮次", "此循环最多执行的轮次，取代 `limits` 中的 `rounds`。"),
+                    unit="rounds",
+                ),
+                "limits": Field(
+                    en=("Limits", "How much may be used by what runs in this loop, over all its entries."),
+                    zh=("限额", "此循环内的全部运行（含多次进入）合计可用的资源。"),
+                    see="limits.md",
+                ),
+                "breaker": Field(
+                    en=(
+                        "Breaker",
+                        "Dead-loop detection for this loop, also if it is a loop agent or a debate.",
+                    ),
+                    zh=("熔断器", "针对此循环的死循环检测，对循环智能体和辩论同样有效。"),
+                    see="limits.md#the-breaker",
+                ),
+            },
+        )
 
     def __check__(self, at: Located, report: Report) -> bool:
         if self.limits is not None and self.limits.rounds and self.max_rounds:
@@ -94,6 +214,84 @@ class Edge(Struct, frozen=True, omit_defaults=True):
     description: str = ""
     at: Place = Place()
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="edge",
+            en=("Edge", "Carries messages from one node to another."),
+            zh=("边", "把消息从一个节点传到另一个节点。"),
+            fields={
+                "from": Field(
+                    en=("From", "The node that the messages come from."),
+                    zh=("起点", "消息的来源节点。"),
+                    widget="node",
+                ),
+                "to": Field(
+                    en=("To", "The node that the messages go to. It may be the same node."),
+                    zh=("终点", "消息的目标节点，可以与起点相同。"),
+                    widget="node",
+                ),
+                "port": Field(
+                    en=(
+                        "Port",
+                        "Take only messages that leave the source by this port; all messages if not set.",
+                    ),
+                    zh=("端口", "只传递从来源节点的这个端口输出的消息；不填则传递全部消息。"),
+                    widget="port",
+                ),
+                "condition": Field(
+                    en=("Condition", "When the edge fires; always if not set."),
+                    zh=("条件", "边在何时触发；不填则总是触发。"),
+                    widget="condition",
+                    see="workflow-files.md#conditions",
+                ),
+                "trigger": Field(
+                    en=("Trigger", "Whether a message on this edge makes the target run."),
+                    zh=("触发", "此边上的消息是否使目标节点运行。"),
+                ),
+                "process": Field(
+                    en=("Processor", "Changes the message on its way, or drops it."),
+                    zh=("处理器", "在传递途中修改或丢弃消息。"),
+                    see="workflow-files.md#processors",
+                ),
+                "dynamic": Field(
+                    en=("Fan-out", "Makes the target run once for each part of the message."),
+                    zh=("动态展开", "对消息的每个部分各运行一次目标节点。"),
+                    see="workflow-files.md#dynamic-edges",
+                ),
+                "carry_data": Field(
+                    en=(
+                        "Carry the message",
+                        "Whether the message is delivered. If not, the edge only triggers its target.",
+                    ),
+                    zh=("传递消息", "是否投递消息本身。关闭后，边只触发目标节点。"),
+                ),
+                "keep_message": Field(
+                    en=(
+                        "Keep the message",
+                        "The message stays in the target's queue after the target has run.",
+                    ),
+                    zh=("保留消息", "目标节点运行之后，消息仍留在它的队列里。"),
+                ),
+                "clear_context": Field(
+                    en=(
+                        "Clear the queue",
+                        "First removes all messages from the target's queue that are not kept.",
+                    ),
+                    zh=("清空队列", "先清除目标节点队列中所有未保留的消息。"),
+                ),
+                "clear_kept_context": Field(
+                    en=("Clear kept messages", "First removes the kept messages from the target's queue."),
+                    zh=("清除保留的消息", "先清除目标节点队列中已保留的消息。"),
+                ),
+                "description": Field(
+                    en=("Description", "A note for the readers of the workflow."),
+                    zh=("说明", "写给工作流读者的备注。"),
+                    widget="textarea",
+                ),
+            },
+        )
+
     __hints__: ClassVar[dict[str, str]] = {
         "source": "the node that an edge comes from is its `from`",
         "target": "the node that an edge leads to is its `to`",
@@ -118,6 +316,83 @@ class Envelope(Struct, frozen=True, omit_defaults=True):
     input: Any = None
     output: Any = None
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="node",
+            en=("Node", "What every node has, whatever its type."),
+            zh=("节点", "所有类型的节点共有的设置。"),
+            fields={
+                "id": Field(
+                    en=("Id", "The name of the node, in any script. Each node of a graph has its own."),
+                    zh=("标识", "节点的名称，可用任何文字；同一个图中不可重复。"),
+                ),
+                "type": Field(
+                    en=("Type", "What the node does: one of the node types."),
+                    zh=("类型", "节点的功能，即节点类型之一。"),
+                    widget="select",
+                    see="nodes.md",
+                ),
+                "config": Field(
+                    en=("Settings", "What the type of the node needs to know."),
+                    zh=("设置", "该节点类型所需的设置。"),
+                    widget="object",
+                    see="nodes.md",
+                ),
+                "description": Field(
+                    en=("Description", "A note for the readers of the workflow."),
+                    zh=("说明", "写给工作流读者的备注。"),
+                    widget="textarea",
+                ),
+                "context_window": Field(
+                    en=(
+                        "Context window",
+                        "How many messages stay in the node's queue after it has run: 0 only the kept ones, "
+                        "-1 all, "
+                        "n the newest n.",
+                    ),
+                    zh=(
+                        "上下文窗口",
+                        "节点运行后队列中保留的消息数：0 表示只留已保留的消息，-1 表示全部，n 表示最新的 n "
+                        "条。",
+                    ),
+                    unit="messages",
+                    see="running.md#what-stays-in-the-queue",
+                ),
+                "limits": Field(
+                    en=("Limits", "How much this node may use, with all that runs inside it."),
+                    zh=("限额", "此节点及其内部运行的全部内容可用的资源。"),
+                    see="limits.md",
+                ),
+                "retry": Field(
+                    en=(
+                        "Retry",
+                        "How often the node runs again after a failure. Not for people and subgraphs.",
+                    ),
+                    zh=("重试", "节点失败后重新运行的次数。对人工节点和子图无效。"),
+                    see="workflow-files.md#retry",
+                ),
+                "timeout": Field(
+                    en=("Time limit", "How long one attempt may take. Not for people and subgraphs."),
+                    zh=("时间限制", "单次尝试最长可用的时间。对人工节点和子图无效。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "log_output": Field(
+                    en=("Show the output", "Whether the events of the node hold what it says."),
+                    zh=("显示输出", "节点的事件中是否包含它的输出内容。"),
+                ),
+                "input": Field(
+                    en=("Input", "No effect in this version, with a warning."),
+                    zh=("输入", "在当前版本中无效，并给出警告。"),
+                ),
+                "output": Field(
+                    en=("Output", "No effect in this version, with a warning."),
+                    zh=("输出", "在当前版本中无效，并给出警告。"),
+                ),
+            },
+        )
+
     __hints__: ClassVar[dict[str, str]] = {"dynamic": "`dynamic` belongs on the edge that leads to the node"}
 
     def __check__(self, at: Located, report: Report) -> bool:
@@ -138,9 +413,21 @@ class Node(Struct, frozen=True, omit_defaults=True):
     log_output: bool = True
     at: Place = Place()
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(refers=("node",))
+
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         assert isinstance(reader, GraphReader)
+        first = len(reader.drafts)
+        with reader.report.about(at):
+            made = cls._read(at, reader)
+        reader.drafts[first:] = [reader.draft_node(at, made, reader.drafts[first:])]
+        return made
+
+    @classmethod
+    def _read(cls, at: Located, reader: GraphReader) -> Any:
         what = _node_name(at)
         envelope = reader.read_struct(at, Envelope, what)
         kind = reader.node_type(at, what)
@@ -201,6 +488,133 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     args: Any = None
     vars: Any = None
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="graph",
+            en=("Graph", "Nodes, the edges between them, and what holds for all of them."),
+            zh=("图", "节点、节点之间的边，以及对它们共同生效的设置。"),
+            fields={
+                "nodes": Field(
+                    en=("Nodes", "The nodes of the graph; at least one."),
+                    zh=("节点", "图中的节点，至少一个。"),
+                    kind=Annotated[tuple[Node, ...], Meta(extra={"wrap": True})],
+                    required=True,
+                    see="workflow-files.md#nodes",
+                ),
+                "edges": Field(
+                    en=("Edges", "The edges between the nodes."),
+                    zh=("边", "节点之间的边。"),
+                    kind=Annotated[tuple[Edge, ...], Meta(extra={"wrap": True})],
+                    see="workflow-files.md#edges",
+                ),
+                "start": Field(
+                    en=("Start", "The nodes that get the input. Required, except with majority voting."),
+                    zh=("起始节点", "接收输入的节点。除多数表决外必填。"),
+                    widget="node",
+                ),
+                "end": Field(
+                    en=(
+                        "End",
+                        "The nodes whose output may be the result; the first one that has output gives it. "
+                        "If not set: "
+                        "the nodes that no edge leaves, in the order of the file.",
+                    ),
+                    zh=(
+                        "结束节点",
+                        "可以给出结果的节点，取其中第一个有输出的。不填则为没有出边的节点，按文件中的顺序。",
+                    ),
+                    widget="node",
+                ),
+                "id": Field(
+                    en=("Id", "The name of the workflow, in drawings and events."),
+                    zh=("标识", "工作流的名称，用于图形和事件。"),
+                ),
+                "description": Field(
+                    en=("Description", "A note for the readers of the workflow."),
+                    zh=("说明", "写给工作流读者的备注。"),
+                    widget="textarea",
+                ),
+                "initial_instruction": Field(
+                    en=("Instruction", "Shown when a terminal asks for the input."),
+                    zh=("输入提示", "在终端询问输入时显示的提示。"),
+                    widget="textarea",
+                ),
+                "is_majority_voting": Field(
+                    en=(
+                        "Majority voting",
+                        "Every node gets the input, and the most common answer is the result. Edges, start "
+                        "and end do "
+                        "not count. Answers are compared as trimmed text; of equally common ones the first "
+                        "node's wins.",
+                    ),
+                    zh=(
+                        "多数表决",
+                        "每个节点都接收输入，最常见的答案即为结果；边、起始节点和结束节点不起作用。"
+                        "答案去掉首尾空白后按文本比较，"
+                        "出现次数相同时取文件中靠前的节点。",
+                    ),
+                ),
+                "limits": Field(
+                    en=("Limits", "How much a run of this graph may use."),
+                    zh=("限额", "此图的一次运行可用的资源。"),
+                    see="limits.md",
+                ),
+                "loops": Field(
+                    en=("Loops", "Settings of single loops, by the ids of their entry nodes."),
+                    zh=("循环", "各个循环的设置，以入口节点的 id 为键。"),
+                    see="workflow-files.md#loops",
+                ),
+                "breaker": Field(
+                    en=(
+                        "Breaker",
+                        "When a run is locked because it makes no progress; in place of that of the file.",
+                    ),
+                    zh=("熔断器", "运行没有进展时何时锁定；取代文件级的设置。"),
+                    see="limits.md#the-breaker",
+                ),
+                "memory": Field(
+                    en=(
+                        "Memories",
+                        "Memories that the agents of this graph may name. Their names must differ.",
+                    ),
+                    zh=("记忆", "此图中的智能体可以引用的记忆，名称不可重复。"),
+                    see="memory.md#memories-of-a-graph",
+                ),
+                "log_level": Field(
+                    en=(
+                        "Log level",
+                        "From which level on the events of a run go to Python's logger `roundel`, if a "
+                        "program has set "
+                        "one up.",
+                    ),
+                    zh=(
+                        "日志级别",
+                        "运行的事件从哪个级别起写入 Python 的 `roundel` 日志（若程序配置了日志）。",
+                    ),
+                    choices={
+                        "DEBUG": ("Debug", "调试"),
+                        "INFO": ("Information", "信息"),
+                        "WARNING": ("Warning", "警告"),
+                        "ERROR": ("Error", "错误"),
+                        "CRITICAL": ("Critical", "严重"),
+                    },
+                ),
+                "organization": Field(
+                    en=("Organization", "Read for compatibility, without effect."),
+                    zh=("组织", "仅为兼容而读取，没有作用。"),
+                ),
+                "args": Field(
+                    en=("Arguments", "Read for compatibility, without effect."),
+                    zh=("参数", "仅为兼容而读取，没有作用。"),
+                ),
+                "vars": Field(
+                    en=("Variables", "An error here: variables belong at the top of the file."),
+                    zh=("变量", "写在这里会报错：变量应放在文件顶层。"),
+                ),
+            },
+        )
+
 
 class Graph(Struct, frozen=True, omit_defaults=True):
     nodes: tuple[Node, ...]
@@ -219,6 +633,10 @@ class Graph(Struct, frozen=True, omit_defaults=True):
     vars: dict[str, Any] = {}
     """The variables that its expressions know."""
     at: Place = Place()
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(refers=("graph",))
 
     def node(self, name: str) -> Node:
         return next(node for node in self.nodes if node.id == name)
@@ -273,6 +691,13 @@ class GraphReader(Reader):
         """The names of memories that an agent may use here."""
         self.names: list[tuple[str, str, Located]] = []
         """Names of the workflow that are shown: of what, the name, and where it stands."""
+        self.drafts: list[Node | Graph] = []
+        """What has been read of the node or graph that is being read: each node and graph directly inside it,
+        or what stands in for it. Then that node or graph itself takes their place."""
+
+    def draft_node(self, at: Located, made: Any, inside: list[Node | Graph]) -> Node:
+        """The node, or what stands in for it (drafts.py) if it could not be read."""
+        raise NotImplementedError
 
     def check_node(self, at: Located, kind: NodeType, envelope: Envelope, config: Any) -> None:
         if kind.asks or kind.bodies(config):

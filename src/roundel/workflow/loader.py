@@ -12,13 +12,14 @@ from msgspec.structs import replace
 
 from roundel.workflow.attachment import MemorySettings
 from roundel.workflow.breaker import Breaker
+from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
 from roundel.workflow.dotenv import read_dotenv
 from roundel.workflow.fields import INVALID, child, located, misspells, without_effect
 from roundel.workflow.file_access import AllowPaths, FileAccess, Outside, allowed_folders
 from roundel.workflow.functions import Finder
-from roundel.workflow.graph import Limits, Workflow
+from roundel.workflow.graph import Graph, Limits, Workflow
 from roundel.workflow.masking import without_secrets
 from roundel.workflow.middleware import MiddlewareUse
 from roundel.workflow.names import NamesReader
@@ -45,6 +46,79 @@ class Root(Struct, frozen=True, omit_defaults=True):
     memory: MemorySettings = MemorySettings()
     middleware: Annotated[tuple[MiddlewareUse, ...], Meta(extra={"wrap": True})] = ()
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="workflow",
+            en=("Workflow", "A workflow file: a graph, and what it needs."),
+            zh=("工作流", "工作流文件：一个图及其所需的内容。"),
+            fields={
+                "graph": Field(
+                    en=("Graph", "The nodes and edges. A file that has `nodes` itself needs no `graph`."),
+                    zh=("图", "节点与边。如果文件顶层直接写有 `nodes`，则不需要 `graph`。"),
+                    widget="graph",
+                    kind=Graph,
+                    required=True,
+                    see="workflow-files.md#the-graph",
+                ),
+                "version": Field(
+                    en=("Version", "The version of your workflow. Nothing depends on it."),
+                    zh=("版本", "工作流的版本，仅供参考。"),
+                ),
+                "vars": Field(
+                    en=("Variables", "Values by name, which `${NAME}` stands for elsewhere in the file."),
+                    zh=("变量", "按名称给出的值，文件其他位置以 `${NAME}` 引用。"),
+                    see="workflow-files.md#variables",
+                ),
+                "models": Field(
+                    en=(
+                        "Models",
+                        "Model profiles, by names of your own. `default` is for agents that name none.",
+                    ),
+                    zh=("模型", "模型配置，名称自定。未指定模型的智能体使用 `default`。"),
+                    see="agents.md",
+                ),
+                "tools": Field(
+                    en=("Tools", "Tools for agents, by names of your own."),
+                    zh=("工具", "供智能体使用的工具，名称自定。"),
+                    see="tools.md",
+                ),
+                "limits": Field(
+                    en=("Limits", "How much a run may use. The limits of the graph come first."),
+                    zh=("限额", "一次运行可用的资源；图自身的限额优先。"),
+                    see="limits.md",
+                ),
+                "breaker": Field(
+                    en=("Breaker", "When a run is locked because it makes no progress."),
+                    zh=("熔断器", "运行没有进展时何时锁定。"),
+                    see="limits.md#the-breaker",
+                ),
+                "memory": Field(
+                    en=("Memory", "Whose memory runs share. No effect in the file of a subgraph."),
+                    zh=("记忆", "运行共享哪个分组的记忆。在子图文件中无效。"),
+                    see="memory.md",
+                ),
+                "middleware": Field(
+                    en=(
+                        "Middleware",
+                        "Code around the nodes of a run, in order. No effect in the file of a subgraph.",
+                    ),
+                    zh=("中间件", "围绕节点执行的代码，按顺序生效。在子图文件中无效。"),
+                    see="middleware.md",
+                ),
+            },
+        )
+
+
+class Reading(Struct, frozen=True):
+    """What came of reading a workflow."""
+
+    workflow: Workflow | None
+    """None if the report has an error."""
+    draft: Workflow | None
+    """The workflow, or with errors what of it can be drawn; None if there is no graph at all."""
+    report: Report
+
 
 def load(
     source: str | os.PathLike[str],
@@ -67,17 +141,36 @@ def examine(
     """The workflow of a file, or None, and what there is to say about it.
 
     `allow_paths` are folders that it may name files in, beside its own."""
+    reading = read_workflow_file(source, types, variables, allow_paths)
+    return reading.workflow, reading.report
+
+
+def read_workflow_file(
+    source: str | os.PathLike[str],
+    types: NodeTypes,
+    variables: Mapping[str, Any] | None = None,
+    allow_paths: AllowPaths = (),
+) -> Reading:
+    """As `examine`, with a draft of a workflow that has errors."""
     path = Path(source)
     report = Report(str(source), SecretFinder())
     root = read_file(path, report)
-    return _examined(root, report, types, variables or {}, path, {}, allow_paths)
+    return _read(root, report, types, variables or {}, path, {}, allow_paths)
 
 
 def examine_text(
     text: str, types: NodeTypes, variables: Mapping[str, Any] | None = None, name: str = "<text>"
 ) -> tuple[Workflow | None, Report]:
+    reading = read_workflow_text(text, types, variables, name)
+    return reading.workflow, reading.report
+
+
+def read_workflow_text(
+    text: str, types: NodeTypes, variables: Mapping[str, Any] | None = None, name: str = "<text>"
+) -> Reading:
+    """As `examine_text`, with a draft of a workflow that has errors."""
     report = Report(name, SecretFinder())
-    return _examined(read_text(text, report), report, types, variables or {}, None, {}, ())
+    return _read(read_text(text, report), report, types, variables or {}, None, {}, ())
 
 
 def from_mapping(
@@ -103,10 +196,11 @@ def examine_mapping(
     """As `examine`."""
     report = Report("<python>", SecretFinder())
     root = located(value, report)
-    return _examined(root, report, types, variables or {}, None, functions or {}, allow_paths)
+    reading = _read(root, report, types, variables or {}, None, functions or {}, allow_paths)
+    return reading.workflow, reading.report
 
 
-def _examined(
+def _read(
     root: Located | None,
     report: Report,
     types: NodeTypes,
@@ -114,16 +208,17 @@ def _examined(
     path: Path | None,
     functions: Mapping[str, Callable[..., Any]],
     allow_paths: AllowPaths,
-) -> tuple[Workflow | None, Report]:
+) -> Reading:
     if root is None:
-        return None, report
+        return Reading(None, None, report)
     folder = path.resolve().parent if path else None
     reader = WorkflowReader(report, types, Finder(functions, folder), folder, variables)
     reader.access = FileAccess(folder, allowed_folders(allow_paths))
     if path is not None:
         reader.chain = (path.resolve(),)
     workflow = reader.read_workflow(root, functions, str(path) if path else "")
-    return (workflow if report.ok else None), report
+    sound = workflow if report.ok else None
+    return Reading(sound, sound or reader.draft, report)
 
 
 class WorkflowReader(NamesReader):
@@ -147,6 +242,8 @@ class WorkflowReader(NamesReader):
         """Each file of a subgraph as often as it is used; the same list for all readers of a workflow."""
         self.texts: dict[str, str] = {}
         """What each file of a subgraph holds, so that it is read once; the same dict for all readers."""
+        self.draft: Workflow | None = None
+        """What can be drawn, whether or not there are errors."""
 
     def read_workflow(
         self, at: Located, functions: Mapping[str, Callable[..., Any]], file: str
@@ -161,18 +258,27 @@ class WorkflowReader(NamesReader):
                 self.check_function("middleware", use.name, Located(use.name, use.at.line, use.at.column))
         graph = self._graph_of(root)
         self.secrets.check_names(self.names, self.report)
+        for drafted in self.drafts[-1:]:
+            assert isinstance(drafted, Graph)
+            self.draft = self._workflow(drafted, settings, functions, file)
         if settings is INVALID or graph is INVALID:
             return None
+        return self.draft
+
+    def _workflow(
+        self, graph: Graph, settings: Any, functions: Mapping[str, Callable[..., Any]], file: str
+    ) -> Workflow:
+        root = settings if isinstance(settings, Root) else Root()
         return Workflow(
             without_secrets(graph, self.secrets.masker) if self.secrets.found else graph,
-            str(settings.version),
-            settings.vars,
+            str(root.version),
+            root.vars,
             self.models,
             self.tools,
-            settings.limits,
-            settings.breaker,
-            settings.memory,
-            settings.middleware,
+            root.limits,
+            root.breaker,
+            root.memory,
+            root.middleware,
             dict(functions),
             file,
             self.access,
@@ -285,6 +391,7 @@ class WorkflowReader(NamesReader):
             other.top, other.chain, other.vars = self.top, (*self.chain, path), self.vars
             other.files, other.models, other.tools = self.files, self.models, self.tools
             other.texts, other.access, other.names = self.texts, self.access, self.names
+            other.drafts = self.drafts
             graph = other.read_subgraph(root)
         self.report.extend(report)
         return graph

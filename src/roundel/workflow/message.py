@@ -61,7 +61,9 @@ def as_message(value: object, role: Role = "assistant") -> Message:
 
 def json_text(value: object) -> str:
     """Text as it is, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        return value
+    return str(value) if value.__class__ is int else json.dumps(value, ensure_ascii=False)
 
 
 def _content(value: object) -> str | tuple[Block, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.document import Located
 from roundel.workflow.fields import Place, Reader
 
@@ -17,12 +18,29 @@ class MiddlewareUse(Struct, frozen=True, omit_defaults=True):
     config: dict[str, Any] = {}
     at: Place = Place()
 
+    @staticmethod
+    def __describe__() -> Description:
+        name = Field(
+            en=("Name", "The name of an entry point, of a registered class, or `module:Class`."),
+            zh=("名称", "入口点或已注册的类的名称，或写作 `module:Class`。"),
+            widget="function",
+        )
+        return Description(
+            name="middleware",
+            en=("Middleware", "Code around the nodes of a run, and its settings."),
+            zh=("中间件", "围绕节点执行的代码及其设置。"),
+            short=(Short(kind=str, key="name", en=name.en, zh=name.zh, widget="function"),),
+            fields={
+                "name": name,
+                "config": Field(
+                    en=("Settings", "The arguments with which the class is created."),
+                    zh=("设置", "创建该类时传入的参数。"),
+                ),
+            },
+        )
+
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         if isinstance(at.value, str):
             return cls(at.value, at=Place(reader.report.file, at.line, at.column))
         return reader.read_struct(at, cls, "an item of 'middleware'")
-
-    @classmethod
-    def __schema__(cls, maker: Any) -> dict[str, Any]:
-        return {"anyOf": [{"type": "string"}, maker.struct(cls)]}

@@ -8,14 +8,18 @@ from typing import Any
 from roundel.workflow.attachment import AUTO, Files
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
+from roundel.workflow.drafts import NAMELESS, draft_graph, scalar, stand_in, unread_edge, word
 from roundel.workflow.fields import INVALID, Place, child, key_place, misspells
 from roundel.workflow.file_access import Outside
 from roundel.workflow.graph import Edge, Graph, GraphReader, Node, Settings
+from roundel.workflow.imports import ModuleError
 from roundel.workflow.node_type import NodeTypes
 from roundel.workflow.secret_finder import SecretFinder
 
 MOST_COMPARED = 100_000
 """So many names of nodes are compared with unknown ones, to suggest the nearest, in one workflow."""
+
+_ENDS = ("start", "end")
 
 
 class NamesReader(GraphReader):
@@ -30,19 +34,22 @@ class NamesReader(GraphReader):
 
     def read_graph(self, at: Located) -> Any:
         """The graph at a place; also called by node types that hold a graph."""
+        first, errors = len(self.drafts), self.report.error_count
         settings = self.read_struct(at, Settings, "the graph")
         if not isinstance(at.value, dict):
             return INVALID
         around, self.memories = self.memories, (*self.memories, *_memory_names(at))
         nodes = self._nodes(at)
         self.memories = around
-        edges = self._edges(at, nodes)
+        drafted = [draft for draft in self.drafts[first:] if isinstance(draft, Node)]
+        edges, drafted_edges = self._edges(at, nodes)
         self._check_names(at, nodes, settings)
         if settings is not INVALID and settings.id:
             self.names.append(("graph", settings.id, child(at, "id")))
-        if settings is INVALID or not self.report.ok:
+        if settings is INVALID or self.report.error_count > errors:
+            self.drafts[first:] = [self._draft(at, settings, drafted, drafted_edges)]
             return INVALID
-        return Graph(
+        graph = Graph(
             nodes=tuple(node for node in nodes.values() if node is not None),
             edges=tuple(edges),
             start=tuple(dict.fromkeys(settings.start)),
@@ -59,6 +66,37 @@ class NamesReader(GraphReader):
             vars=self.secrets.masked_variables(self.vars),
             at=Place(self.report.file, at.line, at.column),
         )
+        self.drafts[first:] = [graph]
+        return graph
+
+    def draft_node(self, at: Located, made: Any, inside: list[Node | Graph]) -> Node:
+        if isinstance(made, Node):
+            return made
+        type_ = word(at, "type") or NAMELESS
+        try:
+            known = self.types.get(type_)
+        except ModuleError:
+            known = None  # the report says why
+        place = Place(self.report.file, at.line, at.column)
+        return stand_in(word(at, "id") or NAMELESS, type_, known, inside, place)
+
+    def _draft(self, at: Located, settings: Any, nodes: list[Node], edges: list[Edge]) -> Graph:
+        """What is drawn of a graph with errors; of settings that could not be read, as much as is clear."""
+        assert isinstance(at.value, dict)
+        names = {
+            key: [name for item in _listed(at.value.get(key)) if (name := scalar(item))] for key in _ENDS
+        }
+        known = {node.id for node in nodes}
+        voting = at.value.get("is_majority_voting")
+        more: dict[str, Any] = {
+            "id": word(at, "id") or "",
+            "is_majority_voting": voting is not None and voting.value is True,
+            "at": Place(self.report.file, at.line, at.column),
+        }
+        if settings is not INVALID:
+            loops = {name: loop for name, loop in settings.loops.items() if name in known}
+            more |= {"limits": settings.limits, "loops": loops, "breaker": settings.breaker}
+        return draft_graph(nodes, edges, names["start"], names["end"], **more)
 
     def _items(self, at: Located, name: str) -> list[Located] | None:
         """What is listed under a name; None, with the reason in the report, if it is no list."""
@@ -86,39 +124,49 @@ class NamesReader(GraphReader):
             if name is None:
                 continue
             if name in nodes:
-                self.report.error(
-                    "duplicate-id",
-                    f"there is already a node '{name}'" + (f", in line {lines[name]}" if lines[name] else ""),
-                    item,
-                    "give each node an id of its own",
-                )
+                where = f", in line {lines[name]}" if lines[name] else ""
+                message = f"there is already a node '{name}'{where}"
+                self.report.error("duplicate-id", message, item, "give each node an id of its own")
                 continue
             nodes[name] = None if node is INVALID else node
             lines[name] = item.line
         return nodes
 
-    def _edges(self, at: Located, nodes: dict[str, Node | None]) -> list[Edge]:
+    def _edges(self, at: Located, nodes: dict[str, Node | None]) -> tuple[list[Edge], list[Edge]]:
+        """The edges; and all that could be read of them, for a draft."""
         edges: dict[tuple[str, str, str | None], Edge] = {}
+        unread = []
         for item in self._items(at, "edges") or ():
-            edge = self.read(item, Edge, _edge_name(item))
-            self._check_ends(item, nodes)
-            if edge is INVALID:
-                continue
-            self._check_port(item, edge, nodes.get(edge.source))
-            self._check_functions(item, edge)
-            key = (edge.source, edge.target, edge.port)
-            if key in edges:
-                self.report.warning(
-                    "duplicate-edge",
-                    f"this edge replaces the one from '{edge.source}' to '{edge.target}' "
-                    f"in line {edges[key].at.line}",
-                    item,
-                    "remove one of the two",
-                )
-                del edges[key]
-            edges[key] = edge
+            with self.report.about(item):
+                edge = self._edge(item, nodes, edges)
+            if edge is None:
+                unread.append(unread_edge(item, self.report.file))
         self._check_dynamic(edges.values())
-        return list(edges.values())
+        found = list(edges.values())
+        return found, [*found, *(edge for edge in unread if edge is not None)]
+
+    def _edge(
+        self, item: Located, nodes: dict[str, Node | None], edges: dict[tuple[str, str, str | None], Edge]
+    ) -> Edge | None:
+        """Adds an edge to those before it; None if it could not be read."""
+        edge = self.read(item, Edge, _edge_name(item))
+        self._check_ends(item, nodes)
+        if not isinstance(edge, Edge):
+            return None
+        self._check_port(item, edge, nodes.get(edge.source))
+        self._check_functions(item, edge)
+        key = (edge.source, edge.target, edge.port)
+        if key in edges:
+            self.report.warning(
+                "duplicate-edge",
+                f"this edge replaces the one from '{edge.source}' to '{edge.target}' "
+                f"in line {edges[key].at.line}",
+                item,
+                "remove one of the two",
+            )
+            del edges[key]
+        edges[key] = edge
+        return edge
 
     def _check_ends(self, item: Located, nodes: dict[str, Node | None]) -> None:
         for key in ("from", "to"):
@@ -164,7 +212,7 @@ class NamesReader(GraphReader):
             other = first.setdefault(edge.target, edge)
             if other.dynamic != edge.dynamic:
                 place = Located(None, edge.at.line, edge.at.column)
-                self.report.error(
+                self.report.error(  # the place of the edge makes it about the edge
                     "dynamic-differs",
                     f"two dynamic edges lead to '{edge.target}' with different settings "
                     f"(the other is in line {other.at.line})",
@@ -174,7 +222,7 @@ class NamesReader(GraphReader):
 
     def _check_names(self, at: Located, nodes: dict[str, Node | None], settings: Any) -> None:
         assert isinstance(at.value, dict)
-        for key in ("start", "end"):
+        for key in _ENDS:
             place = at.value.get(key)
             for item in _listed(place):
                 if isinstance(item.value, str) and item.value not in nodes:

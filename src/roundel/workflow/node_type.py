@@ -62,6 +62,18 @@ class NodeType(Struct, frozen=True, eq=False):
 
     It is called once a run for each node, so whatever can be worked out beforehand is."""
 
+    title: str = ""
+    """What forms and the manual call it; without one, its name. `summary` is the text that goes with it."""
+
+    zh: tuple[str, str] = ("", "")
+    """The title and the summary in Chinese."""
+
+    port_titles: Mapping[str, tuple[str, str]] = {}
+    """The ports that do not depend on the config: for each, what leaves by it, in English and in Chinese."""
+
+    example: str = ""
+    """A node of this type as YAML, for the manual."""
+
     aliases: tuple[str, ...] = ()
     ports: Callable[[Any], tuple[str, ...]] = _no_ports
     """The named ways out, from the config."""
@@ -132,11 +144,29 @@ class NodeType(Struct, frozen=True, eq=False):
     """The same for a node that talks or conducts: the type of what its calls carry in place of a state."""
 
 
-class NodeTypes(Mapping[str, NodeType]):
-    """Node types by name: the built-in ones, and those of installed packages once a name needs them."""
+def _none_named(_name: str) -> Iterable[NodeType]:
+    return ()
 
-    def __init__(self, builtin: Iterable[NodeType]) -> None:
+
+def _none() -> Iterable[NodeType]:
+    return ()
+
+
+class NodeTypes(Mapping[str, NodeType]):
+    """Node types by name: the built-in ones, and those of installed packages, each imported when needed.
+
+    `find` gives the built-in types that a name leads to, `find_all` all of them. They are all imported to
+    list them, and to be sure that a name is none of theirs."""
+
+    def __init__(
+        self,
+        builtin: Iterable[NodeType] = (),
+        find: Callable[[str], Iterable[NodeType]] = _none_named,
+        find_all: Callable[[], Iterable[NodeType]] = _none,
+    ) -> None:
         self._types: dict[str, NodeType] = {}
+        self._find, self._find_all = find, find_all
+        self._complete = False
         for kind in builtin:
             self.add(kind)
 
@@ -146,6 +176,11 @@ class NodeTypes(Mapping[str, NodeType]):
 
     def __getitem__(self, name: str) -> NodeType:
         if name not in self._types:
+            for kind in self._find(name):
+                self.add(kind)
+        if name not in self._types:
+            self._import_all()
+        if name not in self._types:
             points = entry_points("roundel.nodes")
             if name not in points:
                 raise KeyError(name)
@@ -153,8 +188,15 @@ class NodeTypes(Mapping[str, NodeType]):
         return self._types[name]
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._types
+        self._import_all()
+        yield from sorted(self._types)
         yield from (name for name in entry_points("roundel.nodes") if name not in self._types)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def _import_all(self) -> None:
+        if not self._complete:
+            for kind in self._find_all():
+                self.add(kind)
+            self._complete = True

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from roundel.workflow.condition import FunctionRef
+from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader, child
 from roundel.workflow.functions import built_in, deferred, guarded
@@ -30,6 +31,63 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
     template: str = ""
     on_no_match: Literal["pass", "default", "drop"] = "pass"
     default_value: str = ""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="regex_extract",
+            en=("Extract by a pattern", "Replaces the text by what a pattern finds in it."),
+            zh=("正则提取", "以正则表达式匹配到的内容替换文本。"),
+            fields={
+                "pattern": Field(
+                    en=("Pattern", "A regular expression, in the syntax of Python."),
+                    zh=("正则表达式", "正则表达式，采用 Python 语法。"),
+                    widget="pattern",
+                    see="workflow-files.md#patterns",
+                ),
+                "group": Field(
+                    en=("Group", "The number or the name of the group to take; the whole match if not set."),
+                    zh=("分组", "要提取的分组的编号或名称；不填则为整个匹配。"),
+                ),
+                "case_sensitive": Field(
+                    en=("Case-sensitive", "Whether capital and small letters are different."),
+                    zh=("区分大小写", "是否区分大写与小写字母。"),
+                ),
+                "multiline": Field(
+                    en=("Multiline", "Whether `^` and `$` match at each line."),
+                    zh=("多行", "`^` 与 `$` 是否匹配每一行的首尾。"),
+                ),
+                "dotall": Field(
+                    en=("Dot matches all", "Whether `.` matches line breaks too."),
+                    zh=("点号匹配换行", "`.` 是否也匹配换行符。"),
+                ),
+                "multiple": Field(
+                    en=("All matches", "Takes every match, one per line, and not only the first."),
+                    zh=("全部匹配", "提取所有匹配，每行一个，而不只是第一个。"),
+                ),
+                "template": Field(
+                    en=("Template", "What to make of each match; `{match}` stands for it."),
+                    zh=("模板", "每个匹配的输出格式，其中 `{match}` 代表匹配内容。"),
+                    widget="textarea",
+                ),
+                "on_no_match": Field(
+                    en=("Without a match", "What becomes of a message in which nothing is found."),
+                    zh=("无匹配时", "没有匹配到内容时如何处理消息。"),
+                    choices={
+                        "pass": ("Leave it as it is", "保持原样"),
+                        "default": ("Replace its text by the default", "替换为默认文本"),
+                        "drop": ("Drop it", "丢弃"),
+                    },
+                ),
+                "default_value": Field(
+                    en=(
+                        "Default text",
+                        "The text for a message without a match, with `on_no_match: default`.",
+                    ),
+                    zh=("默认文本", "`on_no_match: default` 时，用于无匹配消息的文本。"),
+                ),
+            },
+        )
 
     @property
     def flags(self) -> int:
@@ -61,6 +119,19 @@ class Processor(Struct, frozen=True, omit_defaults=True):
     regex: RegexExtract | None = None
     function: str | None = None
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="processor",
+            en=("Processor", "What is done to a message on its way along an edge."),
+            zh=("处理器", "消息沿边传递时的处理方式。"),
+            variants=Variants(
+                forms=Processor.forms,
+                en=("Type", "How the message is changed."),
+                zh=("类型", "修改消息的方式。"),
+            ),
+        )
+
     forms: ClassVar[dict[str, type[Struct]]] = {"regex_extract": RegexExtract, "function": FunctionRef}
 
     @classmethod
@@ -76,10 +147,6 @@ class Processor(Struct, frozen=True, omit_defaults=True):
             return cls(function=config.name)
         sound = check_extraction(config, config_at, reader)
         return cls(regex=config) if sound else INVALID
-
-    @classmethod
-    def __schema__(cls, maker: Any) -> dict[str, Any]:
-        return {"anyOf": maker.variants(cls.forms)}
 
 
 def group_of(group: str | int | None) -> str | int:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
+from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import Place
@@ -22,6 +23,28 @@ class Price(Struct, frozen=True, omit_defaults=True):
 
     input: Amount
     output: Amount
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="price",
+            en=("Price", "What a model costs, for a million tokens."),
+            zh=("价格", "模型每百万 token 的价格。"),
+            fields={
+                "input": Field(
+                    en=("Input", "The price of tokens that the model reads."),
+                    zh=("输入价格", "模型读取的 token 的价格。"),
+                    widget="money",
+                    unit="usd_per_million_tokens",
+                ),
+                "output": Field(
+                    en=("Output", "The price of tokens that the model writes."),
+                    zh=("输出价格", "模型生成的 token 的价格。"),
+                    widget="money",
+                    unit="usd_per_million_tokens",
+                ),
+            },
+        )
 
 
 class Profile(Struct, frozen=True, omit_defaults=True):
@@ -43,6 +66,77 @@ class Profile(Struct, frozen=True, omit_defaults=True):
     cache: bool = False
     """Whether a request that was answered before gets the same answer, without a call."""
     at: Place = Place()
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="model_profile",
+            en=("Model profile", "A model and how it is called. Agents name it with `profile_id`."),
+            zh=("模型配置", "一个模型及其调用方式。智能体通过 `profile_id` 引用。"),
+            fields={
+                "model": Field(
+                    en=("Model", "The model, as `provider:name`."),
+                    zh=("模型", "模型，写作 `provider:name`。"),
+                    see="agents.md#which-model",
+                ),
+                "provider": Field(
+                    en=("Provider", "The provider, where it is given apart from the name."),
+                    zh=("提供商", "与名称分开填写时的模型提供商。"),
+                ),
+                "name": Field(
+                    en=("Model name", "The name of the model, where it is given apart from the provider."),
+                    zh=("模型名称", "与提供商分开填写时的模型名称。"),
+                ),
+                "base_url": Field(
+                    en=("Address", "Where the model is, in place of the provider's own address."),
+                    zh=("地址", "模型的服务地址，取代提供商的默认地址。"),
+                    widget="url",
+                ),
+                "api_key": Field(
+                    en=(
+                        "API key",
+                        "The key of the provider. Better left to the environment, or to a variable.",
+                    ),
+                    zh=("API 密钥", "提供商的密钥。建议放在环境变量或工作流变量中。"),
+                    widget="secret",
+                    see="agents.md#keys",
+                ),
+                "headers": Field(
+                    en=("Headers", "Further HTTP headers of each request."),
+                    zh=("请求头", "每个请求附加的 HTTP 头。"),
+                    widget="secret",
+                ),
+                "params": Field(
+                    en=("Parameters", "Parameters for the provider, such as `temperature`."),
+                    zh=("参数", "传给提供商的参数，例如 `temperature`。"),
+                    see="agents.md#parameters",
+                ),
+                "timeout": Field(
+                    en=("Time limit", "How long one call may take."),
+                    zh=("时间限制", "单次调用最长可用的时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "price": Field(
+                    en=("Price", "What the model costs, if the price is not known or another one holds."),
+                    zh=("价格", "模型的价格；用于价格未知或与公开价格不同的情况。"),
+                    see="agents.md#what-it-costs",
+                ),
+                "fallback": Field(
+                    en=("Fallback", "Other profiles, tried in this order when the model does not answer."),
+                    zh=("备用模型", "模型没有响应时依次尝试的其他模型配置。"),
+                    widget="model",
+                ),
+                "cache": Field(
+                    en=(
+                        "Cache",
+                        "Whether a request that was answered before gets the same answer, without a call.",
+                    ),
+                    zh=("缓存", "相同的请求是否直接使用之前的答案，不再调用模型。"),
+                    see="agents.md#the-same-answer-again",
+                ),
+            },
+        )
 
     __aliases__: ClassVar[dict[str, str]] = {
         "parameters": "params",

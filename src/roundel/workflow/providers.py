@@ -7,10 +7,11 @@ library's own; a provider that only a newer version knows is therefore a warning
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
+from roundel.workflow.functions import entry_points
 from roundel.workflow.spelling import misspelling_of
 
 ALIASES: Final = {
@@ -32,12 +33,17 @@ GATEWAY: Final = "gateway/"
 """Stands before the name of a provider that is reached through pydantic-ai's gateway."""
 
 
+def offered_providers() -> dict[str, Any]:
+    """The providers of installed packages, by name: entry points that are not loaded yet."""
+    return entry_points("roundel.providers")
+
+
 def check_provider(name: str, at: Located, report: Report, also: Iterable[str] = ()) -> bool:
     """Whether a provider may be used: it is known, or no misspelling of one that is."""
     known = (*PROVIDERS, *ALIASES, *also)
-    if name in known or name.startswith(GATEWAY):
+    if name in known or name.startswith(GATEWAY) or name in offered_providers():
         return True
-    meant = misspelling_of(name, known)
+    meant = misspelling_of(name, (*known, *offered_providers()))
     if meant is not None:
         message = f"there is no model provider '{name}'"
         report.error("unknown-provider", message, at, f"did you mean '{meant}'?")

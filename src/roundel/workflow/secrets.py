@@ -85,7 +85,8 @@ class Secrets:
             self._needles = None
 
     def __bool__(self) -> bool:
-        return bool(self._searched())
+        # Asked with every fact of every run, most of which have no secrets at all.
+        return bool((self._values or self._urls) and self._searched())
 
     def mask(self, text: str) -> str:
         """The text without secrets; the same object if it holds none."""

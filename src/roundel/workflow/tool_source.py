@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
+from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Place, Reader, child
@@ -28,6 +29,70 @@ class McpServer(Struct, frozen=True, omit_defaults=True):
     headers: dict[str, str] = {}
     timeout: Seconds | None = None
     """The seconds that one call of one of its tools may take."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="mcp_server",
+            en=(
+                "MCP server",
+                "A server that offers tools by the Model Context Protocol: a program to start, or an "
+                "address.",
+            ),
+            zh=("MCP 服务器", "通过模型上下文协议（MCP）提供工具的服务器：要启动的程序，或一个地址。"),
+            fields={
+                "command": Field(
+                    en=("Command", "The program to start."),
+                    zh=("命令", "要启动的程序。"),
+                ),
+                "args": Field(
+                    en=("Arguments", "The arguments of the program."),
+                    zh=("命令参数", "传给程序的参数。"),
+                ),
+                "env": Field(
+                    en=("Environment", "Environment variables for the program."),
+                    zh=("环境变量", "传给程序的环境变量。"),
+                    widget="secret",
+                ),
+                "cwd": Field(
+                    en=(
+                        "Working folder",
+                        "The folder in which the program runs; that of the workflow file if not set.",
+                    ),
+                    zh=("工作目录", "程序运行所在的目录；不填则为工作流文件所在的目录。"),
+                    widget="file",
+                ),
+                "inherit_env": Field(
+                    en=(
+                        "Inherit the environment",
+                        "Whether the program gets the environment of Roundel too.",
+                    ),
+                    zh=("继承环境变量", "程序是否同时获得 Roundel 自身的环境变量。"),
+                ),
+                "startup_timeout": Field(
+                    en=("Start-up time", "How long the server may take to be ready."),
+                    zh=("启动时限", "服务器就绪最长可用的时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "url": Field(
+                    en=("Address", "The address of a server that runs already, in place of a command."),
+                    zh=("地址", "已在运行的服务器的地址，用来代替命令。"),
+                    widget="url",
+                ),
+                "headers": Field(
+                    en=("Headers", "HTTP headers of each request to the server."),
+                    zh=("请求头", "发往服务器的每个请求所带的 HTTP 头。"),
+                    widget="secret",
+                ),
+                "timeout": Field(
+                    en=("Time limit", "How long one call of one of its tools may take."),
+                    zh=("时间限制", "单次调用其工具最长可用的时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+            },
+        )
 
     __aliases__: ClassVar[dict[str, str]] = {"server": "url"}
 
@@ -55,6 +120,74 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
     """Whether it may be called again and again with the same arguments, to see what has changed."""
     at: Place = Place()
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="tool",
+            en=(
+                "Tool",
+                "A Python function, or all tools of an MCP server, that agents may offer to their models.",
+            ),
+            zh=("工具", "智能体可以提供给模型的工具：一个 Python 函数，或一个 MCP 服务器的全部工具。"),
+            fields={
+                "python": Field(
+                    en=(
+                        "Python function",
+                        "`module:function`: the file `module.py` beside the workflow file, else a module of "
+                        "the import path.",
+                    ),
+                    zh=(
+                        "Python 函数",
+                        "写作 `module:function`：先找工作流文件旁的 `module.py`，再找导入路径中的模块。",
+                    ),
+                    widget="function",
+                ),
+                "mcp": Field(
+                    en=("MCP server", "The server whose tools are offered."),
+                    zh=("MCP 服务器", "提供工具的服务器。"),
+                    see="tools.md#mcp-servers",
+                ),
+                "description": Field(
+                    en=("Description", "What the model reads about a function, in place of its docstring."),
+                    zh=("说明", "模型看到的函数说明，取代其文档字符串。"),
+                    widget="textarea",
+                ),
+                "parameters": Field(
+                    en=(
+                        "Parameters",
+                        "The JSON Schema of a function's arguments, in place of its signature.",
+                    ),
+                    zh=("参数", "函数参数的 JSON Schema，取代由函数签名得出的结果。"),
+                ),
+                "timeout": Field(
+                    en=("Time limit", "How long one call may take."),
+                    zh=("时间限制", "单次调用最长可用的时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "poll": Field(
+                    en=(
+                        "Polling",
+                        "Whether it may be called again and again with the same arguments, to see what has "
+                        "changed.",
+                    ),
+                    zh=("轮询", "是否允许用相同的参数反复调用，以查看有无变化。"),
+                    see="breaker.md#the-same-tool-call-again",
+                ),
+                "only": Field(
+                    en=(
+                        "Only these tools",
+                        "The tools of a server that are offered; all of them if not set.",
+                    ),
+                    zh=("仅限工具", "只提供服务器的这些工具；不填则提供全部。"),
+                ),
+                "prefix": Field(
+                    en=("Prefix", "Put before the names of the tools, with `_` between."),
+                    zh=("前缀", "加在工具名称之前，以 `_` 连接。"),
+                ),
+            },
+        )
+
     def __check__(self, at: Located, report: Report) -> bool:
         if bool(self.python) == (self.mcp is not None):
             both = "both 'python' and 'mcp'" if self.python else "neither 'python' nor 'mcp'"
@@ -76,6 +209,37 @@ class FunctionTool(Struct, frozen=True, omit_defaults=True):
     parameters: dict[str, Any] | None = None
     auto_fill: bool = True
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="function_tool",
+            en=("Function", "A Python function from the folder `functions/function_calling`, as a tool."),
+            zh=("函数", "来自 `functions/function_calling` 目录、用作工具的 Python 函数。"),
+            fields={
+                "name": Field(
+                    en=("Name", "The name of the function; `module:All` takes all functions of a module."),
+                    zh=("名称", "函数的名称；`module:All` 表示一个模块的全部函数。"),
+                    widget="function",
+                ),
+                "description": Field(
+                    en=("Description", "What the model reads about it, in place of its docstring."),
+                    zh=("说明", "模型看到的函数说明，取代其文档字符串。"),
+                    widget="textarea",
+                ),
+                "parameters": Field(
+                    en=("Parameters", "The JSON Schema of its arguments, in place of its signature."),
+                    zh=("参数", "函数参数的 JSON Schema，取代由函数签名得出的结果。"),
+                ),
+                "auto_fill": Field(
+                    en=(
+                        "Fill in",
+                        "What is left out is always taken from the function; false has no effect.",
+                    ),
+                    zh=("自动补全", "未填写的内容总是取自函数本身；设为 false 没有作用。"),
+                ),
+            },
+        )
+
     def __check__(self, at: Located, report: Report) -> bool:
         return _always(self, "auto_fill", at, report)
 
@@ -84,6 +248,27 @@ class FunctionTooling(Struct, frozen=True, omit_defaults=True):
     tools: tuple[FunctionTool, ...]
     auto_load: bool = True
     timeout: Seconds | None = None
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="function_tooling",
+            en=("Python functions", "Functions from the folder `functions/function_calling`."),
+            zh=("Python 函数", "来自 `functions/function_calling` 目录的函数。"),
+            fields={
+                "tools": Field(en=("Functions", "The functions to offer."), zh=("函数", "要提供的函数。")),
+                "auto_load": Field(
+                    en=("Load", "The functions are always loaded; false has no effect."),
+                    zh=("自动加载", "函数总会被加载；设为 false 没有作用。"),
+                ),
+                "timeout": Field(
+                    en=("Time limit", "How long one call may take."),
+                    zh=("时间限制", "单次调用最长可用的时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+            },
+        )
 
     def __check__(self, at: Located, report: Report) -> bool:
         return _always(self, "auto_load", at, report)
@@ -96,6 +281,40 @@ class RemoteTooling(Struct, frozen=True, omit_defaults=True):
     cache_ttl: float = 0
     tool_sources: Names = ()
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="remote_tooling",
+            en=("MCP server by address", "The tools of an MCP server that runs already."),
+            zh=("远程 MCP 服务器", "一个已在运行的 MCP 服务器的工具。"),
+            fields={
+                "server": Field(
+                    en=("Address", "The address of the server."), zh=("地址", "服务器的地址。"), widget="url"
+                ),
+                "headers": Field(
+                    en=("Headers", "HTTP headers of each request to the server."),
+                    zh=("请求头", "发往服务器的每个请求所带的 HTTP 头。"),
+                    widget="secret",
+                ),
+                "timeout": Field(
+                    en=("Time limit", "How long one call may take."),
+                    zh=("时间限制", "单次调用最长可用的时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "cache_ttl": Field(
+                    en=("Cache time", "Read for compatibility, without effect."),
+                    zh=("缓存时间", "仅为兼容而读取，没有作用。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "tool_sources": Field(
+                    en=("Tool sources", "Read for compatibility, without effect."),
+                    zh=("工具来源", "仅为兼容而读取，没有作用。"),
+                ),
+            },
+        )
+
 
 class LocalTooling(Struct, frozen=True, omit_defaults=True):
     command: str
@@ -107,6 +326,62 @@ class LocalTooling(Struct, frozen=True, omit_defaults=True):
     wait_for_log: str = ""
     cache_ttl: float = 0
     timeout: Seconds | None = None
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="local_tooling",
+            en=("MCP server by command", "The tools of an MCP server that is started as a program."),
+            zh=("本地 MCP 服务器", "以程序方式启动的 MCP 服务器的工具。"),
+            fields={
+                "command": Field(en=("Command", "The program to start."), zh=("命令", "要启动的程序。")),
+                "args": Field(
+                    en=("Arguments", "The arguments of the program."), zh=("命令参数", "传给程序的参数。")
+                ),
+                "cwd": Field(
+                    en=(
+                        "Working folder",
+                        "The folder in which the program runs; that of the workflow file if not set.",
+                    ),
+                    zh=("工作目录", "程序运行所在的目录；不填则为工作流文件所在的目录。"),
+                    widget="file",
+                ),
+                "env": Field(
+                    en=("Environment", "Environment variables for the program."),
+                    zh=("环境变量", "传给程序的环境变量。"),
+                    widget="secret",
+                ),
+                "inherit_env": Field(
+                    en=(
+                        "Inherit the environment",
+                        "Whether the program gets the environment of Roundel too.",
+                    ),
+                    zh=("继承环境变量", "程序是否同时获得 Roundel 自身的环境变量。"),
+                ),
+                "startup_timeout": Field(
+                    en=("Start-up time", "How long the server may take to be ready."),
+                    zh=("启动时限", "服务器就绪最长可用的时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "timeout": Field(
+                    en=("Time limit", "How long one call may take."),
+                    zh=("时间限制", "单次调用最长可用的时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "wait_for_log": Field(
+                    en=("Wait for output", "Read for compatibility, without effect."),
+                    zh=("等待日志", "仅为兼容而读取，没有作用。"),
+                ),
+                "cache_ttl": Field(
+                    en=("Cache time", "Read for compatibility, without effect."),
+                    zh=("缓存时间", "仅为兼容而读取，没有作用。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+            },
+        )
 
 
 _NAMES: dict[type[Struct], Literal["function", "mcp_remote", "mcp_local"]] = {
@@ -124,6 +399,26 @@ class Tooling(Struct, frozen=True, omit_defaults=True):
     config: FunctionTooling | RemoteTooling | LocalTooling
     prefix: str = ""
 
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="tooling",
+            en=("Tooling", "Tools that an agent brings along itself."),
+            zh=("自带工具", "智能体自带的工具。"),
+            variants=Variants(
+                forms=_FORMS,
+                en=("Type", "Where the tools come from."),
+                zh=("类型", "工具的来源。"),
+            ),
+            fields={
+                "prefix": Field(
+                    en=("Prefix", "Put before the names of the tools, with `_` between."),
+                    zh=("前缀", "加在工具名称之前，以 `_` 连接。"),
+                    kind=str,
+                ),
+            },
+        )
+
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         form = reader.variant(at, _FORMS, "tooling", also=("prefix",))
@@ -136,10 +431,6 @@ class Tooling(Struct, frozen=True, omit_defaults=True):
         if config is INVALID or prefix is INVALID:
             return INVALID
         return cls(_NAMES[kind], config, prefix or "")
-
-    @classmethod
-    def __schema__(cls, maker: Any) -> dict[str, Any]:
-        return {"anyOf": maker.variants(_FORMS, {"prefix": {"type": ["string", "null"]}})}
 
     def server(self) -> McpServer | None:
         """The MCP server that it names, if it does."""

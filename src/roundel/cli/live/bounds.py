@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from roundel.cli.drawing.caption import one_line
+from roundel.cli.output import one_line
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.proof import bounds
 from roundel.plan.scope import Scope

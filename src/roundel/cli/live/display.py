@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
-from roundel.cli.drawing.caption import cut, one_line
 from roundel.cli.live.bounds import Bound, Bounds
 from roundel.cli.live.progress import Said, Snapshot
 from roundel.cli.live.standing import Round
 from roundel.cli.live.talks import OPEN, ToolCall
 from roundel.cli.live.words import clock, cost_words, duration, usage_words
+from roundel.cli.output import one_line
+from roundel.drawing.text import cut
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MOST_DOTS = 12

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from roundel.cli.drawing.caption import one_line
 from roundel.cli.live.bounds import Bounds
 from roundel.cli.live.talks import arguments_text
+from roundel.cli.output import one_line
 from roundel.kernel.events import Event
 from roundel.kernel.trips import TRIPS
 

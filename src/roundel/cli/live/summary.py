@@ -9,9 +9,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from roundel.cli.drawing.caption import one_line
 from roundel.cli.live.progress import Snapshot
 from roundel.cli.live.words import ending
+from roundel.cli.output import one_line
 
 SIGNS = {
     "completed": ("✓", "green"),

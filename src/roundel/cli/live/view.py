@@ -11,14 +11,13 @@ from typing import Any
 from rich.console import Console
 from rich.live import Live
 
-from roundel.cli.drawing.caption import graph_title, one_line
 from roundel.cli.live.bounds import Bounds
 from roundel.cli.live.display import Display
 from roundel.cli.live.lines import line_of
 from roundel.cli.live.progress import Progress
 from roundel.cli.live.summary import Summary
 from roundel.cli.live.words import ending
-from roundel.cli.output import printable
+from roundel.cli.output import one_line, printable
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
@@ -43,7 +42,7 @@ class LiveView:
         self.interactive = interactive
         self.run_id = ""
         """Under which name the run is kept; empty if it is not."""
-        self._title = graph_title(plan)
+        self._title = one_line(plan.workflow.graph.id) or "workflow"
         self._progress = Progress(plan, scripted=scripted)
         self._bounds = Bounds(plan)
         self._live: Live | None = None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from roundel.cli.output import dollars
-from roundel.sessions.rounds import LoopRounds
+from roundel.runs.rounds import LoopRounds
 
 IN_ALL = "in all"
 STEPS = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from roundel.cli.drawing.caption import one_line
-from roundel.cli.drawing.measure import fit, text_width
-from roundel.cli.drawing.style import RULES, style
+from roundel.cli.output import one_line
 from roundel.cli.plotting.measures import Measure, measures
-from roundel.sessions.rounds import LoopRounds
+from roundel.drawing.style import RULES, style
+from roundel.drawing.text import fit, text_width
+from roundel.runs.rounds import LoopRounds
 
 PAD, GAP = 22, 14
 WIDTH, HEIGHT = 244, 156

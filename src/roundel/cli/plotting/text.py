@@ -8,9 +8,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from roundel.cli.drawing.caption import one_line
+from roundel.cli.output import one_line
 from roundel.cli.plotting.measures import Measure, measures
-from roundel.sessions.rounds import LoopRounds, Round
+from roundel.runs.rounds import LoopRounds, Round
 
 COLOURS = {"score": "green", "tokens": "blue", "cost": "yellow", "novelty": "magenta", "time": "cyan"}
 MOST_ROWS = 24

@@ -1,1 +1,0 @@
-"""Drawings of a workflow, one module a format: a tree for the terminal, Mermaid, SVG."""

@@ -1,0 +1,262 @@
+"""Draws a plan: nests it, lays it out, and reads the drawing off the frames.
+
+`draw` never fails. A workflow that is too large to lay out gives a drawing without nodes, whose `problems`
+say so; one with errors is drawn as far as it could be read, with the errors at what they are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from roundel.drawing.drawing import Box, Density, Drawing, DrawnEdge, DrawnNode, Label, Mark, Region
+from roundel.drawing.frames import MEASURES, Frame
+from roundel.drawing.labels import Labels, Mask
+from roundel.drawing.layout import Layout
+from roundel.drawing.nesting import Group, Part, nest
+from roundel.drawing.problems import Problems
+from roundel.drawing.routes import START, VOTE, Connector, Curve, flow, lane, self_curve, simplified
+from roundel.drawing.text import fit
+from roundel.plan.graph import NodePlan, Plan
+from roundel.workflow.diagnostics import Diagnostic, Finding
+from roundel.workflow.drafts import is_missing
+
+MOST_PIECES = 20_000
+"""An edge has a piece in each frame that it crosses. A layout of this many takes a few seconds."""
+
+
+def draw(
+    plan: Plan, findings: Iterable[Finding] = (), *, mask: Mask = str, density: Density = "normal"
+) -> Drawing:
+    """Lays out a plan. `findings` are shown where they belong; `mask` hides secrets in any text."""
+    labels, findings = Labels(mask), list(findings)
+    try:
+        group = nest(plan.graph)
+        problems = Problems(group, findings)
+        layout = Layout(labels, MEASURES[density])
+        pieces = sum(layout.wiring(graph).pieces for graph in group.graphs())
+        if pieces > MOST_PIECES:
+            too_many = f"{pieces:,} pieces of edges, more than {MOST_PIECES:,}, are too many to draw"
+            return _not_drawn(labels.title(plan), density, too_many, findings)
+        frame = layout.frame(group, tuple(filter(None, (labels.title(plan), labels.voting(plan.graph)))))
+        frame.shift(0, 0)
+        return _Assembly(labels, problems, density).drawing(frame)
+    except RecursionError:
+        too_deep = "the loops are nested too deep to draw"
+        return _not_drawn(labels.title(plan), density, too_deep, findings)
+
+
+def _not_drawn(title: str, density: Density, why: str, findings: list[Finding]) -> Drawing:
+    diagnostics = [finding.diagnostic for finding in findings]
+    hint = "a tree and a flowchart can be larger than a picture"
+    diagnostics.append(Diagnostic(code="too-large-to-draw", severity="error", message=why, hint=hint))
+    return Drawing(density=density, width=0, height=0, title=title, problems=tuple(diagnostics))
+
+
+class _Assembly:
+    """Reads a drawing off the frames."""
+
+    def __init__(self, labels: Labels, problems: Problems, density: Density) -> None:
+        self.labels = labels
+        self.problems = problems
+        self.density = density
+        self.measures = MEASURES[density]
+        self.keys: dict[str, int] = {}
+        """How often each key was wanted."""
+        self.regions: list[Region] = []
+        self.nodes: list[DrawnNode] = []
+        self.marks: list[Mark] = []
+        self.edges: list[DrawnEdge] = []
+
+    def drawing(self, frame: Frame) -> Drawing:
+        self._add_graph(frame, "", "", 0)
+        return Drawing(
+            density=self.density,
+            width=_round(frame.width),
+            height=_round(frame.height),
+            title=frame.title[0],
+            captions=frame.title[1:],
+            regions=tuple(self.regions),
+            nodes=tuple(self.nodes),
+            marks=tuple(self.marks),
+            edges=tuple(self.edges),
+            problems=tuple(self.problems.rest),
+        )
+
+    def _key(self, wanted: str) -> str:
+        """A unique key: a faulty file may use an id twice, and bodies of a node may share ids.
+
+        A key that is wanted has no number behind a `#`: labels of nodes write that character as %23."""
+        wanted = self.labels.safe(wanted)
+        number = self.keys[wanted] = self.keys.get(wanted, 0) + 1
+        return wanted if number == 1 else f"{wanted}#{number}"
+
+    def _add_graph(self, frame: Frame, prefix: str, parent: str, depth: int) -> None:
+        """`prefix` begins the keys of its nodes; `parent` is the region around it."""
+        graph = frame.group.graph
+        by_order = sorted(graph.nodes, key=lambda node: frame.group.order.place[node.index])
+        keys = {node.index: self._key(prefix + node.label) for node in by_order}
+        keys |= {START: self._key(f"{prefix}#start"), VOTE: self._key(f"{prefix}#vote")}
+        frames: dict[Group, Frame] = {}
+        self._add_frame(frame, keys, parent, depth, frames)
+        for connector in frame.wiring.connectors:
+            self.edges.append(self._edge(connector, keys, frames, frame))
+
+    def _add_frame(
+        self, frame: Frame, keys: dict[int, str], parent: str, depth: int, frames: dict[Group, Frame]
+    ) -> None:
+        frames[frame.group] = frame
+        for part in frame.cells:
+            inner = frame.inner.get(part)
+            if part.node is not None:
+                self._add_node(frame, part, part.node, keys[part.node.index], parent, depth)
+            elif inner is not None:
+                key = self._add_loop(frame, part, inner, keys, parent, depth)
+                self._add_frame(inner, keys, key, depth + 1, frames)
+            else:
+                self._add_mark(frame, part, keys[part.members[0]])
+
+    def _add_loop(
+        self, frame: Frame, part: Part, inner: Frame, keys: dict[int, str], parent: str, depth: int
+    ) -> str:
+        assert inner.group.entry is not None
+        box, entry = box_of(frame, part), keys[inner.group.entry.index]
+        region = Region(
+            key=self._key(f"{entry}[]"),
+            kind="loop",
+            repeats=True,
+            title=inner.title[0],
+            captions=inner.title[1:],
+            title_x=_round(box.x + inner.title_x),
+            entry=entry,
+            box=box,
+            parent=parent,
+            depth=depth,
+            problems=tuple(self.problems.loops.get(inner.group, ())),
+        )
+        self.regions.append(region)
+        return region.key
+
+    def _add_mark(self, frame: Frame, part: Part, key: str) -> None:
+        if part.members[0] == START:
+            self.marks.append(Mark(key=key, kind="start", text="start", box=box_of(frame, part)))
+        else:
+            self.marks.append(Mark(key=key, kind="vote", text="majority vote", box=box_of(frame, part)))
+
+    def _add_node(self, frame: Frame, part: Part, node: NodePlan, key: str, parent: str, depth: int) -> None:
+        row, group, m = frame.rows.get(part), frame.group, self.measures
+        box, shown = box_of(frame, part), self.labels.line(node.id)
+        problems = tuple(self.problems.nodes.get(node, ()))
+        region = self._key(f"{key}/") if row else ""
+        room = box.width - m.node_text + 4
+        self.nodes.append(
+            DrawnNode(
+                key=key,
+                id=shown,
+                type=self.labels.line(node.kind.name),
+                guard=node.kind.guard,
+                label=fit(shown, m.id_size, room, bold=True),
+                caption=fit(self.labels.node(node), m.type_size, room),
+                box=box,
+                start=group.starts(node),
+                end=group.ends(node) and not group.graph.graph.is_majority_voting,
+                parent=parent,
+                region=region,
+                missing=is_missing(node.node),
+                problems=problems,
+            )
+        )
+        if row is None:
+            return
+        self.regions.append(
+            Region(
+                key=region,
+                kind="node",
+                repeats=node.kind.loops,
+                title=row.title[0],
+                captions=row.title[1:],
+                title_x=_round(box.x + m.pad),
+                box=box,
+                parent=parent,
+                depth=depth,
+                problems=problems,
+            )
+        )
+        for inner in row.frames:
+            self._add_graph(inner, f"{key}/", region, depth + 1)
+
+    def _edge(
+        self, connector: Connector, keys: dict[int, str], frames: dict[Group, Frame], top: Frame
+    ) -> DrawnEdge:
+        curve = _curve(connector, frames, top)
+        route = tuple(tuple((_round(x), _round(y)) for x, y in piece) for piece in simplified(curve))
+        home = frames[top.wiring.homes[connector.source][-1]]
+        label = Label(connector.label, _label_box(home, connector, curve)) if connector.label else None
+        ends = keys[connector.source], keys[connector.target]
+        wire = connector.wire
+        if wire is None:
+            kind: Literal["start", "vote"] = "start" if connector.source == START else "vote"
+            return DrawnEdge(source=ends[0], target=ends[1], kind=kind, route=route)
+        return DrawnEdge(
+            source=ends[0],
+            target=ends[1],
+            back=wire.back,
+            leaves=wire.leaves,
+            triggers=wire.edge.trigger,
+            port=self.labels.line(wire.edge.port or ""),
+            text=self.labels.edge_in_full(wire.edge.edge),
+            label=label,
+            route=route,
+            problems=tuple(self.problems.edges.get(wire.edge, ())),
+        )
+
+
+def box_of(frame: Frame, part: Part) -> Box:
+    cell = frame.cells[part]
+    width, height = frame.size(part)
+    return _box(frame.x + frame.measures.pad + cell.x, frame.y + frame.middle(cell.rank), width, height)
+
+
+def _box(x: float, y: float, width: float, height: float) -> Box:
+    """The box around a middle."""
+    return Box(_round(x - width / 2), _round(y - height / 2), _round(width), _round(height))
+
+
+def _curve(connector: Connector, frames: dict[Group, Frame], top: Frame) -> Curve:
+    left, middle, entered = top.wiring.groups_of(connector)
+    curve: Curve = []
+    for group in left:
+        curve += flow(frames[group], connector)
+    curve += _joined(frames[middle], connector)
+    for group in entered:
+        curve += flow(frames[group], connector)
+    return curve
+
+
+def _joined(frame: Frame, connector: Connector) -> Curve:
+    if connector in frame.lanes:
+        return lane(frame, connector)
+    return self_curve(frame, connector) if connector.source == connector.target else flow(frame, connector)
+
+
+def _label_box(frame: Frame, connector: Connector, curve: Curve) -> Box:
+    width, height, pad = connector.label_width, connector.label_height, frame.measures.pad
+    if connector in frame.label_items:
+        item = frame.label_items[connector]
+        x, y = frame.x + pad + item.x, frame.y + frame.middle(item.rank)
+    elif connector in frame.lanes:
+        x = frame.x + pad + frame.lanes[connector]
+        along = [y for piece in curve for at, y in piece if abs(at - x) < 1]
+        y = (min(along) + max(along)) / 2
+    else:
+        bulge, part = frame.measures.bulge, frame.part(connector.source)
+        before = frame.selves[part][: frame.selves[part].index(connector)]
+        box = box_of(frame, part)
+        x = box.right + sum(bulge + other.label_width for other in before) + bulge - 4 + width / 2
+        y = box.y + box.height / 2
+    return _box(x, y, width, height)
+
+
+def _round(value: float) -> float:
+    # Adding 0 makes 0 of -0, which would be another text in JSON.
+    return round(value, 1) + 0.0

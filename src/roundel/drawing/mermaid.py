@@ -1,0 +1,170 @@
+"""A workflow as a Mermaid flowchart, for READMEs and issues: GitHub draws it from the text.
+
+Nodes are numbered, so that an id may be any text; what a user wrote stands only in quoted labels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain, count
+
+from roundel.drawing.labels import Labels, Mask
+from roundel.drawing.nesting import Group, Part, nest, wires
+from roundel.drawing.problems import Problems, has_error
+from roundel.drawing.text import cut
+from roundel.plan.graph import NodePlan, Plan
+from roundel.workflow.diagnostics import Diagnostic, Finding
+
+SHAPES = {
+    "human": ("[/", "/]"),
+    "python": ("[[", "]]"),
+    "literal": ("[", "]"),
+    "passthrough": ("[", "]"),
+}
+GUARD = ("{{", "}}")
+ROUNDED = ("(", ")")
+# No fills, since GitHub draws on white and on black; and `end` is a word of Mermaid's own.
+CLASSES = {
+    "first": "stroke:#16a34a,stroke-width:3px",
+    "last": "stroke:#7c3aed,stroke-width:3px",
+    "loop": "stroke:#ea580c,stroke-dasharray:6 4",
+    "fault": "stroke:#dc2626,stroke-width:3px,stroke-dasharray:4 3",
+}
+BACK = "stroke:#ea580c,stroke-width:2px"
+FAULT = "stroke:#dc2626,stroke-width:2px"
+
+# Inside quotes Mermaid still reads markdown, entities and its own directives. Words, and marks that
+# stand between words, are safe; anything else is written as a number.
+_SAFE = re.compile(r"[^\W_]|[ ,()/']|(?<=[^\W_])[_.-](?=[^\W_])|:(?= )")
+
+
+def mermaid(plan: Plan, findings: Iterable[Finding] = (), *, mask: Mask = str) -> str:
+    group = nest(plan.graph)
+    return "\n".join(_Chart(group, Labels(mask), Problems(group, findings)).lines())
+
+
+class _Chart:
+    def __init__(self, group: Group, labels: Labels, problems: Problems) -> None:
+        self.group = group
+        self.labels = labels
+        self.problems = problems
+        self.numbers = count()
+        self.loops: list[str] = []
+        """The names of their blocks."""
+        self.faults: list[str] = []
+        self.edges: list[str] = []
+        self.back: list[int] = []
+        self.faulty_edges: list[int] = []
+
+    def lines(self) -> Iterator[str]:
+        yield "flowchart TD"
+        note = self.labels.voting(self.group.graph)
+        if note:
+            yield from self._block("vote", note, self._parts(self.group))
+        else:
+            yield from self._parts(self.group)
+        self._connect(self.group)
+        yield from self.edges
+        yield from self._styles()
+
+    def _parts(self, group: Group) -> Iterator[str]:
+        for part in group.parts:
+            if part.node is not None:
+                yield from self._node(part, part.node, self._marked_id(part.node, group))
+            elif part.inner is not None:
+                yield from self._loop(part.inner)
+
+    def _node(self, part: Part, node: NodePlan, shown: str) -> Iterator[str]:
+        shown += self._warned(_name(node), self.problems.nodes.get(node, ()))
+        if not part.bodies:
+            opening, closing = _shape(node)
+            label = f"{quoted(shown)[:-1]}<br/>{quoted(self.labels.node(node))[1:]}"
+            yield f"    {_name(node)}{opening}{label}{closing}"
+            return
+        if node.kind.loops:
+            self.loops.append(_name(node))
+        title = " · ".join((shown, *self.labels.container(node)))
+        inside = chain.from_iterable(self._parts(body) for body in part.bodies)
+        yield from self._block(_name(node), title, inside)
+        for body in part.bodies:
+            self._connect(body)
+
+    def _loop(self, loop: Group) -> Iterator[str]:
+        assert loop.entry is not None
+        name = f"loop{next(self.numbers)}"
+        self.loops.append(name)
+        title = f"loop {self._short(loop.entry)} · {self.labels.loop(loop)}"
+        title += self._warned(name, self.problems.loops.get(loop, ()))
+        yield from self._block(name, title, self._parts(loop))
+
+    def _block(self, name: str, title: str, inside: Iterator[str]) -> Iterator[str]:
+        yield f"    subgraph {name}[{quoted(title)}]"
+        yield "        direction TB"
+        for line in inside:
+            yield f"    {line}"
+        yield "    end"
+
+    def _connect(self, group: Group) -> None:
+        nodes = group.graph.nodes
+        for wire in wires(group):
+            edge = wire.edge.edge
+            wrong = has_error(self.problems.edges.get(wire.edge, ()))
+            if wrong:
+                self.faulty_edges.append(len(self.edges))
+            elif wire.back:
+                self.back.append(len(self.edges))
+            signs = ("✗" if wrong else "", "↺" if wire.back else "")
+            words = " ".join(filter(None, (*signs, self.labels.edge(edge))))
+            label = f"|{quoted(words)}|" if words else ""
+            arrow = "-->" if edge.trigger else "-.->"
+            source, target = _name(nodes[wire.edge.source]), _name(nodes[wire.edge.target])
+            self.edges.append(f"    {source} {arrow}{label} {target}")
+
+    def _warned(self, name: str, found: Iterable[Diagnostic]) -> str:
+        """The mark of what has an error; notes its name for the style."""
+        if not has_error(found):
+            return ""
+        self.faults.append(name)
+        return " ✗"
+
+    def _styles(self) -> Iterator[str]:
+        used = {"loop": self.loops, **_classes(self.group), "fault": self.faults}
+        for name, members in used.items():
+            if members:
+                yield f"    classDef {name} {CLASSES[name]}"
+                yield f"    class {','.join(members)} {name}"
+        for numbers, drawn in ((self.back, BACK), (self.faulty_edges, FAULT)):
+            if numbers:
+                yield f"    linkStyle {','.join(map(str, numbers))} {drawn}"
+
+    def _marked_id(self, node: NodePlan, group: Group) -> str:
+        return f"{'▶ ' if group.starts(node) else ''}{self._short(node)}{' ■' if group.ends(node) else ''}"
+
+    def _short(self, node: NodePlan) -> str:
+        return cut(self.labels.line(node.id))
+
+
+def _classes(top: Group) -> dict[str, list[str]]:
+    graphs = [group for group in top.graphs() if not group.bare]
+    starts = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.start]
+    ends = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.ends]
+    return {"first": starts, "last": [name for name in ends if name not in starts]}
+
+
+def quoted(text: str) -> str:
+    """A label that shows just this text, whatever is in it."""
+    text = text.replace("$$", "$\N{ZERO WIDTH SPACE}$")  # or a formula begins, even when written as numbers
+    shown = (
+        char if not char.isascii() or _SAFE.match(text, at) else f"#{ord(char)};"
+        for at, char in enumerate(text)
+    )
+    return f'"{"".join(shown)}"'
+
+
+def _shape(node: NodePlan) -> tuple[str, str]:
+    return GUARD if node.kind.guard else SHAPES.get(node.kind.name, ROUNDED)
+
+
+def _name(node: NodePlan) -> str:
+    return f"n{node.site}"

@@ -1,0 +1,226 @@
+"""The model that all formats draw: graphs hold nodes and loops, loops hold nodes and loops.
+
+How a loop nests depends on the node at which it is entered (plan/scope.py). A drawing shows one nesting, so
+it has to choose: a node of `start`, else a node that an edge from outside leads to, else any node of the
+loop. Among several it takes the one that is nearest to `start`, then the first by id. The order of nodes and
+edges in the file never decides, so two files that differ only in that order have the same drawing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
+from roundel.plan.scope import Scope, Unit
+
+_DIGITS = re.compile("([0-9]+)")
+UNREACHABLE = 10**9
+"""The distance from `start` of a node that no path leads to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What stands in a group: a node, or a loop."""
+
+    layer: int
+    members: tuple[int, ...]
+    node: NodePlan | None
+    """None for a loop, and for the marks that a layout adds around a graph."""
+    inner: Group | None = None
+    """The loop."""
+    bodies: tuple[Group, ...] = ()
+    """The graphs that the node runs inside itself."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """A whole graph, or a loop: what one frame surrounds."""
+
+    scope: Scope
+    parts: tuple[Part, ...]
+    """By layer, then in the order of the file."""
+    order: Order
+    bare: bool = False
+    """One of several bodies, and just a node: it needs neither a mark for its start nor one for its end."""
+
+    @property
+    def graph(self) -> GraphPlan:
+        return self.scope.graph
+
+    @property
+    def entry(self) -> NodePlan | None:
+        """None for a whole graph."""
+        return None if self.scope.entry is None else self.graph.nodes[self.scope.entry]
+
+    @property
+    def members(self) -> list[NodePlan]:
+        return [self.graph.nodes[index] for index in sorted(self.scope.members)]
+
+    def starts(self, node: NodePlan) -> bool:
+        return node.index in self.graph.start and not self.bare
+
+    def ends(self, node: NodePlan) -> bool:
+        return node.index in self.graph.ends and not self.bare
+
+    def graphs(self) -> Iterator[Group]:
+        """This graph, then those inside its nodes."""
+        yield self
+        for part in chain.from_iterable(group.parts for group in (self, *self.loops())):
+            for body in part.bodies:
+                yield from body.graphs()
+
+    def loops(self) -> Iterator[Group]:
+        """The free loops of this graph, outer ones first."""
+        for part in self.parts:
+            if part.node is None and part.inner is not None:
+                yield part.inner
+                yield from part.inner.loops()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wire:
+    """An edge, and how it lies to the loops."""
+
+    edge: EdgePlan
+    back: bool
+    """It leads to the entry of a loop that it stays in, so it begins the next round."""
+    leaves: bool
+    """It leaves a loop."""
+
+
+class Order:
+    """An order of the nodes of a graph that does not depend on the order of the file.
+
+    It is the order in which a depth-first search from `start` meets them, which keeps branches together, so
+    a layout that begins with it has few crossings. Where the structure leaves a choice, ids decide."""
+
+    def __init__(self, graph: GraphPlan) -> None:
+        self._names = [(natural(node.id), node.id) for node in graph.nodes]
+        self._graph = graph
+        starts = sorted(set(graph.start), key=self._name)
+        self.distance = self._distances(starts)
+        self.place = self._searched(starts)
+        """The number of each node in this order."""
+
+    def nearest(self, nodes: Iterable[int]) -> int | None:
+        """The node with the shortest path from `start`; ids decide between equals."""
+        return min(nodes, key=lambda node: (self.distance[node], *self._name(node)), default=None)
+
+    def of_edge(self, edge: EdgePlan) -> tuple[int, int, str, int]:
+        # A graph has one edge for each source, target and port. Only drafts of faulty files may have more.
+        return self.place[edge.source], self.place[edge.target], edge.port or "", edge.index
+
+    def _name(self, node: int) -> tuple[tuple[tuple[object, ...], str], int]:
+        # `1` and `01` have the same natural key, and faulty files may have the same id twice.
+        return self._names[node], node
+
+    def _distances(self, starts: list[int]) -> list[int]:
+        found = [UNREACHABLE] * len(self._names)
+        for node in starts:
+            found[node] = 0
+        pending = list(starts)
+        for node in pending:  # grows while we walk it
+            for edge in self._graph.nodes[node].edges:
+                if edge.trigger and found[edge.target] == UNREACHABLE:
+                    found[edge.target] = found[node] + 1
+                    pending.append(edge.target)
+        return found
+
+    def _searched(self, starts: list[int]) -> list[int]:
+        # Nodes that nothing triggers come first among those that `start` does not lead to.
+        rest = sorted(range(len(self._names)), key=lambda node: (self._triggered(node), *self._name(node)))
+        place = [-1] * len(self._names)
+        count = 0
+        pending = [*reversed(rest), *reversed(starts)]
+        while pending:
+            node = pending.pop()
+            if place[node] >= 0:
+                continue
+            place[node] = count
+            count += 1
+            following = {edge.target for edge in self._graph.nodes[node].edges if edge.trigger}
+            pending += sorted(following, key=self._name, reverse=True)
+        return place
+
+    def _triggered(self, node: int) -> bool:
+        return any(edge.trigger for edge in self._graph.nodes[node].into)
+
+
+def natural(text: str) -> tuple[object, ...]:
+    """A key that sorts `Step 2` before `Step 10`. Numbers may have more digits than int() takes."""
+    pieces = _DIGITS.split(text)
+    numbers = [piece.lstrip("0") for piece in pieces[1::2]]
+    return pieces[0], *(
+        (len(number), number, word) for number, word in zip(numbers, pieces[2::2], strict=True)
+    )
+
+
+def nest(graph: GraphPlan) -> Group:
+    return _group(graph.root, Order(graph))
+
+
+def wires(group: Group) -> list[Wire]:
+    """The edges of a graph, in the order of the file."""
+    homes = {node: path[-1].scope for node, path in paths(group).items()}
+    return [_wire(edge, homes[edge.source]) for edge in group.graph.edges]
+
+
+def paths(group: Group) -> dict[int, list[Group]]:
+    """For each node the groups that it stands in, from the graph inwards."""
+    found: dict[int, list[Group]] = {}
+    pending = [(group, [group])]
+    while pending:
+        inner, path = pending.pop()
+        for part in inner.parts:
+            if part.node is not None:
+                found[part.node.index] = path
+            elif part.inner is not None:
+                pending.append((part.inner, [*path, part.inner]))
+    return found
+
+
+def _group(scope: Scope, order: Order) -> Group:
+    return Group(scope, tuple(_part(scope, unit, order) for unit in scope.units), order)
+
+
+def _part(scope: Scope, unit: Unit, order: Order) -> Part:
+    if unit.node is None:
+        inner = _group(scope.inner(unit, _entry(scope.graph, unit, order)), order)
+        return Part(unit.layer, unit.members, None, inner)
+    bodies = unit.node.bodies
+    inside = tuple(_body(body, len(bodies) > 1) for body in bodies)
+    return Part(unit.layer, unit.members, unit.node, bodies=inside)
+
+
+def _body(graph: GraphPlan, among_others: bool) -> Group:
+    group = nest(graph)
+    just_a_node = len(graph.nodes) == 1 and not graph.edges and not graph.graph.is_majority_voting
+    return replace(group, bare=True) if among_others and just_a_node else group
+
+
+def _entry(graph: GraphPlan, loop: Unit, order: Order) -> int:
+    inside, core = frozenset(loop.members), frozenset(loop.core)
+
+    def entered(counts: Callable[[EdgePlan], bool]) -> Iterator[int]:
+        into = (edge for node in core for edge in graph.nodes[node].into)
+        return (edge.target for edge in into if edge.source not in inside and counts(edge))
+
+    candidates = (
+        core.intersection(graph.start),
+        entered(lambda edge: edge.trigger),
+        entered(lambda _: True),
+        core,
+    )
+    return next(node for nodes in candidates if (node := order.nearest(nodes)) is not None)
+
+
+def _wire(edge: EdgePlan, home: Scope) -> Wire:
+    leaves = home.loops_left(edge.target)
+    scope = home
+    for _ in range(leaves):
+        assert scope.parent is not None
+        scope = scope.parent
+    return Wire(edge, scope.entry == edge.target, leaves > 0)

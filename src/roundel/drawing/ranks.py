@@ -1,0 +1,291 @@
+"""Layered drawing: the order of items in their ranks, then where they stand from left to right.
+
+Items in neighbouring ranks are joined by links; a longer connector is a chain of links through items of no
+width. The order comes from sweeps that put each item at the mean of those it is linked to, and keeps the
+order with the fewest crossings.
+
+The places minimise the weighted squares of how far links go sideways, under the constraint that items keep
+their order and distances. One rank at a time has an exact solution (isotonic regression), so sweeps down and
+up solve rank after rank until nothing moves. Nearly all of the time of a layout goes into these sweeps.
+Hence a rank is solved again only after a neighbour of it has moved, and everything that stays the same
+between sweeps (distances, weights, offsets) is worked out once.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from dataclasses import dataclass
+from math import inf
+
+ORDER_SWEEPS = 16
+SHAPE_SWEEPS = 12
+"""Sweeps that look at one side only: the whole shape comes first, then the balance between both sides."""
+PLACE_SWEEPS = 200
+EFFORT = 60_000
+"""How many items the later sweeps place, beside two sweeps over all, before it has to be good enough."""
+KINK = 6
+"""Pixels that a line may go sideways for no reason but the balance of its ends."""
+STILL = 0.05
+"""A rank that moves less than this many pixels does not disturb its neighbours."""
+
+
+@dataclass(slots=True, eq=False)
+class Item:
+    rank: int
+    left: float = 0
+    """How far it reaches to the left of its x."""
+    right: float = 0
+    height: float = 0
+    margin: float = 7
+    solid: bool = False
+    """A part; otherwise a bend or a label, which gives way."""
+    x: float = 0
+    slot: int = 0
+    """Its number in its rank."""
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    upper: Item
+    lower: Item
+    weight: float = 1
+    above: float = 0
+    """Where it starts, from the upper item's x."""
+    below: float = 0
+
+
+Ranks = list[list[Item]]
+Links = list[Link]
+Neighbours = dict[Item, list[tuple[Item, float]]]
+"""The items that an item is linked to, and where the link meets them, as a share of their width."""
+Pulls = dict[Item, tuple[float, list[tuple[Item, float, float]]]]
+"""The sum of the weights of an item's links; and for each the neighbour, the weight, and the distance
+between the two x at which the link is straight."""
+
+
+def arrange(ranks: Ranks, links: Links) -> None:
+    """Orders the items of each rank in place."""
+    up, down = _neighbours(links)
+    _number(ranks)
+    best, fewest = [list(rank) for rank in ranks], _crossings(ranks, links)
+    for sweep in range(ORDER_SWEEPS if fewest else 0):
+        near = up if sweep % 2 == 0 else down
+        for rank in ranks if sweep % 2 == 0 else reversed(ranks):
+            if len(rank) > 1:
+                means = {item: _mean_slot(item, near) for item in rank}
+                rank.sort(key=means.__getitem__)
+                _number([rank])
+        crossings = _crossings(ranks, links)
+        if crossings < fewest:
+            best, fewest = [list(rank) for rank in ranks], crossings
+        if not fewest:
+            break
+    ranks[:] = best
+    _number(ranks)
+
+
+def _number(ranks: Ranks) -> None:
+    for rank in ranks:
+        for slot, item in enumerate(rank):
+            item.slot = slot
+
+
+def _neighbours(links: Links) -> tuple[Neighbours, Neighbours]:
+    up: Neighbours = {}
+    down: Neighbours = {}
+    for link in links:
+        upper, lower = link.upper, link.lower
+        up.setdefault(lower, []).append((upper, link.above / (upper.left + upper.right + 1)))
+        down.setdefault(upper, []).append((lower, link.below / (lower.left + lower.right + 1)))
+    return up, down
+
+
+def _mean_slot(item: Item, near: Neighbours) -> float:
+    """Links at different places of one wide item count as next to each other, not as one."""
+    found = near.get(item)
+    if not found:
+        return item.slot
+    return sum(other.slot + share for other, share in found) / len(found)
+
+
+def _crossings(ranks: Ranks, links: Links) -> int:
+    between: list[list[tuple[int, float, int, float]]] = [[] for _ in ranks]
+    for link in links:
+        between[link.upper.rank].append((link.upper.slot, link.above, link.lower.slot, link.below))
+    count = 0
+    for group in between:
+        if len(group) < 2:
+            continue
+        seen: list[tuple[int, float]] = []
+        for *_, slot, offset in sorted(group):
+            count += len(seen) - bisect_right(seen, (slot, offset))
+            insort(seen, (slot, offset))
+    return count
+
+
+def place(ranks: Ranks, links: Links) -> None:
+    """Gives each item its x; the leftmost item begins at 0."""
+    up, down = _pulls(links)
+    solvers = [_Rank(rank) for rank in ranks]
+    for solver in solvers:
+        solver.spread([0.0] * len(solver.items), [1.0] * len(solver.items))
+    _shape(solvers, up, down)
+    _balance(solvers, _joined(up, down))
+    _straighten(solvers, down)
+    _snap(ranks, links)
+    edge = min((item.x - item.left for rank in ranks for item in rank), default=0)
+    for rank in ranks:
+        for item in rank:
+            item.x -= edge
+
+
+def _pulls(links: Links) -> tuple[Pulls, Pulls]:
+    up: dict[Item, list[tuple[Item, float, float]]] = {}
+    down: dict[Item, list[tuple[Item, float, float]]] = {}
+    for link in links:
+        shift = link.above - link.below
+        up.setdefault(link.lower, []).append((link.upper, link.weight, shift))
+        down.setdefault(link.upper, []).append((link.lower, link.weight, -shift))
+    return _weighed(up), _weighed(down)
+
+
+def _weighed(found: dict[Item, list[tuple[Item, float, float]]]) -> Pulls:
+    return {item: (sum(weight for _, weight, _ in near), near) for item, near in found.items()}
+
+
+def _joined(one: Pulls, other: Pulls) -> Pulls:
+    both = {item: [*one.get(item, (0, []))[1], *other.get(item, (0, []))[1]] for item in {**one, **other}}
+    return _weighed(both)
+
+
+def _shape(solvers: list[_Rank], up: Pulls, down: Pulls) -> None:
+    items = sum(len(solver.items) for solver in solvers)
+    for sweep in range(min(SHAPE_SWEEPS, 4 + 4 * EFFORT // max(1, items))):
+        moved = 0.0
+        for solver in solvers if sweep % 2 == 0 else reversed(solvers):
+            moved = max(moved, solver.settle(up if sweep % 2 == 0 else down))
+        if moved < STILL:
+            break
+
+
+def _balance(solvers: list[_Rank], both: Pulls) -> None:
+    items = sum(len(solver.items) for solver in solvers)
+    last = len(solvers) - 1
+    stale = [True] * len(solvers)
+    left = EFFORT + 2 * items
+    for sweep in range(PLACE_SWEEPS):
+        moved = False
+        for number in range(last + 1) if sweep % 2 == 0 else range(last, -1, -1):
+            if not stale[number]:
+                continue
+            left -= len(solvers[number].items)
+            if solvers[number].settle(both) >= STILL:
+                moved = True
+                stale[max(0, number - 1)] = stale[min(last, number + 1)] = True
+            # Solved for the present places of its neighbours, also where it is the first or last rank.
+            stale[number] = False
+        if not moved or left < 0:
+            break
+
+
+def _straighten(solvers: list[_Rank], down: Pulls) -> None:
+    """What is nearly above what it leads to goes straight down to it, if there is room."""
+    for solver in reversed(solvers):
+        wanted = [item.x if item.solid else _wanted(item, down)[0] for item in solver.items]
+        solver.spread(wanted, [1000.0 if item.solid else 1.0 for item in solver.items])
+
+
+def _snap(ranks: Ranks, links: Links) -> None:
+    """Takes small kinks out of long lines: items of a line that stand nearly below each other get one x."""
+    below = {link.upper: link.lower for link in links if not link.upper.solid and not link.lower.solid}
+    inner = set(below.values())
+    for first in below:  # in the order of the links: what is aligned first leaves less room for the next
+        if first in inner:
+            continue
+        run, item = [first], below.get(first)
+        while item is not None:
+            if abs(item.x - run[-1].x) > KINK:
+                _align(ranks, run)
+                run = []
+            run.append(item)
+            item = below.get(item)
+        _align(ranks, run)
+
+
+def _align(ranks: Ranks, run: list[Item]) -> None:
+    """Gives the items one x, if their neighbours leave room for it."""
+    least, most = -inf, inf
+    for item in run:
+        rank = ranks[item.rank]
+        if item.slot > 0:
+            before = rank[item.slot - 1]
+            least = max(least, before.x + before.right + before.margin + item.margin + item.left)
+        if item.slot + 1 < len(rank):
+            after = rank[item.slot + 1]
+            most = min(most, after.x - after.left - after.margin - item.margin - item.right)
+    if least <= most:
+        x = min(most, max(least, sum(item.x for item in run) / len(run)))
+        for item in run:
+            item.x = x
+
+
+def _wanted(item: Item, pulls: Pulls) -> tuple[float, float]:
+    """Where the links of an item would be straight on average, and how strongly they pull."""
+    found = pulls.get(item)
+    if found is None:
+        return item.x, 0.1
+    total, near = found
+    if len(near) == 1:
+        other, _, shift = near[0]
+        return other.x + shift, total
+    at = 0.0
+    for other, weight, shift in near:
+        at += weight * (other.x + shift)
+    return at / total, total
+
+
+class _Rank:
+    """The items of one rank, whose order is fixed."""
+
+    def __init__(self, items: list[Item]) -> None:
+        self.items = items
+        self.shifts: list[float] = []
+        """How far each item is from the first if all stand as close as they may."""
+        at = 0.0
+        for number, item in enumerate(items):
+            if number:
+                before = items[number - 1]
+                at += before.right + before.margin + item.margin + item.left
+            self.shifts.append(at)
+
+    def settle(self, pulls: Pulls) -> float:
+        """Moves the items to where their links pull them; how far that took them at most."""
+        items = self.items
+        if len(items) == 1:
+            item = items[0]
+            before, item.x = item.x, _wanted(item, pulls)[0]
+            return abs(item.x - before)
+        wanted, weights = [], []
+        for item in items:
+            at, weight = _wanted(item, pulls)
+            wanted.append(at)
+            weights.append(weight)
+        return self.spread(wanted, weights)
+
+    def spread(self, wanted: list[float], weights: list[float]) -> float:
+        """Isotonic regression, by pooling neighbours that want to be too close."""
+        pools: list[tuple[float, float, int]] = []  # (mean, weight, how many)
+        for at, weight, shift in zip(wanted, weights, self.shifts, strict=True):
+            mean, total, count = at - shift, weight, 1
+            while pools and pools[-1][0] > mean:
+                other, heavy, more = pools.pop()
+                mean = (mean * total + other * heavy) / (total + heavy)
+                total, count = total + heavy, count + more
+            pools.append((mean, total, count))
+        means = [mean for mean, _, count in pools for _ in range(count)]
+        moved = 0.0
+        for item, mean, shift in zip(self.items, means, self.shifts, strict=True):
+            x = mean + shift
+            moved = max(moved, abs(item.x - x))
+            item.x = x
+        return moved

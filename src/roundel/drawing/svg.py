@@ -1,0 +1,194 @@
+"""A drawing as an SVG that needs nothing beside itself, and follows the reader's light or dark scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+
+from roundel.drawing.drawing import Box, Drawing, DrawnEdge, DrawnNode, Label, Mark, Region
+from roundel.drawing.frames import MEASURES, Measures
+from roundel.drawing.problems import has_error
+from roundel.drawing.style import FAULT_RULES, ICONS, RULES, icon_of, style
+from roundel.drawing.text import visible
+from roundel.workflow.diagnostics import Diagnostic
+
+KINDS_OF_EDGE = ("edge", "back", "leave")
+FAULT = "fault"
+BADGE = 7.5
+"""The radius of the mark at what has an error."""
+
+
+def svg(drawing: Drawing) -> str:
+    return "\n".join(_Picture(drawing).lines())
+
+
+class _Picture:
+    def __init__(self, drawing: Drawing) -> None:
+        self.drawing = drawing
+        self.m: Measures = MEASURES[drawing.density]
+        shown = [node.problems for node in drawing.nodes] + [edge.problems for edge in drawing.edges]
+        self.faulty = any(map(has_error, [*shown, *(region.problems for region in drawing.regions)]))
+        self.names = {node.key: node.id for node in drawing.nodes}
+
+    def lines(self) -> Iterator[str]:
+        drawing = self.drawing
+        size = f'width="{_n(drawing.width)}" height="{_n(drawing.height)}"'
+        yield (
+            f'<svg class="roundel" xmlns="http://www.w3.org/2000/svg" {size} '
+            f'viewBox="0 0 {_n(drawing.width)} {_n(drawing.height)}" role="img">'
+        )
+        kinds = (*KINDS_OF_EDGE, FAULT) if self.faulty else KINDS_OF_EDGE
+        yield f"<title>{escape(drawing.title)}</title>"
+        yield f"<style>{style(self._rules())}</style>"
+        yield f"<defs>{''.join(_arrow_head(kind) for kind in kinds)}</defs>"
+        yield f'<rect class="page" {size} rx="12"/>'
+        yield from self._title((drawing.title, *drawing.captions), self.m.pad, 0)
+        for region in drawing.regions:
+            yield from self._region(region)
+        yield from map(self._edge, drawing.edges)
+        for edge in drawing.edges:
+            if edge.label is not None:
+                yield from self._label(edge, edge.label)
+        yield from map(_mark, drawing.marks)
+        yield from map(self._node, drawing.nodes)
+        yield "</svg>"
+
+    def _rules(self) -> dict[str, str]:
+        m = self.m
+        sizes = {
+            ".id": f"font-size: {_n(m.id_size)}px; font-weight: 600",
+            ".type": f"font-size: {_n(m.type_size)}px; fill: $soft",
+            ".label": f"font-size: {_n(m.label_size)}px",
+        }
+        return {**RULES, **sizes, **(FAULT_RULES if self.faulty else {})}
+
+    def _title(self, lines: tuple[str, ...], x: float, y: float, colour: str = "") -> Iterator[str]:
+        for number, line in enumerate(lines):
+            kind = f"id {colour}" if number == 0 else "type"
+            yield _words(line, x, y + self.m.pad + 8 + (self.m.title_line - 3) * number, kind)
+
+    def _region(self, region: Region) -> Iterator[str]:
+        kind = "loop" if region.repeats else "graph"
+        wrong = has_error(region.problems)
+        fault = f" {FAULT}" if wrong else ""
+        # The corners of loops are a little rounder than those of nodes.
+        yield f'<rect class="{kind}{fault}" {_place(region.box)} rx="{14 if region.kind == "loop" else 12}"/>'
+        colour = "loop-title" if region.repeats else ""
+        yield from self._title((region.title, *region.captions), region.title_x, region.box.y, colour)
+        if wrong and region.kind == "loop":
+            yield _badge(region.box.x, region.box.y, region.problems)
+
+    def _edge(self, edge: DrawnEdge) -> str:
+        kind = _kind(edge)
+        data = "" if edge.triggers else " data"
+        title = ""
+        if edge.kind == "edge":
+            title = f"<title>{escape(self._edge_title(edge))}{_said(edge.problems)}</title>"
+        shape = f'd="{_path(edge)}" marker-end="url(#{kind}-head)"'
+        return f'<path class="edge {kind}{data}" {shape}>{title}</path>'
+
+    def _edge_title(self, edge: DrawnEdge) -> str:
+        title = f"{self.names[edge.source]} → {self.names[edge.target]}"
+        return title + (f" ({edge.port})" if edge.port else "")
+
+    def _label(self, edge: DrawnEdge, label: Label) -> Iterator[str]:
+        m = self.m
+        yield f'<rect class="chip {_kind(edge)}" {_place(label.box)} rx="9"/>'
+        middle = label.box.x + label.box.width / 2
+        for number, line in enumerate(label.lines):
+            y = label.box.y + m.label_size + 3 + m.label_line * number
+            yield _words(line, middle, y, "label", "middle")
+
+    def _node(self, node: DrawnNode) -> str:
+        icon = icon_of(node)
+        inside = [f"<title>{escape(f'{node.id} ({node.type})')}{_said(node.problems)}</title>"]
+        if not node.region:
+            inside += self._card(node, icon)
+        if node.end:
+            inside += self._end(node.box, icon)
+        if has_error(node.problems):
+            inside.append(_badge(node.box.x, node.box.y, node.problems))
+        return f"<g>{''.join(inside)}</g>"
+
+    def _card(self, node: DrawnNode, icon: str) -> Iterator[str]:
+        m, box = self.m, node.box
+        gap = (m.node_height - m.icon) / 2
+        fault = f" {FAULT}" if has_error(node.problems) else ""
+        yield f'<rect class="card k-{icon}{fault}" {_place(box)} rx="10"/>'
+        tile = Box(box.x + gap, box.y + gap, m.icon, m.icon)
+        yield f'<rect class="tile k-{icon}" {_place(tile)} rx="8"/>'
+        at = gap + (m.icon - 16) / 2
+        yield (
+            f'<path class="icon k-{icon}" transform="translate({_n(box.x + at)} {_n(box.y + at)})" '
+            f'd="{ICONS[icon]}"/>'
+        )
+        x, middle = box.x + 2 * gap + m.icon - 1, box.y + m.node_height / 2
+        yield _words(node.label, x, middle - 3, "id")
+        yield _words(node.caption, x, middle + m.type_size + 1, "type")
+
+    def _end(self, box: Box, icon: str) -> Iterator[str]:
+        ring = Box(box.x + 3.5, box.y + 3.5, box.width - 7, box.height - 7)
+        yield f'<rect class="ring k-{icon}" {_place(ring)} rx="7"/>'
+        small = self.drawing.density == "compact"  # the label begins higher there
+        pill = Box(box.right - 27, box.y - 11, 31, 15) if small else Box(box.right - 32, box.y - 9, 36, 17)
+        yield _pill("end", pill, "vote")
+
+
+def _arrow_head(kind: str) -> str:
+    return (
+        f'<marker id="{kind}-head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" '
+        'markerUnits="userSpaceOnUse" orient="auto">'
+        f'<path class="head {kind}" d="M0 .8 10 5 0 9.2 2.2 5Z"/></marker>'
+    )
+
+
+def _kind(edge: DrawnEdge) -> str:
+    if has_error(edge.problems):
+        return FAULT
+    return "back" if edge.back else "leave" if edge.leaves else "edge"
+
+
+def _path(edge: DrawnEdge) -> str:
+    steps = []
+    for number, points in enumerate(edge.route):
+        command = "M" if number == 0 else "C" if len(points) == 3 else "L"
+        steps.append(command + " ".join(f"{_n(x)} {_n(y)}" for x, y in points))
+    return "".join(steps)
+
+
+def _mark(mark: Mark) -> str:
+    box = mark.box
+    kind = "mark" if mark.kind == "start" else "vote"
+    return _pill(mark.text, box, kind)
+
+
+def _pill(text: str, box: Box, kind: str) -> str:
+    words = _words(text, box.x + box.width / 2, box.y + box.height / 2 + 4, "mark-text", "middle")
+    return f'<rect class="{kind}" {_place(box)} rx="{_n(box.height / 2)}"/>{words}'
+
+
+def _badge(x: float, y: float, problems: tuple[Diagnostic, ...]) -> str:
+    title = f"<title>{_said(problems).strip()}</title>"
+    return (
+        f'<g class="badge">{title}<circle cx="{_n(x)}" cy="{_n(y)}" r="{BADGE}"/>'
+        f'<path d="M{_n(x)} {_n(y - 3.5)}v4M{_n(x)} {_n(y + 3.2)}v.1"/></g>'
+    )
+
+
+def _said(problems: tuple[Diagnostic, ...]) -> str:
+    """What is shown when the mouse is over something faulty. A message may quote any text of the file."""
+    errors = (found for found in problems if found.severity == "error")
+    return "".join(f" {escape(visible(f'{found.severity}: {found.message}'))}" for found in errors)
+
+
+def _words(text: str, x: float, y: float, kind: str, anchor: str = "") -> str:
+    at = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}"{at}>{escape(text)}</text>'
+
+
+def _place(box: Box) -> str:
+    return f'x="{_n(box.x)}" y="{_n(box.y)}" width="{_n(box.width)}" height="{_n(box.height)}"'
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,347 @@
+"""The decisions of a host, without I/O: what to start, to hold back and to cancel, and when a run is idle.
+
+Every host executes a run in the same way, whether it calls nodes on asyncio or as activities of a
+distributed engine. `HostCore` is that part, in the manner of a sans-I/O protocol. The host asks `next()`
+what to do, does it, and reports back:
+
+| `next()` returns              | the host                                          | and reports           |
+|-------------------------------|---------------------------------------------------|-----------------------|
+| a Call, Ask, Consult, Review  | starts the effect                                 | `finished(fact)`      |
+| a Cancel                      | cancels the effect at that address                |                       |
+| COMMIT                        | commits the log                                   | `committed()`         |
+| REBUILD                       | rebuilds the log's damaged state                  | `rebuilt()`           |
+| YIELD                         | lets others use the event loop                    |                       |
+| WAIT                          | waits until `finished` or `request` was called    |                       |
+| IDLE                          | stops: nothing will happen by itself any more     |                       |
+
+The rules that it keeps:
+
+*Write ahead.* An effect starts only when everything it depends on is committed. Pure nodes are no effects:
+the core runs them itself, and what they decide shares the commit of the fact that they follow from.
+
+*Control requests before results.* A pause that arrives together with the result of a call holds back what
+follows from that result. A request is settled when its fact is committed, not when it is applied: whoever
+asked for a pause and got an answer finds the run paused even if the process is killed in between.
+
+*Results in order of arrival.* The kernel's trace does not depend on it, but people who follow a run do.
+
+*Idle* means: the run is over, or only people can make it continue and nobody here can ask them.
+
+Addresses identify effects: at most one effect is in flight at an address. A result that arrives after its
+effect was cancelled is dropped by the host, since it is not in `in_flight` any more.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from roundel.hosts.run_log import CALL_RESULTS, RunLog
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
+from roundel.kernel.facts import Answered, Fact, Failed, Paused, Stopped, Waited
+from roundel.kernel.step import IllegalFact
+
+Effect = Call | Ask | Consult | Review
+"""A command that has a result."""
+
+MOST_BEFORE_YIELD = 200
+"""Calls that are made in one turn of the event loop, if none of them waits for anything."""
+
+
+class Action(Enum):
+    """What `next()` returns besides commands."""
+
+    COMMIT = auto()
+    REBUILD = auto()
+    YIELD = auto()
+    WAIT = auto()
+    IDLE = auto()
+
+
+class Settled(NamedTuple):
+    """A control request that is done with."""
+
+    token: object
+    outcome: str
+    """Empty if it was applied and committed, else the reason why not."""
+
+
+class Effects(Protocol):
+    """What the core has to know about effects; the executor (executor.py) is one."""
+
+    @property
+    def pure(self) -> Sequence[bool]:
+        """By site: the node decides from its input alone."""
+
+    def is_pure(self, command: Command) -> bool: ...
+
+    def decide(self, command: Effect) -> Fact:
+        """The result of a pure command. Raises only what is meant for the whole process."""
+
+    def needs_person(self, command: Command | None) -> bool:
+        """Whether it is a question that no script answers."""
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether people can be asked here and now."""
+
+    def describe(self, error: BaseException) -> str: ...
+
+    def failed(self, address: str, error: BaseException) -> Failed:
+        """The fact for a call that raised; raises the error if it is meant for the whole run."""
+
+    @property
+    def now(self) -> Callable[[], float]: ...
+
+
+class _Damage(NamedTuple):
+    """What was being applied when a step broke off."""
+
+    fact: Fact
+    error: BaseException
+    token: object | None
+    """Of the control request that it was, if it was one."""
+
+
+class HostCore:
+    def __init__(self, log: RunLog, effects: Effects) -> None:
+        self._log, self._effects = log, effects
+        self.in_flight: dict[str, Effect] = {}
+        """Effects that the host has started, by address."""
+        self.questions: set[str] = set()
+        """Addresses where a person has to answer, whether or not somebody is being asked."""
+        self.settled: list[Settled] = []
+        """For the host to take."""
+        self._commands: deque[Command] = deque()
+        self._results: deque[Fact] = deque()
+        self._requests: deque[tuple[Fact, object]] = deque()
+        self._applied: list[object] = []
+        """Requests that are settled by the next commit."""
+        self._damage: _Damage | None = None
+        self._since_yield = 0
+
+    # What the host reports.
+
+    def begin(self, commands: Sequence[Command]) -> None:
+        """The commands that a run starts or resumes with."""
+        self._commands.extend(commands)
+
+    def finished(self, fact: Fact, address: str) -> None:
+        """The result of the effect at an address."""
+        del self.in_flight[address]
+        self.questions.discard(address)
+        self._results.append(fact)
+
+    def unanswered(self, address: str) -> None:
+        """Nobody answered, as if there were nobody to ask: the question stays open."""
+        del self.in_flight[address]
+
+    def request(self, fact: Fact, token: object) -> None:
+        """A control request; `settled` will hold its token."""
+        self._requests.append((fact, token))
+
+    def settle_with_commit(self, token: object) -> None:
+        """A request that the host applies itself, such as a stop; settled by the next commit."""
+        self._applied.append(token)
+
+    def committed(self) -> None:
+        if self._applied:
+            self.settled += [Settled(token, "") for token in self._applied]
+            self._applied = []
+
+    def rebuilt(self) -> None:
+        """Reports the call whose result broke the step off as failed, or refuses the request that did."""
+        damage, self._damage = self._damage, None
+        assert damage is not None
+        if damage.token is not None:
+            text = f"the run could not take it: {self._effects.describe(damage.error)}"
+            self.settled.append(Settled(damage.token, text))
+        elif isinstance(damage.fact, CALL_RESULTS):
+            failed = self._effects.failed(damage.fact.address, damage.error)
+            text = f"the run could not take its result: {failed.error}"
+            self._commands.extend(self._log.record(msgspec.structs.replace(failed, error=text)))
+        else:
+            raise damage.error
+
+    # What the host does.
+
+    @property
+    def has_requests(self) -> bool:
+        return bool(self._requests)
+
+    def is_alone(self) -> bool:
+        """Whether the effect that `next()` has just returned is all there is: nothing else is in flight, has
+        finished or is held back. Then the host may await it in place instead of starting a task for it."""
+        return (
+            len(self.in_flight) == 1
+            and not (self._commands or self._results or self._requests or self.questions)
+            and not self._log.state.paused
+        )
+
+    def next(self, *, requests_only: bool = False) -> Command | Action:
+        """What the host does next. With `requests_only` nothing but requests is applied, and what follows
+        from them: for a host that awaits a call in place and will apply its result itself."""
+        log = self._log
+        while self._damage is None:
+            if self._requests:
+                self._apply_request(*self._requests.popleft())
+            elif self._commands:
+                action = self._begin(self._commands[0])
+                if action is not None:
+                    return action
+            elif self._results and not requests_only:
+                self._apply_result(self._results.popleft())
+            elif log.uncommitted:
+                return Action.COMMIT
+            elif requests_only:
+                return Action.WAIT
+            else:
+                action = self._rest()
+                if action is not None:
+                    return action
+        return Action.REBUILD
+
+    def follow_up(self, fact: Fact, address: str) -> Call | None:
+        """Reports the result of a call that was alone. Returns the call that follows if it is alone, too, and
+        may start now; with None, `next()` says how to continue.
+
+        It does nothing that `finished` and `next` do not do. It exists because nearly every step of a run
+        that has one agent at a time takes this way, and a queue and a decision for each would cost as much
+        as the kernel does."""
+        if self._requests or self._results:
+            self.finished(fact, address)
+            return None
+        log, in_flight = self._log, self.in_flight
+        del in_flight[address]
+        pure = self._effects.pure
+        while True:
+            try:
+                commands = log.record(fact)
+            except BaseException as error:
+                self._note_damage(fact, error, None)
+                return None
+            self._since_yield += 1
+            if len(commands) == 1 and self._since_yield < MOST_BEFORE_YIELD:
+                command = commands[0]
+                if command.__class__ is Call and not log.state.paused:
+                    if pure[command.site]:
+                        if not log.full:
+                            fact = self._effects.decide(command)
+                            continue
+                    elif not log.uncommitted:
+                        in_flight[command.address] = command
+                        return command
+            self._commands.extend(commands)
+            return None
+
+    def _begin(self, command: Command) -> Command | Action | None:
+        """What to do about the first command; None if it is done with."""
+        effects, log = self._effects, self._log
+        if isinstance(command, Cancel):
+            self._commands.popleft()
+            return command if self.forget(command.address) else None
+        self._since_yield += 1
+        if self._since_yield > MOST_BEFORE_YIELD:
+            self._since_yield = 0
+            return Action.YIELD
+        is_call = command.__class__ is Call
+        if effects.pure[command.site] if is_call else effects.is_pure(command):
+            if log.full:
+                return Action.COMMIT
+            self._commands.popleft()
+            self._results.append(effects.decide(command))
+            return None
+        if log.uncommitted:
+            return Action.COMMIT
+        self._commands.popleft()
+        if not is_call and command.__class__ is Ask and effects.needs_person(command):
+            self.questions.add(command.address)
+            if not effects.can_ask:
+                return None
+        self.in_flight[command.address] = command
+        return command
+
+    def _rest(self) -> Action | None:
+        """What a run does that has nothing to do at the moment; None if it has, after all."""
+        state = self._log.state
+        if state.over or not (self.in_flight or self.questions):
+            return Action.IDLE
+        if self.in_flight.keys() <= self.questions:
+            if state.status == "running":
+                self._commands.extend(self._log.record(Waited(self._effects.now())))
+                return None
+            if not self.in_flight or state.status == "paused":
+                return Action.IDLE
+        return Action.WAIT
+
+    def _apply_result(self, fact: Fact) -> None:
+        try:
+            self._commands.extend(self._log.record(fact))
+        except BaseException as error:
+            self._note_damage(fact, error, None)
+
+    def _apply_request(self, fact: Fact, token: object) -> None:
+        try:
+            self._commands.extend(self._log.record(fact))
+        except IllegalFact as error:
+            self.settled.append(Settled(token, f"{error}; it is {self._log.state.status}"))
+            return
+        except Exception as error:
+            self._note_damage(fact, error, token)
+            return
+        if isinstance(fact, Answered):  # somebody may be asked here at the same time
+            self._commands.appendleft(Cancel(fact.address))
+        self._applied.append(token)
+        if self._log.journal is None:
+            self.committed()
+
+    def _note_damage(self, fact: Fact, error: BaseException, token: object | None) -> None:
+        """Raises the error if the step did not break off, or if nothing can rebuild the run."""
+        if self._log.damage is None or self._log.journal is None:
+            raise error
+        self._damage = _Damage(fact, error, token)
+
+    def forget(self, address: str) -> bool:
+        """Nobody waits for the effect at an address any more; whether the host has to cancel it. It may have
+        finished in the same turn: then its result is dropped."""
+        self.questions.discard(address)
+        for fact in [fact for fact in self._results if getattr(fact, "address", None) == address]:
+            self._results.remove(fact)
+        return self.in_flight.pop(address, None) is not None
+
+    # How a run ends before its time. The host has cancelled all effects.
+
+    def stop(self, reason: str) -> None:
+        """Records that the run was stopped; it cannot be resumed."""
+        self.in_flight.clear()
+        state = self._log.state
+        if not state.over and state.status != "new":
+            self._log.record(Stopped(reason, self._effects.now()))
+
+    def leave(self, reason: str) -> None:
+        """Leaves the run so that it can be resumed: finished results are kept, and calls in flight stay in
+        the state, from where a resume starts them again. With nothing but questions in flight the run waits,
+        otherwise it is paused."""
+        self.in_flight.clear()
+        state, record = self._log.state, self._log.record
+        while self._results and not state.over:
+            for command in record(self._results.popleft()):
+                if isinstance(command, Cancel):
+                    self.forget(command.address)
+        if state.status != "running":
+            return
+        calls = state.calls.values()
+        asks = calls and not state.paused and all(self._effects.needs_person(call.command) for call in calls)
+        now = self._effects.now()
+        record(Waited(now) if asks else Paused(reason, now, interrupt=True))
+
+    def refuse_requests(self, reason: str) -> None:
+        """Settles every request that is left."""
+        tokens = [*self._applied, *(token for _, token in self._requests)]
+        self._applied = []
+        self._requests.clear()
+        self.settled += [Settled(token, reason) for token in tokens]

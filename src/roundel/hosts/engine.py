@@ -1,0 +1,128 @@
+"""What executes runs, as the service layer sees it, and the data that passes between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from roundel.hosts.people import Asker
+from roundel.hosts.requests import Request
+from roundel.journal.store import Pinned, RunRow
+from roundel.kernel.events import Event
+from roundel.kernel.state import Run
+from roundel.llm.recorder import Recorder
+from roundel.llm.scripted import Script
+from roundel.nodes.middleware import Middleware
+from roundel.plan.graph import Plan
+from roundel.workflow.message import Message
+
+
+class Result(Struct, frozen=True):
+    """A run that is idle: over, or waiting for somebody."""
+
+    run_id: str
+    status: str
+    """completed, failed, suspended_locked, waiting, paused or stopped."""
+    output: str
+    data: dict[str, Any] | None
+    nodes: dict[str, int]
+    """How often each node ran."""
+    loops: dict[str, dict[str, Any]]
+    """For each loop its `rounds`, `exit_reason` and `entries`."""
+    usage: dict[str, Any]
+    error: str | None
+    summary: dict[str, Any]
+    """All of this as the event `run_finished` has it."""
+
+    @property
+    def completed(self) -> bool:
+        return self.status == "completed"
+
+
+def result_of(state: Run) -> Result:
+    return result_from(state.run_id, state.summary())
+
+
+def result_from(run_id: str, summary: dict[str, Any]) -> Result:
+    """From the summary that a store keeps."""
+    return Result(
+        run_id,
+        summary["status"],
+        summary["output"],
+        summary.get("data"),
+        summary["nodes"],
+        summary["loops"],
+        summary["usage"],
+        summary.get("error"),
+        summary,
+    )
+
+
+class NewRun(Struct, frozen=True):
+    """A run to start."""
+
+    plan: Plan
+    messages: tuple[Message, ...]
+    script: Script | None = None
+    limits: dict[str, float] = {}
+    """Those that were given for this run; the plan has them already."""
+    stored: bool = True
+    """Whether the run is written to the store, so that it survives the process."""
+    run_id: str = ""
+    """Chosen by the engine if it is empty."""
+
+
+class Inspection(Struct, frozen=True):
+    """A run as it is now."""
+
+    plan: Plan
+    state: Run
+    script: Script | None = None
+    pinned: Pinned | None = None
+    row: RunRow | None = None
+    """None for a run that is new or not stored, as `pinned`."""
+
+
+class Attachment(Struct, frozen=True):
+    """What the executing process adds to a run. It is not stored, and differs from resume to resume."""
+
+    ask: Asker | None = None
+    on_event: Callable[[Event], object] | None = None
+    """Sees each event once it is committed, and transient events as they come."""
+    middleware: Sequence[Middleware] = ()
+    recorder: Recorder | None = None
+    preparing: AbstractContextManager[object] | None = None
+    """Entered while the run is made ready. That may import large packages, which holds up the event loop."""
+
+
+Attach = Attachment | Callable[[str, Inspection], Attachment]
+"""An attachment, or a function that makes one for a run as soon as the run is open: a live view has to know
+the plan before the first event."""
+
+
+def attachment_for(attach: Attach, run_id: str, inspection: Inspection) -> Attachment:
+    return attach if isinstance(attach, Attachment) else attach(run_id, inspection)
+
+
+class Engine(Protocol):
+    """Executes runs. The local engine (local.py) does so in this process, on asyncio."""
+
+    async def start(self, run: NewRun, attach: Attach = ...) -> str:
+        """Starts a run and returns its id; the run exists, and is stored, when this returns.
+
+        WorkflowError if something is missing that the run needs, StoreError if it cannot be stored."""
+
+    async def control(self, run_id: str, request: Request, *, execute: Attach | None = None) -> bool:
+        """Applies a control request; it is durable when this returns. Whether a process executes the run.
+
+        If none does, and `execute` is given, this engine executes it from now on. StoreError if the run does
+        not allow the request."""
+
+    async def inspect(self, run_id: str) -> Inspection:
+        """The state of a run."""
+
+    async def result(self, run_id: str) -> Result:
+        """Waits until the run is idle."""

@@ -1,0 +1,129 @@
+"""The memory in a store, for programs: what `roundel memory` does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from roundel.journal.store import StoreError
+from roundel.memory.passages import passages
+from roundel.memory.ranking import by_words
+from roundel.memory.shelves import BY_NAME, BY_PATH, label
+from roundel.memory.store import Entry, Item, Match, Shelf
+from roundel.memory.words import asked
+from roundel.runs.naming import find
+from roundel.runs.place import OpenStore, StorePlace
+from roundel.runs.quarantine import Quarantined, quarantine
+from roundel.workflow.attachment import LONG_TERM
+from roundel.workflow.secrets import Secrets
+
+CANDIDATES = 200
+Entries = list[Entry]
+
+
+class Memory(OpenStore):
+    """`async with Memory() as memory:`; StoreError if something cannot be done.
+
+    Whatever is read or changed is of the one group that is named. Entries that belong to none have the group
+    ''."""
+
+    def __init__(self, store: StorePlace = None, *, clock: Callable[[], float] = time.time) -> None:
+        super().__init__(store)
+        self._memories = self._store.memory()
+        self._secrets = Secrets()
+        self._now = clock
+
+    async def list(self, group: str, kind: str = "") -> Entries:
+        """Shelf by shelf, the newest first. `kind` is working, long_term, or the name or path of another."""
+        entries = await self._memories.entries(group, self._now())
+        return [entry for entry in entries if not kind or _is(entry.shelf, kind)]
+
+    async def search(self, group: str, text: str, kind: str = "", limit: int = 10) -> Entries:
+        """What shares words with a text, the best first."""
+        words = asked(text)
+        shelves = dict.fromkeys(entry.shelf for entry in await self.list(group, kind))
+        found: list[Match] = []
+        for shelf in shelves:
+            found += await self._memories.search(Shelf(group, shelf), words, CANDIDATES, self._now())
+        return [match.entry for match in by_words(found, words)[:limit]]
+
+    async def promote(
+        self,
+        group: str,
+        entry: int | None = None,
+        *,
+        run: str = "",
+        at: str = "",
+        text: str = "",
+    ) -> Entries:
+        """Puts something into long-term memory, in passages: an entry of the group, what a node of a run gave
+        at an address, or a text."""
+        if not group:
+            raise StoreError("long-term memory belongs to a group; name one")
+        items = await self._to_promote(group, entry, run, at, text)
+        if not items:
+            raise StoreError("there is no text in what is to be promoted")
+        ids = await self._memories.remember(Shelf(group, LONG_TERM), items)
+        entries = {one.id: one for one in await self.list(group, LONG_TERM)}
+        return [entries[number] for number in dict.fromkeys(ids) if number in entries]
+
+    async def _to_promote(
+        self, group: str, entry: int | None, run: str, at: str, text: str
+    ) -> Sequence[Item]:
+        if sum((entry is not None, bool(run), bool(text))) != 1:
+            raise StoreError(
+                "promote one thing: an entry by its id, what a run gave at an address, or a text"
+            )
+        if entry is not None:
+            known = await self._known(group, entry)
+            return self._items(known.text, known.run_id, known.node, known.address, known.confidence)
+        if run:
+            given = await self._given(run, at)
+            run_id = await find(self._store, run)
+            parts = (self._items(one.content, run_id, one.node, one.address, one.confidence) for one in given)
+            return [item for part in parts for item in part]
+        return self._items(text)
+
+    async def _known(self, group: str, number: int) -> Entry:
+        for entry in await self.list(group):
+            if entry.id == number:
+                return entry
+        raise StoreError(
+            f"group '{group}' has no entry {number}; `roundel memory list --group {group}` lists them"
+        )
+
+    async def _given(self, run: str, at: str) -> Sequence[Quarantined]:
+        if not at:
+            raise StoreError("say at which address of the run; `roundel memory quarantine RUN` lists them")
+        given = [one for one in await self.quarantine(run) if one.address == at]
+        if not given:
+            raise StoreError(
+                f"no node gave anything at '{at}'; `roundel memory quarantine {run}` shows where"
+            )
+        return given
+
+    def _items(self, text: str, *origin: Any) -> Sequence[Item]:
+        run_id, node, address, confidence = origin or ("", "", "", None)
+        return [
+            Item(piece, self._now(), "", run_id, node, address, confidence)
+            for piece in passages(self._secrets.mask(text))
+        ]
+
+    async def forget(self, group: str, *entries: int) -> int:
+        """How many of these entries there were in the group."""
+        return await self._memories.forget(group, entries)
+
+    async def forget_all(self, group: str) -> int:
+        """How many entries the group had."""
+        return await self._memories.forget(group)
+
+    async def quarantine(self, run: str) -> Sequence[Quarantined]:
+        """All that the nodes of a run gave."""
+        return await quarantine(self._store, await find(self._store, run))
+
+
+def _is(shelf: str, kind: str) -> bool:
+    if shelf.startswith(BY_NAME):
+        return shelf.endswith(f"/{label(kind)}")
+    return shelf in (kind, BY_PATH + kind) or shelf.endswith(f"/{kind}")

@@ -1,0 +1,86 @@
+"""How much is kept of a run that is over: all of it, or some of its rounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from roundel.hosts.stored_run import events_of
+from roundel.journal.store import Store, StoreError
+from roundel.kernel.events import Event
+
+NOTHING = "nothing"
+OVER = ("completed", "failed", "stopped")
+_ROUND = re.compile(r"^(.*)\[(\d+)\]")
+_EVERY = re.compile(r"every:([1-9]\d*)")
+ALWAYS = ("run_started", "run_state_change", "run_finished", "loop_exit", "limit_reached", "warning")
+
+
+async def prune(store: Store, run_id: str, keep: str) -> None:
+    """Keeps the rounds that `keep` names (`first`, `last`, `best`, `every:3`, several with commas), and all
+    that happened outside of loops; `nothing` deletes the run."""
+    row = await store.row(run_id)
+    if row.status not in OVER:
+        raise StoreError(f"run {run_id} is {row.status}; only one that is over can be pruned")
+    if keep == NOTHING:
+        await store.delete(run_id)
+        return
+    policy = parsed(keep)
+    if policy == ["all"] or row.pruned:
+        return
+    events = await events_of(store, run_id)
+    await store.prune(run_id, list(kept(events, policy)), ",".join(policy))
+
+
+def parsed(keep: str) -> list[str]:
+    words = [word.strip() for word in keep.split(",") if word.strip()]
+    for word in words:
+        if word not in ("all", "first", "last", "best") and not _EVERY.fullmatch(word):
+            raise StoreError(f"'{word}' names no rounds; known are all, first, last, best, every:N, nothing")
+    if not words:
+        raise StoreError("say which rounds to keep: all, first, last, best, every:N, or nothing")
+    return ["all"] if "all" in words else words
+
+
+def kept(events: list[Event], policy: list[str]) -> Iterable[Event]:
+    wanted = _wanted(events, policy)
+    for event in events:
+        place = _ROUND.match(event.address or "")
+        if place is None or event.event in ALWAYS or (place[1], int(place[2])) in wanted:
+            yield event
+
+
+def _wanted(events: list[Event], policy: list[str]) -> set[tuple[str, int]]:
+    rounds: dict[str, list[int]] = {}
+    scores: dict[tuple[str, int], float] = {}
+    for event in events:
+        place = _ROUND.match(event.address or "")
+        if place is None:
+            continue
+        loop, number = place[1], int(place[2])
+        if number not in (known := rounds.setdefault(loop, [])):
+            known.append(number)
+        score = event.data.get("score", (event.data.get("data") or {}).get("score"))
+        if isinstance(score, (int, float)) and not isinstance(score, bool):
+            scores[loop, number] = float(score)
+    return {
+        (loop, number)
+        for loop, numbers in rounds.items()
+        for number in _chosen(loop, numbers, scores, policy)
+    }
+
+
+def _chosen(
+    loop: str, numbers: list[int], scores: dict[tuple[str, int], float], policy: list[str]
+) -> Iterable[int]:
+    for word in policy:
+        if word == "first":
+            yield min(numbers)
+        elif word == "last":
+            yield max(numbers)
+        elif word == "best":
+            # Without scores nobody can say which was best, and the last one stands in for it.
+            yield max(numbers, key=lambda number: (scores.get((loop, number), float("-inf")), number))
+        else:
+            step = int(word.partition(":")[2])
+            yield from (number for number in numbers if number % step == 0)

@@ -1,0 +1,338 @@
+"""The service layer: everything that can be done with runs. The command line, the Python interface and the
+server are clients of `Runs`, and use nothing below it to start, follow or control a run.
+
+What executes runs is an engine (hosts/engine.py); where they are stored is a store (journal/store.py). `Runs`
+adds what is neither: names of runs, reading, forking, comparing, pruning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from roundel.hosts.engine import Attach, Attachment, Inspection, NewRun, Result
+from roundel.hosts.local import NOTHING, LocalEngine
+from roundel.hosts.people import Question, open_questions
+from roundel.hosts.pinning import plan_of
+from roundel.hosts.requests import Answer, Pause, Resume, Stop, Unlock
+from roundel.hosts.stored_run import events_of, follow
+from roundel.journal.store import RunRow, Store, StoreError
+from roundel.kernel.events import Event
+from roundel.kernel.state import Lock
+from roundel.llm.recorder import Recorder
+from roundel.llm.scripted import Script, load_script, script_from
+from roundel.nodes.sources import Source, load
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.runs import forking, retention
+from roundel.runs.naming import find
+from roundel.runs.place import StorePlace, store_at
+from roundel.runs.rerun import Difference
+from roundel.runs.rounds import LoopRounds, loop_rounds
+from roundel.workflow.file_access import AllowPaths
+from roundel.workflow.grouping import grouped
+from roundel.workflow.limiting import limited
+from roundel.workflow.message import Message
+
+Rows = list[RunRow]
+Events = list[Event]
+Questions = list[Question]
+ScriptSource = Script | Mapping[str, Any] | str | os.PathLike[str] | None
+
+
+class Runs:
+    """The runs of a store, and those that this process executes.
+
+    `async with Runs() as runs:` closes the store in the end, unless the caller brought it, and stops the runs
+    that are still executed here. A run is named by its id, by a beginning of the id that fits no other run,
+    or as `last`. StoreError if something cannot be done."""
+
+    def __init__(self, store: StorePlace = None) -> None:
+        self._place = store
+        self._engine: LocalEngine | None = None
+
+    @cached_property
+    def store(self) -> Store:
+        """Opened when it is first needed: runs that are not stored need none."""
+        return store_at(self._place)
+
+    @property
+    def engine(self) -> LocalEngine:
+        if self._engine is None:
+            self._engine = LocalEngine(lambda: self.store)
+        return self._engine
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if self._engine is not None:
+                await self._engine.close()
+        finally:
+            if "store" in self.__dict__ and self.store is not self._place:
+                await self.store.close()
+
+    # Starting and resuming.
+
+    async def start(
+        self,
+        workflow: Source | Plan,
+        input: str | Message = "",
+        *,
+        script: ScriptSource = None,
+        variables: Mapping[str, Any] | None = None,
+        limits: Mapping[str, float] | None = None,
+        group: str | None = None,
+        allow_paths: AllowPaths = (),
+        stored: bool = True,
+        attach: Attach = NOTHING,
+    ) -> str:
+        """Starts a run in this process and returns its id; `result` waits for it.
+
+        WorkflowError if the workflow is invalid, or needs something that is missing here."""
+        plan = _plan(workflow, variables, limits, group, allow_paths)
+        messages = (input if isinstance(input, Message) else Message(input),)
+        new = NewRun(plan, messages, read_script(script), dict(limits or {}), stored)
+        return await self.engine.start(new, attach)
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        workflow: Source | None = None,
+        record: str | os.PathLike[str] | None = None,
+        attach: Attach | None = None,
+        **attached: Any,
+    ) -> Result:
+        """Resumes a run here that was paused, waits, or whose process died, and waits until it is idle.
+
+        Nothing that was done is done again. The run has the workflow that it was started with; `workflow`
+        gives the code of functions again, for one that was built in Python. `ask`, `on_event` and
+        `middleware` are those of an Attachment."""
+        run_id = await self.find(run_id)
+        attachment = attach or Attachment(recorder=recorder_of(record), **attached)
+        await self.engine.control(run_id, Resume(), execute=attachment, workflow=workflow)
+        return await self.wait(run_id)
+
+    async def resume_in_background(
+        self, run_id: str, *, workflow: Source | None = None, attach: Attach = NOTHING
+    ) -> str:
+        """Resumes a run without waiting for it: here, or in the process that is about to pause it."""
+        run_id = await self.find(run_id)
+        await self.engine.control(run_id, Resume(), execute=attach, workflow=workflow)
+        return run_id
+
+    async def result(self, run_id: str) -> Result:
+        """Waits until a run is idle, whichever process executes it."""
+        return await self.engine.result(await self._known(run_id))
+
+    async def wait(self, run_id: str) -> Result:
+        """The same for a run that was started or resumed here: a caller that is cancelled stops the run."""
+        return await self.engine.wait(run_id)
+
+    # Controlling.
+
+    async def pause(self, run_id: str, reason: str = "") -> None:
+        """Lets the calls in flight finish, and starts nothing new."""
+        run_id = await self._known(run_id)
+        if self.engine.executing(run_id) is None:
+            row = await self.store.row(run_id)
+            if row.status == "running" and not row.owner:
+                raise StoreError(
+                    f"no process executes run {run_id}, so there is nothing to pause; "
+                    f"`roundel resume {run_id}` resumes it"
+                )
+        await self.engine.control(run_id, Pause(reason))
+
+    async def stop(self, run_id: str, reason: str = "") -> None:
+        """Cancels the calls in flight and ends the run, whichever process executes it."""
+        await self.engine.control(await self._known(run_id), Stop(reason))
+
+    def interrupt(self, run_id: str, reason: str = "interrupted") -> None:
+        """Cancels the calls in flight of a run that is executed here, and leaves it so that it can be
+        resumed; a run that is not stored is stopped."""
+        run = self.engine.executing(run_id)
+        if run is not None:
+            run.interrupt(reason)
+
+    async def answer(
+        self,
+        run_id: str,
+        answer: str | Message,
+        *,
+        data: dict[str, Any] | None = None,
+        at: str = "",
+        exact: bool = False,
+        execute: Attach | None = None,
+    ) -> RunRow:
+        """Answers a question, `at` its address if there are several, with a text and `data`. `exact` refuses
+        an answer to a tool approval that is neither consent, refusal nor other arguments.
+
+        The process that executes the run continues it. If there is none, the run stays as it is then, and
+        `resume` continues it; with `execute` this process does so at once."""
+        message = answer if isinstance(answer, Message) else Message(answer, "user")
+        if data is not None:
+            message = msgspec.structs.replace(message, data=data)
+        run_id = await self.find(run_id)
+        await self.engine.control(run_id, Answer(message, at, exact), execute=execute)
+        return await self.store.row(run_id)
+
+    async def unlock(
+        self,
+        run_id: str,
+        reason: str,
+        *,
+        checks: Sequence[str],
+        by: str = "",
+        limits: Mapping[str, float] | None = None,
+        message: str | None = None,
+        note: str = "",
+        exit: str = "",
+        execute: Attach | None = None,
+    ) -> None:
+        """Unlocks a run; `checks` names the self-checks that were made. `resume` continues the run; with
+        `execute` this process does so at once."""
+        request = Unlock(reason, by, tuple(checks), dict(limits or {}), message, note, exit)
+        await self.engine.control(await self.find(run_id), request, execute=execute)
+
+    # Reading.
+
+    async def find(self, name: str) -> str:
+        """The id of the run that is meant; NoRun or Ambiguous if it is not clear which."""
+        return await find(self.store, name)
+
+    async def _known(self, name: str) -> str:
+        """The same, for runs that are not stored as well."""
+        return name if self.engine.knows(name) else await self.find(name)
+
+    async def list(self, *, status: str = "", limit: int = 100) -> Rows:
+        """The newest first."""
+        return await self.store.rows(limit, status)
+
+    async def row(self, run_id: str) -> RunRow:
+        return await self.store.row(await self.find(run_id))
+
+    async def inspect(self, run_id: str) -> Inspection:
+        """The plan and the state of a run."""
+        return await self.engine.inspect(await self._known(run_id))
+
+    async def events(self, run_id: str, *, after: int = 0) -> Events:
+        """The events of a run so far, or those with a larger `seq` than `after`. Reading the end of a long
+        run takes no longer than that of a short one."""
+        return await events_of(self.store, await self.find(run_id), after=after)
+
+    async def follow(self, run_id: str, *, after: int = 0, live: bool = True) -> AsyncIterator[Event]:
+        """The events of a run with a larger `seq` than `after`, and, if `live`, more as they are committed by
+        any process, until the run is over."""
+        async for event in follow(self.store, await self.find(run_id), after=after, live=live):
+            yield event
+
+    async def plan(self, run_id: str) -> Plan:
+        """The plan of a run, as it was started."""
+        return plan_of(await self.store.pinned(await self.find(run_id)))
+
+    async def rounds(self, run_id: str) -> Sequence[LoopRounds]:
+        """The rounds of each loop as figures: score, tokens, cost, novelty, time."""
+        run_id = await self.find(run_id)
+        return loop_rounds(await events_of(self.store, run_id), await self._speakers(run_id))
+
+    async def _speakers(self, run_id: str) -> set[str]:
+        """The ids of the nodes where a model or a person speaks."""
+        plan = await self.plan(run_id)
+        return {node.id for node in plan.sites if node.kind.speaks or node.kind.asks}
+
+    async def questions(self, run_id: str) -> Questions:
+        """What people are asked now."""
+        return list(open_questions((await self.inspect(run_id)).state).values())
+
+    async def locked(self, run_id: str) -> Lock:
+        """Why a run is locked; StoreError if it is not."""
+        run_id = await self._known(run_id)
+        state = (await self.engine.inspect(run_id)).state
+        if state.lock is None or state.status != "suspended_locked":
+            raise StoreError(f"run {run_id} is not locked; it is {state.status}")
+        return state.lock
+
+    # Forking, comparing, pruning.
+
+    async def fork(
+        self,
+        run_id: str,
+        at: str = "",
+        *,
+        workflow: Source | None = None,
+        limits: Mapping[str, float] | None = None,
+        message: str | None = None,
+        script: ScriptSource = None,
+        allow_paths: AllowPaths = (),
+    ) -> str:
+        """The id of a new run, which begins where the old one came to an address; `resume` executes it."""
+        replies = read_script(script)
+        return await forking.fork(
+            self.store,
+            await self.find(run_id),
+            at,
+            workflow=workflow,
+            limits=limits,
+            message=message,
+            script=replies,
+            allow_paths=allow_paths,
+        )
+
+    async def replay(
+        self,
+        run_id: str,
+        *,
+        workflow: Source | None = None,
+        limits: Mapping[str, float] | None = None,
+        allow_paths: AllowPaths = (),
+    ) -> Difference | None:
+        """Where the run would first have gone another way; None if it would not."""
+        return await forking.replay(self.store, await self.find(run_id), workflow, limits, allow_paths)
+
+    async def prune(self, *run_ids: str, keep: str) -> None:
+        """Keeps some rounds of runs that are over, or nothing, and makes the store smaller."""
+        for run_id in run_ids:
+            await retention.prune(self.store, await self.find(run_id), keep)
+        await self.store.compact()
+
+
+def read_script(source: ScriptSource) -> Script | None:
+    """A script from a file, a mapping, or as it is."""
+    if source is None or isinstance(source, Script):
+        return source
+    return script_from(source) if isinstance(source, Mapping) else load_script(Path(source))[0]
+
+
+def recorder_of(file: str | os.PathLike[str] | None) -> Recorder | None:
+    """Records what models say into a file; OSError if that cannot be written."""
+    if file is None:
+        return None
+    recorder = Recorder(Path(file))
+    recorder.check()
+    return recorder
+
+
+def _plan(
+    workflow: Source | Plan,
+    variables: Mapping[str, Any] | None,
+    limits: Mapping[str, float] | None,
+    group: str | None,
+    allow_paths: AllowPaths,
+) -> Plan:
+    if isinstance(workflow, Plan):
+        if allow_paths:
+            raise ValueError("allow_paths= is for what loads the workflow: give it to prepare()")
+        if not limits and group is None:
+            return workflow
+        return compile_workflow(grouped(limited(workflow.workflow, limits or {}), group))
+    loaded = load(workflow, variables, allow_paths=allow_paths)
+    return compile_workflow(grouped(limited(loaded, limits or {}), group))

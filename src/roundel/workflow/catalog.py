@@ -1,0 +1,203 @@
+"""Everything that a workflow file can contain, described as data: for forms and for the manual.
+
+`describe` walks the config types of all node types and of the file itself. A field of the result holds what
+the type says (config_types.py), what its description says, and what the schema knows: whether `${NAME}` may
+be written there. Objects refer to each other by name, so that a form can be made of any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from roundel.workflow.config_types import (
+    Value,
+    ValueType,
+    default_of,
+    description_of,
+    infos_of,
+    is_required,
+    needs,
+    object_name,
+    titled,
+    value_of,
+)
+from roundel.workflow.description import UNITS, Description, Field, Short, Text, Variants, Widget
+from roundel.workflow.graph import Edge, Envelope, Settings
+from roundel.workflow.loader import Root
+from roundel.workflow.node_type import NodeType
+from roundel.workflow.schema import SchemaMaker
+
+Language = Literal["en", "zh"]
+Words = dict[str, str]
+"""The same text by language."""
+
+_WIDGETS: dict[ValueType, Widget] = {
+    "text": "text",
+    "integer": "number",
+    "number": "number",
+    "boolean": "switch",
+    "object": "object",
+    "any": "json",
+}
+
+
+def describe(types: Mapping[str, NodeType]) -> dict[str, Any]:
+    """Every node type, and every other object of a workflow file; plain JSON.
+
+    `types` are the node types to include: `roundel.nodes.TYPES`."""
+    catalog = _Catalog()
+    for kind in (Root, Settings, Envelope, Edge):
+        catalog.object_of(kind)
+    kinds = dict.fromkeys(types[name] for name in types)
+    node_types = {kind.name: catalog.node_type(kind) for kind in kinds}
+    choice = next(field for field in catalog.objects["node"]["fields"] if field["key"] == "type")
+    choice["choices"] = [{"value": name, "title": about["title"]} for name, about in node_types.items()]
+    return {"node_types": node_types, "objects": catalog.objects}
+
+
+def in_language(data: Any, language: Language) -> Any:
+    """The same data with each text in one language alone."""
+    if isinstance(data, list):
+        return [in_language(item, language) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if data.keys() == {"en", "zh"}:
+        return data[language]
+    return {key: in_language(value, language) for key, value in data.items()}
+
+
+class _Catalog:
+    def __init__(self) -> None:
+        self.objects: dict[str, Any] = {}
+        self.maker = SchemaMaker()
+
+    def node_type(self, kind: NodeType) -> dict[str, Any]:
+        config = self._content(kind.config, description_of(kind.config))
+        title = kind.title or titled(kind.name)
+        zh_title, zh_text = kind.zh
+        return {
+            "name": kind.name,
+            "aliases": list(kind.aliases),
+            "title": _words(title, zh_title or title),
+            "description": _words(kind.summary, zh_text or kind.summary),
+            "ports": [{"name": name, "title": _words(*text)} for name, text in _ports(kind).items()],
+            **config,
+            "example": kind.example,
+        }
+
+    def object_of(self, kind: Any) -> list[str]:
+        """The names of the described objects that a value of a type may be."""
+        if kind is Any:
+            return []
+        about = description_of(kind)
+        if about.refers:
+            return list(about.refers)
+        name = object_name(kind, about)
+        if name not in self.objects:
+            self.objects[name] = {}  # a place for types that hold themselves
+            self.objects[name] = {
+                "name": name,
+                "title": _words(about.en[0], about.zh[0]),
+                "description": _words(about.en[1], about.zh[1]),
+                **self._content(kind, about),
+            }
+        return [name]
+
+    def _content(self, kind: Any, about: Description) -> dict[str, Any]:
+        infos = infos_of(kind)
+        aliases = getattr(kind, "__aliases__", {})
+        fields = []
+        if about.variants is not None:
+            fields += self._selector(about.variants)
+        for name, field in about.fields.items():
+            others = [other for other, meant in aliases.items() if meant == name]
+            fields.append(self._field(name, field, infos.get(name), others))
+        return {
+            "fields": fields,
+            "variants": None if about.variants is None else self._variants(about.variants),
+            "short": [self._short(short) for short in about.short],
+            "alone": list(about.alone),
+        }
+
+    def _selector(self, variants: Variants) -> list[dict[str, Any]]:
+        titles = {name: description_of(form) for name, form in variants.forms.items()}
+        choices = {name: (about.en[0], about.zh[0]) for name, about in titles.items()}
+        kind: Any = Literal.__getitem__(tuple(variants.forms))
+        selector = Field(en=variants.en, zh=variants.zh, choices=choices, kind=kind, required=True)
+        fields = [self._field(variants.key, selector, None, [])]
+        if variants.config:
+            text = f"What the {variants.key} needs to know.", "该类型所需的设置。"
+            config = Field(en=("Settings", text[0]), zh=("设置", text[1]), widget="object", kind=Any)
+            fields.append(self._field(variants.config, config, None, []))
+        return fields
+
+    def _variants(self, variants: Variants) -> dict[str, Any]:
+        objects = {name: self.object_of(form)[0] for name, form in variants.forms.items()}
+        return {"key": variants.key, "config": variants.config or None, "objects": objects}
+
+    def _short(self, short: Short) -> dict[str, Any]:
+        value = value_of(short.kind)
+        return {
+            "key": short.key or None,
+            "title": _words(short.en[0], short.zh[0]),
+            "description": _words(short.en[1], short.zh[1]),
+            "type": value.type,
+            "shape": value.shape,
+            "widget": short.widget or _suggested(value),
+            "choices": _choices(value, short.choices),
+        }
+
+    def _field(
+        self, name: str, field: Field, info: msgspec.structs.FieldInfo | None, aliases: list[str]
+    ) -> dict[str, Any]:
+        kind = field.kind if field.kind is not None else info.type if info is not None else Any
+        value = value_of(kind)
+        if value.type == "any" and field.widget == "object":  # which one it is depends on another key
+            value = Value("object", kind=Any)
+        return {
+            "key": name,
+            "aliases": aliases,
+            "title": _words(field.en[0], field.zh[0]),
+            "description": _words(field.en[1], field.zh[1]),
+            "type": value.type,
+            "shape": value.shape,
+            "lone": value.lone,
+            "widget": field.widget or _suggested(value),
+            "unit": _unit(field),
+            "required": is_required(field, info),
+            "default": default_of(info),
+            "choices": _choices(value, field.choices),
+            "bounds": value.bounds,
+            "objects": self.object_of(value.kind) if value.type == "object" else [],
+            "env_allowed": self.maker.takes_variable(value),
+            "see": field.see or None,
+        }
+
+
+def _suggested(value: Value) -> Widget:
+    return "select" if value.choices else _WIDGETS[value.type]
+
+
+def _choices(value: Value, titles: Mapping[str, Text]) -> list[dict[str, Any]] | None:
+    if not value.choices:
+        return None
+    plain = {choice: (titled(choice), titled(choice)) for choice in value.choices}
+    return [{"value": choice, "title": _words(*titles.get(choice, text))} for choice, text in plain.items()]
+
+
+def _unit(field: Field) -> dict[str, Any] | None:
+    return None if field.unit is None else {"name": field.unit, "title": _words(*UNITS[field.unit])}
+
+
+def _ports(kind: NodeType) -> Mapping[str, Text]:
+    """The ports of a node type that do not depend on its config, with their titles."""
+    if kind.port_titles or needs(kind.config):
+        return kind.port_titles
+    return {name: (titled(name), titled(name)) for name in kind.ports(kind.config())}
+
+
+def _words(en: str, zh: str) -> Words:
+    return {"en": en, "zh": zh}

@@ -1,0 +1,102 @@
+"""Which rounds are kept."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.hosts.stored_run import events_of
+from roundel.journal.sqlite import SqliteStore
+from roundel.journal.store import StoreError
+from roundel.kernel import events as kernel_events
+from roundel.kernel.codec import Codec
+from roundel.kernel.events import Event
+from roundel.runs.retention import kept, parsed, prune
+from tests.journal.stores import query, using
+
+LITERAL = {"id": "A", "type": "literal", "config": {"content": "word"}}
+
+
+def event(kind: str, address: str | None = None, **data: Any) -> Event:
+    return Event(1, kind, "2026-11-15T20:00:00.000Z", "run", None, address, data)
+
+
+def rounds(*scores: float | None) -> list[Event]:
+    """A loop with a node in each round, and one after it."""
+    found = [event("run_started")]
+    for number, score in enumerate(scores, 1):
+        found.append(event("loop_round", f"Writer[{number}]", loop="Writer", round=number))
+        data = {"status": "completed"} if score is None else {"status": "completed", "score": score}
+        found.append(event("node_state_change", f"Writer[{number}]/Gate", **data))
+    last = f"Writer[{len(scores)}]"
+    return [*found, event("loop_exit", last), event("node_state_change", "Final"), event("run_finished")]
+
+
+@pytest.mark.parametrize(
+    ("keep", "stay"),
+    [
+        ("first", [1]),
+        ("last", [6]),
+        ("best", [4]),
+        ("first, best ,last", [1, 4, 6]),
+        ("every:2", [2, 4, 6]),
+        ("every:4,last", [4, 6]),
+        ("every:100", []),
+    ],
+)
+def test_rounds_are_chosen(keep: str, stay: list[int]) -> None:
+    events = rounds(10, 30, 20, 90, 40, 50)
+    left = list(kept(events, parsed(keep)))
+    nodes = [one.address for one in left if one.event == "node_state_change"]
+    assert nodes == [*(f"Writer[{number}]/Gate" for number in stay), "Final"]
+    assert [one.event for one in left if one.event.startswith(("run_", "loop_exit"))] == [
+        "run_started",
+        "loop_exit",
+        "run_finished",
+    ]
+
+
+def test_the_best_of_rounds_without_scores_is_the_last() -> None:
+    left = kept(rounds(None, None, None), ["best"])
+    assert [one.address for one in left if one.event == "loop_round"] == ["Writer[3]"]
+
+
+def test_of_two_that_are_equally_good_the_later_one_stays() -> None:
+    left = kept(rounds(70, 70, 10), ["best"])
+    assert [one.address for one in left if one.event == "loop_round"] == ["Writer[2]"]
+
+
+@pytest.mark.parametrize("keep", ["", " , ", "bits", "every:", "every:0", "every:-1", "Best", "first;last"])
+def test_words_that_name_no_rounds(keep: str) -> None:
+    with pytest.raises(StoreError, match="every:N"):
+        parsed(keep)
+
+
+def test_what_is_left_of_a_run_is_read_by_later_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its events have the version that they were written with, and are upgraded when they are read."""
+    path = tmp_path / "runs.db"
+
+    def upgraded(fields: dict[str, Any]) -> dict[str, Any]:
+        return {**fields, "event": f"{fields['event']}!"}
+
+    async def story(store: SqliteStore) -> None:
+        result = await roundel.run_async({"graph": {"nodes": [LITERAL], "start": "A"}}, store=store)
+        events = await events_of(store, result.run_id)
+        await prune(store, result.run_id, "last")
+        assert await events_of(store, result.run_id) == events
+        newer: Codec[Event] = Codec("an event", Event, version=2, upgrades={1: upgraded})
+        monkeypatch.setattr(kernel_events, "EVENTS", newer)
+        assert [event.event for event in await events_of(store, result.run_id)] == [
+            f"{event.event}!" for event in events
+        ]
+        query(path, "UPDATE kept SET version = 7")
+        with pytest.raises(StoreError, match="an event of version 7: this program knows 1 to 2"):
+            await events_of(store, result.run_id)
+
+    asyncio.run(using(path, story))

@@ -1,0 +1,231 @@
+"""Runs of a store from Python: begun, answered, gone on with, forked, compared, pruned."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import roundel
+from roundel.hosts.people import Question
+from tests.runs.polishing import ALONE, BOTH, DRAFTS, POLISH, kept, using
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "runs.db"
+
+
+def test_a_run_is_answered_until_it_is_over(place: Path) -> None:
+    assert kept(place, ALONE).status == "waiting"
+
+    async def story(runs: roundel.Runs) -> None:
+        (row,) = await runs.list(status="waiting")
+        assert (row.name, row.input, row.owner) == ("polish", "tea", "")
+        outputs = []
+        for number in range(1, 5):
+            (question,) = await runs.questions(row.id)
+            assert question.address == f"Writer[{number}]/Editor"
+            answered = await runs.answer("last", roundel.Message("go on", "user"))
+            assert answered.status == "running"
+            outputs.append((await runs.resume(row.id)).output)
+        assert outputs == ["", "", "", DRAFTS[-1]["text"]]
+        assert (await runs.row(row.id[:4])).status == "completed"
+        events = await runs.events(row.id)
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert await runs.questions(row.id) == []
+
+    using(place, story)
+
+
+def test_resume_asks_whoever_is_there(place: Path) -> None:
+    run_id = kept(place, ALONE).run_id
+    asked: list[str] = []
+
+    async def ask(question: Question) -> str:
+        asked.append(question.address)
+        return "go on"
+
+    seen: list[roundel.Event] = []
+    result = roundel.resume("last", store=place, ask=ask, on_event=seen.append)
+    assert (result.run_id, result.status) == (run_id, "completed")
+    assert asked == [f"Writer[{number}]/Editor" for number in range(1, 5)]
+    assert seen[-1].event == "run_finished"
+    with pytest.raises(roundel.StoreError, match="is over: it is completed"):
+        roundel.resume(run_id, store=place)
+
+
+def test_a_run_that_nobody_is_at_work_on_is_paused_and_stopped_in_the_store(place: Path) -> None:
+    kept(place, ALONE)
+
+    async def story(runs: roundel.Runs) -> None:
+        await runs.pause("last", "for lunch")
+        assert (await runs.row("last")).status == "paused"
+        with pytest.raises(roundel.StoreError, match="is paused"):
+            await runs.pause("last")
+        await runs.answer("last", "go on")
+        assert (await runs.row("last")).status == "paused"
+        assert (await runs.resume("last")).status == "waiting"
+        await runs.stop("last")
+        assert (await runs.row("last")).status == "stopped"
+        with pytest.raises(roundel.StoreError, match="is stopped"):
+            await runs.stop("last")
+        reasons = [event.data["reason"] for event in await runs.events("last") if "reason" in event.data]
+        assert "for lunch" in reasons
+        other = await runs.fork("last", "Writer[1]")
+        with pytest.raises(roundel.StoreError, match=r"no process executes.*resume"):
+            await runs.pause(other)
+
+    using(place, story)
+
+
+def test_a_fork_shares_the_past_and_nothing_else(place: Path) -> None:
+    first = kept(place)
+
+    async def story(runs: roundel.Runs) -> None:
+        before = await runs.events(first.run_id)
+        other = await runs.fork(first.run_id, "Writer[3]", message="say it with a picture", script=ALONE)
+        assert (await runs.resume(other)).status == "waiting"
+        events = await runs.events(other)
+        same = [(event.event, event.address, event.data) for event in events[:20]]
+        assert same == [(event.event, event.address, event.data) for event in before[:20]]
+        (edited,) = [event for event in events if event.event == "message_edited"]
+        assert (edited.address, edited.data["text"]) == ("Writer[3]/Writer", "say it with a picture")
+        assert events[-1].data["status"] == "waiting"
+        assert await runs.events(first.run_id) == before
+        row = await runs.row(other)
+        assert (row.parent, row.forked_at) == (first.run_id, "Writer[3]")
+
+    using(place, story)
+
+
+@pytest.mark.parametrize(
+    ("at", "message", "said"),
+    [
+        ("", None, "is over; say where"),
+        ("Writer[9]", None, "never came to 'Writer\\[9\\]'"),
+        ("Writer[1]/Gate/x", None, "never came"),
+    ],
+)
+def test_a_fork_that_cannot_be(place: Path, at: str, message: str | None, said: str) -> None:
+    kept(place)
+
+    async def story(runs: roundel.Runs) -> None:
+        with pytest.raises(roundel.StoreError, match=said):
+            await runs.fork("last", at, message=message)
+        assert len(await runs.list()) == 1
+
+    using(place, story)
+
+
+def test_a_run_goes_the_same_way_until_something_is_changed(place: Path) -> None:
+    kept(place)
+
+    async def story(runs: roundel.Runs) -> None:
+        assert await runs.replay("last") is None
+        fewer = await runs.replay("last", limits={"rounds": 2})
+        assert fewer is not None and fewer.address.startswith("Writer[3]")
+        easier = {"graph": {**POLISH["graph"], "nodes": [*POLISH["graph"]["nodes"]]}}
+        easier["graph"]["nodes"][2] = {"id": "Gate", "type": "loop", "config": {"exit_on_score": 75}}
+        differs = await runs.replay("last", workflow=easier)
+        assert differs is not None and "the run is completed" in str(differs)
+        forked = await runs.fork("last", "Writer[2]", workflow=easier)
+        result = await runs.resume(forked)
+        assert result.output == "tea is picked at dawn"
+
+    using(place, story)
+
+
+def test_limits_are_pinned(place: Path) -> None:
+    assert kept(place, BOTH, limits={"rounds": 2}).status == "suspended_locked"
+
+    async def story(runs: roundel.Runs) -> None:
+        with pytest.raises(roundel.StoreError, match=r"is locked.*roundel unlock"):
+            await runs.resume("last")
+        other = await runs.fork("last", limits={"rounds": 10})
+        assert (await runs.resume(other)).completed
+
+    using(place, story)
+
+
+def test_a_workflow_with_functions_has_to_be_given_once_more(place: Path) -> None:
+    graph = roundel.Graph("shout", start="Ask", end="Shout").node("Ask", "human")
+
+    @graph.function("Shout")
+    def shout(text: str) -> str:
+        return text.upper()
+
+    graph.edge("Ask", "Shout")
+    assert roundel.run(graph, "hello", store=place).status == "waiting"
+
+    async def story(runs: roundel.Runs) -> None:
+        (question,) = await runs.questions("last")
+        await runs.answer("last", "hey", at=question.address)
+        with pytest.raises(roundel.WorkflowError, match=r"'shout' was given in Python.*workflow="):
+            await runs.resume("last")
+        assert (await runs.resume("last", workflow=graph)).output == "HEY"
+
+    using(place, story)
+
+
+def test_names_that_name_no_run(place: Path) -> None:
+    async def story(runs: roundel.Runs) -> None:
+        for name in ("last", "", "abc"):
+            with pytest.raises(roundel.StoreError, match="no run"):
+                await runs.row(name)
+
+    using(place, story)
+
+
+def test_pruned_runs_keep_what_was_chosen(place: Path) -> None:
+    kept(place)
+
+    async def story(runs: roundel.Runs) -> None:
+        everything = await runs.events("last")
+        with pytest.raises(roundel.StoreError, match="names no rounds"):
+            await runs.prune("last", keep="some")
+        await runs.prune("last", keep="all")
+        assert await runs.events("last") == everything
+        assert await runs.events("last", after=20) == everything[20:]
+        await runs.prune("last", keep="first,best")
+        rounds = {(event.address or "")[:9] for event in await runs.events("last")} - {"", "Final"}
+        assert rounds == {"Writer[1]", "Writer[4]"}
+        assert [event for event in await runs.events("last") if event.seq > 20] == await runs.events(
+            "last", after=20
+        )
+        with pytest.raises(roundel.StoreError, match="first,best"):
+            await runs.fork("last", "Writer[1]")
+        await runs.prune("last", keep="nothing")
+        assert await runs.list() == []
+
+    using(place, story)
+
+
+def test_code_works_beside_the_store_wherever_the_run_goes_on(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = {"Write": "open('notes', 'w').write('kept')", "Read": "print(open('notes').read())"}
+    nodes = [
+        *(
+            {"id": f"{name} Code", "type": "literal", "config": {"content": text}}
+            for name, text in code.items()
+        ),
+        *({"id": name, "type": "python"} for name in code),
+        {"id": "Wait", "type": "human"},
+    ]
+    ways = ["Write Code", "Write", "Wait", "Read Code", "Read"]
+    edges = [{"from": one, "to": other} for one, other in pairwise(ways)]
+    graph = {"nodes": nodes, "edges": edges, "start": "Write Code", "end": "Read"}
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    monkeypatch.chdir(first)
+    assert roundel.run({"graph": graph}, store=place).status == "waiting"
+    monkeypatch.chdir(second)
+
+    async def ask(_question: Question) -> str:
+        return "go on"
+
+    assert roundel.resume("last", store=place, ask=ask).output.strip() == "kept"
+    assert list(first.iterdir()) == list(second.iterdir()) == []
