@@ -71,7 +71,7 @@ class Writer:
         self._gathered: dict[asyncio.AbstractEventLoop, Batch] = {}
         self._handed = self._finished = 0
         """Batches that were given to the thread, and those that it is done with."""
-        self._inline = InlineWriter(database.second, database.explain)
+        self._inline = InlineWriter(database.second, database.explain, waits)
         self.commits = 0
 
     async def write(self, job: Job[T]) -> T:
