@@ -8,7 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 import roundel
+from roundel.journal import database, inline_writer
 from roundel.journal.chunks import pack
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, NewRun, Pinned
@@ -41,10 +44,16 @@ def waits(*times: float) -> list[Waited]:
     return [Waited(time) for time in times]
 
 
+def shorten_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write-ahead log is moved after a quarter of its usual length, so that a test need not fill it."""
+    monkeypatch.setattr(database, "LOG_PAGES", 1000)
+    monkeypatch.setattr(inline_writer, "MOST_ROWS", 500)
+
+
 def query(path: Path, sql: str, *values: Any) -> list[Any]:
     """What another program sees in the file."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as database:
-        return database.execute(sql, values).fetchall()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        return connection.execute(sql, values).fetchall()
 
 
 async def resumed(store: SqliteStore, run_id: str, **options: Any) -> roundel.Result:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roundel.journal.appending import TELL_EVERY
+from roundel.journal.appending import UPDATE_EVERY
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, Claim, Fenced, Snapshot, StoreError
 from roundel.kernel.facts import Waited
@@ -60,16 +60,16 @@ def test_a_runs_row_is_told_now_and_then_and_of_every_status(tmp_path: Path) -> 
             seen += query(path, "SELECT updated, facts, status FROM runs")
         assert seen == [
             (1.0, 1, "running"),
-            (1000.0 + 1.5 * TELL_EVERY, 3, "running"),
-            (1000.0 + 1.6 * TELL_EVERY, 4, "waiting"),
-            (1000.0 + 1.6 * TELL_EVERY, 4, "waiting"),
-            (990.0 + 1.6 * TELL_EVERY, 6, "waiting"),  # the clock was put back
+            (1000.0 + 1.5 * UPDATE_EVERY, 3, "running"),
+            (1000.0 + 1.6 * UPDATE_EVERY, 4, "waiting"),
+            (1000.0 + 1.6 * UPDATE_EVERY, 4, "waiting"),
+            (990.0 + 1.6 * UPDATE_EVERY, 6, "waiting"),  # the clock was put back
         ]
 
     moments = [
-        (0.5 * TELL_EVERY, "running"),
-        (TELL_EVERY, "running"),
-        (0.1 * TELL_EVERY, "waiting"),
+        (0.5 * UPDATE_EVERY, "running"),
+        (UPDATE_EVERY, "running"),
+        (0.1 * UPDATE_EVERY, "waiting"),
         (0.0, "waiting"),
         (-10.0, "waiting"),
     ]

@@ -13,7 +13,7 @@ from roundel.journal import inline_writer
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Fenced
 from roundel.kernel.facts import Waited
-from tests.journal.stores import STARTED, chunk, new, using
+from tests.journal.stores import STARTED, chunk, new, shorten_log, using
 
 
 def test_a_run_that_is_alone_leaves_the_event_loop_to_others_now_and_then(
@@ -41,8 +41,11 @@ def test_a_run_that_is_alone_leaves_the_event_loop_to_others_now_and_then(
     assert asyncio.run(using(tmp_path / "always.db", turns, clock=lambda: 1.0)) >= 50
 
 
-def test_the_log_does_not_grow_for_ever_while_others_look(tmp_path: Path) -> None:
+def test_the_log_does_not_grow_for_ever_while_others_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who only reads does not move the log to the file."""
+    shorten_log(monkeypatch)
     log = tmp_path / "runs.db-wal"
 
     async def story(store: SqliteStore) -> None:
@@ -129,7 +132,8 @@ def test_a_file_that_another_process_holds_is_left_to_the_thread(tmp_path: Path)
     asyncio.run(using(tmp_path / "runs.db", story, clock=lambda: 1.0))
 
 
-def test_the_log_of_many_runs_does_not_grow_for_ever(tmp_path: Path) -> None:
+def test_the_log_of_many_runs_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shorten_log(monkeypatch)
     log = tmp_path / "runs.db-wal"
 
     async def story(store: SqliteStore) -> None:

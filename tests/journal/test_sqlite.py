@@ -13,7 +13,7 @@ from roundel.journal import sqlite
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.kernel.facts import Waited
-from tests.journal.stores import STARTED, chunk, new, query, using, waits
+from tests.journal.stores import STARTED, chunk, new, query, shorten_log, using, waits
 
 
 def test_many_runs_at_once_share_commits(tmp_path: Path) -> None:
@@ -50,7 +50,11 @@ def test_a_file_that_is_held_for_a_moment_is_waited_for(runs: int, tmp_path: Pat
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_the_log_of_a_run_that_is_alone_does_not_grow_for_ever(tmp_path: Path) -> None:
+def test_the_log_of_a_run_that_is_alone_does_not_grow_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shorten_log(monkeypatch)
+
     async def story(store: SqliteStore) -> None:
         claim = await store.create(new(), chunk(STARTED))
         before = store.commits

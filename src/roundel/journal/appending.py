@@ -38,19 +38,19 @@ APPEND = (
     "INSERT OR IGNORE INTO chunks (place, count, version, body) "
     f"VALUES ((?5 << 32) + ?1, (SELECT ?2 FROM runs WHERE {_MAY_APPEND}), ?3, ?4)"
 )
-TELL = f"UPDATE runs SET status = ?2, updated = ?3, facts = ?4 WHERE {_MAY_APPEND}"
-TELL_EVERY = 1.0
-"""Seconds after which a run's row is told how far it is, although its status is the same."""
+UPDATE_ROW = f"UPDATE runs SET status = ?2, updated = ?3, facts = ?4 WHERE {_MAY_APPEND}"
+UPDATE_EVERY = 1.0
+"""Seconds after which a run's row is updated although its status is the same."""
 
 
-class Told(Struct, frozen=True):
-    """What a run's row was told last."""
+class RowUpdate(Struct, frozen=True):
+    """The last update of a run's row."""
 
     status: str = ""
     time: float = 0.0
 
-    def is_enough(self, status: str, now: float) -> bool:
-        return status == self.status and self.time <= now < self.time + TELL_EVERY
+    def is_recent(self, status: str, now: float) -> bool:
+        return status == self.status and self.time <= now < self.time + UPDATE_EVERY
 
 
 def row_of(claim: Claim, first: int, chunk: Chunk) -> tuple[Any, ...]:
@@ -64,13 +64,13 @@ def append(
     first: int,
     location: str,
     chunk: Chunk,
-    told: Told,
+    update: RowUpdate,
     summary: dict[str, Any] | None,
 ) -> None:
     """Appends a chunk and updates the run's row; both or nothing, in a transaction of the caller."""
     reached = first + chunk.count
-    values = (first, told.status, told.time, reached, claim.run, claim.fence)
-    if db.execute(TELL, values).rowcount != 1:
+    values = (first, update.status, update.time, reached, claim.run, claim.fence)
+    if db.execute(UPDATE_ROW, values).rowcount != 1:
         failure = refusal(db, claim, first, chunk, location)
         if failure is not None:
             raise failure

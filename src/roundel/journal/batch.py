@@ -1,8 +1,11 @@
-"""What is written in one transaction: jobs, and rows that many runs add with the same statement.
+"""What is written in one transaction: jobs, rows that many runs add with the same statement, and timers.
 
-A job that fails takes only itself back, unless the file itself is at fault: then the transaction is gone, and
-with it all that was in it. Rows of one statement go into the file in one go: to write for two hundred runs
-then costs little more than to write two hundred rows.
+Everything in a batch shares one commit. A job that fails must not make the others fail: the batch is then
+rolled back and repeated with a savepoint around each job. Savepoints in each batch would cost more than the
+rare repetition. If the file itself is at fault (a full disk ends the whole transaction), all jobs of the
+batch fail.
+
+Rows of one statement are one call of `executemany`: two hundred runs cost little more than two hundred rows.
 """
 
 from __future__ import annotations
@@ -137,8 +140,8 @@ def carry_out(db: sqlite3.Connection, batch: Batch, explain: Explain) -> tuple[l
     try:
         return _committed(db, batch, explain), 1
     except (sqlite3.Error, StoreError) as error:
-        told = error if isinstance(error, StoreError) else explain(error)
-        return [(work, None, told) for work in batch], 0
+        failure = error if isinstance(error, StoreError) else explain(error)
+        return [(work, None, failure) for work in batch], 0
 
 
 def _committed(db: sqlite3.Connection, batch: Batch, explain: Explain) -> list[Done]:
@@ -190,7 +193,7 @@ def _one(db: sqlite3.Connection, work: Work | Rows | Timer, explain: Explain, *,
     return work, value, failure
 
 
-def tell(done: list[Done]) -> None:
+def wake_callers(done: list[Done]) -> None:
     """Those who wait, each in its loop, which is woken once."""
     loops: dict[asyncio.AbstractEventLoop, list[Done]] = {}
     for item in done:

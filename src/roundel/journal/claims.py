@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from roundel.journal.appending import FACTS, OF_RUN, Told, delete_run, insert
+from roundel.journal.appending import FACTS, OF_RUN, RowUpdate, delete_run, insert
 from roundel.journal.batch import Job, Timer
 from roundel.journal.leases import HEARTBEATS, JOIN_LEASE, LEASE_COLUMNS, Lease, Leases, lease_of
 from roundel.journal.reading import exists_already, no_run
@@ -40,8 +40,8 @@ class Claims:
     def __init__(self, leases: Leases, clock: Callable[[], float]) -> None:
         self._now = clock
         self._leases = leases
-        self._claims: dict[tuple[int, int], Told] = {}
-        """The claims that this store holds, by run and fence, and what the rows of their runs were told."""
+        self._claims: dict[tuple[int, int], RowUpdate] = {}
+        """The claims that this store holds, by run and fence, and the last updates of their runs' rows."""
         self._unreleased: set[tuple[int, int]] = set()
         self._releasing: set[tuple[int, int]] = set()
         """Those that the current heartbeat releases."""
@@ -82,7 +82,7 @@ class Claims:
                 if db.execute(query, (claim.run, run.id, self._leases.owner)).fetchone():
                     delete_run(db, claim.run)
 
-        return await self._claimed(job, Told("running", self._now()), undo, made)
+        return await self._claimed(job, RowUpdate("running", self._now()), undo, made)
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
         taken: list[Claim] = []
@@ -119,10 +119,10 @@ class Claims:
             for claim, owner in zip(taken, before, strict=True):
                 db.execute(query, (owner, claim.run, claim.fence))
 
-        return await self._claimed(job, Told(), undo, taken)
+        return await self._claimed(job, RowUpdate(), undo, taken)
 
     async def _claimed(
-        self, job: Job[Claim | Busy], told: Told, undo: Job[None], made: Sequence[Claim]
+        self, job: Job[Claim | Busy], update: RowUpdate, undo: Job[None], made: Sequence[Claim]
     ) -> Claim:
         try:
             claim = await self._writer.write(job)
@@ -135,7 +135,7 @@ class Claims:
             raise
         if isinstance(claim, Busy):
             raise claim
-        self._claims[claim.run, claim.fence] = told
+        self._claims[claim.run, claim.fence] = update
         if len(self._claims) == 1:
             self._writer.start(self._heartbeat)  # a run that waits for a person has no jobs for the thread
         self._writer.crowd = len(self._claims)

@@ -1,7 +1,7 @@
 """Control requests in SQLite: what other processes ask of the process that owns a run.
 
-A request is a row. It is open while its outcome is empty; whoever sets the outcome first (the owner that
-settles it, or the requester that withdraws it) decides, since both update only an open row. So a request is
+A request is a row. It is open while its outcome is empty; the first to set it (the owner that settles the
+request, or the requester that withdraws it) decides, since both update only an open row. So a request is
 either carried out or withdrawn, never both.
 """
 

@@ -25,10 +25,12 @@ from time import perf_counter
 from typing import Any
 
 from roundel.journal.batch import Explain, Refused, Row, Rows
+from roundel.journal.database import LOG_PAGES, SYNCED_LOG_PAGES
 from roundel.journal.store import StoreError
 
-MOST_ROWS = 500
-"""How many rows are written here, each in a transaction of its own, before the thread writes again."""
+MOST_ROWS, MOST_SYNCED_ROWS = LOG_PAGES // 2, SYNCED_LOG_PAGES // 2
+"""How many rows are written here, each in a transaction of its own and with two pages of the log, before the
+thread writes again."""
 SHARED_PAGES = 0.5
 """What a row that shares its transaction counts for. The rows fill pages together, but the entries of the
 index of places, which are sorted by runs, lie in about one page for two runs."""
@@ -37,7 +39,8 @@ MOST_SECONDS = 0.005
 
 
 class InlineWriter:
-    def __init__(self, connect: Callable[[], sqlite3.Connection], explain: Explain) -> None:
+    def __init__(self, connect: Callable[[], sqlite3.Connection], explain: Explain, synced: bool) -> None:
+        self._most_rows = MOST_SYNCED_ROWS if synced else MOST_ROWS
         self._connect = connect
         self._explain = explain
         self._connection: sqlite3.Connection | None = None
@@ -107,10 +110,14 @@ class InlineWriter:
         return self._seconds > MOST_SECONDS
 
     def _may_begin(self) -> bool:
-        return self._seconds <= MOST_SECONDS and self._rows < MOST_ROWS and self._lock.acquire(blocking=False)
+        return (
+            self._seconds <= MOST_SECONDS
+            and self._rows < self._most_rows
+            and self._lock.acquire(blocking=False)
+        )
 
     def begin_anew(self) -> None:
-        """The thread writes, and whoever waits for it leaves the loop to others."""
+        """The thread writes now, and may move the log; its callers leave the loop to others."""
         self._rows = 0
         self._seconds = 0.0
 

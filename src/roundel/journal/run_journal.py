@@ -33,8 +33,8 @@ class RunJournal:
         self._snapshots = Snapshots(store, claim)
 
     def add(self, fact: Fact, secrets: Secrets | None = None) -> Fact:
-        """The fact as it will be read again, which is what the run is to be told: then one that goes on after
-        a crash knows just what it would have known without it. ValueError if it cannot be written.
+        """The fact as it will be read again, which is what the run has to get: then a run that is resumed
+        after a crash knows just what it would have known without it. ValueError if it cannot be written.
 
         The fact is written without these secrets."""
         try:
@@ -73,8 +73,8 @@ class RunJournal:
         lines, self._lines = self._lines, []
         chunk = Chunk(len(lines), pack(lines))
         summary = None if run.status == "running" else run.summary()
-        # Counted before it is written: whoever waits for it may be called off, and has yet to add that the
-        # run was stopped. If it cannot be written, the store takes nothing that follows either.
+        # Counted before it is written: the caller may be cancelled while it waits, and then adds that the run
+        # was stopped. If the chunk cannot be written, the store accepts nothing that follows it either.
         first, status = self._first, run.status
         self._first += chunk.count
         await self.store.append(self.claim, first, chunk, status, summary, quiet)

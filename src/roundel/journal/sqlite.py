@@ -33,7 +33,7 @@ from roundel.journal.append_signal import POLL_SECONDS, AppendSignal
 from roundel.journal.appending import (
     APPEND,
     FACTS,
-    Told,
+    RowUpdate,
     append,
     appended,
     clear_run,
@@ -132,15 +132,15 @@ class SqliteStore(Claims, ControlRequests):
         summary: dict[str, Any] | None,
         quiet: bool = False,
     ) -> None:
-        now, told = self._now(), self._claims.get((claim.run, claim.fence))
-        if told is not None and summary is None and chunk.count and told.is_enough(status, now):
+        now, last = self._now(), self._claims.get((claim.run, claim.fence))
+        if last is not None and summary is None and chunk.count and last.is_recent(status, now):
             row = row_of(claim, first, chunk)
             await self._writer.add(APPEND, row, self._refusal, (claim, first, chunk), patient=quiet)
             return
-        fresh = Told(status, now)
-        if told is not None:
-            self._claims[claim.run, claim.fence] = fresh
-        await self._writer.write(lambda db: append(db, claim, first, self.location, chunk, fresh, summary))
+        update = RowUpdate(status, now)
+        if last is not None:
+            self._claims[claim.run, claim.fence] = update
+        await self._writer.write(lambda db: append(db, claim, first, self.location, chunk, update, summary))
 
     def _refusal(self, db: sqlite3.Connection, appended: tuple[Claim, int, Chunk]) -> StoreError | None:
         return refusal(db, *appended, self.location)

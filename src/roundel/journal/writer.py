@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from roundel.journal.batch import Batch, Done, Job, Refused, Row, Rows, Timer, Work, carry_out, tell
+from roundel.journal.batch import Batch, Done, Job, Refused, Row, Rows, Timer, Work, carry_out, wake_callers
 from roundel.journal.inline_writer import InlineWriter
 from roundel.journal.store import StoreError
 
@@ -57,7 +57,7 @@ class Writer:
     ) -> None:
         self._database = database
         self._timers = timers
-        """Whoever makes one active wakes the thread, by a job or by `start`."""
+        """What makes one active also wakes the thread, by a job or by `start`."""
         self._committed = committed
         """Called after each commit, in the thread that made it: with a connection to look at what is new, or
         with the id of the one row that was added in place."""
@@ -71,7 +71,7 @@ class Writer:
         self._gathered: dict[asyncio.AbstractEventLoop, Batch] = {}
         self._handed = self._finished = 0
         """Batches that were given to the thread, and those that it is done with."""
-        self._inline = InlineWriter(database.second, database.explain)
+        self._inline = InlineWriter(database.second, database.explain, waits)
         self.commits = 0
 
     async def write(self, job: Job[T]) -> T:
@@ -113,7 +113,7 @@ class Writer:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._batch().append(Work(job, writes, loop, future, aside))
-        # What has been asked for is not called back: whoever waited may go, the thread finishes its work.
+        # If the caller is cancelled, the job is done all the same: the thread may have begun it.
         return await future
 
     def _batch(self) -> Batch:
@@ -203,7 +203,7 @@ class Writer:
             else:
                 done = []
             self._finished += taken
-            tell(done)
+            wake_callers(done)
             if connection is not None and any(item[0].writes for item in done):
                 self._committed(connection, 0)
         if connection is not None:
