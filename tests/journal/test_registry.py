@@ -153,6 +153,10 @@ def test_a_run_in_memory_is_a_stored_run(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_store_without_memories_is_an_error_for_workflows_that_need_them() -> None:
     with pytest.raises(StoreError, match="forgetful://host has no place for memories"):
         roundel.run(flow(), "go", script={"A": ["tea"]}, store="forgetful://host")
+    store = open_store("forgetful://host")
+    with pytest.raises(StoreError, match="no place for memories"):
+        roundel.run(flow(), "go", script={"A": ["tea"]}, store=store)
+    assert asyncio.run(store.rows()) == [], "no run is left behind"
     plain = roundel.Graph(start="A", end="A")
     plain.node("A", "agent")
     assert roundel.run(plain, "go", script={"A": ["tea"]}, store="forgetful://host").completed

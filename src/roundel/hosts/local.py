@@ -95,6 +95,7 @@ class LocalEngine:
         run = self._prepared(run_id, Inspection(new.plan, Run(new.plan), new.script), attach)
         if new.stored:
             pinned = pin(new.plan, new.script, new.limits)
+            run.use(self.store)
             run.store_in(
                 await create(
                     self.store,
@@ -332,6 +333,7 @@ class LocalEngine:
             raise StoreError(_why_unresumable(state))
         script = script_from(pinned.script) if pinned.script else None
         run = self._prepared(run_id, msgspec.structs.replace(opened, script=script), attach)
+        run.use(store)
         run.store_in(journal)
         return run, state
 

@@ -24,7 +24,7 @@ from roundel.hosts.services import NodeServices, monotonic, remembers
 from roundel.hosts.stored_run import new_id
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.shield import shielded
-from roundel.journal.store import ControlRequest, StoreError
+from roundel.journal.store import ControlRequest, Store, StoreError
 from roundel.kernel.commands import Command
 from roundel.kernel.facts import Fact, Reopened, Reviews, Started
 from roundel.kernel.state import Run
@@ -113,13 +113,17 @@ class LocalRun:
         """Adds an observer, which sees the events from now on."""
         self._log.observers = (*self._log.observers, observer)
 
+    def use(self, store: Store) -> None:
+        """Keeps what the run remembers, and the files of its code, where the run will be stored: a process
+        that resumes it from another folder finds them there. StoreError if the store has no place for what
+        the run needs; called before the run is created, so that none is left behind then."""
+        if not self._own_folder and store.workspaces is not None:
+            self._services.folder = store.workspaces
+        self._services.keep(store)
+
     def store_in(self, journal: RunJournal) -> None:
-        """Stores the run from now on. Its folder is beside the store, where a process that resumes the run
-        from another folder finds it again."""
+        """Stores the run from now on."""
         self._log.journal = journal
-        if not self._own_folder and journal.store.workspaces is not None:
-            self._services.folder = journal.store.workspaces
-        self._services.keep(journal.store)
 
     # Executing it. Each of these runs in a task of its own, which the driver may cancel.
 
