@@ -1,4 +1,5 @@
-"""A loop agent in memory: what a round costs beside a step of a free cycle, and an element of a long array.
+"""A loop agent in memory: what a round costs beside a step of a free cycle, an element of a long array, and an
+element beside `asyncio.gather`.
 
 The body is one coroutine that does nothing else. Every event is made and handed to an observer, as in
 bench/cycle.py; a run includes setting up its host.
@@ -74,6 +75,28 @@ def listed(elements: int) -> Callable[[], Awaitable[None]]:
     return run
 
 
+def mapped(elements: int) -> Callable[[], Awaitable[None]]:
+    """All elements at the same time."""
+    plan = repeated(roundel.LoopMode.array(max=elements, max_parallel=elements))
+    text = json.dumps([f"element {number}" for number in range(elements)])
+
+    async def run() -> None:
+        result = await LocalRun(plan, on_event=cycle.observer()).run((Message(text),))
+        assert result.output == text
+
+    return run
+
+
+def gathered(elements: int) -> Callable[[], Awaitable[None]]:
+    async def step(number: int) -> int:
+        return number
+
+    async def run() -> None:
+        assert len(await asyncio.gather(*(step(number) for number in range(elements)))) == elements
+
+    return run
+
+
 async def microseconds(work: Callable[[], Awaitable[None]], steps: int, times: int = 1) -> float:
     """CPU time of each step."""
     gc.collect()
@@ -109,3 +132,8 @@ def report() -> None:
     print(f"{f'{few:,} elements':>24} {short:>8.2f}")
     print(f"{f'{many:,} elements':>24} {long:>8.2f} ({long / short:.2f}×)")
     print("target: the same for both\n")
+    bare, ours = asyncio.run(medians([(gathered(few), few, 10), (mapped(few), few, 10)]))
+    print(f"{few:,} elements at the same time, CPU µs an element (medians)")
+    print(f"{'asyncio.gather':>24} {bare:>8.2f}")
+    print(f"{'loop agent':>24} {ours:>8.2f} ({ours / bare:.2f}×)")
+    print("target: at most 3×\n")

@@ -45,6 +45,8 @@ class Driver:
         """Held while requests are applied beside a call in place."""
         self._in_place = False
         """The driver awaits a call in its own task."""
+        self._requested = False
+        """A request has arrived beside that call."""
         self._task: asyncio.Task[Any] | None = None
         """The driver's own; None before it starts and after it has ended."""
         self._loop: asyncio.AbstractEventLoop
@@ -122,15 +124,17 @@ class Driver:
             if self._cancellations:
                 await asyncio.sleep(0)  # the cancellation is raised here, unless the node has swallowed it
                 raise asyncio.CancelledError
-            if self._beside.locked():
-                async with self._beside:
+            if self._requested:
+                self._requested = False
+                async with self._beside:  # until the request is committed
                     pass
-            if call.address not in core.in_flight:
-                return  # a request has cancelled it meanwhile
+                if call.address not in core.in_flight:
+                    return  # the request has cancelled it
             following = core.follow_up(fact, call.address)
 
     async def _pump_beside(self) -> None:
         """Applies requests while the driver awaits a call in place."""
+        self._requested = True
         async with self._beside:
             while (action := self._core.next(requests_only=True)) is not Action.WAIT:
                 await self._perform(action)

@@ -53,7 +53,7 @@ class RunLog:
         """Applies a fact and returns what is to be done now. IllegalFact if the run cannot take it."""
         journal = self.journal
         if journal is None:
-            if self._secrets:
+            if self._secrets.known:
                 fact = masked_fact(fact, self._secrets)
             try:
                 commands, events = step(self.state, fact)

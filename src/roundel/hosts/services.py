@@ -164,7 +164,9 @@ def monotonic(clock: Callable[[], float], last: float = 0.0) -> Callable[[], flo
 
     def now() -> float:
         nonlocal last
-        last = max(last, clock())
+        time = clock()
+        if time > last:
+            last = time
         return last
 
     return now

@@ -57,6 +57,8 @@ class Secrets:
     that is part of one is not searched for."""
 
     def __init__(self, values: Iterable[str] = (), *, names: Iterable[str] = ()) -> None:
+        self.known = False
+        """Whether there are any secrets at all; a plain attribute, since it is read with every fact."""
         self._values: dict[str, None] = {}
         self._urls: dict[str, str] = {}
         """Parts of URLs that hold a credential, however short, and what is shown instead."""
@@ -72,6 +74,7 @@ class Secrets:
             if value and value not in self._values:
                 self._values[value] = None
                 self._needles = None
+                self.known = True
 
     def add_header(self, value: str) -> None:
         """The value of a header: `Bearer KEY` hides KEY alone as well."""
@@ -83,10 +86,10 @@ class Secrets:
             self.add(*secret.values)
             self._urls[secret.place] = secret.shown
             self._needles = None
+            self.known = True
 
     def __bool__(self) -> bool:
-        # Asked with every fact of every run, most of which have no secrets at all.
-        return bool((self._values or self._urls) and self._searched())
+        return bool(self._searched())
 
     def mask(self, text: str) -> str:
         """The text without secrets; the same object if it holds none."""
