@@ -298,7 +298,8 @@ def report() -> None:
         compare(sync, 1, EFFECTS)  # type: ignore[arg-type]
         compare(sync, RUNS, EFFECTS_EACH)  # type: ignore[arg-type]
     print(
-        "target: durable at most 1.3× for one run with full sync, 2× with normal; at most 6× to shared for many\n"
+        "target: durable at most 1.3× for one run with full sync and 2× with normal; for many at most 6× to\n"
+        "shared\n"
     )
     size = measured(history_bytes)
     print(f"{HISTORY:,} rounds that add 1 KB each: {size / 1e6:.2f} MB (target: at most 1)")

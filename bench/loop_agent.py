@@ -1,5 +1,5 @@
-"""A loop agent in memory: what a round costs beside a step of a free cycle, an element of a long array, and an
-element beside `asyncio.gather`.
+"""A loop agent in memory: what a round costs beside a step of a free cycle, and what an element of an array
+costs, long or short, and beside `asyncio.gather`.
 
 The body is one coroutine that does nothing else. Every event is made and handed to an observer, as in
 bench/cycle.py; a run includes setting up its host.
