@@ -165,7 +165,7 @@ def monotonic(clock: Callable[[], float], last: float = 0.0) -> Callable[[], flo
     def now() -> float:
         nonlocal last
         time = clock()
-        if time > last:
+        if time > last:  # noqa: PLR1730 (called with each fact; `max` takes longer)
             last = time
         return last
 
