@@ -446,3 +446,10 @@ graph:
     slip = roundel(folder, "answer", "last", "aprove")
     assert slip.exit_code == 2 and "Say approve, reject" in slip.stderr
     assert roundel(folder, "answer", "last", "approve").stdout == "done\n"
+
+
+@pytest.mark.parametrize("command", [["runs"], ["run", "flow.yaml"], ["log", "last"]])
+def test_a_store_in_memory_is_of_no_use_to_a_command(folder: Path, command: list[str]) -> None:
+    refused = roundel(folder, *command, "--store", "memory:")
+    assert refused.exit_code == 2
+    assert "a store in memory ends with the command; name a file" in refused.stderr

@@ -255,3 +255,11 @@ def test_a_secret_in_a_text_is_masked_before_it_is_cut() -> None:
     for density in densities:
         drawing = draw(plan, mask=lambda text: text.replace(secret, "***"), density=density)
         assert "sesame" not in svg(drawing) and "***" in svg(drawing)
+
+
+def test_a_draft_says_nothing_about_the_bounds_of_its_loops() -> None:
+    """What cannot be read may be what ends the loop; a sound loop without an end keeps its bound."""
+    [loop] = drawn(LOOP.replace("type: literal", "type: litteral")).regions
+    assert loop.captions == ("no proof until the errors are corrected",)
+    [loop] = drawn(LOOP).regions
+    assert loop.captions == ("nothing but its cap of 100 rounds",)

@@ -13,10 +13,12 @@ from roundel.cli import INVALID
 from roundel.cli.next_step import about, suggest, suggest_for_run, suggest_plainly
 from roundel.cli.output import tell
 from roundel.cli.signals import interrupts
+from roundel.journal.registry import scheme_of
 from roundel.journal.store import NoRun, StoreError
 from roundel.llm.resource_pool import close_pool
 from roundel.runs.naming import Ambiguous
 from roundel.runs.runs import Runs
+from roundel.runs.store_url import store_url
 from roundel.workflow.diagnostics import WorkflowError
 
 Made = TypeVar("Made")
@@ -49,6 +51,10 @@ class Unknown(click.ClickException):
 
 def runs_at(place: str | None) -> Runs:
     """The runs of a store, which need not exist yet."""
+    if scheme_of(store_url(place)) == "memory":
+        raise click.UsageError(
+            "a store in memory ends with the command; name a file, or use `roundel run --no-store`"
+        )
     runs = Runs(place)
     try:
         runs.store  # noqa: B018 (a wrong place is an error now)

@@ -29,7 +29,7 @@ def draw(
     plan: Plan, findings: Iterable[Finding] = (), *, mask: Mask = str, density: Density = "normal"
 ) -> Drawing:
     """Lays out a plan. `findings` are shown where they belong; `mask` hides secrets in any text."""
-    labels, findings = Labels(mask), list(findings)
+    labels, findings = Labels(mask, draft=plan.draft), list(findings)
     try:
         group = nest(plan.graph)
         problems = Problems(group, findings)

@@ -29,8 +29,8 @@ LONGEST_TEXT = 1000
 class Labels:
     """Makes the words of one drawing; every format takes them from here."""
 
-    def __init__(self, mask: Mask = str) -> None:
-        self._mask = mask
+    def __init__(self, mask: Mask = str, *, draft: bool = False) -> None:
+        self._mask, self._draft = mask, draft
 
     def line(self, text: str) -> str:
         """Any text of the workflow as one line that is safe to show."""
@@ -97,7 +97,10 @@ class Labels:
         return self.line(condition.function or condition.expression or "")
 
     def loop(self, loop: Group) -> str:
-        """What bounds a loop each time that it is entered."""
+        """What bounds a loop each time that it is entered. Of a draft nothing is proved: a node or an edge
+        that cannot be read may be what ends the loop, or what keeps it going."""
+        if self._draft:
+            return "no proof until the errors are corrected"
         return self.line(told(*bounds(loop.scope), loop.scope.cap))
 
     def counts(self, graph: Group) -> str:

@@ -40,8 +40,8 @@ _SAFE = re.compile(r"[^\W_]|[ ,()/']|(?<=[^\W_])[_.-](?=[^\W_])|:(?= )")
 
 
 def mermaid(plan: Plan, findings: Iterable[Finding] = (), *, mask: Mask = str) -> str:
-    group = nest(plan.graph)
-    return "\n".join(_Chart(group, Labels(mask), Problems(group, findings)).lines())
+    group, labels = nest(plan.graph), Labels(mask, draft=plan.draft)
+    return "\n".join(_Chart(group, labels, Problems(group, findings)).lines())
 
 
 class _Chart:

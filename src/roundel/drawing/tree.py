@@ -22,7 +22,7 @@ Wires = dict[int, list[Wire]]
 
 def tree(plan: Plan, findings: Iterable[Finding] = (), *, mask: Mask = str) -> Tree:
     group = nest(plan.graph)
-    return _Branches(Labels(mask), Problems(group, findings)).tree(plan, group)
+    return _Branches(Labels(mask, draft=plan.draft), Problems(group, findings)).tree(plan, group)
 
 
 class _Branches:

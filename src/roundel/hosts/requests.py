@@ -103,8 +103,10 @@ def fact_of(request: Request, now: float) -> Fact:
 
 
 def resolve(request: Request, state: Run) -> Request:
-    """The request with the address of the question that it answers; StoreError if the run asks none, or the
-    answer does not fit it."""
+    """The request with the address of the question that it answers; StoreError if the run asks none, the
+    answer does not fit it, or a run is to be unlocked that is not locked."""
+    if isinstance(request, Unlock) and state.status != "suspended_locked":
+        raise StoreError(f"run {state.run_id} is not locked; it is {state.status}")
     if not isinstance(request, Answer):
         return request
     question = question_at(request.address, state)

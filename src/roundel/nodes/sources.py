@@ -109,7 +109,11 @@ def _drafted(reading: Reading) -> tuple[Plan | None, Report]:
     if reading.workflow is not None:
         return _checked(reading.workflow, reading.report), reading.report
     # Not checked: what a check finds in a workflow with gaps would follow from the gaps.
-    return (None if reading.draft is None else compile_workflow(reading.draft)), reading.report
+    if reading.draft is None:
+        return None, reading.report
+    plan = compile_workflow(reading.draft)
+    plan.draft = True
+    return plan, reading.report
 
 
 def _checked(workflow: Workflow, report: Report) -> Plan | None:

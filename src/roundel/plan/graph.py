@@ -154,6 +154,8 @@ class Plan(Struct, eq=False):
     """Something is limited beside rounds."""
     patience: float
     """The seconds that the run may work before the breaker trips."""
+    draft: bool = False
+    """It is made of a file with errors (workflow/drafts.py): to be drawn, and never run."""
     _encoded: str = ""
     """The workflow as it is stored with each run (hosts/pinning.py), so that it is encoded once."""
 
