@@ -15,7 +15,7 @@ from roundel.workflow.document import Located
 from roundel.workflow.expression import ExpressionError
 from roundel.workflow.fields import INVALID, Reader, child, without_effect
 from roundel.workflow.graph import GraphReader
-from roundel.workflow.profile import check_model
+from roundel.workflow.profile import check_model, client_fields
 from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, Tooling
 
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
@@ -285,28 +285,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     zh=("模型", "直接指定模型，写作 `provider:name`，取代模型配置。"),
                     see="agents.md#which-model",
                 ),
-                "provider": Field(
-                    en=("Provider", "The provider, where it is given apart from the name."),
-                    zh=("提供商", "与名称分开填写时的模型提供商。"),
-                ),
-                "name": Field(
-                    en=("Model name", "The name of the model, where it is given apart from the provider."),
-                    zh=("模型名称", "与提供商分开填写时的模型名称。"),
-                ),
-                "base_url": Field(
-                    en=("Address", "Where the model is, in place of the provider's own address."),
-                    zh=("地址", "模型的服务地址，取代提供商的默认地址。"),
-                    widget="url",
-                ),
-                "api_key": Field(
-                    en=(
-                        "API key",
-                        "The key of the provider. Better left to the environment, or to a variable.",
-                    ),
-                    zh=("API 密钥", "提供商的密钥。建议放在环境变量或工作流变量中。"),
-                    widget="secret",
-                    see="agents.md#keys",
-                ),
+                **client_fields(),
                 "params": Field(
                     en=("Parameters", "Parameters for the provider, such as `temperature`."),
                     zh=("参数", "传给提供商的参数，例如 `temperature`。"),

@@ -149,6 +149,25 @@ class Embedding(Struct, frozen=True, omit_defaults=True):
         return check_provider(self.provider, child(at, "provider"), report, (LOCAL,))
 
 
+def _path_field() -> dict[str, Field]:
+    """Where a memory of a graph is kept."""
+    return {
+        "memory_path": Field(
+            en=(
+                "Path",
+                "Memories of the same path are one memory, in the whole store. A JSON file at this "
+                "path is read "
+                "too. `auto` counts as not set.",
+            ),
+            zh=(
+                "路径",
+                "路径相同的记忆在整个存储中是同一个；该路径上若有 JSON 文件，也会被读取。`auto` 等同于不填。",
+            ),
+            widget="file",
+        ),
+    }
+
+
 class Simple(Struct, frozen=True, omit_defaults=True):
     memory_path: str = ""
     embedding: Embedding | None = None
@@ -160,20 +179,7 @@ class Simple(Struct, frozen=True, omit_defaults=True):
             en=("Simple", "What agents said, found by what is asked."),
             zh=("对话记忆", "智能体说过的内容，按提问检索。"),
             fields={
-                "memory_path": Field(
-                    en=(
-                        "Path",
-                        "Memories of the same path are one memory, in the whole store. A JSON file at this "
-                        "path is read "
-                        "too. `auto` counts as not set.",
-                    ),
-                    zh=(
-                        "路径",
-                        "路径相同的记忆在整个存储中是同一个；该路径上若有 JSON 文件，也会被读取。`auto` "
-                        "等同于不填。",
-                    ),
-                    widget="file",
-                ),
+                **_path_field(),
                 "embedding": Field(
                     en=("Embedding", "The model by which entries are found, in place of words."),
                     zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
@@ -193,20 +199,7 @@ class Blackboard(Struct, frozen=True, omit_defaults=True):
             en=("Blackboard", "What agents said last."),
             zh=("黑板", "智能体最近说过的内容。"),
             fields={
-                "memory_path": Field(
-                    en=(
-                        "Path",
-                        "Memories of the same path are one memory, in the whole store. A JSON file at this "
-                        "path is read "
-                        "too. `auto` counts as not set.",
-                    ),
-                    zh=(
-                        "路径",
-                        "路径相同的记忆在整个存储中是同一个；该路径上若有 JSON 文件，也会被读取。`auto` "
-                        "等同于不填。",
-                    ),
-                    widget="file",
-                ),
+                **_path_field(),
                 "max_items": Field(
                     en=("Size", "How many entries it keeps; the oldest go first."),
                     zh=("容量", "保留的记录条数，超出时先删除最旧的。"),

@@ -14,7 +14,7 @@ from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
 from roundel.workflow.message import Message, json_text
 from roundel.workflow.pattern import compiled, flags_of
-from roundel.workflow.processor import check_extraction, group_of
+from roundel.workflow.processor import check_extraction, group_of, pattern_fields
 
 Forms = dict[str, type[Struct]]
 Positive = Annotated[int, Meta(ge=1)]
@@ -52,28 +52,7 @@ class RegexSplit(Struct, frozen=True, omit_defaults=True):
             en=("By a pattern", "Each match of a pattern is one part."),
             zh=("按正则表达式", "正则表达式的每个匹配为一个部分。"),
             fields={
-                "pattern": Field(
-                    en=("Pattern", "A regular expression, in the syntax of Python."),
-                    zh=("正则表达式", "正则表达式，采用 Python 语法。"),
-                    widget="pattern",
-                    see="workflow-files.md#patterns",
-                ),
-                "group": Field(
-                    en=("Group", "The number or the name of the group to take; the whole match if not set."),
-                    zh=("分组", "要提取的分组的编号或名称；不填则为整个匹配。"),
-                ),
-                "case_sensitive": Field(
-                    en=("Case-sensitive", "Whether capital and small letters are different."),
-                    zh=("区分大小写", "是否区分大写与小写字母。"),
-                ),
-                "multiline": Field(
-                    en=("Multiline", "Whether `^` and `$` match at each line."),
-                    zh=("多行", "`^` 与 `$` 是否匹配每一行的首尾。"),
-                ),
-                "dotall": Field(
-                    en=("Dot matches all", "Whether `.` matches line breaks too."),
-                    zh=("点号匹配换行", "`.` 是否也匹配换行符。"),
-                ),
+                **pattern_fields(),
                 "on_no_match": Field(
                     en=("Without a match", "What becomes of a message in which nothing is found."),
                     zh=("无匹配时", "没有匹配到内容时如何处理消息。"),

@@ -21,6 +21,34 @@ from roundel.workflow.pattern import check_pattern, compiled, flags_of
 Process = Callable[[Message], Message | None]
 
 
+def pattern_fields() -> dict[str, Field]:
+    """How a pattern and what it finds are given."""
+    return {
+        "pattern": Field(
+            en=("Pattern", "A regular expression, in the syntax of Python."),
+            zh=("正则表达式", "正则表达式，采用 Python 语法。"),
+            widget="pattern",
+            see="workflow-files.md#patterns",
+        ),
+        "group": Field(
+            en=("Group", "The number or the name of the group to take; the whole match if not set."),
+            zh=("分组", "要提取的分组的编号或名称；不填则为整个匹配。"),
+        ),
+        "case_sensitive": Field(
+            en=("Case-sensitive", "Whether capital and small letters are different."),
+            zh=("区分大小写", "是否区分大写与小写字母。"),
+        ),
+        "multiline": Field(
+            en=("Multiline", "Whether `^` and `$` match at each line."),
+            zh=("多行", "`^` 与 `$` 是否匹配每一行的首尾。"),
+        ),
+        "dotall": Field(
+            en=("Dot matches all", "Whether `.` matches line breaks too."),
+            zh=("点号匹配换行", "`.` 是否也匹配换行符。"),
+        ),
+    }
+
+
 class RegexExtract(Struct, frozen=True, omit_defaults=True):
     pattern: str
     group: str | int | None = None
@@ -39,28 +67,7 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
             en=("Extract by a pattern", "Replaces the text by what a pattern finds in it."),
             zh=("正则提取", "以正则表达式匹配到的内容替换文本。"),
             fields={
-                "pattern": Field(
-                    en=("Pattern", "A regular expression, in the syntax of Python."),
-                    zh=("正则表达式", "正则表达式，采用 Python 语法。"),
-                    widget="pattern",
-                    see="workflow-files.md#patterns",
-                ),
-                "group": Field(
-                    en=("Group", "The number or the name of the group to take; the whole match if not set."),
-                    zh=("分组", "要提取的分组的编号或名称；不填则为整个匹配。"),
-                ),
-                "case_sensitive": Field(
-                    en=("Case-sensitive", "Whether capital and small letters are different."),
-                    zh=("区分大小写", "是否区分大写与小写字母。"),
-                ),
-                "multiline": Field(
-                    en=("Multiline", "Whether `^` and `$` match at each line."),
-                    zh=("多行", "`^` 与 `$` 是否匹配每一行的首尾。"),
-                ),
-                "dotall": Field(
-                    en=("Dot matches all", "Whether `.` matches line breaks too."),
-                    zh=("点号匹配换行", "`.` 是否也匹配换行符。"),
-                ),
+                **pattern_fields(),
                 "multiple": Field(
                     en=("All matches", "Takes every match, one per line, and not only the first."),
                     zh=("全部匹配", "提取所有匹配，每行一个，而不只是第一个。"),

@@ -47,6 +47,34 @@ class Price(Struct, frozen=True, omit_defaults=True):
         )
 
 
+def client_fields() -> dict[str, Field]:
+    """How a profile, and an agent without one, says which model is meant."""
+    return {
+        "provider": Field(
+            en=("Provider", "The provider, where it is given apart from the name."),
+            zh=("提供商", "与名称分开填写时的模型提供商。"),
+        ),
+        "name": Field(
+            en=("Model name", "The name of the model, where it is given apart from the provider."),
+            zh=("模型名称", "与提供商分开填写时的模型名称。"),
+        ),
+        "base_url": Field(
+            en=("Address", "Where the model is, in place of the provider's own address."),
+            zh=("地址", "模型的服务地址，取代提供商的默认地址。"),
+            widget="url",
+        ),
+        "api_key": Field(
+            en=(
+                "API key",
+                "The key of the provider. Better left to the environment, or to a variable.",
+            ),
+            zh=("API 密钥", "提供商的密钥。建议放在环境变量或工作流变量中。"),
+            widget="secret",
+            see="agents.md#keys",
+        ),
+    }
+
+
 class Profile(Struct, frozen=True, omit_defaults=True):
     """A model, and how it is asked."""
 
@@ -79,28 +107,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
                     zh=("模型", "模型，写作 `provider:name`。"),
                     see="agents.md#which-model",
                 ),
-                "provider": Field(
-                    en=("Provider", "The provider, where it is given apart from the name."),
-                    zh=("提供商", "与名称分开填写时的模型提供商。"),
-                ),
-                "name": Field(
-                    en=("Model name", "The name of the model, where it is given apart from the provider."),
-                    zh=("模型名称", "与提供商分开填写时的模型名称。"),
-                ),
-                "base_url": Field(
-                    en=("Address", "Where the model is, in place of the provider's own address."),
-                    zh=("地址", "模型的服务地址，取代提供商的默认地址。"),
-                    widget="url",
-                ),
-                "api_key": Field(
-                    en=(
-                        "API key",
-                        "The key of the provider. Better left to the environment, or to a variable.",
-                    ),
-                    zh=("API 密钥", "提供商的密钥。建议放在环境变量或工作流变量中。"),
-                    widget="secret",
-                    see="agents.md#keys",
-                ),
+                **client_fields(),
                 "headers": Field(
                     en=("Headers", "Further HTTP headers of each request."),
                     zh=("请求头", "每个请求附加的 HTTP 头。"),

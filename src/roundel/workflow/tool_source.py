@@ -16,6 +16,25 @@ Seconds = Annotated[float, Meta(gt=0)]
 EVERY_FUNCTION = ":All"
 
 
+def _start_fields() -> dict[str, Field]:
+    """How the program of a server starts."""
+    return {
+        "inherit_env": Field(
+            en=(
+                "Inherit the environment",
+                "Whether the program gets the environment of Roundel too.",
+            ),
+            zh=("继承环境变量", "程序是否同时获得 Roundel 自身的环境变量。"),
+        ),
+        "startup_timeout": Field(
+            en=("Start-up time", "How long the server may take to be ready."),
+            zh=("启动时限", "服务器就绪最长可用的时间。"),
+            widget="duration",
+            unit="seconds",
+        ),
+    }
+
+
 class McpServer(Struct, frozen=True, omit_defaults=True):
     """A server that speaks the Model Context Protocol: a program to start, or an address."""
 
@@ -62,19 +81,7 @@ class McpServer(Struct, frozen=True, omit_defaults=True):
                     zh=("工作目录", "程序运行所在的目录；不填则为工作流文件所在的目录。"),
                     widget="file",
                 ),
-                "inherit_env": Field(
-                    en=(
-                        "Inherit the environment",
-                        "Whether the program gets the environment of Roundel too.",
-                    ),
-                    zh=("继承环境变量", "程序是否同时获得 Roundel 自身的环境变量。"),
-                ),
-                "startup_timeout": Field(
-                    en=("Start-up time", "How long the server may take to be ready."),
-                    zh=("启动时限", "服务器就绪最长可用的时间。"),
-                    widget="duration",
-                    unit="seconds",
-                ),
+                **_start_fields(),
                 "url": Field(
                     en=("Address", "The address of a server that runs already, in place of a command."),
                     zh=("地址", "已在运行的服务器的地址，用来代替命令。"),
@@ -351,19 +358,7 @@ class LocalTooling(Struct, frozen=True, omit_defaults=True):
                     zh=("环境变量", "传给程序的环境变量。"),
                     widget="secret",
                 ),
-                "inherit_env": Field(
-                    en=(
-                        "Inherit the environment",
-                        "Whether the program gets the environment of Roundel too.",
-                    ),
-                    zh=("继承环境变量", "程序是否同时获得 Roundel 自身的环境变量。"),
-                ),
-                "startup_timeout": Field(
-                    en=("Start-up time", "How long the server may take to be ready."),
-                    zh=("启动时限", "服务器就绪最长可用的时间。"),
-                    widget="duration",
-                    unit="seconds",
-                ),
+                **_start_fields(),
                 "timeout": Field(
                     en=("Time limit", "How long one call may take."),
                     zh=("时间限制", "单次调用最长可用的时间。"),
