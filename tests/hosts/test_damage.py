@@ -297,6 +297,29 @@ def test_an_answer_that_breaks_a_step_off_is_refused_and_the_question_stays_open
     told(tmp_path, story)
 
 
+def test_an_answer_that_breaks_a_step_off_is_refused_although_the_run_cannot_be_rebuilt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nobody(_question: roundel.Question) -> str:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def unreadable(*_arguments: object) -> list[object]:
+        raise roundel.StoreError("the disk is gone")
+
+    async def story(store: SqliteStore) -> None:
+        running = asyncio.create_task(roundel.run_async(asking(), "tea", store=store, ask=nobody))
+        run_id = await waiting(store)
+        FAULTS["begin"] = [RuntimeError("boom")]
+        monkeypatch.setattr(store, "entries", unreadable)
+        number = await store.request(run_id, "answer", body("Person", "one"))
+        assert await outcome(store, number)
+        with pytest.raises(roundel.StoreError, match="the disk is gone"):
+            await running
+
+    told(tmp_path, story)
+
+
 def test_an_answer_to_a_run_that_nobody_drives_leaves_the_store_as_it_was(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         run_id = (await roundel.run_async(asking(), "tea", store=store)).run_id

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -87,6 +89,41 @@ def test_the_end_of_the_event_loop_closes_what_is_idle() -> None:
         await lease.release()
 
     assert told(story) == ["open a", "close a"]
+
+
+def test_a_run_that_the_end_of_the_loop_cancels_closes_what_it_used() -> None:
+    async def story(told: list[str]) -> None:
+        begun = asyncio.Event()
+
+        async def run() -> None:
+            lease = current_pool().lease()
+            take(lease, "a", told)
+            try:
+                begun.set()
+                await asyncio.Event().wait()
+            finally:
+                await lease.release()
+
+        task = asyncio.create_task(run())
+        await begun.wait()
+        assert not task.done()
+
+    assert told(story) == ["open a", "close a"]
+
+
+def test_a_loop_that_has_ended_is_not_kept_alive() -> None:
+    loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
+
+    async def story(told: list[str]) -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        lease = current_pool().lease()
+        take(lease, "a", told)
+        await lease.release()
+        await asyncio.sleep(0)  # the guardian waits
+
+    told(story)
+    gc.collect()
+    assert loops[0]() is None
 
 
 def test_each_event_loop_has_a_pool_of_its_own() -> None:

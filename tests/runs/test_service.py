@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
+import weakref
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,21 @@ def test_many_runs_at_once_share_one_poller(place: Any) -> None:
         assert [(await runs.result(run_id)).output for run_id in ids] == [str(number) for number in range(20)]
 
     using(place, story)
+
+
+def test_neither_stores_nor_loops_are_kept_alive(tmp_path: Path) -> None:
+    kept: list[weakref.ref[Any]] = []
+
+    async def story(runs: roundel.Runs) -> None:
+        gate = Gate()
+        run_id = await runs.start(gate.graph, "tea")
+        kept.extend((weakref.ref(runs.store), weakref.ref(asyncio.get_running_loop())))
+        gate.go.set()
+        assert (await runs.result(run_id)).completed
+
+    using(tmp_path / "runs.db", story)
+    gc.collect()
+    assert [ref() for ref in kept] == [None, None]
 
 
 def test_a_run_is_followed_while_it_runs(place: Any) -> None:

@@ -342,6 +342,8 @@ class HostCore:
     def refuse_requests(self, reason: str) -> None:
         """Settles every request that is left."""
         tokens = [*self._applied, *(token for _, token in self._requests)]
-        self._applied = []
+        if self._damage is not None and self._damage.token is not None:
+            tokens.append(self._damage.token)  # the run could not be rebuilt
+        self._applied, self._damage = [], None
         self._requests.clear()
         self.settled += [Settled(token, reason) for token in tokens]

@@ -47,6 +47,7 @@ class RequestPoller:
         if not self._runs and self._task is not None:
             self._task.cancel()
             self._task = None
+            _POLLERS[asyncio.get_running_loop()].pop(self._store, None)
 
     async def _poll(self) -> None:
         serving: set[int] = set()
@@ -73,14 +74,15 @@ class RequestPoller:
             serving = {request.number for request in requests}
 
 
-_POLLERS: weakref.WeakKeyDictionary[
-    asyncio.AbstractEventLoop, weakref.WeakKeyDictionary[Store, RequestPoller]
-] = weakref.WeakKeyDictionary()
+_POLLERS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Store, RequestPoller]] = (
+    weakref.WeakKeyDictionary()
+)
+"""Those that have runs: a poller and its task refer to their store and loop, and would keep both alive."""
 
 
 def poller_of(store: Store) -> RequestPoller:
     """The poller of a store on the running event loop."""
-    pollers = _POLLERS.setdefault(asyncio.get_running_loop(), weakref.WeakKeyDictionary())
+    pollers = _POLLERS.setdefault(asyncio.get_running_loop(), {})
     if store not in pollers:
         pollers[store] = RequestPoller(store)
     return pollers[store]

@@ -65,14 +65,17 @@ class ResourcePool:
                 idle.append(key)
         if not idle:
             return
-        if self._idle_seconds <= 0:
+        task = asyncio.current_task()
+        if self._idle_seconds <= 0 or (task is not None and task.cancelling()):
+            # A run whose task is cancelled may be one of those that the loop cancels when it ends; a
+            # guardian that is created then would not be cancelled any more, and so would close nothing.
             await self._close(idle)
             return
         expires = asyncio.get_running_loop().time() + self._idle_seconds
         for key in idle:
             self._resources[key].expires = expires
         self._changed.set()
-        if self._guardian is None or self._guardian.done():
+        if self._guardian is None:
             self._guardian = asyncio.create_task(self._guard(), name="roundel-resource-pool")
 
     async def _guard(self) -> None:
@@ -90,13 +93,21 @@ class ResourcePool:
                     async with asyncio.timeout(min(left, default=None)):
                         await self._changed.wait()
         except asyncio.CancelledError:
-            await self.close()
+            await self._close(list(self._resources))
             raise
+        finally:
+            # The task refers to its loop, and the pool to the task: a pool that stayed would keep alive a
+            # loop that has ended.
+            self._guardian = None
+            loop = asyncio.get_running_loop()
+            if not self._resources and _POOLS.get(loop) is self:
+                del _POOLS[loop]
 
     async def close(self) -> None:
         """Closes everything, leased or not."""
         await self._close(list(self._resources))
-        self._changed.set()
+        if self._guardian is not None:
+            self._guardian.cancel()
 
     async def _close(self, keys: list[Hashable]) -> None:
         closing = [self._resources.pop(key).close() for key in keys]
@@ -128,6 +139,7 @@ class Lease:
 
 
 _POOLS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ResourcePool] = weakref.WeakKeyDictionary()
+"""Those that have something open."""
 
 
 def current_pool() -> ResourcePool:
