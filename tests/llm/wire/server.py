@@ -29,6 +29,8 @@ class Wire:
         self.hung_up: list[Recorded] = []
         # The most requests that were ever in hand at once.
         self.peak = 0
+        self.accepted = 0
+        """How many connections were ever made."""
         self._busy = 0
         self._replies: deque[Answer] = deque()
         self._failures: list[Exception] = []
@@ -85,6 +87,7 @@ class Wire:
 
     def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.create_task(self._converse(reader, writer))
+        self.accepted += 1
         self._connections.add(connection)
         connection.add_done_callback(self._connections.discard)
 
