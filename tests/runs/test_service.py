@@ -21,6 +21,7 @@ from roundel.journal.rebuilding import rebuild
 from roundel.kernel.events import encode_event
 from roundel.kernel.state import Run
 from roundel.kernel.unlock import CHECKS
+from roundel.llm.resource_pool import Lease, ResourcePool
 
 STORES = ["memory", "file"]
 
@@ -269,3 +270,37 @@ def test_a_run_of_another_process_is_followed_paused_and_stopped(tmp_path: Path)
         using(path, story)
         assert other.stdout.readline() == "stopped\n"
         assert other.wait(60) == 0
+
+
+def test_a_run_that_cannot_be_stored_or_resumed_leases_nothing(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the connections to its models would stay open for good."""
+    leased: list[Lease] = []
+    lease = ResourcePool.lease
+
+    def noted(pool: ResourcePool) -> Lease:
+        leased.append(lease(pool))
+        return leased[-1]
+
+    monkeypatch.setattr(ResourcePool, "lease", noted)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-no-use-at-all")
+    graph = roundel.Graph("ask", start="H", end="A").node("H", "human").edge("H", "A")
+    graph.node("A", "agent", model="openai:gpt-4o")
+
+    async def story(runs: roundel.Runs) -> None:
+        async def full(*_arguments: object) -> None:
+            raise roundel.StoreError("the disk is full")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(runs.store, "create", full)
+            with pytest.raises(roundel.StoreError, match="the disk is full"):
+                await runs.start(graph, "tea")
+        run_id = await runs.start(graph, "tea")
+        assert (await runs.result(run_id)).status == "waiting"
+        with pytest.raises(roundel.StoreError, match="asks nobody at 'B'"):
+            await runs.answer(run_id, "yes", at="B", execute=Attachment())
+        assert len(leased) == 2, "to see that the request cannot be meant takes no model"
+        assert [one._keys for one in leased] == [{}, {}]
+
+    using(place, story)

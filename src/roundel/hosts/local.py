@@ -94,21 +94,26 @@ class LocalEngine:
         run_id = new.run_id or new_id()
         run = self._prepared(run_id, Inspection(new.plan, Run(new.plan), new.script), attach)
         if new.stored:
-            pinned = pin(new.plan, new.script, new.limits)
-            run.use(self.store)
-            run.store_in(
-                await create(
-                    self.store,
-                    run.run_id,
-                    new.plan,
-                    pinned,
-                    new.messages,
-                    reviews=run.reviews,
-                    now=self._clock,
-                )
-            )
+            try:
+                run.use(self.store)
+                run.store_in(await self._created(run, new))
+            except BaseException:
+                await run.discard()
+                raise
         self._launch(run, run.run(new.messages))
         return run_id
+
+    async def _created(self, run: LocalRun, new: NewRun) -> RunJournal:
+        pinned = pin(new.plan, new.script, new.limits)
+        return await create(
+            self.store,
+            run.run_id,
+            new.plan,
+            pinned,
+            new.messages,
+            reviews=run.reviews,
+            now=self._clock,
+        )
 
     def _prepared(self, run_id: str, inspection: Inspection, attach: Attach) -> LocalRun:
         attachment = attachment_for(attach, run_id, inspection)
@@ -293,10 +298,18 @@ class LocalEngine:
         """Applies a request to a run that nobody executes, commits it, and executes the run."""
         journal = RunJournal(self.store, claim)
         try:
-            run, state = await self._reopened(journal, request, attach, workflow)
+            opening = await self._opening(journal, request, workflow)
+            state = opening.state
             facts: list[Fact] = [Resumed(0)] if state.paused else []
             if not isinstance(request, Resume):
                 facts.append(fact_of(resolve(request, state), 0))
+            run = self._prepared(claim.run_id, opening, attach)
+            try:
+                run.use(self.store)
+            except BaseException:
+                await run.discard()
+                raise
+            run.store_in(journal)
         except BaseException:
             await journal.close()
             raise
@@ -316,9 +329,8 @@ class LocalEngine:
                 raise _refused(state, error) from error
         execution.awaited = False  # what goes wrong from now on is for those who wait for the result
 
-    async def _reopened(
-        self, journal: RunJournal, request: Request, attach: Attach, workflow: Source | None
-    ) -> tuple[LocalRun, Run]:
+    async def _opening(self, journal: RunJournal, request: Request, workflow: Source | None) -> Inspection:
+        """A run that is to be resumed, with all that executing it takes; StoreError if it cannot be."""
         store, run_id = self.store, journal.claim.run_id
         pinned = await store.pinned(run_id)
         row = await store.row(run_id)
@@ -332,10 +344,7 @@ class LocalEngine:
                 await journal.commit(state)
             raise StoreError(_why_unresumable(state))
         script = script_from(pinned.script) if pinned.script else None
-        run = self._prepared(run_id, msgspec.structs.replace(opened, script=script), attach)
-        run.use(store)
-        run.store_in(journal)
-        return run, state
+        return msgspec.structs.replace(opened, script=script)
 
     # Inspecting.
 

@@ -121,6 +121,10 @@ class LocalRun:
             self._services.folder = store.workspaces
         self._services.keep(store)
 
+    async def discard(self) -> None:
+        """Releases what the run has leased, if it cannot be executed after all."""
+        await self._services.close()
+
     def store_in(self, journal: RunJournal) -> None:
         """Stores the run from now on."""
         self._log.journal = journal
