@@ -962,7 +962,7 @@ def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
         return message
 
     sizes = []
-    for rounds in (500, 5000):
+    for rounds in (5, 500, 5000):  # the first imports all that the others use
         plan = roundel.prepare(
             roundel.LoopAgent("Loop", step, LoopMode.condition(f"round == {rounds}", max=9999))
         )
@@ -971,8 +971,8 @@ def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
         assert roundel.run(plan, "x").nodes["step"] == rounds
         sizes.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    # What grows is the list of results: a pointer each.
-    assert sizes[1] - sizes[0] < 4500 * 40
+    # What grows is the list of results, a pointer each, which is copied a few times in the end.
+    assert sizes[2] - sizes[1] < 4500 * 64
 
 
 # Files
