@@ -216,6 +216,8 @@ def test_following_up_makes_the_same_run_as_queues_do(stored: bool) -> None:
                 and action.address in host.core.in_flight
             ):
                 following = host.core.follow_up(host.answer(action), action.address)
+                if following is not None and host.log.uncommitted:
+                    host.commit()
                 action = following if following is not None else host.core.next()
                 continue
             host.perform(action)

@@ -206,8 +206,8 @@ class HostCore:
         return Action.REBUILD
 
     def follow_up(self, fact: Fact, address: str) -> Call | None:
-        """Reports the result of a call that was alone. Returns the call that follows if it is alone, too, and
-        may start now; with None, `next()` says how to continue.
+        """Reports the result of a call that was alone. Returns the call that follows if it is alone, too; the
+        host has to commit before it starts that call. With None, `next()` says how to continue.
 
         It does nothing that `finished` and `next` do not do. It exists because nearly every step of a run
         that has one agent at a time takes this way, and a queue and a decision for each would cost as much
@@ -228,13 +228,12 @@ class HostCore:
             if len(commands) == 1 and self._since_yield < MOST_BEFORE_YIELD:
                 command = commands[0]
                 if command.__class__ is Call and not log.state.paused:
-                    if pure[command.site]:
-                        if not log.full:
-                            fact = self._effects.decide(command)
-                            continue
-                    elif not log.uncommitted:
+                    if not pure[command.site]:
                         in_flight[command.address] = command
                         return command
+                    if not log.full:
+                        fact = self._effects.decide(command)
+                        continue
             self._commands.extend(commands)
             return None
 

@@ -104,7 +104,7 @@ class Driver:
 
     async def _call_in_place(self, call: Call) -> None:
         """Awaits a call that is alone, and those that follow, as long as each is alone."""
-        core, executor, task = self._core, self._executor, self._task
+        core, log, executor, task = self._core, self._log, self._executor, self._task
         behaviours, now = executor.behaviours, executor.now
         following: Call | None = call
         while following is not None:
@@ -131,6 +131,11 @@ class Driver:
                 if call.address not in core.in_flight:
                     return  # the request has cancelled it
             following = core.follow_up(fact, call.address)
+            if following is not None and log.uncommitted:
+                await self._commit()
+                if core.has_requests:  # they are applied beside the call, as long as it has a task
+                    self._start(following)
+                    return
 
     async def _pump_beside(self) -> None:
         """Applies requests while the driver awaits a call in place."""

@@ -75,6 +75,9 @@ COLUMNS = ("id", "name", "status", "created", "updated", "input", "parent", "for
 ROW = f"SELECT no, fence, {FACTS}, {', '.join(COLUMNS)}, {LEASE_COLUMNS} FROM runs {JOIN_LEASE}"
 
 
+SNAPSHOT = "REPLACE INTO snapshots SELECT (no << 32) + ?, ?, ? FROM runs WHERE no = ? AND fence = ?"
+
+
 class SqliteStore(Claims, ControlRequests):
     """`sync`: `full` survives a power cut, `normal` a killed process, `off` neither for certain."""
 
@@ -166,14 +169,16 @@ class SqliteStore(Claims, ControlRequests):
     # Facts.
 
     async def save_snapshot(self, claim: Claim, snapshot: Snapshot, texts: Mapping[str, str]) -> None:
+        values = (snapshot.seq, snapshot.facts, snapshot.body, claim.run, claim.fence)
+        if not texts:  # one row, which need not wait for the thread
+            await self._writer.add(SNAPSHOT, values, _lost_claim, claim, appends=False)
+            return
         packed = [
             (claim.run, bytes.fromhex(digest), zlib.compress(text.encode())) for digest, text in texts.items()
         ]
 
         def job(db: sqlite3.Connection) -> None:
-            query = "REPLACE INTO snapshots SELECT (no << 32) + ?, ?, ? FROM runs WHERE no = ? AND fence = ?"
-            values = (snapshot.seq, snapshot.facts, snapshot.body, claim.run, claim.fence)
-            _must_hold(db, db.execute(query, values), claim)
+            _must_hold(db, db.execute(SNAPSHOT, values), claim)
             db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", packed)
 
         await self._writer.write(job)
@@ -299,8 +304,13 @@ class SqliteStore(Claims, ControlRequests):
 def _must_hold(db: sqlite3.Connection, cursor: sqlite3.Cursor, claim: Claim) -> None:
     """A statement that changed no row was not the owner's any more."""
     if cursor.rowcount != 1:
-        there = db.execute("SELECT 1 FROM runs WHERE no = ?", (claim.run,)).fetchone()
-        raise taken_over(claim, there is not None)
+        raise _lost_claim(db, claim)
+
+
+def _lost_claim(db: sqlite3.Connection, claim: Claim) -> StoreError:
+    """Why a claim is not valid any more."""
+    there = db.execute("SELECT 1 FROM runs WHERE no = ?", (claim.run,)).fetchone()
+    return taken_over(claim, there is not None)
 
 
 def _number(db: sqlite3.Connection, run_id: str) -> int:

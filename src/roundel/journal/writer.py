@@ -87,16 +87,25 @@ class Writer:
         return await self._do(job, False)
 
     async def add(
-        self, statement: str, row: Row, refused: Refused, about: Any = None, *, patient: bool = False
+        self,
+        statement: str,
+        row: Row,
+        refused: Refused,
+        about: Any = None,
+        *,
+        patient: bool = False,
+        appends: bool = True,
     ) -> None:
         """Adds a row with a statement that changes one row or nothing; in the latter case, `refused` says
         why by `about`, or returns None if nothing had to change. A statement always comes with the same
-        `refused`. `patient`: the caller has nothing else to do than to wait for the disk."""
+        `refused`. `patient`: the caller has nothing else to do than to wait for the disk. `appends`: the id
+        of the row is a position, for which others may wait."""
         alone = self.crowd == 1 and (patient or not self._waits)
         added = self._inline.add(statement, row, refused, about) if alone and self._is_idle() else None
         if added is not None:
             self.commits += 1
-            self._committed(None, added)
+            if appends:
+                self._committed(None, added)
             if self._inline.held_up:
                 # Others on the loop have their turn, which is quicker than to let the thread write the next
                 # row. Not before the row is written: a caller that is cancelled here must not lose it.
