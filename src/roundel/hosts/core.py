@@ -20,8 +20,8 @@ The rules that it keeps:
 the core runs them itself, and what they decide shares the commit of the fact that they follow from.
 
 *Control requests before results.* A pause that arrives together with the result of a call holds back what
-follows from that result. A request is settled when its fact is committed, not when it is applied: whoever
-asked for a pause and got an answer finds the run paused even if the process is killed in between.
+follows from that result. A request is settled when its fact is committed, not when it is applied: a caller
+who asked for a pause and got an answer finds the run paused even if the process is killed in between.
 
 *Results in order of arrival.* The kernel's trace does not depend on it, but people who follow a run do.
 

@@ -81,7 +81,7 @@ KINDS: Mapping[str, type[Any]] = {
 
 
 def fact_of(request: Request, now: float) -> Fact:
-    """What the run is told."""
+    """The fact that a request becomes."""
     if isinstance(request, Pause):
         return Paused(request.reason or "paused", now)
     if isinstance(request, Resume):
