@@ -253,7 +253,8 @@ class SchemaMaker:
         for name, form in variants.forms.items():
             mapping = self._mapping(form, description_of(form))
             mapping["properties"] = {variants.key: True, **mapping["properties"]}
-            chosen = {"properties": {variants.key: {"const": name}}, "required": [variants.key]}
+            choice = {"title": variants.en[0], "const": name}
+            chosen = {"properties": {variants.key: choice}, "required": [variants.key]}
             cases.append({"if": chosen, "then": mapping})
         return {"type": "object", "properties": selector, "required": [variants.key], "allOf": cases}
 
@@ -295,8 +296,9 @@ class SchemaMaker:
 
 
 def _case(key: str, names: list[str], config: str, form: Schema, required: bool) -> Schema:
-    chosen = {"const": names[0]} if len(names) == 1 else {"enum": names}
-    then: Schema = {"properties": {config: form}, **({"required": [config]} if required else {})}
+    chosen = {"title": "Type", **({"const": names[0]} if len(names) == 1 else {"enum": names})}
+    settings = {"title": "Settings", **form}
+    then: Schema = {"properties": {config: settings}, **({"required": [config]} if required else {})}
     return {"if": {"properties": {key: chosen}, "required": [key]}, "then": then}
 
 
