@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.extend import Attachment, InMemoryStore
+from roundel.extend import Attachment, Engine, InMemoryStore
 from roundel.hosts import stored_run
 from roundel.journal.rebuilding import rebuild
 from roundel.kernel.events import encode_event
@@ -302,5 +302,39 @@ def test_a_run_that_cannot_be_stored_or_resumed_leases_nothing(
             await runs.answer(run_id, "yes", at="B", execute=Attachment())
         assert len(leased) == 2, "to see that the request cannot be meant takes no model"
         assert [one._keys for one in leased] == [{}, {}]
+
+    using(place, story)
+
+
+def test_a_service_works_with_any_engine_and_leaves_it_running(place: Any) -> None:
+    """All that the service layer uses of an engine is in the protocol."""
+
+    class Passing:
+        """Passes on what the protocol has, and has nothing else."""
+
+        def __init__(self, engine: Engine) -> None:
+            self._behind = engine
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in vars(Engine):
+                raise AttributeError(name)
+            return getattr(self._behind, name)
+
+    async def story(first: roundel.Runs) -> None:
+        gate = Gate()
+        engine: Any = Passing(first.engine)
+        async with roundel.Runs(first.store, engine=engine) as runs:
+            run_id = await runs.start(gate.graph, "tea")
+            await gate.begun.wait()
+            await runs.pause(run_id, "lunch")
+            await runs.resume_in_background(run_id)
+            assert (await runs.inspect(run_id)).state.status == "running"
+            runs.interrupt(run_id)
+            assert (await runs.result(run_id)).status == "paused"
+            other = Gate()
+            left = await runs.start(other.graph, "rain")
+            await other.begun.wait()
+        other.go.set()
+        assert (await first.result(left)).output == "rain", "its engine was not closed"
 
     using(place, story)

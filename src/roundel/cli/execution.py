@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from typing import IO, TYPE_CHECKING
 
@@ -75,7 +76,7 @@ async def _result(runs: Runs, run_id: str) -> Result:
         raise StoreError(text) from error
 
 
-class _Display:
+class _Display(ABC):
     """Shows one run. If nobody reads the output any more, the run is interrupted."""
 
     stream: IO[str]
@@ -108,15 +109,18 @@ class _Display:
     def asker(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
         return None
 
-    def on_event(self, event: Event) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def on_event(self, event: Event) -> None: ...
 
+    @abstractmethod
     def settle(self, result: Result) -> None:
         """The run is idle."""
 
+    @abstractmethod
     def close(self) -> None:
         """Nothing more will happen, whatever became of the run."""
 
+    @abstractmethod
     def conclude(self, result: Result) -> None:
         """What is left to say."""
 
@@ -145,6 +149,12 @@ class _Json(_Display):
 
     def on_event(self, event: Event) -> None:
         self.write(print_json, event)
+
+    def settle(self, result: Result) -> None:
+        pass  # the events say it
+
+    def close(self) -> None:
+        pass  # each line is complete
 
     def conclude(self, result: Result) -> None:
         if result.status not in ("completed", "failed", "stopped"):

@@ -16,6 +16,7 @@ from roundel.kernel.state import Run
 from roundel.llm.recorder import Recorder
 from roundel.llm.scripted import Script
 from roundel.nodes.middleware import Middleware
+from roundel.nodes.sources import Source
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
@@ -108,21 +109,45 @@ def attachment_for(attach: Attach, run_id: str, inspection: Inspection) -> Attac
 
 
 class Engine(Protocol):
-    """Executes runs. The local engine (local.py) does so in this process, on asyncio."""
+    """Executes runs for the service layer, which uses nothing else of it. The local engine (local.py) does so
+    in this process, on asyncio."""
 
     async def start(self, run: NewRun, attach: Attach = ...) -> str:
         """Starts a run and returns its id; the run exists, and is stored, when this returns.
 
         WorkflowError if something is missing that the run needs, StoreError if it cannot be stored."""
 
-    async def control(self, run_id: str, request: Request, *, execute: Attach | None = None) -> bool:
-        """Applies a control request; it is durable when this returns. Whether a process executes the run.
+    async def control(
+        self,
+        run_id: str,
+        request: Request,
+        *,
+        execute: Attach | None = None,
+        workflow: Source | None = None,
+    ) -> bool:
+        """Applies a control request; it is durable when this returns. Whether a process executes the run
+        then.
 
-        If none does, and `execute` is given, this engine executes it from now on. StoreError if the run does
-        not allow the request."""
+        If none does, and `execute` is given, this engine executes it from now on; `workflow` gives the code
+        of functions again, for a workflow that was built in Python. Without `execute`, `Resume` only takes
+        back a pause that has not taken effect. StoreError if the run does not allow the request; Busy if a
+        run was to be resumed that another process executes."""
 
     async def inspect(self, run_id: str) -> Inspection:
         """The state of a run."""
 
     async def result(self, run_id: str) -> Result:
-        """Waits until the run is idle."""
+        """Waits until a run is idle, whichever process executes it."""
+
+    async def wait(self, run_id: str) -> Result:
+        """The same for a run that was just started or resumed here: a caller that is cancelled stops it."""
+
+    def interrupt(self, run_id: str, reason: str) -> None:
+        """Cancels the calls in flight of a run that is executed here, and leaves it so that it can be
+        resumed; a run that is not stored is stopped. Without effect on any other run."""
+
+    def knows(self, run_id: str) -> bool:
+        """Whether this engine executes the run, or has the result of one that is not stored."""
+
+    async def close(self) -> None:
+        """Stops the runs that are still executed here, and waits until they have ended."""

@@ -80,10 +80,9 @@ class LocalEngine:
         return self._open_store()
 
     def knows(self, run_id: str) -> bool:
-        """Whether this engine executes the run, or has the result of one that is not stored."""
         return run_id in self._executions
 
-    def executing(self, run_id: str) -> LocalRun | None:
+    def _executing(self, run_id: str) -> LocalRun | None:
         """The run, if this engine executes it now."""
         execution = self._executions.get(run_id)
         return execution.run if execution is not None and not execution.task.done() else None
@@ -176,8 +175,6 @@ class LocalEngine:
                     position = await self.store.wait_for_append(position)
 
     async def wait(self, run_id: str) -> Result:
-        """Waits until a run is idle that this engine has just started or resumed. If the caller is cancelled,
-        the run is stopped."""
         execution = self._executions.get(run_id)  # None if it was idle at once
         try:
             return await self.result(run_id)
@@ -196,19 +193,15 @@ class LocalEngine:
         execute: Attach | None = None,
         workflow: Source | None = None,
     ) -> bool:
-        """Applies a control request; it is durable when this returns. Whether a process executes the run.
-
-        If none does, and `execute` is given, this engine executes the run from now on. Without it, `Resume`
-        only takes back a pause that has not taken effect. `workflow` gives the code of functions again, for
-        a workflow that was built in Python. Busy if the owner refuses; StoreError if the run does."""
-        run = self.executing(run_id)
+        executed = not isinstance(request, Stop)  # by the process that applies the request, if there is one
+        run = self._executing(run_id)
         if run is not None:
             _raise_refusal(run_id, await run.request(resolve(request, run.state)))
-            return True
+            return executed
         store = self.store
         row = await store.row(run_id)
         if row.owner and await self._forward(run_id, request):
-            return True
+            return executed
         if row.status == "paused" and not isinstance(request, Resume):
             execute = None  # somebody has paused it, and answering a question does not resume it
         try:
@@ -346,17 +339,20 @@ class LocalEngine:
         script = script_from(pinned.script) if pinned.script else None
         return msgspec.structs.replace(opened, script=script)
 
+    def interrupt(self, run_id: str, reason: str) -> None:
+        run = self._executing(run_id)
+        if run is not None:
+            run.interrupt(reason)
+
     # Inspecting.
 
     async def inspect(self, run_id: str) -> Inspection:
-        run = self.executing(run_id)
+        run = self._executing(run_id)
         if run is not None and run.journal is None:
             return Inspection(run.plan, run.state)
         return await open_run(self.store, run_id)
 
     async def close(self) -> None:
-        """Cancels the runs that this engine still executes, and waits until they have ended. They are
-        stopped; interrupt them first to leave them resumable."""
         for execution in list(self._executions.values()):
             await _cancelled(execution.task)
         self._executions.clear()

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
-from roundel.hosts.engine import Attach, Attachment, Inspection, NewRun, Result
+from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, NewRun, Result
 from roundel.hosts.local import NOTHING, LocalEngine
 from roundel.hosts.people import Question, open_questions
 from roundel.hosts.pinning import plan_of
@@ -48,13 +48,15 @@ ScriptSource = Script | Mapping[str, Any] | str | os.PathLike[str] | None
 class Runs:
     """The runs of a store, and those that this process executes.
 
-    `async with Runs() as runs:` closes the store in the end, unless the caller brought it, and stops the runs
-    that are still executed here. A run is named by its id, by a beginning of the id that fits no other run,
-    or as `last`. StoreError if something cannot be done."""
+    `async with Runs() as runs:` stops the runs that are still executed here and closes the store in the end;
+    an engine and a store that the caller brought stay as they are. Without an engine, a local one executes
+    runs. A run is named by its id, by a beginning of the id that fits no other run, or as `last`. StoreError
+    if something cannot be done."""
 
-    def __init__(self, store: StorePlace = None) -> None:
+    def __init__(self, store: StorePlace = None, *, engine: Engine | None = None) -> None:
         self._place = store
-        self._engine: LocalEngine | None = None
+        self._given = engine
+        self._local: LocalEngine | None = None
 
     @cached_property
     def store(self) -> Store:
@@ -62,10 +64,12 @@ class Runs:
         return store_at(self._place)
 
     @property
-    def engine(self) -> LocalEngine:
-        if self._engine is None:
-            self._engine = LocalEngine(lambda: self.store)
-        return self._engine
+    def engine(self) -> Engine:
+        if self._given is not None:
+            return self._given
+        if self._local is None:
+            self._local = LocalEngine(lambda: self.store)
+        return self._local
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,8 +78,8 @@ class Runs:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            if self._engine is not None:
-                await self._engine.close()
+            if self._local is not None:
+                await self._local.close()
         finally:
             if "store" in self.__dict__ and self.store is not self._place:
                 await self.store.close()
@@ -143,7 +147,7 @@ class Runs:
     async def pause(self, run_id: str, reason: str = "") -> None:
         """Lets the calls in flight finish, and starts nothing new."""
         run_id = await self._known(run_id)
-        if self.engine.executing(run_id) is None:
+        if not self.engine.knows(run_id):
             row = await self.store.row(run_id)
             if row.status == "running" and not row.owner:
                 raise StoreError(
@@ -159,9 +163,7 @@ class Runs:
     def interrupt(self, run_id: str, reason: str = "interrupted") -> None:
         """Cancels the calls in flight of a run that is executed here, and leaves it so that it can be
         resumed; a run that is not stored is stopped."""
-        run = self.engine.executing(run_id)
-        if run is not None:
-            run.interrupt(reason)
+        self.engine.interrupt(run_id, reason)
 
     async def answer(
         self,

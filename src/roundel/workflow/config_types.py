@@ -92,7 +92,7 @@ def bounds_of(meta: Meta | None) -> dict[str, float]:
 def description_of(kind: Any) -> Description:
     """What a type says of itself; for one that says nothing, what its names and docstrings say.
 
-    It holds every key, so that whoever uses it need not ask where a text comes from."""
+    It holds every key, so that its users need not ask where a text comes from."""
     given = kind.__describe__() if hasattr(kind, "__describe__") else Description()
     if given.complete or given.refers or given.variants or not is_struct(kind):
         return given
