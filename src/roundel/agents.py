@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from roundel.builder import Graph, Pooled
 from roundel.modes import LoopMode, LoopStrategy, executor_of, mode_of, workers_of
-from roundel.nodes.dispatch import described
+from roundel.nodes.dispatch import describe_value
 from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.graph import Workflow
@@ -103,7 +103,7 @@ def _step(part: Any, whole: str) -> Step:
     if callable(part) and not isinstance(part, type):
         return _Function(part)
     hint = "an agent, a Graph or a function can"
-    raise _error("wrong-type", f"'{whole}' cannot run {described(part)}", hint)
+    raise _error("wrong-type", f"'{whole}' cannot run {describe_value(part)}", hint)
 
 
 class SequentialAgent(Step):

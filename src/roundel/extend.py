@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from roundel.llm.offered import ProviderModel
     from roundel.llm.signature import description as tool_description
     from roundel.llm.signature import parameters as tool_parameters
-    from roundel.memory.store import Entry as MemoryEntry
-    from roundel.memory.store import Item, Match, MemoryStore, Shelf
+    from roundel.memory.store import Item, Match, MemoryEntry, MemoryStore, Shelf
     from roundel.modes import LoopMode, LoopStrategy
     from roundel.nodes.jump import break_loop, continue_loop
     from roundel.nodes.middleware import Middleware, Veto, Visit
@@ -154,7 +153,7 @@ _HOMES = {
     "Shelf": "roundel.memory.store",
     "Item": "roundel.memory.store",
     "Match": "roundel.memory.store",
-    "MemoryEntry": "roundel.memory.store:Entry",
+    "MemoryEntry": "roundel.memory.store",
 }
 """Where each name lives; behind a colon, what it is called there."""
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from roundel.kernel.events import stamp
-from roundel.nodes.consensus import reached
-from roundel.nodes.decision import History, count_round, decide
+from roundel.nodes.consensus import has_consensus
+from roundel.nodes.decision import ScoreHistory, count_round, decide_round
 from roundel.nodes.loop import Config
-from roundel.nodes.score import find_score, scorer
+from roundel.nodes.score import find_score, make_scorer
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.fields import INVALID, Reader, located
 from roundel.workflow.message import Message, as_message, json_text
@@ -48,8 +48,8 @@ class LoopProcessor:
             "consensus": consensus,
         }
         self._config = _checked({name: value for name, value in settings.items() if value is not None})
-        self._score_of = scorer(self._config.score)
-        self._history = History()
+        self._score_of = make_scorer(self._config.score)
+        self._history = ScoreHistory()
         self._own = 0
 
     def process(self, input: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -60,13 +60,13 @@ class LoopProcessor:
         each participant said last, by name. `score_error` is added if the expression for the score failed.
         """
         fields = _mapping(input)
-        own = self._own + 1
-        number = count_round(own, (fields.get("iteration"),), self._history)
+        own_round = self._own + 1
+        number = count_round(own_round, (fields.get("iteration"),), self._history)
         said = Message(json_text(fields.get("text", "")), data=fields)
         found = find_score(self._score_of, (said,), number)
         given = {"iteration": number, "score": found.score, "consensus": self._agreed(fields)}
-        decision = decide(self._config, given, self._history, own)
-        self._own, self._history = own, decision.history
+        decision = decide_round(self._config, given, self._history, own_round)
+        self._own, self._history = own_round, decision.history
         decided = decision.fields(stamp(time.time()))
         return {**decided, "score_error": found.error} if found.error else decided
 
@@ -77,7 +77,7 @@ class LoopProcessor:
         if not isinstance(said, Mapping):
             raise TypeError(f"'messages' maps each participant to a message, and is not a {_kind(said)}")
         latest = {str(name): as_message(message, "user") for name, message in said.items()}
-        return reached(self._config.consensus, latest)
+        return has_consensus(self._config.consensus, latest)
 
 
 def _checked(settings: dict[str, Any]) -> Config:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from roundel.nodes.dispatch import described, methods
+from roundel.nodes.dispatch import describe_value, strategy_methods
 
 Asked = str | Callable[..., Any]
 """A CEL expression, or a function of the messages."""
@@ -67,7 +67,7 @@ class LoopMode(Struct, frozen=True):
     def custom(cls, strategy: Any, max: int = 1000) -> LoopMode:
         """As an object with `init` and `dispatch` says, or a function that is the `dispatch`."""
         made = strategy() if isinstance(strategy, type) else strategy
-        methods(made)
+        strategy_methods(made)
         return cls({"mode": "custom", "use": made, "max": max})
 
     def at_once(self, width: int | None) -> LoopMode:
@@ -112,7 +112,9 @@ def executor_of(given: Any, name: str) -> Executor | None:
         if given < 1:
             raise ValueError(f"the executor has to have at least one thread, not {given}")
         return ThreadPoolExecutor(given, thread_name_prefix=name)
-    raise ValueError(f"the executor is {described(given)}, not a concurrent.futures.Executor or a number")
+    raise ValueError(
+        f"the executor is {describe_value(given)}, not a concurrent.futures.Executor or a number"
+    )
 
 
 def workers_of(executor: Executor) -> int:

@@ -23,7 +23,7 @@ from roundel.hosts.people import Question
 from roundel.kernel.events import Event
 from roundel.llm.scripted import script_from
 from roundel.nodes import TYPES
-from roundel.nodes.approval import unclear
+from roundel.nodes.approval import approval_answer_problem
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message
@@ -162,12 +162,12 @@ def test_whatever_is_neither_yes_nor_no_is_asked_again(terminal: int) -> None:
     "answer", ["yes", " Approve ", "no", "reject", "No: too dear", "拒绝: 太贵", '{"a": 1}']
 )
 def test_clear_answers(answer: str) -> None:
-    assert unclear(Message(answer)) == ""
+    assert approval_answer_problem(Message(answer)) == ""
 
 
 @pytest.mark.parametrize("answer", ["", "yes: but", "maybe", "[1]", "{", "3", "noo"])
 def test_unclear_answers(answer: str) -> None:
-    assert unclear(Message(answer))
+    assert approval_answer_problem(Message(answer))
 
 
 def test_a_log_shows_the_arguments_of_a_question() -> None:

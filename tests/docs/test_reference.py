@@ -19,13 +19,13 @@ from roundel.cli import COMMANDS, EXIT, INVALID, cli
 from roundel.hosts.engine import Result
 from roundel.kernel.commands import Call
 from roundel.kernel.events import Event
-from roundel.llm.scripted import Line
-from roundel.llm.signature import LENT
+from roundel.llm.scripted import ScriptLine
+from roundel.llm.signature import INJECTED_PARAMETERS
 from roundel.nodes import prompt
 from roundel.nodes.agent_config import Config as AgentConfig
-from roundel.nodes.loop import Config, decide
+from roundel.nodes.loop import Config, decide_round
 from roundel.nodes.model_retry import STATUS_CODES, ModelRetry
-from roundel.nodes.python import _PICKS
+from roundel.nodes.python import _ARGUMENTS
 from roundel.nodes.services import ToolResult
 from roundel.plan.forecast import ASSUMPTIONS
 from roundel.plan.proof import Proof
@@ -68,25 +68,25 @@ def first_column(section: str) -> list[str]:
 
 
 def test_every_key_of_a_script_is_listed_with_its_default() -> None:
-    assert documented(FILES["Script files"]) == defaults(Line)
+    assert documented(FILES["Script files"]) == defaults(ScriptLine)
 
 
 def test_the_fields_of_a_proof_and_of_a_decision_are_listed() -> None:
     assert first_column(sections(DOCS / "proof.md")["As data"]) == list(Proof.__struct_fields__)
-    decision = decide(Config(), {})
+    decision = decide_round(Config(), {})
     listed = first_column(sections(DOCS / "loop.md")["What it hands on"])
     assert listed == [*decision.fields(""), "score_error"]
 
 
 def test_what_is_said_of_agents_and_tools_is_complete() -> None:
     agents, tools = sections(DOCS / "agents.md"), sections(DOCS / "tools.md")
-    assert first_column(agents["What the model sees"]) == list(prompt.NAMES)
+    assert first_column(agents["What the model sees"]) == list(prompt.PROMPT_VARIABLES)
     listed = first_column(agents["When a model does not answer"])
     assert set(listed) == set(ModelRetry.__struct_fields__)
     assert all(str(status) in agents["When a model does not answer"] for status in STATUS_CODES)
     statuses = set(get_args(get_type_hints(ToolResult)["status"]))
     assert set(first_column(tools["What comes of a call"])) == statuses
-    assert set(first_column(tools["Python functions"])[-3:]) == set(LENT)
+    assert set(first_column(tools["Python functions"])[-3:]) == set(INJECTED_PARAMETERS)
     limits = get_args(get_type_hints(AgentConfig)["on_limit"])
     assert first_column(tools["Rounds and their limit"]) == list(limits)
 
@@ -121,7 +121,7 @@ def test_the_functions_that_are_always_there_are_listed() -> None:
 
 def test_the_parameters_of_a_function_are_listed() -> None:
     listed = [code(cells[0]) for cells in rows(NODES["A function"])]
-    assert [words[0] for words in listed if words][: len(_PICKS)] == list(_PICKS)
+    assert [words[0] for words in listed if words][: len(_ARGUMENTS)] == list(_ARGUMENTS)
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:

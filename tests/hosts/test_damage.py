@@ -19,8 +19,8 @@ from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.conduct import Move, Turn
 from roundel.kernel.facts import Answered, Fact, Failed, Finished, Outcome, Reopened, Stopped, Waited
 from roundel.nodes import TYPES
-from roundel.nodes.conducted import TurnsAlone
-from roundel.nodes.conducted import prepare as prepare_conducted
+from roundel.nodes.conducted import ParticipantTurns
+from roundel.nodes.conducted import prepare_composite as prepare_conducted
 from roundel.nodes.loop_agent import Body
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
@@ -36,7 +36,7 @@ class Config(Struct, frozen=True):
     body: Body
 
 
-class Fragile(TurnsAlone):
+class Fragile(ParticipantTurns):
     """Runs its body once. A conductor is called inside a step, so what it raises breaks the step off."""
 
     def __init__(self, _config: Any) -> None:

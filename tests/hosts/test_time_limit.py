@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.nodes.time_limit import Overdue, TimeLimit
+from roundel.nodes.time_limit import TimeLimit, TimeLimitExceeded
 from tests.nodes.talks import told, wants
 
 BLOCKED = "no answer after 0.05 seconds: the event loop was blocked until "
@@ -87,7 +87,7 @@ def test_what_is_in_time_is_what_it_gives() -> None:
         with pytest.raises(TimeoutError):  # the body's own
             async with TimeLimit(60):
                 raise TimeoutError
-        with pytest.raises(Overdue):
+        with pytest.raises(TimeLimitExceeded):
             async with TimeLimit(0.01):
                 await asyncio.sleep(60)
         return first, second

@@ -26,7 +26,7 @@ from roundel.kernel.facts import (
 from roundel.kernel.state import Run
 from roundel.kernel.step import replay, step
 from roundel.nodes import TYPES
-from roundel.nodes.dialogue import Question, ToolUse
+from roundel.nodes.dialogue import ModelCall, ToolUse
 from roundel.nodes.services import outcome_of
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping
@@ -115,7 +115,7 @@ class Simulator:
             return self._allow(command, command.about["tool"]["name"])
         if isinstance(command, Call) and isinstance(command.state, ToolUse):
             return self._use(command, command.state)
-        if isinstance(command, Call) and isinstance(command.state, Question):
+        if isinstance(command, Call) and isinstance(command.state, ModelCall):
             return self._reply(command, command.state)
         if isinstance(command, Ask) or node.kind.speaks:
             text = self.said(node.id, command.ordinal, command.inputs)
@@ -143,7 +143,7 @@ class Simulator:
 
     # Agents with tools.
 
-    def _reply(self, call: Call, question: Question) -> Fact:
+    def _reply(self, call: Call, question: ModelCall) -> Fact:
         name = self.plan.sites[call.site].id
         text = self.said(name, call.ordinal, call.inputs)
         results = [result.text for exchange in question.exchanges for result in exchange.results]

@@ -25,7 +25,7 @@ from roundel.kernel.facts import (
     encode_entry,
     encode_fact,
 )
-from roundel.nodes.dialogue import Question, ToolUse
+from roundel.nodes.dialogue import ModelCall, ToolUse
 from roundel.nodes.services import ToolRequest
 from tests.kernel.generated import JSON, TEXT, values_of
 from tests.kernel.simulator import plan_of
@@ -150,7 +150,7 @@ def test_facts_and_decisions_share_the_version_of_their_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "carried", [Question(offer=False, call=2), ToolUse(ToolRequest("1", "add", {"n": 1}))]
+    "carried", [ModelCall(offer=False, call=2), ToolUse(ToolRequest("1", "add", {"n": 1}))]
 )
 def test_what_a_command_carries_has_its_type(carried: Any) -> None:
     agent = {"id": "A", "type": "agent", "config": {"output_schema": {"type": "object"}}}

@@ -24,7 +24,7 @@ from roundel.kernel.snapshot import (
     thaw,
 )
 from roundel.kernel.step import replay
-from roundel.nodes.conductors import Rounds
+from roundel.nodes.conductors import LoopRounds
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
 from tests.kernel.frozen import copied, frozen, thawed
@@ -142,14 +142,14 @@ def test_a_conductor_that_notes_other_things_now_refuses_an_older_snapshot(
     workflow = {"graph": {"nodes": [{"id": "Loop", "type": "loop_agent", "config": config}], "start": "Loop"}}
     run = Simulator(plan_of(workflow), {}).start("go")
     assert copied(run.state, plan_of(workflow)).calls.keys() == run.state.calls.keys()
-    before = Rounds.__init__
+    before = LoopRounds.__init__
 
-    def newer(self: Rounds, *arguments: Any, **named: Any) -> None:
+    def newer(self: LoopRounds, *arguments: Any, **named: Any) -> None:
         before(self, *arguments, **named)
         self.pace = 1  # type: ignore[attr-defined]
 
     written, texts = frozen(run.state)
-    monkeypatch.setattr(Rounds, "__init__", newer)
+    monkeypatch.setattr(LoopRounds, "__init__", newer)
     with pytest.raises(SnapshotError, match="another version: 'CountRounds' notes other things"):
         thawed(written, plan_of(workflow), texts)
 

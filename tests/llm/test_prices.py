@@ -8,7 +8,7 @@ import pytest
 from genai_prices.data import providers
 from pydantic_ai.usage import RequestUsage
 
-from roundel.llm.prices import Prices, listed
+from roundel.llm.prices import Prices, listed_cost
 from tests.llm.story import LOOK, asking, every_provider, every_way, profile, told, workflow
 from tests.llm.wire import Reply, Wire
 
@@ -102,11 +102,11 @@ def test_a_price_by_the_token_gives_what_the_table_gives(tokens: tuple[int, int]
     usage = RequestUsage(input_tokens=tokens[0], output_tokens=tokens[1])
     models = [(provider.id, model.id) for provider in providers for model in provider.models][::5]
     for model in models:
-        assert Prices({}).cost(*model, usage) == pytest.approx(listed(*model, usage)), model
+        assert Prices({}).cost(*model, usage) == pytest.approx(listed_cost(*model, usage)), model
 
 
 def test_cached_tokens_have_a_price_of_their_own() -> None:
     usage = RequestUsage(input_tokens=1000, cache_read_tokens=900)
     cost = Prices({}).cost("openai", "gpt-4o", usage)
-    assert cost == listed("openai", "gpt-4o", usage)
+    assert cost == listed_cost("openai", "gpt-4o", usage)
     assert cost is not None and cost < 0.0025

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.llm.python_tool import PythonTool, as_text
+from roundel.llm.python_tool import PythonTool, to_text
 from roundel.nodes import TYPES
 from roundel.nodes.services import NodeError, ToolError
 from roundel.workflow.loader import from_mapping
@@ -77,7 +77,7 @@ def test_parameters_may_have_any_name() -> None:
     ],
 )
 def test_what_a_model_reads(value: Any, text: str) -> None:
-    assert as_text(value) == text
+    assert to_text(value) == text
 
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}

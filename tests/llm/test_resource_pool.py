@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from roundel.llm.resource_pool import Lease, ResourcePool, close_pool, current_pool
+from roundel.llm.resource_pool import ResourceLease, ResourcePool, close_pool, current_pool
 
 
 class Line:
@@ -26,7 +26,7 @@ class Line:
         self.story.append(f"close {self.name}")
 
 
-def take(lease: Lease, name: str, story: list[str]) -> Line:
+def take(lease: ResourceLease, name: str, story: list[str]) -> Line:
     return lease.take(name, lambda: Line(name, story), Line.close)
 
 

@@ -14,7 +14,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from roundel.llm.signature import bound, description, parameters
+from roundel.llm.signature import bind_arguments, description, parameters
 from roundel.nodes.services import NodeError, ToolError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def test_it_is_a_schema_and_its_references_lead_somewhere() -> None:
 
 def test_arguments_come_in_the_types_that_the_function_names() -> None:
     given = {"points": [{"x": 1, "y": 2}], "colour": "blue", "size": "4", "target": "a/b.svg"}
-    first, named = bound(plot, given)
+    first, named = bind_arguments(plot, given)
     assert first == ()
     assert named == {
         "points": [Point(1, 2)],
@@ -146,7 +146,7 @@ def test_what_does_not_fit_is_said(
     function: Callable[..., Any], arguments: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ToolError) as caught:
-        bound(function, arguments)
+        bind_arguments(function, arguments)
     assert str(caught.value).startswith(f"wrong arguments: {said}")
 
 
@@ -164,7 +164,7 @@ def positional(a: int, b: int = 2, /, c: int = 3, *more: int, d: int = 4, **othe
     ],
 )
 def test_parameters_of_every_kind(arguments: dict[str, Any], given: list[Any]) -> None:
-    first, named = bound(positional, arguments)
+    first, named = bind_arguments(positional, arguments)
     assert positional(*first, **named) == given
     schema = parameters(positional)
     assert (list(schema["properties"]), schema["required"]) == (["a", "b", "c", "d"], ["a"])
@@ -173,7 +173,7 @@ def test_parameters_of_every_kind(arguments: dict[str, Any], given: list[Any]) -
 
 def test_a_function_that_is_written_in_c() -> None:
     assert parameters(math.sqrt)["required"] == ["x"]
-    first, named = bound(math.sqrt, {"x": 4})
+    first, named = bind_arguments(math.sqrt, {"x": 4})
     assert math.sqrt(*first, **named) == 2
 
 
@@ -188,7 +188,7 @@ def lent(idempotency_key: str, workspace: Path, _context: dict[str, Any], word: 
 
 def test_what_the_host_lends_is_not_shown_to_the_model() -> None:
     assert list(parameters(lent)["properties"]) == ["word"]
-    assert bound(lent, {"word": "x"}) == ((), {"word": "x"})
+    assert bind_arguments(lent, {"word": "x"}) == ((), {"word": "x"})
 
 
 @dataclass
@@ -210,7 +210,7 @@ class Sum:
 )
 def test_objects_methods_and_partial_functions(function: Callable[..., Any]) -> None:
     assert list(parameters(function)["properties"]) == ["more"]
-    first, named = bound(function, {"more": 2})
+    first, named = bind_arguments(function, {"more": 2})
     assert function(*first, **named) == 3
 
 
@@ -224,7 +224,7 @@ def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def test_a_decorated_function_is_known_by_what_it_wraps() -> None:
     assert parameters(wrapped(plot)) == parameters(plot)
-    assert bound(wrapped(plot), {"points": [{"x": 1}]})[1] == {"points": [Point(1)]}
+    assert bind_arguments(wrapped(plot), {"points": [{"x": 1}]})[1] == {"points": [Point(1)]}
 
 
 def odd(amount: OnlyForTypeCheckers) -> None:
@@ -241,6 +241,6 @@ def opaque(handle: Handle, number: int = 1, default: Any = ...) -> None:
 
 def test_types_that_nobody_knows_take_what_comes() -> None:
     assert parameters(odd)["properties"]["amount"] == {}
-    assert bound(odd, {"amount": 3}) == ((), {"amount": 3})
+    assert bind_arguments(odd, {"amount": 3}) == ((), {"amount": 3})
     assert parameters(opaque)["properties"]["handle"] == {}
-    assert bound(opaque, {"handle": {"a": 1}, "number": "2"})[1] == {"handle": {"a": 1}, "number": 2}
+    assert bind_arguments(opaque, {"handle": {"a": 1}, "number": "2"})[1] == {"handle": {"a": 1}, "number": 2}

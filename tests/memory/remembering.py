@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import roundel
 from roundel.memory.run_memory import RunMemory
-from roundel.memory.store import Entry, Item, MemoryStore, Shelf
+from roundel.memory.store import Item, MemoryEntry, MemoryStore, Shelf
 from roundel.nodes.middleware import Visit
 from roundel.nodes.sources import load
 from roundel.plan.graph import compile_workflow
@@ -45,10 +45,10 @@ def troubles(events: Sequence[roundel.Event]) -> list[dict[str, Any]]:
     return [event.data for event in events if event.event == "memory_error"]
 
 
-def kept(store: Path, group: str, kind: str = "") -> list[Entry]:
+def kept(store: Path, group: str, kind: str = "") -> list[MemoryEntry]:
     """What a group remembers."""
 
-    async def look() -> list[Entry]:
+    async def look() -> list[MemoryEntry]:
         async with roundel.Memory(store) as memory:
             return await memory.list(group, kind)
 

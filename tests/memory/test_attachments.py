@@ -67,7 +67,7 @@ def test_top_k_and_threshold(store: Path, requests: list[Request]) -> None:
 def test_the_newest_thousand_are_kept(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from roundel.memory import middleware
 
-    monkeypatch.setattr(middleware, "MOST", 3)
+    monkeypatch.setattr(middleware, "MAX_SIMPLE_ENTRIES", 3)
     for number in range(5):
         said(simple(), f"text {number}", store)
     said(simple(), "text 2", store)
@@ -212,13 +212,13 @@ def test_agents_that_read_at_once_read_each_file_once(store: Path, monkeypatch: 
     Path("docs").mkdir()
     for name in ("a", "b", "c"):
         write(f"docs/{name}.txt", f"tea from {name}")
-    plain, read = sources.content, list[str]()
+    plain, read = sources.read_content, list[str]()
 
     def content(path: Path) -> bytes:
         read.append(path.name)
         return plain(path)
 
-    monkeypatch.setattr(index, "content", content)
+    monkeypatch.setattr(index, "read_content", content)
     flow = files({"path": "docs"})
     flow["graph"]["nodes"] = [{**flow["graph"]["nodes"][0], "id": name} for name in ("A", "B", "C")]
     flow["graph"] |= {"start": ["A", "B", "C"], "end": ["A", "B", "C"]}
@@ -325,7 +325,7 @@ def test_an_index_that_is_interrupted_goes_on_from_there(
     Path("docs").mkdir()
     for name in ("a", "b", "c"):
         write(f"docs/{name}.txt", f"tea from {name}. " * 60)
-    monkeypatch.setattr(index, "AT_ONCE", 1)
+    monkeypatch.setattr(index, "WRITE_BATCH", 1)
     plain, written = SqliteMemoryStore.remember, 0
 
     async def remember(self: SqliteMemoryStore, *given: Any, **named: Any) -> list[int]:

@@ -16,7 +16,7 @@ import pytest
 import roundel
 from roundel.hosts import services
 from roundel.llm.scripted import ScriptedModel, script_from
-from roundel.memory.ranking import cosine, packed
+from roundel.memory.ranking import cosine, pack_vector
 from roundel.nodes.services import Reply, Request, Say
 from tests.journal.stores import query
 from tests.memory.remembering import agents, do, troubles
@@ -238,11 +238,11 @@ def test_no_key_is_told_of(store: Path, shown: list[list[str]], monkeypatch: pyt
 
 
 def test_the_cosine() -> None:
-    assert cosine(packed((1, 0)), packed((2, 0))) == pytest.approx(1)
-    assert cosine(packed((1, 0)), packed((0, 1))) == pytest.approx(0)
-    assert cosine(packed((1, 1)), packed((-1, -1))) == pytest.approx(-1)
-    assert cosine(packed((0, 0)), packed((1, 0))) == 0
-    assert cosine(packed((1,)), packed((1, 0))) == 0
+    assert cosine(pack_vector((1, 0)), pack_vector((2, 0))) == pytest.approx(1)
+    assert cosine(pack_vector((1, 0)), pack_vector((0, 1))) == pytest.approx(0)
+    assert cosine(pack_vector((1, 1)), pack_vector((-1, -1))) == pytest.approx(-1)
+    assert cosine(pack_vector((0, 0)), pack_vector((1, 0))) == 0
+    assert cosine(pack_vector((1,)), pack_vector((1, 0))) == 0
 
 
 def test_what_vectors_cost_counts_and_is_told(tmp_path: Path, url: str, shown: list[list[str]]) -> None:

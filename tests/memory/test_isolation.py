@@ -9,7 +9,7 @@ from pathlib import Path
 
 from roundel.journal.sqlite import SqliteStore
 from roundel.memory.store import Shelf
-from roundel.memory.words import asked
+from roundel.memory.words import query_words
 from tests.journal.stores import query
 from tests.memory.crowd import GROUPS
 from tests.memory.remembering import agents, do, kept, remember, said, texts
@@ -71,7 +71,7 @@ def test_what_other_groups_hold_does_not_change_what_is_found(store: Path) -> No
         opened = SqliteStore(store, sync="off")
         memories = opened.memory()
         await remember(memories, shelf, *common, *wanted)
-        matches = await memories.search(shelf, asked("oolong rice"), 3, 2.0)
+        matches = await memories.search(shelf, query_words("oolong rice"), 3, 2.0)
         await opened.close()
         return sorted(match.entry.text for match in matches)
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundel.memory.passages import OVERLAP, SIZE, passages
+from roundel.memory.passages import PASSAGE_OVERLAP, PASSAGE_SIZE, passages
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,9 @@ def test_a_paragraph_is_a_better_place_than_a_sentence() -> None:
 @given(st.text(alphabet="ab \n。字", max_size=3000))
 def test_nothing_is_lost_and_no_piece_is_too_long(text: str) -> None:
     pieces = passages(text)
-    assert all(0 < len(piece) <= SIZE for piece in pieces)
+    assert all(0 < len(piece) <= PASSAGE_SIZE for piece in pieces)
     place, plain = 0, text
     for piece in pieces:
-        place = plain.index(piece, max(0, place - OVERLAP - 1)) + len(piece)
+        place = plain.index(piece, max(0, place - PASSAGE_OVERLAP - 1)) + len(piece)
     assert "".join(pieces).replace(" ", "").replace("\n", "").count("字") >= text.count("字")
     assert not plain[place:].strip()

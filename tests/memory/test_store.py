@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from roundel.journal.sqlite import SqliteStore
 from roundel.memory.process_store import ProcessMemoryStore
-from roundel.memory.store import Entry, Item, Match, MemoryStore, Shelf
-from roundel.memory.words import asked
+from roundel.memory.store import Item, Match, MemoryEntry, MemoryStore, Shelf
+from roundel.memory.words import query_words
 from tests.journal.stores import query
 from tests.memory.remembering import do, remember
 
@@ -126,7 +126,7 @@ async def _one(memories: MemoryStore, plain: Plain, now: float, name: str, *give
         )
     elif name == "search":
         shelf, text = given_
-        found = await memories.search(shelf, asked(text), 99, now)
+        found = await memories.search(shelf, query_words(text), 99, now)
         assert {match.entry.text for match in found} == plain.search(shelf, text.split(), now)
     elif name == "forget_all":
         await memories.forget(given_[0])
@@ -145,7 +145,7 @@ async def newest(memories: MemoryStore, shelf: Shelf = SHELF, now: float = 9.0) 
     return texts(await memories.newest(shelf, 99, now))
 
 
-def texts(found: list[Match] | list[Entry]) -> list[str]:
+def texts(found: list[Match] | list[MemoryEntry]) -> list[str]:
     return [(one.entry if isinstance(one, Match) else one).text for one in found]
 
 
@@ -231,12 +231,12 @@ def test_the_best_are_found_if_there_are_more_than_the_limit(opened: Tell) -> No
         await remember(memories, SHELF, *(f"tea {number}" for number in range(20)))
         await remember(memories, SHELF, "tea milk", "milk", "rare")
         await memories.remember(SHELF, [Item("sugar", 1.0, found_by="rare things")])
-        words = asked("tea milk rare")
+        words = query_words("tea milk rare")
         assert set(texts(await memories.search(SHELF, words, 3, 9))) == {"tea milk", "rare", "sugar"}
         assert len(await memories.search(SHELF, words, 99, 9)) == 24
-        assert await memories.search(SHELF, asked("cake"), 9, 9) == []
+        assert await memories.search(SHELF, query_words("cake"), 9, 9) == []
         assert await memories.search(SHELF, [], 9, 9) == []
-        (found,) = await memories.search(SHELF, asked("things"), 9, 9)
+        (found,) = await memories.search(SHELF, query_words("things"), 9, 9)
         assert (found.entry.text, found.words) == ("sugar", frozenset(("sugar", "rare", "things")))
 
     opened(story)

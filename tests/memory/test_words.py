@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roundel.memory.process_store import ProcessMemoryStore
 from roundel.memory.store import Shelf
-from roundel.memory.words import MOST, asked, held, share
+from roundel.memory.words import MAX_QUERY_WORDS, index_words, query_words, word_overlap
 from tests.memory.remembering import do, remember
 
 SHELF = Shelf("g", "x")
@@ -18,7 +18,7 @@ def found(text: str, question: str) -> bool:
     async def look() -> bool:
         memories = ProcessMemoryStore()
         await remember(memories, SHELF, text, "something else entirely")
-        matches = await memories.search(SHELF, asked(question), 10, 2.0)
+        matches = await memories.search(SHELF, query_words(question), 10, 2.0)
         await memories.close()
         return text in [match.entry.text for match in matches]
 
@@ -83,18 +83,18 @@ def test_what_means_something_to_sqlite_means_nothing_here(question: str) -> Non
 
 @given(st.text())
 def test_words_hold_nothing_but_letters_and_digits(text: str) -> None:
-    for word in (*held(text), *asked(text)):
+    for word in (*index_words(text), *query_words(text)):
         assert word and not set(word) & set("\"'*^(){}:+-_ \t\n\x00")
         assert word.casefold() == word or not word.isascii()
 
 
 @given(st.text(min_size=1))
 def test_a_text_holds_all_words_of_its_own_question(text: str) -> None:
-    words = asked(text)
-    assert share(words, held(text)) == (1.0 if words else 0.0)
+    words = query_words(text)
+    assert word_overlap(words, index_words(text)) == (1.0 if words else 0.0)
 
 
 def test_of_a_long_question_its_beginning_and_its_end_count() -> None:
-    words = asked(" ".join(f"w{number}" for number in range(1000)))
-    assert len(words) == MOST
+    words = query_words(" ".join(f"w{number}" for number in range(1000)))
+    assert len(words) == MAX_QUERY_WORDS
     assert (words[0], words[-1]) == ("w0", "w999")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.nodes.approval import decision
+from roundel.nodes.approval import read_decision
 from tests.nodes.talks import agent, look, told, wants
 
 ARGUMENTS = {"place": "here"}
@@ -16,7 +16,7 @@ ARGUMENTS = {"place": "here"}
 
 @pytest.mark.parametrize("text", ["approve", "Yes", " ok ", "OK!", "y", "同意", "Approved."])
 def test_words_of_consent(text: str) -> None:
-    said = decision(roundel.Message(text), ARGUMENTS)
+    said = read_decision(roundel.Message(text), ARGUMENTS)
     assert (said.approved, said.arguments) == (True, ARGUMENTS)
 
 
@@ -35,7 +35,7 @@ def test_words_of_consent(text: str) -> None:
     ],
 )
 def test_anything_else_is_a_refusal_and_why(text: str, reason: str) -> None:
-    said = decision(roundel.Message(text), ARGUMENTS)
+    said = read_decision(roundel.Message(text), ARGUMENTS)
     assert (said.approved, said.reason) == (False, f"a person did not allow this call{reason}")
 
 
@@ -51,7 +51,7 @@ def test_anything_else_is_a_refusal_and_why(text: str, reason: str) -> None:
     ],
 )
 def test_an_object_is_other_arguments_or_a_decision(text: str, arguments: dict[str, Any]) -> None:
-    said = decision(roundel.Message(text), ARGUMENTS)
+    said = read_decision(roundel.Message(text), ARGUMENTS)
     assert (said.approved, said.arguments) == (True, arguments)
 
 
@@ -67,13 +67,13 @@ def test_an_object_is_other_arguments_or_a_decision(text: str, arguments: dict[s
     ],
 )
 def test_data_that_does_not_consent_refuses(data: dict[str, Any]) -> None:
-    assert not decision(roundel.Message("yes", data=data), ARGUMENTS).approved
-    assert not decision(roundel.Message(json.dumps(data)), ARGUMENTS).approved, "the same, typed"
+    assert not read_decision(roundel.Message("yes", data=data), ARGUMENTS).approved
+    assert not read_decision(roundel.Message(json.dumps(data)), ARGUMENTS).approved, "the same, typed"
 
 
 @pytest.mark.parametrize("data", [{"approve": True}, {"approve": "yes"}, {"arguments": {"place": "here"}}])
 def test_data_that_consents(data: dict[str, Any]) -> None:
-    said = decision(roundel.Message("", data=data), ARGUMENTS)
+    said = read_decision(roundel.Message("", data=data), ARGUMENTS)
     assert (said.approved, said.arguments) == (True, ARGUMENTS)
 
 

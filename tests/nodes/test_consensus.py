@@ -1,4 +1,4 @@
-"""Consensus: who agrees, how a vote is read, when there is enough of it."""
+"""Consensus: who is_agreement, how a vote is read, when there is enough of it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from roundel.nodes.consensus import (
     Ballot,
     Choice,
     Consensus,
-    agrees,
     ballot,
+    count_consecutive,
+    has_consensus,
+    is_agreement,
     phrase_consensus,
-    reached,
-    rounds_in_a_row,
     vote_consensus,
 )
 from roundel.workflow.message import Message
@@ -136,12 +136,12 @@ DO_NOT_AGREE = [
 
 @pytest.mark.parametrize("text", AGREE)
 def test_these_agree(text: str) -> None:
-    assert agrees(text)
+    assert is_agreement(text)
 
 
 @pytest.mark.parametrize("text", DO_NOT_AGREE)
 def test_these_do_not(text: str) -> None:
-    assert not agrees(text)
+    assert not is_agreement(text)
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,12 @@ def test_these_do_not(text: str) -> None:
     ],
 )
 def test_phrases_of_ones_own(text: str, phrases: list[str], expected: bool) -> None:
-    assert agrees(text, phrases) is expected
+    assert is_agreement(text, phrases) is expected
 
 
 @pytest.mark.parametrize("piece", ["I agree. ", "can we agree ", "if ", "不同意", "> I agree\n", "("])
 def test_long_texts_can_be_read(piece: str) -> None:
-    agrees(piece * 10_000)
+    is_agreement(piece * 10_000)
 
 
 # By words
@@ -283,15 +283,15 @@ def test_those_who_abstain_do_not_count(
 
 def test_by_words_or_by_votes() -> None:
     latest = {"Ada": Message("I agree"), "Bo": Message("no", data={"vote": "yes"})}
-    assert reached(Consensus(method="vote", quorum=1), latest)
-    assert not reached(Consensus(), latest)
-    assert reached(Consensus(phrases=("I agree", "no")), {**latest, "Bo": Message("no!")})
+    assert has_consensus(Consensus(method="vote", quorum=1), latest)
+    assert not has_consensus(Consensus(), latest)
+    assert has_consensus(Consensus(phrases=("I agree", "no")), {**latest, "Bo": Message("no!")})
 
 
 def test_rounds_in_a_row() -> None:
     counts, count = [], 0
     for held in (True, True, False, True, True, True):
-        count = rounds_in_a_row(count, held)
+        count = count_consecutive(count, held)
         counts.append(count)
     assert counts == [1, 2, 0, 1, 2, 3]
 

@@ -15,7 +15,7 @@ import roundel
 from roundel.kernel.facts import Outcome
 from roundel.kernel.talk import Act, Errand
 from roundel.kernel.unlock import CHECKS
-from roundel.nodes.dialogue import AgentDialogue, Question
+from roundel.nodes.dialogue import AgentDialogue, ModelCall
 from tests.nodes.talks import Told, agent, fail, look, told, wants
 
 # Rounds and their limit.
@@ -202,7 +202,7 @@ def test_calls_beyond_the_width_of_a_round_are_refused_before_any_runs() -> None
 def exchanges(*acts: Act) -> list[tuple[str, str, str]]:
     """What the model is told of the tools that it asked for: id, status, text."""
     (errand,) = acts[-1].errands
-    question: Question = errand.what
+    question: ModelCall = errand.what
     return [(result.id, result.status, result.text) for one in question.exchanges for result in one.results]
 
 

@@ -17,7 +17,7 @@ from roundel.kernel.events import encode_event
 from roundel.kernel.facts import Outcome
 from roundel.nodes import TYPES
 from roundel.nodes.consensus import Consensus
-from roundel.nodes.loop import NODE, Config, Decision, History, Memory, decide
+from roundel.nodes.loop import NODE, Config, LoopDecision, LoopState, ScoreHistory, decide_round
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 
@@ -284,12 +284,12 @@ def test_no_input_at_all() -> None:
     ],
 )
 def test_the_iteration_that_is_given(given: object, current: int) -> None:
-    assert decide(Config(max_rounds=99), {"iteration": given}).current_round == current
+    assert decide_round(Config(max_rounds=99), {"iteration": given}).current_round == current
 
 
 def test_without_one_it_is_the_first_round() -> None:
-    assert decide(Config(), {}).current_round == 1
-    assert decide(Config(max_rounds=1), {}).exit_reason == "max_rounds_reached"
+    assert decide_round(Config(), {}).current_round == 1
+    assert decide_round(Config(max_rounds=1), {}).exit_reason == "max_rounds_reached"
 
 
 def test_a_later_iteration_in_the_data_wins() -> None:
@@ -517,7 +517,7 @@ def test_its_state_is_json_and_does_not_grow() -> None:
         line = Message("x" * 50, data={"score": 50 + number % 7})
         outcome = behave(state, line, number, max_rounds=1000, keep="best", patience=999)
         written = msgspec.json.encode(outcome.state)
-        state = msgspec.json.decode(written, type=Memory)
+        state = msgspec.json.decode(written, type=LoopState)
         sizes.add(len(written))
     assert max(sizes) < 400
 
@@ -526,7 +526,7 @@ def test_a_best_message_in_blocks_survives_the_journal() -> None:
     blocks: Any = [{"type": "text", "text": "a picture"}, {"type": "image", "url": "a.png"}]
     best = msgspec.convert({"content": blocks, "data": {"score": 9}}, Message)
     outcome = behave(None, best, 1, keep="best", max_rounds=2)
-    state = msgspec.json.decode(msgspec.json.encode(outcome.state), type=Memory)
+    state = msgspec.json.decode(msgspec.json.encode(outcome.state), type=LoopState)
     outcome = behave(state, Message("worse", data={"score": 1}), 2, keep="best", max_rounds=2)
     assert (outcome.port, outcome.messages[0].content) == ("exit", best.content)
     assert outcome.report is not None and outcome.report["timestamp"] == "2027-01-15T08:00:00.000Z"
@@ -613,7 +613,7 @@ ALL = Config(
     patience=1,
     min_delta=5,
 )
-STALE = History(best_round=1, best_score=95, last_score=95, gained=95)
+STALE = ScoreHistory(best_round=1, best_score=95, last_score=95, gained=95)
 
 
 @pytest.mark.parametrize(
@@ -639,43 +639,45 @@ def test_the_first_that_holds_is_the_reason(
     round: int, score: float | None, consensus: bool, held: list[str]
 ) -> None:
     given = {"iteration": round, "score": score, "consensus": consensus}
-    decision = decide(ALL, given, STALE)
+    decision = decide_round(ALL, given, STALE)
     assert list(decision.held) == held
     assert (decision.should_exit, decision.exit_reason) == (True, held[0])
 
 
 def test_none_holds() -> None:
-    decision = decide(ALL, {"iteration": 2, "score": 89.9})
+    decision = decide_round(ALL, {"iteration": 2, "score": 89.9})
     assert (decision.should_exit, decision.exit_reason, decision.held) == (False, "", ())
-    assert decision.history == History(2, 89.9, 89.9, 89.9, 0, 0, ahead=1)
-    assert isinstance(decision, Decision)
+    assert decision.history == ScoreHistory(2, 89.9, 89.9, 89.9, 0, 0, ahead=1)
+    assert isinstance(decision, LoopDecision)
 
 
 @pytest.mark.parametrize("score", [None, "high", True, False, math.nan, math.inf, -math.inf, [95], 10**400])
 def test_what_is_no_score(score: object) -> None:
-    decision = decide(Config(exit_on_score=0.001, regression=0), {"score": score}, STALE)
+    decision = decide_round(Config(exit_on_score=0.001, regression=0), {"score": score}, STALE)
     assert (decision.score, decision.should_exit, decision.regression) == (None, False, None)
     assert decision.history.last_score == 95
 
 
 def test_a_decision_changes_nothing_that_it_was_given() -> None:
     given: dict[str, Any] = {"iteration": 2, "score": 50}
-    first = decide(ALL, given, STALE)
+    first = decide_round(ALL, given, STALE)
     assert given == {"iteration": 2, "score": 50}
-    assert decide(ALL, given, STALE) == first
+    assert decide_round(ALL, given, STALE) == first
 
 
 def test_a_weighted_score_will_do() -> None:
-    decision = decide(ALL, {"weighted_score": 95, "iteration": 1})
+    decision = decide_round(ALL, {"weighted_score": 95, "iteration": 1})
     assert decision.exit_reason == "score_threshold_reached"
 
 
 def test_consensus_in_a_row_is_part_of_the_history() -> None:
     config = Config(max_rounds=9, exit_condition="consensus", consensus=Consensus(stable_for=2))
-    first = decide(config, {"iteration": 1, "consensus": True})
+    first = decide_round(config, {"iteration": 1, "consensus": True})
     assert (first.should_exit, first.history.agreed) == (False, 1)
-    assert decide(config, {"iteration": 2, "consensus": True}, first.history).held == ("consensus_reached",)
-    assert decide(config, {"iteration": 2, "consensus": "yes"}, first.history).held == ()
+    assert decide_round(config, {"iteration": 2, "consensus": True}, first.history).held == (
+        "consensus_reached",
+    )
+    assert decide_round(config, {"iteration": 2, "consensus": "yes"}, first.history).held == ()
 
 
 # Bad settings

@@ -8,7 +8,7 @@ import pytest
 
 import roundel
 from roundel.kernel.commands import Call
-from roundel.nodes.prompt import Template, flattened, spoken
+from roundel.nodes.prompt import Template, build_messages, flatten_messages
 from roundel.workflow.expression import ExpressionError
 from tests.deadline import Deadline
 from tests.nodes.talks import told
@@ -22,7 +22,7 @@ def call(*messages: roundel.Message, round: int = 0) -> Call:
 
 
 def shown(prompt: str, *messages: roundel.Message, flatten: bool = False) -> list[str]:
-    made = spoken(call(*messages), Template(prompt), flatten)
+    made = build_messages(call(*messages), Template(prompt), flatten)
     return [message.text for message in made]
 
 
@@ -78,8 +78,8 @@ def test_a_field_that_is_not_there_fails_the_node() -> None:
 
 
 def test_all_input_may_be_one_text() -> None:
-    assert shown("And?", DRAFT, NOTE, flatten=True) == [flattened((DRAFT, NOTE)).text, "And?"]
-    assert flattened((DRAFT, NOTE)).text == (
+    assert shown("And?", DRAFT, NOTE, flatten=True) == [flatten_messages((DRAFT, NOTE)).text, "And?"]
+    assert flatten_messages((DRAFT, NOTE)).text == (
         "=== INPUT FROM Writer (user) ===\na draft\n\n=== INPUT FROM Critic (assistant) ===\nshorter"
     )
 

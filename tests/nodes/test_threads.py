@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from roundel.nodes import threads
-from roundel.nodes.threads import in_thread
+from roundel.nodes.threads import run_in_thread
 
 
 def ident() -> int:
@@ -24,10 +24,10 @@ def printed(code: str) -> str:
 
 def test_an_idle_thread_is_used_again() -> None:
     async def story() -> None:
-        first = await in_thread(ident)
+        first = await run_in_thread(ident)
         for _ in range(20):
             # The result is passed on before the thread is idle again, so another one may be used in between.
-            if await in_thread(ident) == first:
+            if await run_in_thread(ident) == first:
                 return
         raise AssertionError("each call had a thread of its own")
 
@@ -42,7 +42,7 @@ def test_calls_at_the_same_time_have_threads_of_their_own() -> None:
         return ident()
 
     async def story() -> None:
-        assert len(set(await asyncio.gather(*(in_thread(meet) for _ in range(5))))) == 5
+        assert len(set(await asyncio.gather(*(run_in_thread(meet) for _ in range(5))))) == 5
 
     asyncio.run(story())
 
@@ -51,37 +51,37 @@ def test_a_function_may_run_a_workflow_that_needs_a_thread_itself() -> None:
     """However deep: there is no fixed number of threads that could be used up."""
 
     def nested(depth: int) -> int:
-        return depth if depth == 100 else asyncio.run(in_thread(nested, depth + 1))
+        return depth if depth == 100 else asyncio.run(run_in_thread(nested, depth + 1))
 
-    assert asyncio.run(in_thread(nested, 0)) == 100
+    assert asyncio.run(run_in_thread(nested, 0)) == 100
 
 
 def test_a_thread_that_is_idle_for_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "IDLE_SECONDS", 0.001)
-    monkeypatch.setattr(threads, "_threads", threads._Threads())
+    monkeypatch.setattr(threads, "_pool", threads._ThreadPool())
     used: list[threading.Thread] = []
-    asyncio.run(in_thread(lambda: used.append(threading.current_thread())))
+    asyncio.run(run_in_thread(lambda: used.append(threading.current_thread())))
     used[0].join(60)
     assert not used[0].is_alive()
-    assert asyncio.run(in_thread(ident)), "a new one takes its place"
+    assert asyncio.run(run_in_thread(ident)), "a new one takes its place"
 
 
 def test_a_thread_has_the_name_of_what_it_calls() -> None:
     def fetch() -> str:
         return threading.current_thread().name
 
-    assert asyncio.run(in_thread(fetch)) == "roundel-fetch"
+    assert asyncio.run(run_in_thread(fetch)) == "roundel-fetch"
 
 
 def test_a_forked_process_has_threads_of_its_own() -> None:
     code = (
         "import asyncio, os, warnings\n"
-        "from roundel.nodes.threads import in_thread\n"
-        "asyncio.run(in_thread(int))\n"  # an idle thread that the child does not have
+        "from roundel.nodes.threads import run_in_thread\n"
+        "asyncio.run(run_in_thread(int))\n"  # an idle thread that the child does not have
         "warnings.simplefilter('ignore')\n"  # that there are threads is the point
         "child = os.fork()\n"
         "if not child:\n"
-        "    os._exit(asyncio.run(asyncio.wait_for(in_thread(int, 7), 30)))\n"
+        "    os._exit(asyncio.run(asyncio.wait_for(run_in_thread(int, 7), 30)))\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
     )
     assert printed(code) == "7\n"
@@ -90,11 +90,11 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 def test_the_process_does_not_wait_for_a_function() -> None:
     code = (
         "import asyncio, threading\n"
-        "from roundel.nodes.threads import in_thread\n"
+        "from roundel.nodes.threads import run_in_thread\n"
         "async def main():\n"
         "    begun = asyncio.Event()\n"
         "    loop = asyncio.get_running_loop()\n"
-        "    task = asyncio.create_task(in_thread(lambda: (loop.call_soon_threadsafe(begun.set),"
+        "    task = asyncio.create_task(run_in_thread(lambda: (loop.call_soon_threadsafe(begun.set),"
         " threading.Event().wait())))\n"
         "    await begun.wait()\n"
         "    task.cancel()\n"

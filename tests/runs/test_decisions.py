@@ -15,7 +15,7 @@ from roundel.journal.sqlite import SqliteStore
 from roundel.kernel import breaker, circles
 from roundel.kernel.novelty import novelty_at
 from roundel.nodes import consensus, vote
-from roundel.nodes.agreement import agrees
+from roundel.nodes.agreement import is_agreement
 from roundel.nodes.ballot import Ballot
 from roundel.workflow.condition import Keyword
 from roundel.workflow.dynamic import RegexSplit
@@ -130,7 +130,7 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(circles, "novelty_at", turned(novelty_at))
         monkeypatch.setattr(circles.History, "_found_something_out", turned(found_something_out))
         monkeypatch.setattr(breaker, "expectation", lambda _plan: (1, 1.0))
-        monkeypatch.setattr(consensus, "agrees", turned(agrees))
+        monkeypatch.setattr(consensus, "agrees", turned(is_agreement))
         monkeypatch.setattr(vote, "ballot", lambda *_arguments: Ballot("abstain"))
         monkeypatch.setattr(RegexExtract, "process", lambda _self: lambda _message: None)
         monkeypatch.setattr(RegexSplit, "texts", lambda _self, _message: [])

@@ -21,7 +21,7 @@ from roundel.journal.rebuilding import rebuild
 from roundel.kernel.events import encode_event
 from roundel.kernel.state import Run
 from roundel.kernel.unlock import CHECKS
-from roundel.llm.resource_pool import Lease, ResourcePool
+from roundel.llm.resource_pool import ResourceLease, ResourcePool
 
 STORES = ["memory", "file"]
 
@@ -276,10 +276,10 @@ def test_a_run_that_cannot_be_stored_or_resumed_leases_nothing(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the connections to its models would stay open for good."""
-    leased: list[Lease] = []
+    leased: list[ResourceLease] = []
     lease = ResourcePool.lease
 
-    def noted(pool: ResourcePool) -> Lease:
+    def noted(pool: ResourcePool) -> ResourceLease:
         leased.append(lease(pool))
         return leased[-1]
 

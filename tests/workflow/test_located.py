@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roundel.workflow.located import locate, place
+from roundel.workflow.located import line_and_column, locate
 
 
 def test_a_python_value_is_located_nowhere() -> None:
@@ -26,4 +26,4 @@ def test_a_python_value_that_holds_itself_is_refused() -> None:
 def test_lines_and_columns_count_from_one() -> None:
     text = "ab\n\nc"
     places = [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (3, 2)]
-    assert [place(text, index) for index in range(len(text) + 1)] == places
+    assert [line_and_column(text, index) for index in range(len(text) + 1)] == places

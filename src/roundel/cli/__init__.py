@@ -36,6 +36,9 @@ COMMANDS = {
     "schema": "Print the JSON Schema of workflow files, for editors.",
 }
 
+_MODULES: dict[str, str] = {}
+"""The modules of the commands that share one; every other command has a module of its own name."""
+
 EXIT = {"completed": 0, "failed": 1, "suspended_locked": 3, "waiting": 4, "paused": 4, "stopped": 130}
 INVALID = 2
 
@@ -90,7 +93,9 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"roundel.cli.{cmd_name}").command
+        command: click.Command = getattr(
+            importlib.import_module(f"roundel.cli.{_MODULES.get(cmd_name, cmd_name)}"), f"{cmd_name}_command"
+        )
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -24,7 +24,9 @@ from roundel.runs.runs import Runs
 @click.option("--no-run", is_flag=True, help="Record the answer, and do not resume the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
-def command(run: str, text: str | None, address: str, no_run: bool, as_json: bool, place: str | None) -> None:
+def answer_command(
+    run: str, text: str | None, address: str, no_run: bool, as_json: bool, place: str | None
+) -> None:
     """Answer what a run asks, and resume it here, unless another process executes it.
 
     RUN is an id, the beginning of one, or `last`. TEXT is the answer, - reads it from standard input. Without

@@ -22,7 +22,7 @@ from roundel.workflow.diagnostics import Diagnostic
 @click.option("--strict", is_flag=True, help="Warnings count as errors.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 @allow_option
-def command(
+def check_command(
     files: tuple[str, ...], as_json: bool, strict: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]
 ) -> None:
     """Say what is wrong with workflow files, and what bounds their loops."""

@@ -31,7 +31,7 @@ FIRST = "my-workflow"
 
 
 @click.command("demo")
-def command() -> None:
+def demo_command() -> None:
     """See two loops, with no key and no network: one that ends because it is good enough, and one that the
     breaker stops because it goes in circles, with the evidence, and the unlock."""
     from roundel.cli.output import console
@@ -103,7 +103,7 @@ def _story(name: str, slowly: bool) -> tuple[Plan, Script]:
     workflow, _ = examine_text((folder / f"{name}.yaml").read_text("utf-8"), TYPES)
     assert workflow is not None
     script = script_from((folder / f"{name}.script.yaml").read_text("utf-8"))
-    return compile_workflow(workflow), script if slowly else script.at_once()
+    return compile_workflow(workflow), script if slowly else script.without_delays()
 
 
 async def _plot(runs: Runs, run_id: str, out: Console) -> None:

@@ -26,16 +26,16 @@ def _figures(figures: dict[str, Any]) -> Iterator[Text]:
             yield Text(one_line(words.format(**{name: _told(name, figures.pop(name)) for name in names})))
     for name, value in figures.items():
         yield Text(one_line(f"{name.replace('_', ' ')}: {_told(name, value)}"))
-    for said in messages:
-        yield Text.assemble("  ", (one_line(said["address"]), "cyan"), f"  {one_line(said['text'])}")
-        if "repeats" in said:
-            yield Text(f"    {one_line(_repeats(said))}", style="dim")
+    for message in messages:
+        yield Text.assemble("  ", (one_line(message["address"]), "cyan"), f"  {one_line(message['text'])}")
+        if "repeats" in message:
+            yield Text(f"    {one_line(_repeats(message))}", style="dim")
 
 
-def _repeats(said: dict[str, Any]) -> str:
+def _repeats(message: dict[str, Any]) -> str:
     """Which message it repeats, and what little changed."""
-    changes = [f"'{before}' → '{now}'" for before, now in said["changed"]]
-    return f"repeats {said['repeats']}" + (f", with {', '.join(changes)}" if changes else ", unchanged")
+    changes = [f"'{before}' → '{now}'" for before, now in message["changed"]]
+    return f"repeats {message['repeats']}" + (f", with {', '.join(changes)}" if changes else ", unchanged")
 
 
 def _told(name: str, value: Any) -> str:

@@ -19,7 +19,7 @@ from roundel.hosts.people import Question
 from roundel.journal.store import Fenced, Gone, StoreError
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.fact_masking import secrets_of
-from roundel.llm.recorder import Recorder
+from roundel.llm.recorder import ScriptRecorder
 from roundel.nodes.middleware import Middleware
 from roundel.runs.runs import Runs
 
@@ -31,7 +31,7 @@ Begin = Callable[[Attach], Awaitable[object]]
 
 
 async def execute(
-    runs: Runs, begin: Begin, as_json: bool, *, stored: bool = True, recorder: Recorder | None = None
+    runs: Runs, begin: Begin, as_json: bool, *, stored: bool = True, recorder: ScriptRecorder | None = None
 ) -> int:
     """Executes a run until it is idle; the exit code. If another process turns out to execute the run, it
     continues there."""
@@ -84,7 +84,7 @@ class _Display(ABC):
     def __init__(self, runs: Runs, stored: bool) -> None:
         self._runs, self._stored = runs, stored
         self.middleware: list[Middleware] = []
-        self.recorder: Recorder | None = None
+        self.recorder: ScriptRecorder | None = None
         self.run_id = ""
         """Empty until the run is open here."""
         self.interrupted = False

@@ -24,7 +24,7 @@ MOST_NAMED = 5
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 @allow_option
-def command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+def forecast_command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Say how many calls of models and tools a run takes, how many tokens, and what they cost."""
     plan = or_exit(lambda: load_plan(file, variables(pairs), allow_paths=allowed), file)
     concealment.know(secrets_of(plan))
@@ -41,8 +41,8 @@ def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
     """By the price of a profile, else by the listed one; nothing is imported before an agent needs it."""
 
     def price(node: Node) -> Price | None:
-        from roundel.llm.models import profile_of
-        from roundel.llm.prices import Prices, rate
+        from roundel.llm.models import agent_profile
+        from roundel.llm.prices import Prices, listed_price
         from roundel.nodes.agent_config import Config
         from roundel.nodes.services import NodeError
         from roundel.workflow.providers import ALIASES
@@ -50,10 +50,12 @@ def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
         if not isinstance(node.config, Config):
             return None
         try:
-            provider, name = profile_of(node, profiles).named
+            provider, name = agent_profile(node, profiles).named
         except NodeError:
             return None  # it names no model
-        return Prices(profiles).own(provider, name) or rate(ALIASES.get(provider, provider), name)
+        return Prices(profiles).profile_price(provider, name) or listed_price(
+            ALIASES.get(provider, provider), name
+        )
 
     return price
 

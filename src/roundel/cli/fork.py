@@ -36,7 +36,7 @@ from roundel.runs.runs import Runs
 @click.option("--no-run", is_flag=True, help="Do not execute it; print its id.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
-def command(
+def fork_command(
     run: str,
     at: str,
     message: str | None,

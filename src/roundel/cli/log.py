@@ -34,7 +34,7 @@ INSIDE = ("/", ".", "[", "#")
 @click.option("--follow", "-f", is_flag=True, help="Show more as it happens, until the run is over.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
-def command(
+def log_command(
     run: str, address: str | None, after: int, follow: bool, as_json: bool, place: str | None
 ) -> None:
     """Show what happened in a run.

@@ -14,7 +14,7 @@ from roundel.cli.next_step import suggest, suggest_plainly
 from roundel.cli.output import counted, print_json, say, styled
 from roundel.cli.stored import most_option, store_option, with_runs
 from roundel.kernel.events import stamp
-from roundel.memory.store import Entry
+from roundel.memory.store import MemoryEntry
 from roundel.runs.memory import Memory
 from roundel.runs.quarantine import Quarantined
 
@@ -27,7 +27,7 @@ kind_option = click.option(
 
 
 @click.group("memory")
-def command() -> None:
+def memory_command() -> None:
     """See and change what groups remember."""
 
 
@@ -35,7 +35,7 @@ def _in_memory(place: str | None, do: Callable[[Memory], Awaitable[Made]], *, ma
     return with_runs(place, lambda runs: do(Memory(runs.store)), creates=makes_it)
 
 
-@command.command("list")
+@memory_command.command("list")
 @group_option
 @kind_option
 @json_option
@@ -47,7 +47,7 @@ def list_entries(group: str, kind: str, as_json: bool, place: str | None) -> Non
     _show(entries, as_json, f"group '{group}' remembers nothing{f' in {kind}' if kind else ''}")
 
 
-@command.command("search")
+@memory_command.command("search")
 @click.argument("text")
 @group_option
 @kind_option
@@ -61,7 +61,7 @@ def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: s
     _show(entries, as_json, f"group '{group}' remembers nothing with these words")
 
 
-@command.command("promote")
+@memory_command.command("promote")
 @click.argument("entry", type=int, required=False, metavar="[ID]")
 @group_option
 @click.option(
@@ -90,7 +90,7 @@ def promote(
     say(f"promoted {counted(len(made), 'passage')} for group '{group}'")
 
 
-@command.command("forget")
+@memory_command.command("forget")
 @click.argument("entries", type=int, nargs=-1, metavar="[ID]...")
 @group_option
 @click.option("--all", "everything", is_flag=True, help="All that the group remembers.")
@@ -112,7 +112,7 @@ def forget(entries: tuple[int, ...], group: str, everything: bool, place: str | 
     say(f"forgot {counted(gone, 'entry') if gone == 1 else f'{gone} entries'}")
 
 
-@command.command("quarantine")
+@memory_command.command("quarantine")
 @run_argument
 @json_option
 @store_option
@@ -134,11 +134,11 @@ def quarantine(run: str, as_json: bool, place: str | None) -> None:
         say("no node of it has given anything")
 
 
-def _as_data(one: Entry | Quarantined) -> dict[str, Any]:
+def _as_data(one: MemoryEntry | Quarantined) -> dict[str, Any]:
     return {**msgspec.to_builtins(one, enc_hook=repr), "time": stamp(one.time)}
 
 
-def _show(entries: Sequence[Entry], as_json: bool, nothing: str) -> None:
+def _show(entries: Sequence[MemoryEntry], as_json: bool, nothing: str) -> None:
     for entry in entries:
         if as_json:
             print_json(_as_data(entry))

@@ -65,7 +65,7 @@ Reviewer:
 
 @click.command("new")
 @click.argument("name")
-def command(name: str) -> None:
+def new_command(name: str) -> None:
     """Write a starter workflow, NAME.yaml, and a script to run it with offline."""
     name = name.removesuffix(".yaml").removesuffix(".yml")
     stem = Path(name).name

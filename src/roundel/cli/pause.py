@@ -15,7 +15,7 @@ from roundel.runs.runs import Runs
 @run_argument
 @reason_option
 @store_option
-def command(run: str, reason: str, place: str | None) -> None:
+def pause_command(run: str, reason: str, place: str | None) -> None:
     """Pause a run: calls in flight finish and are kept, nothing new starts.
 
     RUN is an id, the beginning of one, or `last`.

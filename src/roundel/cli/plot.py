@@ -21,7 +21,7 @@ from roundel.runs.runs import Runs
 @click.option("--out", metavar="FILE", help="Where to write it, instead of standard output.")
 @click.option("--loop", "name", metavar="ID", help="Only this loop.")
 @store_option
-def command(run: str, form: str | None, out: str | None, name: str | None, place: str | None) -> None:
+def plot_command(run: str, form: str | None, out: str | None, name: str | None, place: str | None) -> None:
     """Draw the rounds of a run: score, tokens, cost, novelty and time.
 
     RUN is an id, the beginning of one, or `last`. Novelty says how new a round's text is beside the rounds
@@ -34,13 +34,13 @@ def command(run: str, form: str | None, out: str | None, name: str | None, place
     row, loops = with_run(place, run, work)
     loops = _chosen(loops, name, row.id)
     form = form or ("svg" if out is not None and out.endswith(".svg") else "text")
-    drawn = _svg(loops, row) if form == "svg" else None
+    drawn = _svg_text(loops, row) if form == "svg" else None
     if out is None and drawn is None:
         _print(loops)
     elif out is None:
         say(drawn or "", err=False)
     else:
-        _write(out, drawn if drawn is not None else _text(loops))
+        _write(out, drawn if drawn is not None else _plain_text(loops))
 
 
 def _chosen(loops: Sequence[LoopRounds], name: str | None, run_id: str) -> Sequence[LoopRounds]:
@@ -58,7 +58,7 @@ def _print(loops: Sequence[LoopRounds]) -> None:
     console(stderr=False).print(TextPlot(loops))
 
 
-def _text(loops: Sequence[LoopRounds]) -> str:
+def _plain_text(loops: Sequence[LoopRounds]) -> str:
     from io import StringIO
 
     from roundel.cli.console import SafeConsole
@@ -69,7 +69,7 @@ def _text(loops: Sequence[LoopRounds]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 
 
-def _svg(loops: Sequence[LoopRounds], row: RunRow) -> str:
+def _svg_text(loops: Sequence[LoopRounds], row: RunRow) -> str:
     from roundel.cli.plotting.svg import svg
 
     return svg(loops, row.name)

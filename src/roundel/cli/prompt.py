@@ -20,7 +20,7 @@ from roundel.cli.live import LiveView
 from roundel.cli.output import one_line, printable
 from roundel.cli.signals import interrupts
 from roundel.hosts.people import Question
-from roundel.nodes.approval import unclear
+from roundel.nodes.approval import approval_answer_problem
 from roundel.workflow.message import Message
 
 MARK, MORE = "> ", "… "
@@ -48,7 +48,7 @@ async def ask_in_terminal(question: Question, view: LiveView) -> str:
 async def _answer(question: Question, console: Console) -> str:
     while True:
         answer = await _lines(console)
-        problem = unclear(Message(answer)) if question.tool is not None else ""
+        problem = approval_answer_problem(Message(answer)) if question.tool is not None else ""
         if not problem:
             return answer
         console.print(Text(printable(problem), "yellow"))
@@ -109,9 +109,9 @@ def _asked(question: Question) -> list[Text]:
 
 def _tool(prompt: str, tool: dict[str, Any]) -> list[Text]:
     arguments = tool.get("arguments") or {}
-    told = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else "no arguments"
+    arguments_text = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else "no arguments"
     return [
-        Text.assemble((one_line(tool["name"]), "cyan"), " ", printable(told)),
+        Text.assemble((one_line(tool["name"]), "cyan"), " ", printable(arguments_text)),
         Text("\n" + printable(prompt), "bold"),
         *(Text.assemble((f"{word:<16}", "yellow"), (meaning, "dim")) for word, meaning in CHOICES),
     ]

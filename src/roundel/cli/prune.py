@@ -31,7 +31,9 @@ SIZES = ("bytes", "KB", "MB", "GB")
 @click.option("--older-than", "age", metavar="AGE", help="Runs that ended so long ago: 12h, 30d, 8w.")
 @click.option("--dry-run", is_flag=True, help="Only say which runs it would be.")
 @store_option
-def command(names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, place: str | None) -> None:
+def prune_command(
+    names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, place: str | None
+) -> None:
     """Keep some rounds of runs that are over, or nothing, and make the file smaller.
 
     RUN is an id, the beginning of one, or `last`; without any, --older-than says which.

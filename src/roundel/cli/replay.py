@@ -22,7 +22,7 @@ from roundel.runs.runs import Runs
 @allow_option
 @limit_option
 @store_option
-def command(
+def replay_command(
     run: str, workflow: str | None, allowed: tuple[str, ...], limits: tuple[str, ...], place: str | None
 ) -> None:
     """Play a run again on another workflow or with other limits, and say where it first differs.

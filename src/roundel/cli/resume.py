@@ -16,7 +16,7 @@ from roundel.runs.runs import Runs
 @run_argument
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
-def command(run: str, as_json: bool, place: str | None) -> None:
+def resume_command(run: str, as_json: bool, place: str | None) -> None:
     """Resume a run that was paused, that waits, or whose process died.
 
     RUN is an id, the beginning of one, or `last`. What was done is not done again. Output and exit codes are

@@ -19,7 +19,7 @@ from roundel.cli.stored import finished, runs_at, store_option
 from roundel.hosts.engine import Attach
 from roundel.journal.store import StoreError
 from roundel.kernel.fact_masking import secrets_of
-from roundel.llm.recorder import Recorder
+from roundel.llm.recorder import ScriptRecorder
 from roundel.llm.scripted import Script, load_script
 from roundel.nodes.sources import check
 from roundel.plan.graph import Plan, compile_workflow
@@ -49,7 +49,7 @@ from roundel.workflow.message import Message
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 @click.option("--group", metavar="NAME", help="Whose memory the run has part in.")
 @allow_option
-def command(
+def run_command(
     file: str,
     text: str | None,
     script_file: str | None,
@@ -129,12 +129,12 @@ def _scripted(file: str | None, plan: Plan) -> Script | None:
     return script
 
 
-def _recorder(file: str | None, script_file: str | None) -> Recorder | None:
+def _recorder(file: str | None, script_file: str | None) -> ScriptRecorder | None:
     if file is None:
         return None
     if script_file is not None:
         raise click.UsageError("--record keeps what models say, and with --script none is asked")
-    recorder = Recorder(Path(file))
+    recorder = ScriptRecorder(Path(file))
     try:
         recorder.check()
     except OSError as error:

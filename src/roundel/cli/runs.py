@@ -33,7 +33,7 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 @most_option(20)
 @click.option("--json", "as_json", is_flag=True, help="Print each run as a line of JSON.")
 @store_option
-def command(status: str | None, limit: int, as_json: bool, place: str | None) -> None:
+def runs_command(status: str | None, limit: int, as_json: bool, place: str | None) -> None:
     """List the runs that are kept, the newest first."""
     runs = runs_at(place)
     suggest_plainly("run", "--help")

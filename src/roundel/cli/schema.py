@@ -22,7 +22,7 @@ from roundel.nodes import TYPES
     type=click.Choice(["en", "zh"]),
     help="With --fields: the texts in one language alone, not both.",
 )
-def command(fields: bool, lang: str | None) -> None:
+def schema_command(fields: bool, lang: str | None) -> None:
     """Print the JSON Schema of workflow files, for editors."""
     if lang and not fields:
         raise click.UsageError("--lang chooses the language of --fields; give both, or leave it out")

@@ -29,7 +29,9 @@ FORMATS = ("tree", "mermaid", "svg", "json")
 @click.option("--compact", is_flag=True, help="Draw smaller nodes and shorter labels, with svg and json.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 @allow_option
-def command(file: str, form: str, compact: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+def show_command(
+    file: str, form: str, compact: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]
+) -> None:
     """Draw a workflow with its loops."""
     if compact and form not in ("svg", "json"):
         raise click.UsageError("--compact goes with --format svg or --format json")

@@ -14,7 +14,7 @@ from roundel.runs.runs import Runs
 @run_argument
 @reason_option
 @store_option
-def command(run: str, reason: str, place: str | None) -> None:
+def stop_command(run: str, reason: str, place: str | None) -> None:
     """End a run: calls in flight are cancelled. It cannot be resumed, but it can be forked.
 
     RUN is an id, the beginning of one, or `last`.

@@ -51,7 +51,7 @@ OPTIONS = {
 @click.option("--no-run", is_flag=True, help="Unlock it, and do not resume the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
-def command(
+def unlock_command(
     run: str,
     reason: str,
     cause_understood: bool,

@@ -131,10 +131,12 @@ class Order:
 
     def _searched(self, starts: list[int]) -> list[int]:
         # Nodes that nothing triggers come first among those that `start` does not lead to.
-        rest = sorted(range(len(self._names)), key=lambda node: (self._triggered(node), *self._name(node)))
+        remaining = sorted(
+            range(len(self._names)), key=lambda node: (self._triggered(node), *self._name(node))
+        )
         place = [-1] * len(self._names)
         count = 0
-        pending = [*reversed(rest), *reversed(starts)]
+        pending = [*reversed(remaining), *reversed(starts)]
         while pending:
             node = pending.pop()
             if place[node] >= 0:

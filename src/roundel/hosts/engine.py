@@ -13,7 +13,7 @@ from roundel.hosts.requests import Request
 from roundel.journal.store import Pinned, RunRow
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
-from roundel.llm.recorder import Recorder
+from roundel.llm.recorder import ScriptRecorder
 from roundel.llm.scripted import Script
 from roundel.nodes.middleware import Middleware
 from roundel.nodes.sources import Source
@@ -94,7 +94,7 @@ class Attachment(Struct, frozen=True):
     on_event: Callable[[Event], object] | None = None
     """Sees each event once it is committed, and transient events as they come."""
     middleware: Sequence[Middleware] = ()
-    recorder: Recorder | None = None
+    recorder: ScriptRecorder | None = None
     preparing: AbstractContextManager[object] | None = None
     """Entered while the run is made ready. That may import large packages, which holds up the event loop."""
 

@@ -23,8 +23,8 @@ from roundel.kernel.commands import Ask, Call, Command, Consult, Review
 from roundel.kernel.facts import Answered, Consulted, Fact, Failed, Finished, Outcome
 from roundel.nodes.middleware import Middleware
 from roundel.nodes.services import Behaviour, NodeError, outcome_of
-from roundel.nodes.threads import is_ours
-from roundel.nodes.time_limit import Overdue, TimeLimit
+from roundel.nodes.threads import is_own_cancellation
+from roundel.nodes.time_limit import TimeLimit, TimeLimitExceeded
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.fields import Place
@@ -134,7 +134,7 @@ class Executor:
     def failed(self, address: str, error: BaseException, task: asyncio.Task[Any] | None = None) -> Failed:
         """The fact for a call that raised. What is meant for the whole run is raised on: a keyboard
         interrupt, and the cancellation of the task that the call ran in."""
-        if isinstance(error, KeyboardInterrupt) or is_ours(error, task or self.task):
+        if isinstance(error, KeyboardInterrupt) or is_own_cancellation(error, task or self.task):
             raise error
         return Failed(address, self.describe(error), self.now())
 
@@ -192,7 +192,7 @@ async def _in_time(work: Coroutine[Any, Any, Outcome], seconds: float | None) ->
     try:
         async with TimeLimit(seconds):
             return await work
-    except Overdue as error:
+    except TimeLimitExceeded as error:
         raise NodeError(str(error)) from None
 
 

@@ -28,7 +28,7 @@ from roundel.journal.store import ControlRequest, Store, StoreError
 from roundel.kernel.commands import Command
 from roundel.kernel.facts import Fact, Reopened, Reviews, Started
 from roundel.kernel.state import Run
-from roundel.llm.recorder import Recorder
+from roundel.llm.recorder import ScriptRecorder
 from roundel.llm.scripted import Script
 from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan
@@ -53,7 +53,7 @@ class LocalRun:
         ask: Asker | None = None,
         on_event: Observer | None = None,
         middleware: Sequence[Middleware] = (),
-        recorder: Recorder | None = None,
+        recorder: ScriptRecorder | None = None,
         run_id: str = "",
         folder: Path | None = None,
         clock: Callable[[], float] = time.time,

@@ -12,7 +12,7 @@ from roundel.kernel.events import Event
 from roundel.kernel.facts import Failed, Reviewed, Reviews
 from roundel.nodes.middleware import Middleware, Veto, Visit
 from roundel.nodes.services import NodeError, outcome_of
-from roundel.nodes.threads import ESCAPING, awaited
+from roundel.nodes.threads import CONTROL_EXCEPTIONS, await_user_code
 from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder
 from roundel.workflow.message import Message
@@ -90,13 +90,13 @@ class MiddlewareChain:
         for one in self._middleware:
             try:
                 one.begin(self._services.run_id, self._plan.workflow.name, nodes)
-            except (Exception, *ESCAPING) as error:
+            except (Exception, *CONTROL_EXCEPTIONS) as error:
                 self._log("the middleware %s failed when the run began", one, error)
 
     async def close(self) -> None:
         for one in self._middleware:
             try:
-                await awaited(one.close(self._services.run_id))
+                await await_user_code(one.close(self._services.run_id))
             except Exception as error:
                 self._log("the middleware %s failed when it was closed", one, error)
 
@@ -116,7 +116,7 @@ class _Observer:
             return
         try:
             self._middleware.observe(event)
-        except (Exception, *ESCAPING) as error:
+        except (Exception, *CONTROL_EXCEPTIONS) as error:
             name = type(self._middleware).__name__
             message = "the middleware %s failed at '%s', and sees no more"
             log_failure(self._secrets, error, message, name, event.event)
@@ -141,7 +141,7 @@ def instantiate(use: MiddlewareUse, finder: Finder) -> Middleware:
     make = finder.find("middleware", use.name).call
     try:
         one = make(**use.config)
-    except (Exception, *ESCAPING) as error:
+    except (Exception, *CONTROL_EXCEPTIONS) as error:
         raise NodeError(f"the middleware '{use.name}' cannot be made: {describe_error(error)}") from error
     if not isinstance(one, Middleware):
         raise NodeError(f"'{use.name}' makes no roundel.Middleware, but an object of {type(one).__name__}")

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from roundel.kernel.commands import Ask
 from roundel.kernel.state import Run
-from roundel.llm.scripted import Line, Script
+from roundel.llm.scripted import Script, ScriptLine
 from roundel.nodes.services import NodeError
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
@@ -72,7 +72,7 @@ class People:
                 raise Unanswered from None
         return answer if isinstance(answer, Message) else Message(answer, "user")
 
-    def _line(self, ask: Ask) -> Line | None:
+    def _line(self, ask: Ask) -> ScriptLine | None:
         script, node_id = self._script, self._plan.sites[ask.site].id
         if script is None:
             return None

@@ -17,7 +17,7 @@ from roundel.hosts.people import Question, open_questions
 from roundel.journal.store import ControlRequest, RequestKind, StoreError
 from roundel.kernel.facts import Answered, Fact, Paused, Resumed, Stopped, Unlocked
 from roundel.kernel.state import Run
-from roundel.nodes.approval import unclear
+from roundel.nodes.approval import approval_answer_problem
 from roundel.workflow.message import Message
 
 
@@ -110,7 +110,7 @@ def resolve(request: Request, state: Run) -> Request:
     if not isinstance(request, Answer):
         return request
     question = question_at(request.address, state)
-    problem = unclear(request.message) if request.exact and question.tool is not None else ""
+    problem = approval_answer_problem(request.message) if request.exact and question.tool is not None else ""
     if problem:
         raise UnclearAnswer(problem)
     return msgspec.structs.replace(request, address=question.address)

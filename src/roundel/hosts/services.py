@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from roundel.journal.store import Store
 from roundel.kernel.fact_masking import secrets_of
-from roundel.llm.recorder import RecordedModel, RecordedTools, Recorder
+from roundel.llm.recorder import RecordedModel, RecordedTools, ScriptRecorder
 from roundel.llm.scripted import Script, ScriptedModel
-from roundel.nodes.services import Model, NodeError, Recall, Say, Toolbox
-from roundel.nodes.threads import awaited, in_thread
+from roundel.nodes.services import MemoryReader, Model, NodeError, Say, Toolbox
+from roundel.nodes.threads import await_user_code, run_in_thread
 from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder, FunctionError, raised
 from roundel.workflow.graph import Node
 from roundel.workflow.secrets import MaskedStream, Secrets
 
 if TYPE_CHECKING:
-    from roundel.llm.resource_pool import Lease
+    from roundel.llm.resource_pool import ResourceLease
     from roundel.memory.run_memory import RunMemory
 
 THREADS = 64
@@ -39,7 +39,7 @@ class NodeServices:
         *,
         script: Script | None,
         folder: Path,
-        record: Recorder | None,
+        record: ScriptRecorder | None,
         say: Callable[[str, str, int, int], None],
     ) -> None:
         self.now = clock
@@ -54,13 +54,13 @@ class NodeServices:
         self._record = record
         self._say = say
         self._threads = asyncio.Semaphore(THREADS)
-        self._lease: Lease | None = None
+        self._lease: ResourceLease | None = None
         self._models: Any = None
         self._tools: Any = None
         self._memory: RunMemory | None = None
 
     @property
-    def lease(self) -> Lease:
+    def lease(self) -> ResourceLease:
         """On the resources that the run shares with others."""
         if self._lease is None:
             from roundel.llm.resource_pool import current_pool
@@ -80,7 +80,7 @@ class NodeServices:
             from roundel.llm.models import Models
 
             self._models = Models(self._workflow.models, self.secrets, self.lease)
-        model: Model = self._models.of(node)
+        model: Model = self._models.for_node(node)
         return model if self._record is None else RecordedModel(model, self._record, self.secrets)
 
     def tools(self, node: Node) -> Toolbox:
@@ -95,7 +95,7 @@ class NodeServices:
                 self._beside,
                 lease=self.lease if self.script is None else None,
             )
-        tools: Toolbox = self._tools.of(node)
+        tools: Toolbox = self._tools.for_node(node)
         return tools if self._record is None else RecordedTools(tools, self._record, node.id)
 
     @property
@@ -111,7 +111,7 @@ class NodeServices:
         """The clock is replaced when the run starts, after this was passed on."""
         return self.now()
 
-    def memory(self, node: Node) -> Recall:
+    def memory(self, node: Node) -> MemoryReader:
         return self.remembered.recall(node)
 
     def speaker(self, address: str) -> Say | None:
@@ -127,10 +127,10 @@ class NodeServices:
 
     async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         if inspect.iscoroutinefunction(function):
-            return await awaited(function(*arguments, **named))
+            return await await_user_code(function(*arguments, **named))
         async with self._threads:
-            answer = await in_thread(function, *arguments, **named)
-        return await awaited(answer) if inspect.isawaitable(answer) else answer
+            answer = await run_in_thread(function, *arguments, **named)
+        return await await_user_code(answer) if inspect.isawaitable(answer) else answer
 
     def keep(self, store: Store) -> None:
         """Stores what the run remembers where the run is stored."""

@@ -138,13 +138,13 @@ def carry_out(db: sqlite3.Connection, batch: Batch, explain: Explain) -> tuple[l
     if not any(work.writes for work in batch):
         return [_one(db, work, explain) for work in batch], 0
     try:
-        return _committed(db, batch, explain), 1
+        return _commit_batch(db, batch, explain), 1
     except (sqlite3.Error, StoreError) as error:
         failure = error if isinstance(error, StoreError) else explain(error)
         return [(work, None, failure) for work in batch], 0
 
 
-def _committed(db: sqlite3.Connection, batch: Batch, explain: Explain) -> list[Done]:
+def _commit_batch(db: sqlite3.Connection, batch: Batch, explain: Explain) -> list[Done]:
     """What became of each, in one transaction; sqlite3.Error or StoreError if nothing was written."""
     try:
         try:

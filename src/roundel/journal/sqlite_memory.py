@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from roundel.journal.writer import Writer
-from roundel.memory.ranking import weights
-from roundel.memory.store import Entry, Item, Match, Shelf
-from roundel.memory.words import held
+from roundel.memory.ranking import word_weights
+from roundel.memory.store import Item, Match, MemoryEntry, Shelf
+from roundel.memory.words import index_words
 
 COLUMNS = "no, group_id, shelf, text, time, run_id, node, address, confidence, about"
 ENTRY = ", ".join(f"m.{name}" for name in COLUMNS.split(", "))
@@ -33,7 +33,7 @@ class SqliteMemoryStore:
 
     async def remember(self, shelf: Shelf, items: Sequence[Item], newest: int | None = None) -> list[int]:
         # Cut into words here, where nobody waits to write.
-        words = [" ".join(held(f"{item.text}\n{item.found_by}")) for item in items]
+        words = [" ".join(index_words(f"{item.text}\n{item.found_by}")) for item in items]
 
         def job(db: sqlite3.Connection) -> list[int]:
             _take_back(db, shelf, items)
@@ -64,7 +64,7 @@ class SqliteMemoryStore:
             ]
         )
 
-    async def entries(self, group: str, now: float, shelf: str = "") -> list[Entry]:
+    async def entries(self, group: str, now: float, shelf: str = "") -> list[MemoryEntry]:
         where = "AND m.shelf = ?" if shelf else ""
         query = (
             f"SELECT {ENTRY} FROM memories m WHERE m.group_id = ? "
@@ -83,7 +83,7 @@ class SqliteMemoryStore:
 
         return await self._writer.write_aside(job)
 
-    async def vectors(self, shelf: Shelf, model: str, now: float) -> list[tuple[Entry, bytes | None]]:
+    async def vectors(self, shelf: Shelf, model: str, now: float) -> list[tuple[MemoryEntry, bytes | None]]:
         query = (
             f"SELECT {ENTRY}, v.vector FROM memories m LEFT JOIN memory_vectors v "
             f"ON v.entry = m.no AND v.model = ? WHERE {ON_SHELF} ORDER BY m.turn DESC"
@@ -156,7 +156,7 @@ def _best(db: sqlite3.Connection, shelf: Shelf, words: Sequence[str], limit: int
         for word in words
     }
     found = {number for numbers in holders.values() for number in numbers}
-    worth = weights({word: len(numbers) for word, numbers in holders.items()}, len(found))
+    worth = word_weights({word: len(numbers) for word, numbers in holders.items()}, len(found))
     scores = dict.fromkeys(found, 0.0)
     for word, numbers in holders.items():
         for number in numbers:
@@ -183,6 +183,6 @@ def _remove(db: sqlite3.Connection, ids: Iterable[int]) -> None:
         db.executemany(query, rows)
 
 
-def _entry(row: Sequence[Any]) -> Entry:
+def _entry(row: Sequence[Any]) -> MemoryEntry:
     values: list[Any] = [*row[:-1], msgspec.json.decode(row[-1])]
-    return Entry(*values)
+    return MemoryEntry(*values)

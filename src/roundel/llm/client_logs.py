@@ -26,7 +26,7 @@ _LIBRARIES = (
 )
 
 
-class _Masking(logging.Filter):
+class _SecretFilter(logging.Filter):
     """One for the process: a record does not tell which run it is about, so all runs are masked in it."""
 
     def __init__(self) -> None:
@@ -49,13 +49,13 @@ class _Masking(logging.Filter):
         return text
 
 
-_MASKING = _Masking()
+_SECRET_FILTER = _SecretFilter()
 
 
 def mask_client_logs(secrets: Secrets) -> None:
     """From now on, and as long as these secrets are in use. Call it once the libraries have been imported:
     a filter holds for the loggers that there are, not for those below them."""
-    _MASKING.secrets.add(secrets)
+    _SECRET_FILTER.secrets.add(secrets)
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and name.partition(".")[0] in _LIBRARIES:
-            logger.addFilter(_MASKING)  # adds it once
+            logger.addFilter(_SECRET_FILTER)  # adds it once

@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import Any
 
-from roundel.llm.resource_pool import Lease
+from roundel.llm.resource_pool import ResourceLease
 
-KEPT = 200
+MAX_IDLE_CONNECTIONS = 200
 """Connections that wait for another request."""
-SECONDS = 600.0
+READ_TIMEOUT = 600.0
 """For the parts of an answer to come, unless a profile has a timeout."""
-SECONDS_TO_CONNECT = 10.0
-_DONE = "roundel.headers"
+CONNECT_TIMEOUT = 10.0
+_HEADERS_ADDED = "roundel.headers"
 
 
-def http_client(headers: Mapping[str, str], lease: Lease) -> Any:
+def http_client(headers: Mapping[str, str], lease: ResourceLease) -> Any:
     """The client for all who send the same headers; None without the package."""
     try:
         import httpx2
@@ -25,31 +25,31 @@ def http_client(headers: Mapping[str, str], lease: Lease) -> Any:
 
     def make() -> Any:
         return httpx2.AsyncClient(
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT),
-            timeout=httpx2.Timeout(SECONDS, connect=SECONDS_TO_CONNECT, pool=None),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=MAX_IDLE_CONNECTIONS),
+            timeout=httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT, pool=None),
             follow_redirects=True,
-            verify=_trusted(),
-            event_hooks={"request": [_adding(headers)]} if headers else None,
+            verify=_ssl_context(),
+            event_hooks={"request": [_add_headers_hook(headers)]} if headers else None,
         )
 
     return lease.take(("http", *sorted(headers.items())), make, lambda client: client.aclose())
 
 
 @cache
-def _trusted() -> Any:
+def _ssl_context() -> Any:
     """The certificates of those who may be trusted; to read them takes longer than many a run."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
-def _adding(headers: Mapping[str, str]) -> Callable[[Any], Awaitable[None]]:
+def _add_headers_hook(headers: Mapping[str, str]) -> Callable[[Any], Awaitable[None]]:
     """Puts headers on a request as it leaves. Client libraries write what they are given into their logs,
     and headers are where gateways want their keys."""
 
     async def add(request: Any) -> None:
-        if _DONE not in request.extensions:  # a redirect keeps what may be sent there, and no more
-            request.extensions[_DONE] = True
+        if _HEADERS_ADDED not in request.extensions:  # a redirect keeps what may be sent there, and no more
+            request.extensions[_HEADERS_ADDED] = True
             request.headers.update(headers)
 
     return add

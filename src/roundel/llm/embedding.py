@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from roundel.llm.meter import Meter
+from roundel.llm.meter import EmbeddingMeter
 from roundel.llm.prices import Prices
 from roundel.llm.provider import client_provider
-from roundel.llm.resource_pool import Lease
+from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.services import NodeError
 from roundel.workflow.attachment import DIMENSIONS, LOCAL, Embedding
 from roundel.workflow.profile import Profile
@@ -19,52 +19,54 @@ class ClientEmbedder:
     """Made when its run is made ready, so that no text has to wait for imports; what it lacks is told when it
     is asked."""
 
-    def __init__(self, config: Embedding, secrets: Secrets, prices: Prices, lease: Lease) -> None:
+    def __init__(self, config: Embedding, secrets: Secrets, prices: Prices, lease: ResourceLease) -> None:
         self._config, self._secrets, self._prices = config, secrets, prices
         self._lease = lease
         size = config.params.get(DIMENSIONS)
         self._settings: Any = {DIMENSIONS: size} if size else None
         self.name = ":".join(map(str, filter(None, (config.provider, config.model, size))))
         self._model: Any = None
-        self._lack = ""
+        self._problem = ""
         try:
-            self._model = self._made()
+            self._model = self._make_model()
         except NodeError as error:
-            self._lack = str(error)
+            self._problem = str(error)
 
-    async def embed(self, texts: Sequence[str], meter: Meter, *, question: bool = False) -> list[list[float]]:
+    async def embed(
+        self, texts: Sequence[str], meter: EmbeddingMeter, *, question: bool = False
+    ) -> list[list[float]]:
         """NodeError says what has to be installed or set."""
         if self._model is None:
-            raise NodeError(self._lack)
+            raise NodeError(self._problem)
         kind = "query" if question else "document"
         try:
             result = await self._model.embed(list(texts), input_type=kind, settings=self._settings)
         except Exception as error:
             raise NodeError(f"{self.name} gave no vectors: {self._secrets.mask(str(error))}") from None
-        self._count(result.usage, meter)
+        self._record_usage(result.usage, meter)
         return [list(vector) for vector in result.embeddings]
 
-    def _count(self, usage: Any, meter: Meter) -> None:
+    def _record_usage(self, usage: Any, meter: EmbeddingMeter) -> None:
         config = self._config
         cost = 0.0 if config.provider == LOCAL else self._prices.cost(config.provider, config.model, usage)
         meter.add(self.name, usage.input_tokens, cost)
 
-    def _made(self) -> Any:
+    def _make_model(self) -> Any:
         config = self._config
         if config.provider == LOCAL:
-            return self._local()
+            return self._make_local_model()
         profile = Profile(
             provider=config.provider, name=config.model, base_url=config.base_url, api_key=config.api_key
         )
-        provider, made = client_provider(profile, self._secrets, self._lease)
+        provider, client = client_provider(profile, self._secrets, self._lease)
         from pydantic_ai.embeddings import infer_embedding_model
 
         try:
-            return infer_embedding_model(f"{provider}:{config.model}", provider_factory=lambda _name: made)
+            return infer_embedding_model(f"{provider}:{config.model}", provider_factory=lambda _name: client)
         except Exception as error:
             raise NodeError(f"{self.name} cannot be used: {self._secrets.mask(str(error))}") from None
 
-    def _local(self) -> Any:
+    def _make_local_model(self) -> Any:
         try:
             from pydantic_ai.embeddings.sentence_transformers import SentenceTransformerEmbeddingModel
         except ImportError:

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundel.llm.mcp_faults import McpFaults
+from roundel.llm.mcp_faults import McpErrors
 from roundel.llm.mcp_result import result_text
-from roundel.llm.mcp_session import McpSession, SessionForgotten
+from roundel.llm.mcp_session import McpSession, SessionExpired
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolSpec
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.secrets import Secrets
@@ -19,7 +19,7 @@ from roundel.workflow.tool_source import McpServer
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
-    from mcp.types import Tool as Listed
+    from mcp.types import Tool as McpToolInfo
 
 
 def require_mcp() -> None:
@@ -46,25 +46,25 @@ class McpConnection:
         self._prefix = prefix
         self._only = only
         self._seconds = server.timeout or timeout
-        self._faults = McpFaults(server, name, secrets or Secrets())
+        self._errors = McpErrors(server, name, secrets or Secrets())
         self._session: McpSession | None = None
         self._closed = False
 
     async def tools(self) -> list[Tool]:
         """What the server offers. The first who asks connects; who asks meanwhile waits for the same."""
-        listed = await self._current().tools()
-        chosen = self._chosen({tool.name: tool for tool in listed})
+        server_tools = await self._current_session().tools()
+        chosen = self._select_tools({tool.name: tool for tool in server_tools})
         return [McpTool(self, tool.name, self._spec(tool)) for tool in chosen]
 
     async def call(self, name: str, arguments: dict[str, Any], key: str) -> str:
         """Calls a tool by the server's own name for it."""
         try:
             result = await self._call_once(name, arguments, key)
-        except SessionForgotten:
-            result = await self._call_anew(name, arguments, key)
+        except SessionExpired:
+            result = await self._retry_in_new_session(name, arguments, key)
         text = result_text(result)
         if result.is_error:
-            raise ToolError(self._faults.clean(text) or "the tool failed and did not say why")
+            raise ToolError(self._errors.clean(text) or "the tool failed and did not say why")
         return text
 
     async def close(self) -> None:
@@ -73,37 +73,39 @@ class McpConnection:
         if self._session is not None:
             await self._session.close()
 
-    def _current(self) -> McpSession:
+    def _current_session(self) -> McpSession:
         """The session; a new one if there is none, or if the server has died."""
         if self._closed:
-            raise NodeError(f"{self._faults.label} is closed: the process is about to end")
+            raise NodeError(f"{self._errors.label} is closed: the process is about to end")
         if self._session is None or self._session.ended:
             require_mcp()
-            self._session = McpSession(self._server, self._folder, self._faults, self._session)
+            self._session = McpSession(self._server, self._folder, self._errors, self._session)
         return self._session
 
     async def _call_once(self, name: str, arguments: dict[str, Any], key: str) -> CallToolResult:
-        session = self._current()
+        session = self._current_session()
         await session.tools()
         return await session.call(name, arguments, key, self._seconds)
 
-    async def _call_anew(self, name: str, arguments: dict[str, Any], key: str) -> CallToolResult:
+    async def _retry_in_new_session(self, name: str, arguments: dict[str, Any], key: str) -> CallToolResult:
         """The server has lost the session, as it does when it restarts: the call is made in a new one."""
         try:
             return await self._call_once(name, arguments, key)
-        except SessionForgotten:
-            raise NodeError(f"{self._faults.label} loses its sessions; is it several servers?") from None
+        except SessionExpired:
+            raise NodeError(f"{self._errors.label} loses its sessions; is it several servers?") from None
 
-    def _chosen(self, offered: dict[str, Listed]) -> list[Listed]:
+    def _select_tools(self, offered: dict[str, McpToolInfo]) -> list[McpToolInfo]:
         for name in self._only:
             if name not in offered:
-                there = ", ".join(offered) or "none"
+                available = ", ".join(offered) or "none"
                 hint = did_you_mean(name, offered)
-                text = f"{self._faults.label} has no tool '{name}', which 'only' names; there are: {there}"
+                text = (
+                    f"{self._errors.label} has no tool '{name}', which 'only' names; there are: {available}"
+                )
                 raise NodeError(f"{text}. {hint}" if hint else text)
         return [offered[name] for name in self._only] if self._only else list(offered.values())
 
-    def _spec(self, tool: Listed) -> ToolSpec:
+    def _spec(self, tool: McpToolInfo) -> ToolSpec:
         name = f"{self._prefix}_{tool.name}" if self._prefix else tool.name
         return ToolSpec(name, tool.description or "", tool.input_schema)
 

@@ -11,7 +11,7 @@ from roundel.workflow.secrets import Secrets
 from roundel.workflow.tool_source import McpServer
 
 
-class McpFaults:
+class McpErrors:
     """The errors of one server."""
 
     def __init__(self, server: McpServer, name: str, secrets: Secrets) -> None:
@@ -21,8 +21,8 @@ class McpFaults:
             secrets.add_header(header)
         secrets.add(*server.env.values())
         secrets.add_urls(" ".join((server.url, *server.args)))
-        self._where = f" at {_bare(server.url)}" if name and server.url else ""
-        self.label = f"MCP server '{self.clean(name or server.command or _bare(server.url))}'"
+        self._location = f" at {_strip_credentials(server.url)}" if name and server.url else ""
+        self.label = f"MCP server '{self.clean(name or server.command or _strip_credentials(server.url))}'"
 
     def clean(self, text: str) -> str:
         """The text without secrets."""
@@ -32,20 +32,24 @@ class McpFaults:
         """The package logs addresses and what servers say."""
         mask_client_logs(self._secrets)
 
-    def unready(self, cause: BaseException | None, status: int, lines: tuple[str, ...]) -> NodeError:
+    def startup_error(self, cause: BaseException | None, status: int, lines: tuple[str, ...]) -> NodeError:
         """The server could not be started or reached."""
-        why = self._reached(cause, status) if self._server.url else self._started(cause)
-        return NodeError(self.clean(why + _said(lines)))
+        why = (
+            self._describe_reach_error(cause, status)
+            if self._server.url
+            else self._describe_start_error(cause)
+        )
+        return NodeError(self.clean(why + _format_stderr(lines)))
 
-    def lost(self, tool: str, cause: BaseException | None, lines: tuple[str, ...]) -> NodeError:
+    def connection_error(self, tool: str, cause: BaseException | None, lines: tuple[str, ...]) -> NodeError:
         """The server went away during a call; whether the call had an effect is not known."""
-        if self._server.url and _is_unreached(cause):
-            return self.unready(cause, 0, lines)
-        reason = f" ({_words(cause)})" if cause else ""
+        if self._server.url and _is_connect_error(cause):
+            return self.startup_error(cause, 0, lines)
+        reason = f" ({_error_text(cause)})" if cause else ""
         text = f"{self.label} ended during the call of '{tool}'{reason}; the next call connects again"
-        return NodeError(self.clean(text + _said(lines)))
+        return NodeError(self.clean(text + _format_stderr(lines)))
 
-    def _started(self, cause: BaseException | None) -> str:
+    def _describe_start_error(self, cause: BaseException | None) -> str:
         command = self._server.command
         match cause:
             case NodeError():
@@ -54,28 +58,28 @@ class McpFaults:
                 why = f"the command '{command}' was not found"
                 return f"cannot start {self.label}: {why}; install it, or give its full path as 'command'"
             case TimeoutError():
-                return self._late()
+                return self._describe_timeout()
             case OSError():
-                why = cause.strerror or _words(cause)
+                why = cause.strerror or _error_text(cause)
                 return f"cannot start {self.label}: {why}; check 'command' ({command})"
-        if _is_closed(cause):
+        if _is_connection_closed(cause):
             return f"{self.label} ended before it was ready; check 'command', 'args' and 'env'"
-        return f"cannot use {self.label}: {_words(cause)}"
+        return f"cannot use {self.label}: {_error_text(cause)}"
 
-    def _reached(self, cause: BaseException | None, status: int) -> str:
+    def _describe_reach_error(self, cause: BaseException | None, status: int) -> str:
         from httpx2 import TransportError
 
-        label = self.label + self._where
+        label = self.label + self._location
         if isinstance(cause, TimeoutError):
-            return self._late()
+            return self._describe_timeout()
         if isinstance(cause, TransportError):
-            return f"cannot reach {label}: {_words(cause)}; is it running, is 'url' right?"
+            return f"cannot reach {label}: {_error_text(cause)}; is it running, is 'url' right?"
         if status:
-            answer = f"{status} {_phrase(status)}".rstrip()
+            answer = f"{status} {_status_phrase(status)}".rstrip()
             return f"{label} answered {answer}; check 'url' and 'headers'"
-        return f"cannot use {label}: {_words(cause)}"
+        return f"cannot use {label}: {_error_text(cause)}"
 
-    def _late(self) -> str:
+    def _describe_timeout(self) -> str:
         seconds = f"{self._server.startup_timeout:g}"
         return (
             f"{self.label} was not ready after {seconds} seconds; if it needs more, raise 'startup_timeout'"
@@ -89,34 +93,34 @@ def root_cause(error: BaseException) -> BaseException:
     return error
 
 
-def _bare(url: str) -> str:
+def _strip_credentials(url: str) -> str:
     """An address without a user, a password and a query, which may hold keys."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _said(lines: tuple[str, ...]) -> str:
+def _format_stderr(lines: tuple[str, ...]) -> str:
     return "\nits last lines:" + "".join(f"\n  {line}" for line in lines) if lines else ""
 
 
-def _words(cause: BaseException | None) -> str:
+def _error_text(cause: BaseException | None) -> str:
     return (str(cause) or type(cause).__name__) if cause else "no reason is known"
 
 
-def _phrase(status: int) -> str:
+def _status_phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:
         return ""
 
 
-def _is_unreached(cause: BaseException | None) -> bool:
+def _is_connect_error(cause: BaseException | None) -> bool:
     from httpx2 import ConnectError, ConnectTimeout
 
     return isinstance(cause, (ConnectError, ConnectTimeout))
 
 
-def _is_closed(cause: BaseException | None) -> bool:
+def _is_connection_closed(cause: BaseException | None) -> bool:
     from mcp.types import CONNECTION_CLOSED
 
     return getattr(cause, "code", None) == CONNECTION_CLOSED

@@ -22,7 +22,7 @@ def _block_text(block: ContentBlock) -> str:
         case "text":
             return block.text
         case "image" | "audio":
-            return f"[{block.type} {block.mime_type}, {_size(block.data)} bytes]"
+            return f"[{block.type} {block.mime_type}, {_decoded_size(block.data)} bytes]"
         case "resource_link":
             return f"[resource {block.name} {block.uri}]"
         case "resource":
@@ -30,9 +30,9 @@ def _block_text(block: ContentBlock) -> str:
             if hasattr(resource, "text"):
                 return resource.text
             kind = f" {resource.mime_type}" if resource.mime_type else ""
-            return f"[resource {resource.uri}{kind}, {_size(resource.blob)} bytes]"
+            return f"[resource {resource.uri}{kind}, {_decoded_size(resource.blob)} bytes]"
 
 
-def _size(encoded: str) -> int:
+def _decoded_size(encoded: str) -> int:
     """How many bytes a base64 text stands for."""
     return len(encoded) * 3 // 4 - encoded.count("=", -2)

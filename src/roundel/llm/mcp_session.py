@@ -15,9 +15,9 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from roundel.llm.mcp_faults import McpFaults, root_cause
+from roundel.llm.mcp_faults import McpErrors, root_cause
 from roundel.llm.mcp_stderr import StderrTail
-from roundel.llm.mcp_transport import address, program
+from roundel.llm.mcp_transport import http_transport, stdio_transport
 from roundel.nodes.services import NodeError, ToolError
 from roundel.workflow.tool_source import McpServer
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from mcp import Client
     from mcp.types import CallToolResult, RequestParamsMeta, Tool
 
-KEY = "roundel/idempotency-key"
+IDEMPOTENCY_META_KEY = "roundel/idempotency-key"
 GRACE_SECONDS = 2.0
 """For a polite goodbye; then what can be cut off is cut off."""
 STOP_SECONDS = 7.0
 """The package asks, then ends, then kills a program, and takes up to 6.5 seconds for it."""
 
 
-class SessionForgotten(Exception):
+class SessionExpired(Exception):
     """The server does not know the session any more, and has not looked at the call."""
 
 
 class McpSession:
     def __init__(
-        self, server: McpServer, folder: Path | None, faults: McpFaults, after: McpSession | None
+        self, server: McpServer, folder: Path | None, errors: McpErrors, previous: McpSession | None
     ) -> None:
         import anyio
 
         self.ended = False
         self._server = server
         self._folder = folder
-        self._faults = faults
-        self._tail = StderrTail(faults.clean)
+        self._errors = errors
+        self._tail = StderrTail(errors.clean)
         self._status = 0
         self._calls = 0
         self._stopped = False
@@ -55,15 +55,15 @@ class McpSession:
         self._closing = asyncio.Event()
         self._scope = anyio.CancelScope()
         self._ready: asyncio.Future[list[Tool]] = asyncio.get_running_loop().create_future()
-        self._keeper = asyncio.create_task(self._keep(after), name=faults.label)
+        self._task = asyncio.create_task(self._run(previous), name=errors.label)
 
     async def tools(self) -> list[Tool]:
         """What the server offers, once it is ready. One caller who gives up does not stop the others."""
         if not self._ready.done():
-            waited: set[asyncio.Future[Any]] = {self._ready, self._keeper}
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            waiting: set[asyncio.Future[Any]] = {self._ready, self._task}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if not self._ready.done():
-            raise NodeError(f"{self._faults.label} was cut off before it was ready")
+            raise NodeError(f"{self._errors.label} was cut off before it was ready")
         return self._ready.result()
 
     async def call(
@@ -83,11 +83,11 @@ class McpSession:
         self._closing.set()
         if not self._ready.done():
             self._scope.cancel()
-        for seconds, next_step in ((GRACE_SECONDS, self._scope.cancel), (STOP_SECONDS, self._keeper.cancel)):
-            if await self._finished(seconds):
+        for seconds, next_step in ((GRACE_SECONDS, self._scope.cancel), (STOP_SECONDS, self._task.cancel)):
+            if await self._wait_until_done(seconds):
                 return
             next_step()
-        await self._finished(1)
+        await self._wait_until_done(1)
 
     async def _send(
         self, name: str, arguments: dict[str, Any], key: str, seconds: float | None
@@ -96,8 +96,8 @@ class McpSession:
         from mcp.types import CONNECTION_CLOSED, METHOD_NOT_FOUND
 
         if self._client is None or self.ended:
-            raise await self._lost(name, None)
-        meta = cast("RequestParamsMeta", {KEY: key})
+            raise await self._connection_error(name, None)
+        meta = cast("RequestParamsMeta", {IDEMPOTENCY_META_KEY: key})
         try:
             async with asyncio.timeout(seconds):
                 return await self._client.call_tool(name, arguments, meta=meta)
@@ -105,25 +105,25 @@ class McpSession:
             raise ToolError(f"no answer after {seconds or 0:g} seconds") from None
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
-                raise await self._lost(name, error) from None
+                raise await self._connection_error(name, error) from None
             if self._status == HTTPStatus.NOT_FOUND and error.code != METHOD_NOT_FOUND:
                 self.ended = True  # other calls that are under way may still find that out for themselves
-                raise SessionForgotten from None
-            raise ToolError(self._faults.clean(error.message or f"error {error.code}")) from None
+                raise SessionExpired from None
+            raise ToolError(self._errors.clean(error.message or f"error {error.code}")) from None
         except Exception as error:
             # Such as a result that is not of the schema that the server itself gave.
-            raise ToolError(self._faults.clean(str(error) or type(error).__name__)) from None
+            raise ToolError(self._errors.clean(str(error) or type(error).__name__)) from None
 
-    async def _finished(self, seconds: float | None = None) -> bool:
-        await asyncio.wait({self._keeper}, timeout=seconds)
-        return self._keeper.done()
+    async def _wait_until_done(self, seconds: float | None = None) -> bool:
+        await asyncio.wait({self._task}, timeout=seconds)
+        return self._task.done()
 
-    async def _keep(self, after: McpSession | None) -> None:
+    async def _run(self, previous: McpSession | None) -> None:
         try:
             with self._scope:
-                if after is not None:
-                    await after._finished()
-                await self._live()
+                if previous is not None:
+                    await previous._wait_until_done()
+                await self._serve()
             if self._scope.cancelled_caught and not self._stopped:
                 self._cause = TimeoutError()
         except Exception as error:
@@ -131,11 +131,13 @@ class McpSession:
         finally:
             self.ended = True
             await self._tail.finish()
-            self._say_unready()
+            self._fail_startup()
 
-    async def _live(self) -> None:
-        await asyncio.to_thread(_load)  # the package takes a second to import, and the live view goes on
-        self._faults.mask_logs()
+    async def _serve(self) -> None:
+        await asyncio.to_thread(
+            _import_mcp
+        )  # the package takes a second to import, and the live view goes on
+        self._errors.mask_logs()
         from importlib.metadata import version
 
         import anyio
@@ -156,8 +158,8 @@ class McpSession:
 
     def _transport(self) -> Any:
         if self._server.url:
-            return address(self._server, self._note_status)
-        return program(self._server, self._folder, self._tail, self._note_end)
+            return http_transport(self._server, self._note_status)
+        return stdio_transport(self._server, self._folder, self._tail, self._note_end)
 
     def _note_status(self, status: int) -> None:
         self._status = status if status >= 400 else 0
@@ -166,27 +168,27 @@ class McpSession:
         self.ended = True
         self._closing.set()
 
-    def _say_unready(self) -> None:
+    def _fail_startup(self) -> None:
         if self._ready.done():
             return
         if self._stopped:
-            error = NodeError(f"{self._faults.label} was closed before it was ready")
+            error = NodeError(f"{self._errors.label} was closed before it was ready")
         else:
-            error = self._faults.unready(self._cause, self._status, self._tail.lines())
+            error = self._errors.startup_error(self._cause, self._status, self._tail.lines())
         self._ready.set_exception(error)
         self._ready.exception()  # seen, even if all who asked have given up
 
-    async def _lost(self, name: str, error: Exception | None) -> NodeError:
+    async def _connection_error(self, name: str, error: Exception | None) -> NodeError:
         """A call got no answer because the session broke; the keeper knows why, if it ends."""
         if error is not None and str(error) != "Connection closed":
-            return self._faults.lost(name, error, ())
+            return self._errors.connection_error(name, error, ())
         if self._stopped:
-            return NodeError(f"{self._faults.label} was closed during the call of '{name}'")
-        await self._finished(GRACE_SECONDS)
-        return self._faults.lost(name, self._cause, self._tail.lines())
+            return NodeError(f"{self._errors.label} was closed during the call of '{name}'")
+        await self._wait_until_done(GRACE_SECONDS)
+        return self._errors.connection_error(name, self._cause, self._tail.lines())
 
 
-def _load() -> None:
+def _import_mcp() -> None:
     import mcp  # noqa: F401
 
     # Without a handler the package's warnings would be printed into the terminal.

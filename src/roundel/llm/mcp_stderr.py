@@ -13,10 +13,10 @@ from collections.abc import Callable
 from threading import Thread
 from typing import TextIO
 
-MOST_LINES = 10
-LONGEST_LINE = 400
+MAX_LINES = 10
+MAX_LINE_LENGTH = 400
 """Characters that are shown of a line."""
-LONGEST_READ = 64 * 1024
+MAX_READ_BYTES = 64 * 1024
 """Bytes that are held of one: a server may never end its line."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -25,7 +25,7 @@ class StderrTail:
     def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean
         """Masks secrets. It sees a line before that is cut: half a secret would no longer be found."""
-        self._lines: deque[str] = deque(maxlen=MOST_LINES)
+        self._lines: deque[str] = deque(maxlen=MAX_LINES)
         self._reader: Thread | None = None
 
     def writer(self) -> TextIO:
@@ -45,6 +45,6 @@ class StderrTail:
 
     def _read(self, descriptor: int) -> None:
         with os.fdopen(descriptor, "rb") as pipe:
-            while line := pipe.readline(LONGEST_READ):
+            while line := pipe.readline(MAX_READ_BYTES):
                 if text := self._clean(_CONTROL.sub("", line.decode("utf-8", "replace")).rstrip()):
-                    self._lines.append(text[:LONGEST_LINE])
+                    self._lines.append(text[:MAX_LINE_LENGTH])

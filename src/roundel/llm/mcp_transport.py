@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from httpx2 import Response
     from mcp.client._transport import ReadStream, TransportStreams
 
-MOST_EVENT_BYTES = 32 * 1024 * 1024
+MAX_EVENT_BYTES = 32 * 1024 * 1024
 """An answer may hold an image; the package's own bound is 1 MiB."""
-CONNECT_SECONDS = 30
+CONNECT_TIMEOUT = 30
 
 
 @asynccontextmanager
-async def program(
+async def stdio_transport(
     server: McpServer, folder: Path | None, tail: StderrTail, on_end: Callable[[], None]
 ) -> AsyncIterator[TransportStreams]:
     """Starts the server's command; `on_end` is called when it closes its output, as it does when it dies."""
@@ -33,47 +33,49 @@ async def program(
         command=server.command,
         args=list(server.args),
         env={**os.environ, **server.env} if server.inherit_env else server.env,
-        cwd=_folder(server, folder),
+        cwd=_working_folder(server, folder),
         encoding_error_handler="replace",
     )
     with tail.writer() as stderr:
         async with stdio_client(parameters, stderr) as (reading, writing):
             stderr.close()  # only the program holds it now, so it ends with the program
-            yield _Watched(reading, on_end), writing
+            yield _NotifyingStream(reading, on_end), writing
 
 
 @asynccontextmanager
-async def address(server: McpServer, on_status: Callable[[int], None]) -> AsyncIterator[TransportStreams]:
+async def http_transport(
+    server: McpServer, on_status: Callable[[int], None]
+) -> AsyncIterator[TransportStreams]:
     """Streamable HTTP. Calls have time limits of their own, so reading has none here."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
-    async def note(response: Response) -> None:
+    async def report_status(response: Response) -> None:
         on_status(response.status_code)
 
     client = httpx2.AsyncClient(
         headers=server.headers,
-        timeout=httpx2.Timeout(CONNECT_SECONDS, read=None),
-        event_hooks={"response": [note]},
+        timeout=httpx2.Timeout(CONNECT_TIMEOUT, read=None),
+        event_hooks={"response": [report_status]},
     )
     async with (
         client,
-        streamable_http_client(
-            server.url, http_client=client, max_sse_event_size=MOST_EVENT_BYTES
-        ) as streams,
+        streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_EVENT_BYTES) as streams,
     ):
         yield streams
 
 
-def _folder(server: McpServer, folder: Path | None) -> Path | None:
+def _working_folder(server: McpServer, folder: Path | None) -> Path | None:
     """Where the program runs: `cwd`, seen from the workflow's folder."""
-    where = folder / server.cwd if folder else Path(server.cwd) if server.cwd else None
-    if where is not None and not where.is_dir():
-        raise NodeError(f"cannot start '{server.command}': its folder '{where}' is not there; check 'cwd'")
-    return where
+    working_folder = folder / server.cwd if folder else Path(server.cwd) if server.cwd else None
+    if working_folder is not None and not working_folder.is_dir():
+        raise NodeError(
+            f"cannot start '{server.command}': its folder '{working_folder}' is not there; check 'cwd'"
+        )
+    return working_folder
 
 
-class _Watched:
+class _NotifyingStream:
     """A stream that tells when it ends; the session by itself would find out at its next call."""
 
     def __init__(self, stream: ReadStream[Any], on_end: Callable[[], None]) -> None:

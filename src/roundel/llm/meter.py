@@ -5,7 +5,7 @@ from __future__ import annotations
 from roundel.kernel.facts import Usage
 
 
-class Meter:
+class EmbeddingMeter:
     def __init__(self) -> None:
         self._tokens = 0
         self._cost: float | None = 0.0

@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from roundel.llm.prices import MILLION, Prices
-from roundel.llm.remote import CutOff
-from roundel.llm.resource_pool import Lease
-from roundel.llm.speech import Speech
+from roundel.llm.remote import IncompleteAnswer
+from roundel.llm.resource_pool import ResourceLease
+from roundel.llm.speech import TextStream
 from roundel.nodes.services import NodeError, Reply, Request, Say
 from roundel.workflow.functions import raised
 from roundel.workflow.imports import ModuleError, load_entry_point
@@ -36,33 +36,33 @@ class ProviderModel(Protocol):
         text that the agent's `retry` names, or is a ConnectionError or a TimeoutError."""
 
 
-class OfferedModel:
+class PluginModel:
     """One model of such a provider, with its label, its time limit and its price."""
 
     def __init__(self, model: ProviderModel, profile: Profile, prices: Prices) -> None:
         provider, name = profile.named
         self._model = model
         self._timeout = profile.timeout
-        self._price = prices.own(provider, name)
+        self._price = prices.profile_price(provider, name)
         self.label = f"{provider}:{name}"
 
     async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply:
-        speech = None if say is None else Speech(say, attempt)
+        speech = None if say is None else TextStream(say, attempt)
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
                 reply = await self._model.reply(request, None if speech is None else speech.add)
         except TimeoutError:
             if limit.expired():
-                raise CutOff(f"no answer after {self._timeout:g} seconds") from None
+                raise IncompleteAnswer(f"no answer after {self._timeout:g} seconds") from None
             raise
         if not isinstance(reply, Reply):
             raise NodeError(f"{self.label} gave {type(reply).__name__} in place of a Reply")
         if speech is not None:
             speech.flush()
-        return self._completed(reply)
+        return self._complete_reply(reply)
 
-    def _completed(self, reply: Reply) -> Reply:
+    def _complete_reply(self, reply: Reply) -> Reply:
         """With the model's name, and the cost by the price of its profile, unless the reply has them."""
         cost = reply.cost_usd
         if cost is None and self._price is not None:
@@ -80,7 +80,7 @@ async def _close(model: ProviderModel) -> None:
         await close()
 
 
-def offered_model(profile: Profile, prices: Prices, lease: Lease) -> OfferedModel | None:
+def plugin_model(profile: Profile, prices: Prices, lease: ResourceLease) -> PluginModel | None:
     """The model of a profile whose provider a package brings; None if none does, NodeError if it fails."""
     provider, name = profile.named
     point = offered_providers().get(provider)
@@ -96,4 +96,4 @@ def offered_model(profile: Profile, prices: Prices, lease: Lease) -> OfferedMode
         raise NodeError(f"{provider}:{name} cannot be used: {error}") from None
     except Exception as error:
         raise NodeError(f"{provider}:{name} cannot be used: {raised(error)}") from error
-    return OfferedModel(made, profile, prices)
+    return PluginModel(made, profile, prices)

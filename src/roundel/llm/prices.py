@@ -13,7 +13,7 @@ from roundel.workflow.providers import ALIASES
 
 MILLION = 1_000_000
 QUARTER_HOUR = 900
-PLAIN = frozenset({"input_tokens", "output_tokens", "details"})
+PER_TOKEN_FIELDS = frozenset({"input_tokens", "output_tokens", "details"})
 """What of a call's usage is charged by the token; cached tokens and sound have prices of their own."""
 
 
@@ -21,29 +21,29 @@ class Prices:
     """A profile's price holds for every agent that uses the same model."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
-        self._own = {
-            _known_as(*profile.named): profile.price
+        self._profile_prices = {
+            _price_key(*profile.named): profile.price
             for profile in profiles.values()
             if profile.price is not None
         }
 
-    def own(self, provider: str, name: str) -> Price | None:
-        return self._own.get(_known_as(provider, name))
+    def profile_price(self, provider: str, name: str) -> Price | None:
+        return self._profile_prices.get(_price_key(provider, name))
 
     def cost(self, provider: str, name: str, usage: Any) -> float | None:
         """In US dollars; None if nobody knows."""
-        price = self.own(provider, name) or _flat(provider, name, usage)
+        price = self.profile_price(provider, name) or _flat_price(provider, name, usage)
         if price is None:
-            return listed(provider, name, usage)
+            return listed_cost(provider, name, usage)
         cost: float = usage.input_tokens * price.input + usage.output_tokens * price.output
         return cost / MILLION
 
 
-def _known_as(provider: str, name: str) -> tuple[str, str]:
+def _price_key(provider: str, name: str) -> tuple[str, str]:
     return ALIASES.get(provider, provider), name
 
 
-def listed(provider: str, name: str, usage: Any) -> float | None:
+def listed_cost(provider: str, name: str, usage: Any) -> float | None:
     """By the package's table; None without the package, or if the model is not in it."""
     try:
         from genai_prices import calc_price
@@ -53,9 +53,9 @@ def listed(provider: str, name: str, usage: Any) -> float | None:
         return None
 
 
-def _flat(provider: str, name: str, usage: Any) -> Price | None:
+def _flat_price(provider: str, name: str, usage: Any) -> Price | None:
     """The listed price, if it is so much a token and nothing else; the table itself takes longer to ask."""
-    special = any(count for kind, count in vars(usage).items() if kind not in PLAIN)
+    special = any(count for kind, count in vars(usage).items() if kind not in PER_TOKEN_FIELDS)
     return None if special else _flat_rate(provider, name, int(time.time() // QUARTER_HOUR))
 
 
@@ -67,24 +67,26 @@ def _flat_rate(provider: str, name: str, _quarter: int) -> Price | None:
     except ImportError:
         return None
     points = ((MILLION, 0), (0, MILLION), (1000, 1000), (10 * MILLION, 10 * MILLION))
-    found = [listed(provider, name, Usage(input_tokens=sent, output_tokens=said)) for sent, said in points]
-    known = [cost for cost in found if cost is not None]
-    if len(known) < len(points):
+    found = [
+        listed_cost(provider, name, Usage(input_tokens=sent, output_tokens=said)) for sent, said in points
+    ]
+    known_costs = [cost for cost in found if cost is not None]
+    if len(known_costs) < len(points):
         return None
-    sent, said, few, many = known
+    sent, said, few, many = known_costs
     flat = all(isclose(cost * scale, sent + said) for cost, scale in ((few, 1000), (many, 0.1)))
     return Price(sent, said) if flat else None
 
 
 @lru_cache(maxsize=256)
-def rate(provider: str, name: str) -> Price | None:
+def listed_price(provider: str, name: str) -> Price | None:
     """The listed price of a million tokens, for a forecast."""
     try:
         from genai_prices import Usage
     except ImportError:
         return None
-    input_cost = listed(provider, name, Usage(input_tokens=MILLION, output_tokens=0))
-    output_cost = listed(provider, name, Usage(input_tokens=0, output_tokens=MILLION))
+    input_cost = listed_cost(provider, name, Usage(input_tokens=MILLION, output_tokens=0))
+    output_cost = listed_cost(provider, name, Usage(input_tokens=0, output_tokens=MILLION))
     if input_cost is None or output_cost is None:
         return None
     return Price(input_cost, output_cost)

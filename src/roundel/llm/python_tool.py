@@ -13,11 +13,11 @@ from roundel.llm.signature import (
     CONTEXT,
     KEY,
     WORKSPACE,
-    Bound,
-    bound,
+    BoundArguments,
+    bind_arguments,
     description,
-    is_known,
-    lends,
+    has_parameter,
+    has_signature,
     parameters,
 )
 from roundel.nodes.services import NodeError, ToolError, ToolSpec
@@ -25,7 +25,7 @@ from roundel.nodes.structured import misfit, schema_problem
 from roundel.workflow.message import Message
 
 
-class Caller(Protocol):
+class ToolHost(Protocol):
     """What a tool needs of the host."""
 
     def workspace(self) -> Path: ...
@@ -37,42 +37,42 @@ class PythonTool:
         self,
         name: str,
         function: Callable[..., Any],
-        caller: Caller,
+        caller: ToolHost,
         *,
         about: str = "",
         schema: dict[str, Any] | None = None,
         source: str = "",
     ) -> None:
         self._function = function
-        self._caller = caller
-        self._given = schema
+        self._host = caller
+        self._schema = schema
         problem = schema_problem(schema) if schema is not None else ""
         if problem:
             raise NodeError(f"'parameters' of the tool '{name}' is no JSON Schema: {problem}")
-        taken = schema if schema is not None else parameters(function)
-        self.spec = ToolSpec(name, about or description(function), taken, source)
-        self._lent = tuple(name for name in (KEY, WORKSPACE, CONTEXT) if lends(function, name))
+        accepted = schema if schema is not None else parameters(function)
+        self.spec = ToolSpec(name, about or description(function), accepted, source)
+        self._injected = tuple(name for name in (KEY, WORKSPACE, CONTEXT) if has_parameter(function, name))
 
     async def call(self, arguments: dict[str, Any], key: str) -> str:
-        first, named = self._bound(arguments)
-        lent = {name: self._lend(name, key) for name in self._lent}
+        first, named = self._bind(arguments)
+        injected = {name: self._inject(name, key) for name in self._injected}
         # In one piece, since a function may have parameters of any name.
-        return as_text(await self._caller.call(partial(self._function, *first, **{**named, **lent})))
+        return to_text(await self._host.call(partial(self._function, *first, **{**named, **injected})))
 
-    def _bound(self, arguments: dict[str, Any]) -> Bound:
-        problem = misfit(arguments, self._given) if self._given is not None else ""
+    def _bind(self, arguments: dict[str, Any]) -> BoundArguments:
+        problem = misfit(arguments, self._schema) if self._schema is not None else ""
         if problem:
             raise ToolError(f"wrong arguments: {problem}")
-        return bound(self._function, arguments) if is_known(self._function) else ((), arguments)
+        return bind_arguments(self._function, arguments) if has_signature(self._function) else ((), arguments)
 
-    def _lend(self, name: str, key: str) -> Any:
+    def _inject(self, name: str, key: str) -> Any:
         if name == KEY:
             return key
-        folder = self._caller.workspace()
+        folder = self._host.workspace()
         return folder if name == WORKSPACE else {"python_workspace_root": folder, "idempotency_key": key}
 
 
-def as_text(value: Any) -> str:
+def to_text(value: Any) -> str:
     """What a function gave, for a model to read."""
     if isinstance(value, str):
         return value

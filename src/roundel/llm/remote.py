@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from roundel.llm.prices import Prices
 from roundel.llm.provider import PROTOCOL
-from roundel.llm.speech import Speech
-from roundel.llm.transcript import reply_of, transcript
+from roundel.llm.speech import TextStream
+from roundel.llm.transcript import parse_response, transcript
 from roundel.nodes.agent_config import LOOP_LIMITS
 from roundel.nodes.services import NodeError, Reply, Request, Say, ToolSpec
 from roundel.workflow.profile import Profile
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as ClientModel
     from pydantic_ai.models import ModelRequestParameters
 
-OURS = frozenset({PROTOCOL, "stream", *LOOP_LIMITS})
+OWN_PARAMETERS = frozenset({PROTOCOL, "stream", *LOOP_LIMITS})
 """Parameters that are not the provider's."""
 NEEDS_TOOLS = frozenset({"anthropic", "bedrock"})
 """They refuse a history with tool calls unless the request names tools, so they are told not to use them."""
@@ -28,7 +28,7 @@ ALWAYS_STRICT = frozenset({"anthropic"})
 """They know schemas only in a strict form, which the client library makes of any."""
 
 
-class CutOff(Exception):
+class IncompleteAnswer(Exception):
     """An answer that did not come to its end; it may when it is asked for again."""
 
 
@@ -44,22 +44,22 @@ class RemoteModel:
         self.label = f"{provider}:{name}"
         # Whoever asks again is us. As a setting of each request it would cost a new client each time.
         own: Any = getattr(client, "client", None)
-        self._once = hasattr(own, "max_retries")
-        if self._once:
+        self._has_retries_off = hasattr(own, "max_retries")
+        if self._has_retries_off:
             own.max_retries = 0
         self.check(profile.params)
 
     async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply:
-        response = await self._in_time(request, say, attempt)
+        response = await self._request_with_timeout(request, say, attempt)
         usage = response.usage
         counted = usage.input_tokens or usage.output_tokens  # some servers count nothing
         cost = self._prices.cost(self._provider, self._name, usage) if counted else None
-        reply = reply_of(response, self.label, cost)
+        reply = parse_response(response, self.label, cost)
         if not reply.text and not reply.tool_calls:
-            _examine(response)
+            _check_empty_response(response)
         return reply
 
-    async def _in_time(self, request: Request, say: Say | None, attempt: int) -> ModelResponse:
+    async def _request_with_timeout(self, request: Request, say: Say | None, attempt: int) -> ModelResponse:
         """The client library's timeout starts anew with each part of a stream; ours is for the whole."""
         limit = asyncio.timeout(self._profile.timeout)
         try:
@@ -67,7 +67,7 @@ class RemoteModel:
                 return await self._response(request, say, attempt)
         except TimeoutError:
             if limit.expired():
-                raise CutOff(f"no answer after {self._profile.timeout:g} seconds") from None
+                raise IncompleteAnswer(f"no answer after {self._profile.timeout:g} seconds") from None
             raise
 
     async def _response(self, request: Request, say: Say | None, attempt: int) -> ModelResponse:
@@ -80,14 +80,14 @@ class RemoteModel:
     async def _streamed(
         self, messages: Any, settings: Any, parameters: ModelRequestParameters, say: Say, attempt: int
     ) -> ModelResponse:
-        speech = Speech(say, attempt)
+        speech = TextStream(say, attempt)
         async with self._client.request_stream(messages, settings, parameters) as stream:
             async for event in stream:
-                speech.hear(event)
+                speech.add_event(event)
             speech.flush()
             response = stream.get()
-        if _breaks_off(response):
-            raise CutOff("the stream ended before the answer did")
+        if _is_incomplete(response):
+            raise IncompleteAnswer("the stream ended before the answer did")
         return response
 
     def _parameters(self, request: Request) -> ModelRequestParameters:
@@ -95,12 +95,12 @@ class RemoteModel:
 
         tools = request.tools if request.may_call or self._provider in NEEDS_TOOLS else ()
         if request.schema is not None and not tools:
-            formed = self._formed(request.schema)
-            if formed is not None:
-                return formed
-        return ModelRequestParameters(function_tools=[_definition(tool) for tool in tools])
+            native_output = self._native_output(request.schema)
+            if native_output is not None:
+                return native_output
+        return ModelRequestParameters(function_tools=[_tool_definition(tool) for tool in tools])
 
-    def _formed(self, schema: dict[str, Any]) -> ModelRequestParameters | None:
+    def _native_output(self, schema: dict[str, Any]) -> ModelRequestParameters | None:
         """A wish for an answer in this form; None if the model knows no schemas, or not this one. It is told
         of the schema in words too, and what it says is checked, so nothing is lost."""
         from pydantic_ai.models import ModelRequestParameters
@@ -109,24 +109,24 @@ class RemoteModel:
         if schema.get("type") != "object" or not self._client.profile.get("supports_json_schema_output"):
             return None
         form = OutputObjectDefinition(schema, "answer", strict=self._strict)
-        wish = ModelRequestParameters(output_mode="native", output_object=form)
+        native = ModelRequestParameters(output_mode="native", output_object=form)
         try:
-            self._client.prepare_request(None, wish)
+            self._client.prepare_request(None, native)
         except Exception:  # the client library refuses what the provider would
             return None
-        return wish
+        return native
 
     def _settings(self, request: Request, tools: bool) -> Any:
         """The provider's parameters; what the client library has no name for goes into the body as it is."""
         given = {**self._profile.params, **request.params}
-        settings: dict[str, Any] = {} if self._once else {"max_retries": 0}
+        settings: dict[str, Any] = {} if self._has_retries_off else {"max_retries": 0}
         if self._profile.timeout is not None:
             settings["timeout"] = self._profile.timeout
         extra = {}
         for name, value in given.items():
-            if name in OURS:
+            if name in OWN_PARAMETERS:
                 continue
-            if self._knows(name):
+            if self._is_known_setting(name):
                 settings[name] = value
             else:
                 extra[name] = value
@@ -138,19 +138,19 @@ class RemoteModel:
             settings["tool_choice"] = "none"
         return settings
 
-    def _knows(self, name: str) -> bool:
+    def _is_known_setting(self, name: str) -> bool:
         return name in _known_settings() or name.startswith(f"{self._provider.partition('-')[0]}_")
 
     def check(self, params: dict[str, Any]) -> None:
         """NodeError if there is a parameter that could not be sent."""
         if "google" not in self._provider:
             return
-        unknown = [name for name in params if name not in OURS and not self._knows(name)]
+        unknown = [name for name in params if name not in OWN_PARAMETERS and not self._is_known_setting(name)]
         if unknown:
-            raise NodeError(f"{self.label} takes no parameter '{unknown[0]}'; known are {_listed()}")
+            raise NodeError(f"{self.label} takes no parameter '{unknown[0]}'; known are {_list_settings()}")
 
 
-def _breaks_off(response: ModelResponse) -> bool:
+def _is_incomplete(response: ModelResponse) -> bool:
     """Whether a stream stopped without a word of why, or of what it took.
 
     The client library may fill in the one, since there are servers that leave it out."""
@@ -158,13 +158,13 @@ def _breaks_off(response: ModelResponse) -> bool:
     return response.finish_reason is None or not (said_why or response.usage.output_tokens)
 
 
-def _examine(response: ModelResponse) -> None:
+def _check_empty_response(response: ModelResponse) -> None:
     """Raises if it is no wonder that the answer is empty."""
     reason = (response.provider_details or {}).get("finish_reason", response.finish_reason)
     if response.finish_reason is None:
-        raise CutOff("the answer is empty")
+        raise IncompleteAnswer("the answer is empty")
     if response.finish_reason == "error":
-        raise CutOff(f"the provider gave up on the answer: {reason}")
+        raise IncompleteAnswer(f"the provider gave up on the answer: {reason}")
     if response.finish_reason == "content_filter":
         raise NodeError(f"the provider held the answer back: {reason}")
 
@@ -175,11 +175,11 @@ def _known_settings() -> frozenset[str]:
     return frozenset(ModelSettings.__annotations__)
 
 
-def _listed() -> str:
+def _list_settings() -> str:
     return ", ".join(sorted(_known_settings()))
 
 
-def _definition(tool: ToolSpec) -> Any:
+def _tool_definition(tool: ToolSpec) -> Any:
     from pydantic_ai.tools import ToolDefinition
 
     return ToolDefinition(

@@ -36,14 +36,14 @@ class ResourcePool:
     def __init__(self, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
         self._resources: dict[Hashable, _Resource] = {}
-        self._guardian: asyncio.Task[None] | None = None
+        self._cleanup_task: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._resources)
 
-    def lease(self) -> Lease:
-        return Lease(self)
+    def lease(self) -> ResourceLease:
+        return ResourceLease(self)
 
     def _take(self, key: Hashable, make: Callable[[], T], close: Callable[[T], Awaitable[object]]) -> T:
         resource = self._resources.get(key)
@@ -54,7 +54,7 @@ class ResourcePool:
         value: T = resource.value
         return value
 
-    async def _give_back(self, keys: set[Hashable]) -> None:
+    async def _release(self, keys: set[Hashable]) -> None:
         idle = []
         for key in keys:
             resource = self._resources.get(key)
@@ -75,10 +75,10 @@ class ResourcePool:
         for key in idle:
             self._resources[key].expires = expires
         self._changed.set()
-        if self._guardian is None:
-            self._guardian = asyncio.create_task(self._guard(), name="roundel-resource-pool")
+        if self._cleanup_task is None:
+            self._cleanup_task = asyncio.create_task(self._close_expired(), name="roundel-resource-pool")
 
-    async def _guard(self) -> None:
+    async def _close_expired(self) -> None:
         try:
             while self._resources:
                 self._changed.clear()
@@ -98,7 +98,7 @@ class ResourcePool:
         finally:
             # The task refers to its loop, and the pool to the task: a pool that stayed would keep alive a
             # loop that has ended.
-            self._guardian = None
+            self._cleanup_task = None
             loop = asyncio.get_running_loop()
             if not self._resources and _POOLS.get(loop) is self:
                 del _POOLS[loop]
@@ -106,8 +106,8 @@ class ResourcePool:
     async def close(self) -> None:
         """Closes everything, leased or not."""
         await self._close(list(self._resources))
-        if self._guardian is not None:
-            self._guardian.cancel()
+        if self._cleanup_task is not None:
+            self._cleanup_task.cancel()
 
     async def _close(self, keys: list[Hashable]) -> None:
         closing = [self._resources.pop(key).close() for key in keys]
@@ -116,7 +116,7 @@ class ResourcePool:
                 logger.warning("a shared resource could not be closed", exc_info=error)
 
 
-class Lease:
+class ResourceLease:
     """What one run uses of a pool. Created by `ResourcePool.lease`."""
 
     def __init__(self, pool: ResourcePool) -> None:
@@ -135,7 +135,7 @@ class Lease:
         """May be repeated."""
         keys, self._keys = set(self._keys), {}
         if keys:
-            await self._pool._give_back(keys)
+            await self._pool._release(keys)
 
 
 _POOLS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, ResourcePool] = weakref.WeakKeyDictionary()

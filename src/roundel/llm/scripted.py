@@ -23,12 +23,12 @@ from roundel.workflow.message import json_text
 from roundel.workflow.secret_finder import SecretFinder
 
 EVERY_NODE = "*"
-Count = Annotated[int, Meta(ge=0)]
+TokenCount = Annotated[int, Meta(ge=0)]
 
 
 class Tokens(Struct, frozen=True, omit_defaults=True):
-    input: Count = 0
-    output: Count = 0
+    input: TokenCount = 0
+    output: TokenCount = 0
 
 
 class ScriptedCall(Struct, frozen=True, omit_defaults=True):
@@ -52,17 +52,17 @@ class ScriptedCall(Struct, frozen=True, omit_defaults=True):
     def request(self, number: str) -> ToolRequest:
         arguments = {} if self.arguments is None else self.arguments
         if isinstance(arguments, dict):
-            return ToolRequest(self.id or number, self.name, arguments, given=self._given())
+            return ToolRequest(self.id or number, self.name, arguments, given=self._scripted_result())
         problem = f"{UNREADABLE}{json_text(arguments):.200}"
         return ToolRequest(self.id or number, self.name, {}, problem)
 
-    def _given(self) -> GivenResult | None:
+    def _scripted_result(self) -> GivenResult | None:
         if self.error:
             return GivenResult(self.error, failed=True)
         return None if self.result is None else GivenResult(json_text(self.result))
 
 
-class Line(Struct, frozen=True, omit_defaults=True):
+class ScriptLine(Struct, frozen=True, omit_defaults=True):
     """One scripted reply."""
 
     text: str = ""
@@ -78,10 +78,10 @@ class Line(Struct, frozen=True, omit_defaults=True):
 
 
 class Script:
-    def __init__(self, lines: Mapping[str, tuple[Line, ...]], keys: Mapping[str, Located]) -> None:
+    def __init__(self, lines: Mapping[str, tuple[ScriptLine, ...]], keys: Mapping[str, Located]) -> None:
         self._lines = lines
         self._keys = keys
-        self._placed = {
+        self._by_address = {
             (name, line.at, line.call): line for name, given in lines.items() for line in given if line.at
         }
 
@@ -90,14 +90,14 @@ class Script:
         """A script file that says the same."""
         return msgspec.json.encode(self._lines).decode()
 
-    def line(self, node_id: str, ordinal: int, address: str = "", call: int = 0) -> Line | None:
-        placed = self._placed.get((node_id, address, call))
-        if placed is not None:
-            return placed
+    def line(self, node_id: str, ordinal: int, address: str = "", call: int = 0) -> ScriptLine | None:
+        by_address = self._by_address.get((node_id, address, call))
+        if by_address is not None:
+            return by_address
         lines = self._lines.get(node_id) or self._lines.get(EVERY_NODE)
         return lines[min(ordinal, len(lines) - 1)] if lines else None
 
-    def at_once(self) -> Script:
+    def without_delays(self) -> Script:
         """The same without delays."""
         lines = {
             name: tuple(msgspec.structs.replace(line, delay=0) for line in given)
@@ -105,7 +105,7 @@ class Script:
         }
         return Script(lines, self._keys)
 
-    def decision(self, node_id: str, tool: str, ordinal: int) -> Line | None:
+    def decision(self, node_id: str, tool: str, ordinal: int) -> ScriptLine | None:
         """What a person says to a call of an agent's tool, given under `agent/tool`."""
         lines = self._lines.get(f"{node_id}/{tool}")
         return lines[min(ordinal, len(lines) - 1)] if lines else None
@@ -123,18 +123,18 @@ class Script:
 def load_script(source: str | os.PathLike[str]) -> tuple[Script, Report]:
     """The script of a file; WorkflowError with everything that is wrong with it."""
     report = Report(str(source), SecretFinder())
-    return _script(read_file(Path(source), report), report)
+    return _parse_script(read_file(Path(source), report), report)
 
 
 def script_from(value: Mapping[str, Any] | str) -> Script:
     """A script given as a mapping, or as the text of a script file."""
     report = Report("<script>", SecretFinder())
     root = read_text(value, report) if isinstance(value, str) else located(value, report)
-    return _script(root, report)[0]
+    return _parse_script(root, report)[0]
 
 
-def _script(root: Located | None, report: Report) -> tuple[Script, Report]:
-    lines: dict[str, tuple[Line, ...]] = {}
+def _parse_script(root: Located | None, report: Report) -> tuple[Script, Report]:
+    lines: dict[str, tuple[ScriptLine, ...]] = {}
     keys: dict[str, Located] = {}
     if root is not None and isinstance(root.value, dict):
         for name, at in root.value.items():
@@ -148,24 +148,24 @@ def _script(root: Located | None, report: Report) -> tuple[Script, Report]:
     return Script(lines, keys), report
 
 
-def _lines(name: str, at: Located, report: Report) -> tuple[Line, ...]:
+def _lines(name: str, at: Located, report: Report) -> tuple[ScriptLine, ...]:
     items = at.value if isinstance(at.value, list) else [at]
     if not items:
         report.error("empty-script", f"the script gives '{name}' no reply", at, "give one, or leave it out")
     return tuple(_line(name, item, report) for item in items)
 
 
-def _line(name: str, at: Located, report: Report) -> Line:
+def _line(name: str, at: Located, report: Report) -> ScriptLine:
     if at.value is None:
-        return Line()
+        return ScriptLine()
     if not isinstance(at.value, dict):
         try:
-            return Line(json_text(at.plain()))
+            return ScriptLine(json_text(at.plain()))
         except TypeError as error:
             report.error("wrong-type", f"a reply of '{name}' cannot be written as text: {error}", at)
-            return Line()
-    line = Reader(report).read_struct(at, Line, f"a reply of '{name}'")
-    return Line() if line is INVALID else line
+            return ScriptLine()
+    line = Reader(report).read_struct(at, ScriptLine, f"a reply of '{name}'")
+    return ScriptLine() if line is INVALID else line
 
 
 class ScriptedModel:

@@ -13,11 +13,11 @@ import msgspec
 from roundel.nodes.services import NodeError, ToolError
 
 CONTEXT, KEY, WORKSPACE = "_context", "idempotency_key", "workspace"
-LENT = (CONTEXT, KEY, WORKSPACE)
+INJECTED_PARAMETERS = (CONTEXT, KEY, WORKSPACE)
 """Parameters that the host fills in; a model never sees them."""
-Bound = tuple[tuple[Any, ...], dict[str, Any]]
+BoundArguments = tuple[tuple[Any, ...], dict[str, Any]]
 """Arguments by their place, and by their name."""
-_MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _SECTION = re.compile(r"^(?:Args|Arguments|Parameters):\s*$(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 _ITEM = re.compile(
     r"^(?P<indent> +)\*{0,2}(?P<name>\w+)(?: *\([^)\n]*\))?:(?P<words>.*(?:\n(?P=indent) +.*)*)", re.MULTILINE
@@ -36,14 +36,14 @@ def parameters(function: Callable[..., Any]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
     required, anything = [], False
-    said = _said(function)
-    for name, parameter in _taken(function).items():
+    docs = _parameter_docs(function)
+    for name, parameter in _model_parameters(function).items():
         if parameter.kind is parameter.VAR_KEYWORD:
             anything = True
-        elif parameter.kind not in _MANY:
+        elif parameter.kind not in _VARIADIC:
             schema, more = _schema(parameter)
             definitions.update(more)
-            properties[name] = {**schema, "description": said[name]} if name in said else schema
+            properties[name] = {**schema, "description": docs[name]} if name in docs else schema
             if parameter.default is parameter.empty:
                 required.append(name)
     schema = {"type": "object", "properties": properties, "additionalProperties": anything}
@@ -54,19 +54,21 @@ def parameters(function: Callable[..., Any]) -> dict[str, Any]:
     return schema
 
 
-def bound(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Bound:
+def bind_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> BoundArguments:
     """Arguments in the types that the function names; ToolError says what does not fit."""
-    taken = _taken(function)
-    single = {name: parameter for name, parameter in taken.items() if parameter.kind not in _MANY}
-    _check(single, arguments, any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values()))
+    accepted = _model_parameters(function)
+    single = {name: parameter for name, parameter in accepted.items() if parameter.kind not in _VARIADIC}
+    _check_arguments(
+        single, arguments, any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values())
+    )
     named = {
-        name: _converted(name, value, _hint(single[name])) if name in single else value
+        name: _convert(name, value, _hint(single[name])) if name in single else value
         for name, value in arguments.items()
     }
-    return _placed(single, named), named
+    return _positional_arguments(single, named), named
 
 
-def is_known(function: Callable[..., Any]) -> bool:
+def has_signature(function: Callable[..., Any]) -> bool:
     """Whether it says what it takes; some that are written in C do not."""
     try:
         inspect.signature(function)
@@ -75,12 +77,12 @@ def is_known(function: Callable[..., Any]) -> bool:
     return True
 
 
-def lends(function: Callable[..., Any], name: str) -> bool:
-    return is_known(function) and name in inspect.signature(function).parameters
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    return has_signature(function) and name in inspect.signature(function).parameters
 
 
-def _taken(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    if not is_known(function):
+def _model_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    if not has_signature(function):
         name = getattr(function, "__name__", repr(function))
         message = f"nobody can know what the function '{name}' takes; give its 'parameters' as a JSON Schema"
         raise NodeError(message)
@@ -88,10 +90,14 @@ def _taken(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
         signature = inspect.signature(function, eval_str=True)
     except Exception:  # it names types that are not there at run time: take what comes
         signature = inspect.signature(function)
-    return {name: parameter for name, parameter in signature.parameters.items() if name not in LENT}
+    return {
+        name: parameter for name, parameter in signature.parameters.items() if name not in INJECTED_PARAMETERS
+    }
 
 
-def _check(single: Mapping[str, inspect.Parameter], arguments: Mapping[str, Any], takes_others: bool) -> None:
+def _check_arguments(
+    single: Mapping[str, inspect.Parameter], arguments: Mapping[str, Any], takes_others: bool
+) -> None:
     problems = [
         f"'{name}' is missing"
         for name, parameter in single.items()
@@ -104,12 +110,14 @@ def _check(single: Mapping[str, inspect.Parameter], arguments: Mapping[str, Any]
         raise ToolError(f"wrong arguments: {'; '.join(problems)}; it takes {wanted}")
 
 
-def _placed(taken: Mapping[str, inspect.Parameter], named: dict[str, Any]) -> tuple[Any, ...]:
+def _positional_arguments(
+    accepted: Mapping[str, inspect.Parameter], named: dict[str, Any]
+) -> tuple[Any, ...]:
     """Takes out of `named` what has to be given by its place."""
-    places = [name for name, parameter in taken.items() if parameter.kind is parameter.POSITIONAL_ONLY]
+    places = [name for name, parameter in accepted.items() if parameter.kind is parameter.POSITIONAL_ONLY]
     while places and places[-1] not in named:
         places.pop()
-    return tuple(named.pop(name, taken[name].default) for name in places)
+    return tuple(named.pop(name, accepted[name].default) for name in places)
 
 
 def _hint(parameter: inspect.Parameter) -> Any:
@@ -121,7 +129,7 @@ def _schema(parameter: inspect.Parameter) -> tuple[dict[str, Any], dict[str, Any
     """The schema of one parameter, and the definitions that it refers to."""
     try:
         (schema,), definitions = msgspec.json.schema_components(
-            [_hint(parameter)], schema_hook=_other_schema, ref_template="#/$defs/{name}"
+            [_hint(parameter)], schema_hook=_schema_hook, ref_template="#/$defs/{name}"
         )
     except Exception:  # a type that has no JSON form
         schema, definitions = {}, {}
@@ -129,7 +137,7 @@ def _schema(parameter: inspect.Parameter) -> tuple[dict[str, Any], dict[str, Any
     if default is parameter.empty or default is None:
         return schema, definitions
     try:
-        return {**schema, "default": msgspec.to_builtins(default, enc_hook=_other_default)}, definitions
+        return {**schema, "default": msgspec.to_builtins(default, enc_hook=_default_hook)}, definitions
     except (
         NotImplementedError,
         TypeError,
@@ -138,28 +146,28 @@ def _schema(parameter: inspect.Parameter) -> tuple[dict[str, Any], dict[str, Any
         return schema, definitions
 
 
-def _other_schema(kind: type) -> dict[str, Any]:
+def _schema_hook(kind: type) -> dict[str, Any]:
     if issubclass(kind, PurePath):
         return {"type": "string"}
     raise NotImplementedError
 
 
-def _other_default(value: Any) -> Any:
+def _default_hook(value: Any) -> Any:
     if isinstance(value, PurePath):
         return str(value)
     raise NotImplementedError
 
 
-def _converted(name: str, value: Any, hint: Any) -> Any:
+def _convert(name: str, value: Any, hint: Any) -> Any:
     try:
-        return msgspec.convert(value, hint, strict=False, dec_hook=_other_value)
+        return msgspec.convert(value, hint, strict=False, dec_hook=_value_hook)
     except msgspec.ValidationError as error:
         raise ToolError(f"wrong arguments: '{name}': {error}") from None
     except (TypeError, NotImplementedError):
         return value  # a type that msgspec does not know
 
 
-def _other_value(kind: type, value: Any) -> Any:
+def _value_hook(kind: type, value: Any) -> Any:
     if not issubclass(kind, PurePath):
         raise NotImplementedError
     if not isinstance(value, str):
@@ -167,7 +175,7 @@ def _other_value(kind: type, value: Any) -> Any:
     return kind(value)
 
 
-def _said(function: Callable[..., Any]) -> dict[str, str]:
+def _parameter_docs(function: Callable[..., Any]) -> dict[str, str]:
     """What the docstring says of each parameter, in a section `Args:` or in fields `:param name:`."""
     text = inspect.getdoc(function) or ""
     section = _SECTION.search(text)

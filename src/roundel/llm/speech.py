@@ -7,20 +7,20 @@ from typing import Any
 
 from roundel.nodes.services import Say
 
-SAY_EVERY = 0.05
+FLUSH_SECONDS = 0.05
 """Seconds between two parts of what a model is saying."""
 
 
-class Speech:
+class TextStream:
     """Hands on what is said in parts that are worth an event."""
 
     def __init__(self, say: Say, attempt: int) -> None:
         self._say, self._attempt = say, attempt
-        self._heard: list[str] = []
+        self._parts: list[str] = []
         self._offset = 0
         self._since = time.monotonic()
 
-    def hear(self, event: Any) -> None:
+    def add_event(self, event: Any) -> None:
         if event.event_kind not in ("part_start", "part_delta"):
             return  # the end of a part says all of it once more
         part = getattr(event, "part", None) or getattr(event, "delta", None)
@@ -30,13 +30,13 @@ class Speech:
         self.add(str(getattr(part, "content", None) or getattr(part, "content_delta", "")))
 
     def add(self, text: str) -> None:
-        self._heard.append(text)
-        if time.monotonic() - self._since >= SAY_EVERY:
+        self._parts.append(text)
+        if time.monotonic() - self._since >= FLUSH_SECONDS:
             self.flush()
 
     def flush(self) -> None:
-        text = "".join(self._heard)
-        self._heard.clear()
+        text = "".join(self._parts)
+        self._parts.clear()
         self._since = time.monotonic()
         if text:
             self._say(text, self._attempt, self._offset)

@@ -11,18 +11,18 @@ from typing import Any
 import msgspec
 
 from roundel.llm.mcp import McpConnection, McpTool, require_mcp
-from roundel.llm.python_tool import Caller, PythonTool
-from roundel.llm.resource_pool import Lease
+from roundel.llm.python_tool import PythonTool, ToolHost
+from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.agent_config import Config
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
-from roundel.nodes.time_limit import Overdue, TimeLimit
+from roundel.nodes.time_limit import TimeLimit, TimeLimitExceeded
 from roundel.workflow.functions import Finder, raised
 from roundel.workflow.graph import Node
 from roundel.workflow.secrets import Secrets
 from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, McpServer, Tooling, ToolSource
 
-_STRANGE = re.compile(r"[^a-zA-Z0-9_-]")
-LONGEST_NAME = 64
+_INVALID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
+MAX_NAME_LENGTH = 64
 
 
 class Tools:
@@ -35,80 +35,84 @@ class Tools:
         self,
         sources: Mapping[str, ToolSource],
         finder: Finder,
-        caller: Caller,
+        caller: ToolHost,
         secrets: Secrets,
         folder: Path | None,
         *,
-        lease: Lease | None,
+        lease: ResourceLease | None,
     ) -> None:
         self._lease = lease
         self._sources = sources
         self._finder = finder
-        self._caller = caller
+        self._host = caller
         self._secrets = secrets
         self._folder = folder
 
-    def of(self, node: Node) -> AgentTools:
+    def for_node(self, node: Node) -> AgentTools:
         """NodeError or LookupError if a tool that the agent names cannot be had."""
         config: Config = node.config
-        parts: list[Part] = [self._named(name) for name in config.tool_names]
+        entries: list[ToolEntry] = [self._named_entry(name) for name in config.tool_names]
         for tooling in config.tooling:
-            parts.extend(self._tooling(tooling))
-        asked = config.approval.names if config.approval is not None else ()
-        return AgentTools(parts, self._secrets, asked)
+            entries.extend(self._tooling_entries(tooling))
+        approval_names = config.approval.names if config.approval is not None else ()
+        return AgentTools(entries, self._secrets, approval_names)
 
-    def _served(self, source: ToolSource, server: McpServer, timeout: float | None, name: str = "") -> Part:
+    def _server_entry(
+        self, source: ToolSource, server: McpServer, timeout: float | None, name: str = ""
+    ) -> ToolEntry:
         """The tools of a server."""
-        connection = None if self._lease is None else self._server(server, source, name, self._lease)
-        return Part(None, connection, timeout, name, source.poll)
+        connection = None if self._lease is None else self._connect(server, source, name, self._lease)
+        return ToolEntry(None, connection, timeout, name, source.poll)
 
-    def _named(self, name: str) -> Part:
+    def _named_entry(self, name: str) -> ToolEntry:
         source = self._sources.get(name)
         if source is None:
-            return Part(PythonTool(name, self._finder.find("tool", name).call, self._caller, source=name))
+            return ToolEntry(PythonTool(name, self._finder.find("tool", name).call, self._host, source=name))
         if source.mcp is not None:
-            return self._served(source, source.mcp, source.timeout, name)
+            return self._server_entry(source, source.mcp, source.timeout, name)
         function = self._finder.find("function", source.python).call
         tool = PythonTool(
             f"{source.prefix}_{name}" if source.prefix else name,
             function,
-            self._caller,
+            self._host,
             about=source.description,
             schema=source.parameters,
             source=name,
         )
-        return Part(tool, timeout=source.timeout, polls=source.poll)
+        return ToolEntry(tool, timeout=source.timeout, polls=source.poll)
 
-    def _tooling(self, tooling: Tooling) -> list[Part]:
+    def _tooling_entries(self, tooling: Tooling) -> list[ToolEntry]:
         server = tooling.server()
         prefix = f"{tooling.prefix}_" if tooling.prefix else ""
         if server is not None:
-            return [self._served(ToolSource(mcp=server, prefix=tooling.prefix), server, server.timeout)]
+            return [self._server_entry(ToolSource(mcp=server, prefix=tooling.prefix), server, server.timeout)]
         assert isinstance(tooling.config, FunctionTooling)
-        parts = []
-        for wanted in tooling.config.tools:
-            for name, function in self._functions(wanted.name):
+        entries = []
+        for tool_function in tooling.config.tools:
+            for name, function in self._functions(tool_function.name):
                 tool = PythonTool(
                     prefix + name,
                     function,
-                    self._caller,
-                    about=wanted.description,
-                    schema=wanted.parameters,
+                    self._host,
+                    about=tool_function.description,
+                    schema=tool_function.parameters,
                 )
-                parts.append(Part(tool, timeout=tooling.config.timeout))
-        return parts
+                entries.append(ToolEntry(tool, timeout=tooling.config.timeout))
+        return entries
 
     def _functions(self, name: str) -> list[tuple[str, Any]]:
         """The functions that an entry of the dialect means; `check` warns of those that cannot be had."""
         try:
             if name.endswith(EVERY_FUNCTION):
                 module = self._finder.module(name.removesuffix(EVERY_FUNCTION))
-                return sorted(public(module).items()) if module is not None else []
+                return sorted(public_functions(module).items()) if module is not None else []
             return [(name.rpartition(":")[2], self._finder.find("tool", name).call)]
         except LookupError:
             return []
 
-    def _server(self, server: McpServer, source: ToolSource, name: str, lease: Lease) -> McpConnection:
+    def _connect(
+        self, server: McpServer, source: ToolSource, name: str, lease: ResourceLease
+    ) -> McpConnection:
         require_mcp()
 
         def connect() -> McpConnection:
@@ -128,7 +132,7 @@ class Tools:
         return lease.take(("mcp", self._folder, options), connect, McpConnection.close)
 
 
-def public(module: Any) -> dict[str, Any]:
+def public_functions(module: Any) -> dict[str, Any]:
     """The functions that a module defines for others."""
     return {
         name: function
@@ -137,7 +141,7 @@ def public(module: Any) -> dict[str, Any]:
     }
 
 
-class Part:
+class ToolEntry:
     """A tool, or a server with tools; neither for the server of a run that is offline."""
 
     def __init__(
@@ -161,7 +165,7 @@ class Part:
         return await self.server.tools() if self.server is not None else []
 
     def spec(self, tool: Tool) -> ToolSpec:
-        name = _STRANGE.sub("_", tool.spec.name)[:LONGEST_NAME]
+        name = _INVALID_CHARACTERS.sub("_", tool.spec.name)[:MAX_NAME_LENGTH]
         source = tool.spec.source or self._source
         return msgspec.structs.replace(tool.spec, name=name, source=source)
 
@@ -169,65 +173,69 @@ class Part:
 class AgentTools:
     """What one agent offers to its model."""
 
-    def __init__(self, parts: Sequence[Part], secrets: Secrets, asked: Sequence[str] = ()) -> None:
-        self._parts = parts
+    def __init__(
+        self, entries: Sequence[ToolEntry], secrets: Secrets, approval_names: Sequence[str] = ()
+    ) -> None:
+        self._entries = entries
         self._secrets = secrets
-        self._asked = asked
+        self._approval_names = approval_names
         """The tools that a person has to allow."""
-        self._known: dict[str, tuple[Tool, Part]] = {}
+        self._known: dict[str, tuple[Tool, ToolEntry]] = {}
         self._specs: tuple[ToolSpec, ...] | None = None
-        self._lacks_servers = any(part.is_offline for part in parts)
+        self._is_offline = any(entry.is_offline for entry in entries)
         """Whether there would be more tools if the run were not offline."""
         if all(
-            part.server is None for part in parts
+            entry.server is None for entry in entries
         ):  # so that nothing is found out only when the agent runs
-            self._take([(part, part.tool) for part in parts if part.tool is not None])
+            self._register([(entry, entry.tool) for entry in entries if entry.tool is not None])
 
     async def specs(self) -> tuple[ToolSpec, ...]:
         if self._specs is None:
-            return self._take([(part, tool) for part in self._parts for tool in await part.tools()])
+            return self._register([(entry, tool) for entry in self._entries for tool in await entry.tools()])
         return self._specs
 
-    def _take(self, tools: Sequence[tuple[Part, Tool]]) -> tuple[ToolSpec, ...]:
-        known: dict[str, tuple[Tool, Part]] = {}
+    def _register(self, tools: Sequence[tuple[ToolEntry, Tool]]) -> tuple[ToolSpec, ...]:
+        known: dict[str, tuple[Tool, ToolEntry]] = {}
         specs = []
-        for part, tool in tools:
-            spec = part.spec(tool)
+        for entry, tool in tools:
+            spec = entry.spec(tool)
             if spec.name in known:
                 raise NodeError(f"two tools have the name '{spec.name}'; give one of them a prefix")
-            known[spec.name] = (tool, part)
+            known[spec.name] = (tool, entry)
             specs.append(spec)
-        for name in self._asked:
+        for name in self._approval_names:
             # Or it would be called without anybody being asked.
-            if name not in known and not self._lacks_servers:
-                raise NodeError(f"'approval' names the tool '{name}', which is not there; {_there(known)}")
+            if name not in known and not self._is_offline:
+                raise NodeError(
+                    f"'approval' names the tool '{name}', which is not there; {_list_names(known)}"
+                )
         self._known, self._specs = known, tuple(specs)
         return self._specs
 
-    async def checked(self, request: ToolRequest) -> ToolRequest:
+    async def check_request(self, request: ToolRequest) -> ToolRequest:
         await self.specs()
         if request.problem or request.name in self._known:
             return request
-        problem = f"there is no tool '{request.name}'; {_there(self._known)}"
-        if self._lacks_servers:
+        problem = f"there is no tool '{request.name}'; {_list_names(self._known)}"
+        if self._is_offline:
             if request.given is not None:
                 return request  # what the server offers is not known, and need not be
             problem += "; a scripted run starts no MCP server: give the call a `result` in the script"
         return msgspec.structs.replace(request, problem=problem)
 
     async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
-        request = await self.checked(request)
+        request = await self.check_request(request)
         if request.problem:
             return self._result(request, "failed", request.problem), False
         if request.given is not None:
             status = "failed" if request.given.failed else "completed"
             return self._result(request, status, request.given.text), True
-        tool, part = self._known[request.name]
+        tool, entry = self._known[request.name]
         try:
-            async with TimeLimit(part.timeout):
+            async with TimeLimit(entry.timeout):
                 text = await tool.call(request.arguments, key)
         except Exception as error:
-            return self._result(request, "failed", _told(error)), True
+            return self._result(request, "failed", _describe_error(error)), True
         return self._result(request, "completed", text), True
 
     def is_remote(self, name: str) -> bool:
@@ -236,12 +244,12 @@ class AgentTools:
         return isinstance(tool, McpTool)
 
     def _result(self, request: ToolRequest, status: Any, text: str) -> ToolResult:
-        _, part = self._known.get(request.name, (None, None))
-        text = self._secrets.mask(_valid(text))
-        return ToolResult(request.id, request.name, status, text, part is not None and part.polls)
+        _, entry = self._known.get(request.name, (None, None))
+        text = self._secrets.mask(_valid_unicode(text))
+        return ToolResult(request.id, request.name, status, text, entry is not None and entry.polls)
 
 
-def _valid(text: str) -> str:
+def _valid_unicode(text: str) -> str:
     """As it can be written down: what a function gave may hold halves of surrogate pairs."""
     try:
         text.encode()
@@ -250,11 +258,11 @@ def _valid(text: str) -> str:
     return text
 
 
-def _there(known: Mapping[str, object]) -> str:
+def _list_names(known: Mapping[str, object]) -> str:
     return f"there are: {', '.join(sorted(known)) or 'none'}"
 
 
-def _told(error: Exception) -> str:
-    if isinstance(error, (NodeError, ToolError, Overdue)):
+def _describe_error(error: Exception) -> str:
+    if isinstance(error, (NodeError, ToolError, TimeLimitExceeded)):
         return str(error)
     return raised(error)

@@ -29,23 +29,23 @@ def transcript(request: Request) -> list[ModelMessage]:
     made: list[Any] = []
     if request.system:
         made.append(SystemPromptPart(request.system))
-    made.extend(_said(message) for message in request.messages)
+    made.extend(_message_part(message) for message in request.messages)
     for exchange in request.exchanges:
-        made.append(_response(exchange.reply))
-        made.extend(_results(exchange))
-    made.extend(_said(message) for message in request.after)
-    talk: list[ModelMessage] = []
+        made.append(_client_response(exchange.reply))
+        made.extend(_tool_returns(exchange))
+    made.extend(_message_part(message) for message in request.after)
+    conversation: list[ModelMessage] = []
     for part in made:
         if part.__class__.__name__ == "ModelResponse":
-            talk.append(part)
-        elif talk and isinstance(talk[-1], ModelRequest):
-            talk[-1].parts.append(part)  # type: ignore[attr-defined]
+            conversation.append(part)
+        elif conversation and isinstance(conversation[-1], ModelRequest):
+            conversation[-1].parts.append(part)  # type: ignore[attr-defined]
         else:
-            talk.append(ModelRequest([part]))
-    return talk
+            conversation.append(ModelRequest([part]))
+    return conversation
 
 
-def _said(message: Message) -> Any:
+def _message_part(message: Message) -> Any:
     from pydantic_ai.messages import ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 
     if message.role == "assistant":
@@ -86,7 +86,7 @@ def _binary(block: Block) -> UserContent:
         raise NodeError(f"the data of a block of the type {block.type} cannot be read: {error}") from None
 
 
-def _response(reply: Reply) -> ModelResponse:
+def _client_response(reply: Reply) -> ModelResponse:
     from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart
 
     if reply.raw is not None:
@@ -96,18 +96,18 @@ def _response(reply: Reply) -> ModelResponse:
     return ModelResponse(parts)
 
 
-def _results(exchange: Exchange) -> Iterable[Any]:
+def _tool_returns(exchange: Exchange) -> Iterable[Any]:
     from pydantic_ai.messages import ToolReturnPart
 
     for result in exchange.results:
         yield ToolReturnPart(result.name, result.text, result.id, outcome=OUTCOMES[result.status])
 
 
-def reply_of(response: ModelResponse, model: str, cost_usd: float | None) -> Reply:
+def parse_response(response: ModelResponse, model: str, cost_usd: float | None) -> Reply:
     from pydantic_ai.messages import TextPart, ToolCallPart
 
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
-    calls = [_request(part) for part in response.parts if isinstance(part, ToolCallPart)]
+    calls = [_tool_request(part) for part in response.parts if isinstance(part, ToolCallPart)]
     return Reply(
         "".join(texts),
         None,
@@ -117,11 +117,11 @@ def reply_of(response: ModelResponse, model: str, cost_usd: float | None) -> Rep
         model,
         cost_usd,
         cut=response.finish_reason == "length",
-        raw=_raw(response, any(call.problem for call in calls)) if calls else None,
+        raw=_provider_data(response, any(call.problem for call in calls)) if calls else None,
     )
 
 
-def _request(part: Any) -> ToolRequest:
+def _tool_request(part: Any) -> ToolRequest:
     try:
         arguments, problem = part.args_as_dict(raise_if_invalid=True), ""
     except (ValueError, AssertionError):
@@ -129,7 +129,7 @@ def _request(part: Any) -> ToolRequest:
     return ToolRequest(part.tool_call_id, part.tool_name, arguments, problem)
 
 
-def _raw(response: ModelResponse, unreadable: bool) -> Any:
+def _provider_data(response: ModelResponse, unreadable: bool) -> Any:
     """Only if there is more in it than text and calls: thoughts, signatures, ids of the provider's, or what
     stands in the place of arguments."""
     from pydantic_ai.messages import ModelMessagesTypeAdapter, TextPart, ToolCallPart

@@ -15,20 +15,20 @@ def confidence_of(message: Message) -> float | None:
     for fields in (message.metadata, message.data):
         found = (fields or {}).get(CONFIDENCE)
         if isinstance(found, (int, float)) and not isinstance(found, bool):
-            number = _number(found)
+            number = _as_float(found)
             if not isnan(number):
                 return number
     return None
 
 
-def _number(found: float) -> float:
+def _as_float(found: float) -> float:
     try:
         return float(found)
     except OverflowError:  # more digits than a float has room for
         return inf if found > 0 else -inf
 
 
-def is_sure(message: Message, node: Node, least: float) -> bool:
+def is_confident(message: Message, node: Node, least: float) -> bool:
     """What agents and people say without a word on it is taken; of other nodes only what says so itself."""
     confidence = confidence_of(message)
     if confidence is None:

@@ -8,20 +8,27 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from roundel.memory.passages import passages
-from roundel.memory.sources import Stamp, content, listed, named, stamp, writable
+from roundel.memory.sources import (
+    FileStamp,
+    display_path,
+    file_stamp,
+    list_files,
+    read_content,
+    valid_unicode,
+)
 from roundel.memory.store import Item, MemoryStore, Shelf
-from roundel.nodes.threads import in_thread
+from roundel.nodes.threads import run_in_thread
 from roundel.workflow.attachment import Files, FileSource
 from roundel.workflow.file_access import FileAccess, Outside
 
-MOST_FILES = 5000
-AT_ONCE = 500
+MAX_FILES = 5000
+WRITE_BATCH = 500
 """Passages that are written together; those of one file always are."""
-Version = tuple[str, str]
+FileVersion = tuple[str, str]
 """A file, and what is in it."""
 
 
-class Index:
+class FileIndex:
     """One for all agents of a run that read the same files: those at work at once wait for the first of them,
     and find the files read."""
 
@@ -36,47 +43,49 @@ class Index:
         self._config, self._folder, self._shelf, self._access = config, folder, shelf, access
         self._mask = mask
         """Takes secrets out of what is read: passages are stored, and shown to models."""
-        self._seen: list[Stamp] | None = None
-        self._at_work = asyncio.Lock()
+        self._last_stamps: list[FileStamp] | None = None
+        self._lock = asyncio.Lock()
 
     async def refresh(self, memories: MemoryStore, now: float) -> list[str]:
         """What is wrong with the sources; whatever can be read is on the shelf."""
-        async with self._at_work:
+        async with self._lock:
             return await self._refresh(memories, now)
 
     async def _refresh(self, memories: MemoryStore, now: float) -> list[str]:
         """A few files at a time: who is interrupted goes on from there the next time."""
         files: Mapping[Path, FileSource]
-        files, stamps, troubles = await in_thread(self._files)
-        if stamps == self._seen:
-            return list(troubles)
+        files, stamps, problems = await run_in_thread(self._list_sources)
+        if stamps == self._last_stamps:
+            return list(problems)
         known = await self._known(memories, now)
         fresh: list[Item] = []
         for path, source in files.items():
             try:
-                version, items = await in_thread(_read, path, source, known.keys(), now, self._mask)
+                version, items = await run_in_thread(
+                    _read_passages, path, source, known.keys(), now, self._mask
+                )
             except (OSError, ValueError, LookupError) as error:
-                troubles.append(f"{named(Path(path.name))} cannot be read: {error}")
+                problems.append(f"{display_path(Path(path.name))} cannot be read: {error}")
                 continue
             known.pop(version, None)
             fresh += items
-            if len(fresh) >= AT_ONCE:
+            if len(fresh) >= WRITE_BATCH:
                 await self._replace(memories, known, fresh)
                 fresh = []
         await self._replace(memories, known, fresh)
         await self._forget(memories, [number for ids in known.values() for number in ids])
-        self._seen = stamps
-        return list(troubles)
+        self._last_stamps = stamps
+        return list(problems)
 
-    async def _known(self, memories: MemoryStore, now: float) -> dict[Version, list[int]]:
+    async def _known(self, memories: MemoryStore, now: float) -> dict[FileVersion, list[int]]:
         """The entries of each file as it was when it was read."""
-        known: dict[Version, list[int]] = {}
+        known: dict[FileVersion, list[int]] = {}
         for entry in await memories.entries(self._shelf.group, now, self._shelf.name):
             known.setdefault((entry.about["file"], entry.about["hash"]), []).append(entry.id)
         return known
 
     async def _replace(
-        self, memories: MemoryStore, known: dict[Version, list[int]], items: list[Item]
+        self, memories: MemoryStore, known: dict[FileVersion, list[int]], items: list[Item]
     ) -> None:
         """What stands in files now, in place of what stood there."""
         files = {item.about["file"] for item in items}
@@ -89,45 +98,48 @@ class Index:
         if ids:
             await memories.forget(self._shelf.group, ids)
 
-    def _files(self) -> tuple[dict[Path, FileSource], list[Stamp], list[str]]:
+    def _list_sources(self) -> tuple[dict[Path, FileSource], list[FileStamp], list[str]]:
         found: dict[Path, FileSource] = {}
-        troubles: list[str] = []
+        problems: list[str] = []
         for source in self._config.file_sources:
             try:
-                there = self._access.find(source.path, self._folder)
+                found_path = self._access.find(source.path, self._folder)
             except Outside as outside:
-                troubles.append(f"'{source.path}' cannot be read: {outside}; {outside.hint}")
+                problems.append(f"'{source.path}' cannot be read: {outside}; {outside.hint}")
                 continue
-            if there is None:
-                troubles.append(f"'{source.path}' is not there")
+            if found_path is None:
+                problems.append(f"'{source.path}' is not there")
                 continue
-            for path in listed(there.place, source):
+            for path in list_files(found_path.place, source):
                 try:  # a link in a folder may lead out of it
-                    self._access.checked(path, there.root)
+                    self._access.checked(path, found_path.root)
                 except Outside as outside:
-                    troubles.append(f"{named(Path(path.name))} cannot be read: {outside}; {outside.hint}")
+                    problems.append(
+                        f"{display_path(Path(path.name))} cannot be read: {outside}; {outside.hint}"
+                    )
                     continue
                 found.setdefault(path, source)
-        if len(found) > MOST_FILES:
-            troubles.append(f"there are {len(found)} files; only the first {MOST_FILES} are read")
-        files = dict(list(found.items())[:MOST_FILES])
-        return files, [stamp(path) for path in files], troubles
+        if len(found) > MAX_FILES:
+            problems.append(f"there are {len(found)} files; only the first {MAX_FILES} are read")
+        files = dict(list(found.items())[:MAX_FILES])
+        return files, [file_stamp(path) for path in files], problems
 
 
-def _read(
+def _read_passages(
     path: Path,
     source: FileSource,
-    known: Mapping[Version, object],
+    known: Mapping[FileVersion, object],
     now: float,
     mask: Callable[[str], str],
-) -> tuple[Version, list[Item]]:
+) -> tuple[FileVersion, list[Item]]:
     """A file as it is, and its passages if it is not known."""
-    data = content(path)
-    version = (named(path), hashlib.blake2b(data, digest_size=12).hexdigest())
+    data = read_content(path)
+    version = (display_path(path), hashlib.blake2b(data, digest_size=12).hexdigest())
     if version in known:
         return version, []
     about = {"file": version[0], "hash": version[1]}
-    texts = passages(mask(writable(data.decode(source.encoding))))
+    texts = passages(mask(valid_unicode(data.decode(source.encoding))))
     return version, [
-        Item(text, now, about=about, found_by=named(Path(path.name)), apart=version[0]) for text in texts
+        Item(text, now, about=about, found_by=display_path(Path(path.name)), apart=version[0])
+        for text in texts
     ]

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-SIZE = 500
-OVERLAP = 50
+PASSAGE_SIZE = 500
+PASSAGE_OVERLAP = 50
 PAUSES = (("\n\n",), ("\n",), (". ", "! ", "? ", "。", "！", "？"), (" ",))
 """From the best place for a cut to the worst."""
 
 
-def passages(text: str, size: int = SIZE, overlap: int = OVERLAP) -> list[str]:
+def passages(text: str, size: int = PASSAGE_SIZE, overlap: int = PASSAGE_OVERLAP) -> list[str]:
     text, begin = text.strip(), 0
     found: list[str] = []
     while len(text) - begin > size:
-        end = _cut(text, begin, size)
+        end = _passage_end(text, begin, size)
         found.append(text[begin:end])
-        begin = max(_beginning(text, end - overlap, end), begin + 1)
+        begin = max(_passage_start(text, end - overlap, end), begin + 1)
     found.append(text[begin:])
     return [piece.strip() for piece in found if piece.strip()]
 
 
-def _cut(text: str, begin: int, size: int) -> int:
+def _passage_end(text: str, begin: int, size: int) -> int:
     """The end of a piece: behind the last pause in its second half, else at its full size."""
     for pauses in PAUSES:
         places = (text.rfind(pause, begin + size // 2, begin + size) for pause in pauses)
@@ -29,7 +29,7 @@ def _cut(text: str, begin: int, size: int) -> int:
     return begin + size
 
 
-def _beginning(text: str, place: int, end: int) -> int:
+def _passage_start(text: str, place: int, end: int) -> int:
     """Where the first whole word begins that is to be repeated; the place itself if there are no words."""
     words = (at for at in range(place, end) if text[at - 1].isspace())
     begin = next(words, place)

@@ -14,23 +14,23 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from roundel.memory.ranking import weights
-from roundel.memory.store import Entry, Item, Match, Shelf
-from roundel.memory.words import held
+from roundel.memory.ranking import word_weights
+from roundel.memory.store import Item, Match, MemoryEntry, Shelf
+from roundel.memory.words import index_words
 
 
-class _Stored(Struct):
-    entry: Entry
+class _StoredEntry(Struct):
+    entry: MemoryEntry
     key: str
     digest: tuple[str, str]
     """What makes two items of a shelf the same."""
-    turn: int
+    sequence: int
     """Rises with each item, so that the newest entry has the largest."""
     until: float | None
     words: frozenset[str]
     vectors: dict[str, bytes] = {}
 
-    def expired(self, now: float) -> bool:
+    def is_expired(self, now: float) -> bool:
         return self.until is not None and self.until <= now
 
 
@@ -39,9 +39,9 @@ class ProcessMemoryStore:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._shelves: dict[Shelf, dict[int, _Stored]] = {}
+        self._shelves: dict[Shelf, dict[int, _StoredEntry]] = {}
         self._ids = itertools.count(1)
-        self._turns = itertools.count(1)
+        self._sequence = itertools.count(1)
 
     async def remember(self, shelf: Shelf, items: Sequence[Item], newest: int | None = None) -> list[int]:
         with self._lock:
@@ -52,7 +52,7 @@ class ProcessMemoryStore:
                 _drop_old(stored, max((item.time for item in items), default=0), newest)
             return ids
 
-    def _remember(self, shelf: Shelf, stored: dict[int, _Stored], item: Item) -> int:
+    def _remember(self, shelf: Shelf, stored: dict[int, _StoredEntry], item: Item) -> int:
         digest = (item.apart, item.text)
         known = next((number for number, one in stored.items() if one.digest == digest), None)
         if known is not None and item.key and stored[known].key == item.key:
@@ -60,10 +60,12 @@ class ProcessMemoryStore:
         number = next(self._ids) if known is None else known
         about = msgspec.json.decode(msgspec.json.encode(item.about, enc_hook=repr))
         origin = (item.run_id, item.node, item.address, item.confidence)
-        entry = Entry(number, shelf.group, shelf.name, item.text, item.time, *origin, about)
-        words = frozenset(held(f"{item.text}\n{item.found_by}"))
+        entry = MemoryEntry(number, shelf.group, shelf.name, item.text, item.time, *origin, about)
+        words = frozenset(index_words(f"{item.text}\n{item.found_by}"))
         vectors = {} if known is None else stored[known].vectors
-        stored[number] = _Stored(entry, item.key, digest, next(self._turns), item.until, words, vectors)
+        stored[number] = _StoredEntry(
+            entry, item.key, digest, next(self._sequence), item.until, words, vectors
+        )
         return number
 
     async def newest(self, shelf: Shelf, limit: int, now: float, since: float = 0) -> list[Match]:
@@ -75,14 +77,14 @@ class ProcessMemoryStore:
         with self._lock:
             found = [one for one in self._live(shelf, now) if not one.words.isdisjoint(words)]
         counts = {word: sum(word in one.words for one in found) for word in words}
-        worth = weights(counts, len(found))
+        weights_by_word = word_weights(counts, len(found))
 
-        def score(one: _Stored) -> tuple[float, int]:
-            return sum(worth[word] for word in words if word in one.words), one.entry.id
+        def score(one: _StoredEntry) -> tuple[float, int]:
+            return sum(weights_by_word[word] for word in words if word in one.words), one.entry.id
 
         return [Match(one.entry, one.words) for one in heapq.nlargest(limit, found, key=score)]
 
-    async def entries(self, group: str, now: float, shelf: str = "") -> list[Entry]:
+    async def entries(self, group: str, now: float, shelf: str = "") -> list[MemoryEntry]:
         with self._lock:
             shelves = sorted(
                 (one for one in self._shelves if one.group == group and shelf in ("", one.name)),
@@ -95,12 +97,12 @@ class ProcessMemoryStore:
         with self._lock:
             for shelf, stored in self._shelves.items():
                 if shelf.group == group:
-                    gone = list(stored) if ids is None else [number for number in stored if number in ids]
-                    _remove(stored, gone)
-                    count += len(gone)
+                    removed = list(stored) if ids is None else [number for number in stored if number in ids]
+                    _remove(stored, removed)
+                    count += len(removed)
         return count
 
-    async def vectors(self, shelf: Shelf, model: str, now: float) -> list[tuple[Entry, bytes | None]]:
+    async def vectors(self, shelf: Shelf, model: str, now: float) -> list[tuple[MemoryEntry, bytes | None]]:
         with self._lock:
             return [(one.entry, one.vectors.get(model)) for one in self._live(shelf, now)]
 
@@ -113,30 +115,34 @@ class ProcessMemoryStore:
     async def close(self) -> None:
         """What it holds is dropped with the object."""
 
-    def _live(self, shelf: Shelf, now: float) -> list[_Stored]:
+    def _live(self, shelf: Shelf, now: float) -> list[_StoredEntry]:
         """The entries of a shelf that have not expired, the newest first."""
         stored = self._shelves.get(shelf, {}).values()
-        return sorted((one for one in stored if not one.expired(now)), key=lambda one: -one.turn)
+        return sorted((one for one in stored if not one.is_expired(now)), key=lambda one: -one.sequence)
 
 
-def _remove_retracted(stored: dict[int, _Stored], items: Sequence[Item]) -> None:
+def _remove_retracted(stored: dict[int, _StoredEntry], items: Sequence[Item]) -> None:
     """Removes what the same node executions said before a crash and do not say now."""
-    said: dict[str, set[tuple[str, str]]] = {}
+    texts_by_key: dict[str, set[tuple[str, str]]] = {}
     for item in items:
         if item.key:
-            said.setdefault(item.key, set()).add((item.apart, item.text))
+            texts_by_key.setdefault(item.key, set()).add((item.apart, item.text))
     _remove(
         stored,
-        [n for n, one in stored.items() if one.key in said and one.digest not in said[one.key]],
+        [
+            n
+            for n, one in stored.items()
+            if one.key in texts_by_key and one.digest not in texts_by_key[one.key]
+        ],
     )
 
 
-def _drop_old(stored: dict[int, _Stored], now: float, newest: int) -> None:
-    _remove(stored, [number for number, one in stored.items() if one.expired(now)])
-    by_age = sorted(stored, key=lambda number: -stored[number].turn)
+def _drop_old(stored: dict[int, _StoredEntry], now: float, newest: int) -> None:
+    _remove(stored, [number for number, one in stored.items() if one.is_expired(now)])
+    by_age = sorted(stored, key=lambda number: -stored[number].sequence)
     _remove(stored, by_age[newest:])
 
 
-def _remove(stored: dict[int, _Stored], ids: Iterable[int]) -> None:
+def _remove(stored: dict[int, _StoredEntry], ids: Iterable[int]) -> None:
     for number in ids:
         del stored[number]

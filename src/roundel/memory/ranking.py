@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import mul
 from typing import Protocol
 
-from roundel.llm.meter import Meter
+from roundel.llm.meter import EmbeddingMeter
 from roundel.memory.store import Match
 
 
@@ -20,27 +20,27 @@ class Embedder(Protocol):
     """Vectors of two names are never compared."""
 
     async def embed(
-        self, texts: Sequence[str], meter: Meter, *, question: bool = False
+        self, texts: Sequence[str], meter: EmbeddingMeter, *, question: bool = False
     ) -> list[list[float]]: ...
 
 
-def by_words(matches: Sequence[Match], question: Sequence[str]) -> list[Match]:
+def rank_by_words(matches: Sequence[Match], question: Sequence[str]) -> list[Match]:
     """Those with the most words of the question first, a word that few of them have counting for more."""
     common = Counter(word for match in matches for word in question if word in match.words)
-    worth = weights(common, len(matches))
+    weights_by_word = word_weights(common, len(matches))
 
     def weight(match: Match) -> float:
-        return sum(worth[word] for word in question if word in match.words)
+        return sum(weights_by_word[word] for word in question if word in match.words)
 
     return sorted(matches, key=lambda match: (-weight(match), -match.entry.time, -match.entry.id))
 
 
-def weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
+def word_weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
     """What a word is worth that so many of all have."""
     return {word: math.log(1 + total / count) for word, count in counts.items() if count}
 
 
-def packed(vector: Iterable[float]) -> bytes:
+def pack_vector(vector: Iterable[float]) -> bytes:
     return array("f", vector).tobytes()
 
 

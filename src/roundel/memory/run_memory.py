@@ -7,21 +7,21 @@ from typing import Any
 
 import msgspec
 
-from roundel.llm.resource_pool import Lease
-from roundel.memory.index import Index
+from roundel.llm.resource_pool import ResourceLease
+from roundel.memory.index import FileIndex
 from roundel.memory.middleware import MemoryMiddleware
 from roundel.memory.process_store import ProcessMemoryStore
 from roundel.memory.ranking import Embedder
-from roundel.memory.reading import Reading, Together
-from roundel.memory.recall import Recall
-from roundel.memory.shelves import Use, shelf_of, uses_of
+from roundel.memory.reading import MemoryQuery, SharedSources
+from roundel.memory.recall import AgentMemoryReader
+from roundel.memory.shelves import MemoryBinding, bind_memories, shelf_of
 from roundel.memory.store import MemoryStore, Shelf
 from roundel.plan.graph import Plan
 from roundel.workflow.attachment import Embedding, Files
 from roundel.workflow.graph import Node
 from roundel.workflow.secrets import Secrets
 
-SHARE = 0.25
+NODE_TIME_SHARE = 0.25
 """Of the time that a node has, for its memories."""
 
 
@@ -30,17 +30,17 @@ class RunMemory:
     their words."""
 
     def __init__(
-        self, plan: Plan, secrets: Secrets, clock: Callable[[], float], *, lease: Lease | None
+        self, plan: Plan, secrets: Secrets, clock: Callable[[], float], *, lease: ResourceLease | None
     ) -> None:
         self.now = clock
         self.mask = secrets.mask
         self.settings = plan.workflow.memory
         self._workflow, self._secrets, self._lease = plan.workflow, secrets, lease
         self._plan = plan  # its nodes are known by their identity
-        self._uses = uses_of(plan)
+        self._uses = bind_memories(plan)
         self._memories: MemoryStore | None = None
         self._embedders: dict[bytes, Any] = {}
-        self._together: dict[Shelf, Together] = {}
+        self._shared: dict[Shelf, SharedSources] = {}
 
     @property
     def group(self) -> str:
@@ -56,35 +56,35 @@ class RunMemory:
     def memories(self, memories: MemoryStore) -> None:
         self._memories = memories
 
-    def uses(self, node: Node) -> tuple[Use, ...]:
+    def uses(self, node: Node) -> tuple[MemoryBinding, ...]:
         return self._uses.get(id(node), ())
 
-    def shelf(self, use: Use) -> Shelf | None:
+    def shelf(self, use: MemoryBinding) -> Shelf | None:
         return shelf_of(use, self.group)
 
-    def recall(self, node: Node) -> Recall:
+    def recall(self, node: Node) -> AgentMemoryReader:
         """What an agent reads; nothing of working and long-term memory if there is no group."""
-        readings = [
-            (use.use, self._reading(use, shelf))
+        queries = [
+            (use.use, self._make_query(use, shelf))
             for use in self.uses(node)
             if (shelf := self.shelf(use)) is not None
         ]
         # An agent with a timeout of its own is not to lose it over its memories.
         seconds = self.settings.timeout
         if node.timeout is not None:
-            seconds = min(seconds, node.timeout * SHARE)
-        return Recall(self, readings, seconds)
+            seconds = min(seconds, node.timeout * NODE_TIME_SHARE)
+        return AgentMemoryReader(self, queries, seconds)
 
-    def _reading(self, use: Use, shelf: Shelf) -> Reading:
-        if shelf not in self._together:
+    def _make_query(self, use: MemoryBinding, shelf: Shelf) -> MemoryQuery:
+        if shelf not in self._shared:
             config, folder = use.attachment.config, use.attachment.folder
             files = isinstance(config, Files)
             access = self._workflow.access
-            self._together[shelf] = Together(
-                Index(config, folder, shelf, access, self.mask) if files else None, access
+            self._shared[shelf] = SharedSources(
+                FileIndex(config, folder, shelf, access, self.mask) if files else None, access
             )
         embedder = self._embedder(use.attachment.embedding)
-        return Reading(use, shelf, self.settings, embedder, self._together[shelf])
+        return MemoryQuery(use, shelf, self.settings, embedder, self._shared[shelf])
 
     def middleware(self) -> MemoryMiddleware:
         return MemoryMiddleware(self)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from roundel.workflow.attachment import FileSource
 
-LARGEST = 5 * 1024 * 1024
-Stamp = tuple[str, int, int]
+MAX_BYTES = 5 * 1024 * 1024
+FileStamp = tuple[str, int, int]
 
 
-def listed(place: Path, source: FileSource) -> Iterator[Path]:
+def list_files(place: Path, source: FileSource) -> Iterator[Path]:
     """The files of a source, in an order that stays the same."""
     if place.is_file():
         yield place
@@ -26,28 +26,28 @@ def listed(place: Path, source: FileSource) -> Iterator[Path]:
                 yield path
 
 
-def stamp(path: Path) -> Stamp:
+def file_stamp(path: Path) -> FileStamp:
     """Another one if the file has changed."""
     try:
-        told = path.stat()
+        status = path.stat()
     except OSError:
         return (str(path), 0, 0)
-    return (str(path), told.st_mtime_ns, told.st_size)
+    return (str(path), status.st_mtime_ns, status.st_size)
 
 
-def content(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
     with path.open("rb") as file:
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise ValueError(f"it is larger than {LARGEST // 1024**2} MB")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES // 1024**2} MB")
     return data
 
 
-def named(path: Path) -> str:
+def display_path(path: Path) -> str:
     """A path as it can be shown and kept: in a name there may be bytes that are no text."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def writable(text: str) -> str:
+def valid_unicode(text: str) -> str:
     """As it can be shown and kept: what stands in a file may hold halves of surrogate pairs."""
     return text.encode("utf-8", "replace").decode()

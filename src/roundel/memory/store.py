@@ -41,7 +41,7 @@ class Item(Struct, frozen=True):
     """The same text is a second entry where this differs."""
 
 
-class Entry(Struct, frozen=True, omit_defaults=True):
+class MemoryEntry(Struct, frozen=True, omit_defaults=True):
     """A text that is remembered."""
 
     id: int
@@ -59,7 +59,7 @@ class Entry(Struct, frozen=True, omit_defaults=True):
 class Match(Struct, frozen=True):
     """An entry, and the words that it is found by."""
 
-    entry: Entry
+    entry: MemoryEntry
     words: frozenset[str]
 
 
@@ -80,14 +80,14 @@ class MemoryStore(Protocol):
         """Entries that contain at least one of the words (words.py), in any order. If there are more than
         `limit`, those with the most words, where a word counts more the fewer entries contain it."""
 
-    async def entries(self, group: str, now: float, shelf: str = "") -> list[Entry]:
+    async def entries(self, group: str, now: float, shelf: str = "") -> list[MemoryEntry]:
         """All entries of a group, or of one of its shelves: by shelf, the newest first."""
 
     async def forget(self, group: str, ids: Sequence[int] | None = None) -> int:
         """Deletes entries of a group, all of them if `ids` is None, with everything that was derived from
         them; returns how many there were. Entries of other groups stay."""
 
-    async def vectors(self, shelf: Shelf, model: str, now: float) -> list[tuple[Entry, bytes | None]]:
+    async def vectors(self, shelf: Shelf, model: str, now: float) -> list[tuple[MemoryEntry, bytes | None]]:
         """All entries of a shelf, the newest first, each with the vector that a model has made of it."""
 
     async def keep_vectors(self, model: str, vectors: Mapping[int, bytes]) -> None:

@@ -12,9 +12,9 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator
 
-LONGEST = 64
+MAX_WORD_LENGTH = 64
 """Characters of a word that count."""
-MOST = 128
+MAX_QUERY_WORDS = 128
 """Words of a question that count: from its beginning and from its end."""
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -32,33 +32,37 @@ _ACCENTS = re.compile(
 )
 
 
-def held(text: str) -> list[str]:
+def index_words(text: str) -> list[str]:
     """All words that a text is found by, each once."""
-    return list(dict.fromkeys(_cut(text, alone=True)))
+    return list(dict.fromkeys(_split_words(text, with_characters=True)))
 
 
-def asked(text: str) -> list[str]:
+def query_words(text: str) -> list[str]:
     """The words of a question, each once."""
-    words = list(dict.fromkeys(_cut(text, alone=False)))
-    return words if len(words) <= MOST else words[: MOST // 2] + words[-MOST // 2 :]
+    words = list(dict.fromkeys(_split_words(text, with_characters=False)))
+    return (
+        words
+        if len(words) <= MAX_QUERY_WORDS
+        else words[: MAX_QUERY_WORDS // 2] + words[-MAX_QUERY_WORDS // 2 :]
+    )
 
 
-def share(question: Collection[str], words: Collection[str]) -> float:
+def word_overlap(question: Collection[str], words: Collection[str]) -> float:
     """The share of the question's words that are among the others."""
     return sum(1 for word in question if word in words) / len(question) if question else 0.0
 
 
-def _cut(text: str, alone: bool) -> Iterator[str]:
-    for unspaced, word in _PARTS.findall(_plain(text)):
+def _split_words(text: str, with_characters: bool) -> Iterator[str]:
+    for unspaced, word in _PARTS.findall(_normalize(text)):
         if word:
-            yield word[:LONGEST]
+            yield word[:MAX_WORD_LENGTH]
             continue
-        if alone or len(unspaced) == 1:
+        if with_characters or len(unspaced) == 1:
             yield from unspaced
         yield from (unspaced[place : place + 2] for place in range(len(unspaced) - 1))
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     """Without case, accents and other ways to write the same."""
-    apart = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFKC", _ACCENTS.sub("", apart)).casefold()
+    decomposed = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFKC", _ACCENTS.sub("", decomposed)).casefold()

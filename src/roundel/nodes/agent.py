@@ -10,27 +10,27 @@ import msgspec
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
-from roundel.nodes.agent_config import Config, Stage, examine
-from roundel.nodes.dialogue import REFLECTION, AgentDialogue, Question, ToolUse
-from roundel.nodes.prompt import Template, flattened, reminded, spoken
+from roundel.nodes.agent_config import Config, MemoryStage, examine
+from roundel.nodes.dialogue import REFLECTION, AgentDialogue, ModelCall, ToolUse
+from roundel.nodes.prompt import Template, build_messages, flatten_messages, insert_memories
 from roundel.nodes.services import Behaviour, Related, Reply, Request, Services, ToolRequest, ToolSpec
-from roundel.nodes.structured import fitting
+from roundel.nodes.structured import parse_answer
 from roundel.workflow.graph import Node, Workflow
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import Calls, NodeType
 from roundel.workflow.profile import DEFAULT_PROFILE
 
-USUAL_ROUNDS = 2
+TYPICAL_TOOL_ROUNDS = 2
 """Rounds of tools, with one call each, in the rule of thumb of a forecast."""
-MOST_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+MAX_TOKENS_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 """What providers call the size of the largest answer."""
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
-    return _Agent(node, services).behave
+    return _AgentBehaviour(node, services).behave
 
 
-class _Agent:
+class _AgentBehaviour:
     """What is the same in every run of one agent."""
 
     def __init__(self, node: Node, services: Services) -> None:
@@ -39,27 +39,29 @@ class _Agent:
         self._model = services.model(node)
         self._tools = services.tools(node) if config.has_tools else None
         self._memory = services.memory(node) if config.reads_memories else None
-        self._params = config.sent
+        self._params = config.provider_params
         self._template = Template(config.prompt) if config.prompt else None
         self._flatten = config.input_mode == "prompt"
-        self._talks = config.talks
+        self._uses_tool_loop = config.uses_tool_loop
 
     def behave(self, call: Call) -> Awaitable[Outcome]:
-        if not self._talks:
-            return self._answer(call)
+        if not self._uses_tool_loop:
+            return self._answer_once(call)
         if isinstance(call.state, ToolUse):
-            return self._use(call, call.state.request)
-        return self._reply(call, call.state)
+            return self._call_tool(call, call.state.request)
+        return self._run_model_call(call, call.state)
 
     # One call is enough.
 
-    async def _answer(self, call: Call) -> Outcome:
-        related = await self._related("gen", call)
-        messages = reminded(spoken(call, self._template, self._flatten), related.text, self._flatten)
+    async def _answer_once(self, call: Call) -> Outcome:
+        related = await self._recall_memories("gen", call)
+        messages = insert_memories(
+            build_messages(call, self._template, self._flatten), related.text, self._flatten
+        )
         config = self._config
         request = Request(self._node.id, call.address, call.ordinal, messages, config.role, self._params)
         try:
-            reply = await self._ask(request)
+            reply = await self._call_model(request)
         except Exception as error:
             if config.on_error != "message":
                 raise
@@ -68,88 +70,88 @@ class _Agent:
         message = Message(reply.text, "assistant", reply.data)
         return _outcome(reply, related, (message,))
 
-    async def _related(self, stage: Stage, call: Call) -> Related:
+    async def _recall_memories(self, stage: MemoryStage, call: Call) -> Related:
         if self._memory is None:
             return Related()
         return await self._memory.related(stage, call.inputs[-1].text if call.inputs else "")
 
-    async def _ask(self, request: Request) -> Reply:
+    async def _call_model(self, request: Request) -> Reply:
         say = self._services.speaker(request.address) if self._config.stream else None
         return await self._model.reply(request, say)
 
     # One of several calls.
 
-    async def _reply(self, call: Call, question: Question) -> Outcome:
-        related, told = await self._reminder(call, question)
-        reply = await self._ask(await self._request(call, question, related.text))
+    async def _run_model_call(self, call: Call, model_call: ModelCall) -> Outcome:
+        related, state_update = await self._recall_once(call, model_call)
+        reply = await self._call_model(await self._build_request(call, model_call, related.text))
         schema = self._config.output_schema
-        if schema is not None and not (reply.tool_calls and question.offer):
-            data, problem = fitting(reply.text, reply.data, schema)
+        if schema is not None and not (reply.tool_calls and model_call.offer):
+            data, problem = parse_answer(reply.text, reply.data, schema)
             reply = msgspec.structs.replace(reply, data=data)
-            told["problem"] = problem
-        if reply.tool_calls and question.offer and self._tools is not None:
+            state_update["problem"] = problem
+        if reply.tool_calls and model_call.offer and self._tools is not None:
             # Nobody is to be asked about a call that cannot be made.
-            requests = [await self._tools.checked(request) for request in reply.tool_calls]
+            requests = [await self._tools.check_request(request) for request in reply.tool_calls]
             reply = msgspec.structs.replace(reply, tool_calls=tuple(requests))
-        told["reply"] = msgspec.to_builtins(reply)
-        return _outcome(reply, related, state=told)
+        state_update["reply"] = msgspec.to_builtins(reply)
+        return _outcome(reply, related, state=state_update)
 
-    async def _reminder(self, call: Call, question: Question) -> tuple[Related, dict[str, Any]]:
+    async def _recall_once(self, call: Call, model_call: ModelCall) -> tuple[Related, dict[str, Any]]:
         """What memory has to say, and what the talk is to note of it: in its rounds it stays the same."""
-        if question.reflects:
-            return await self._related("post_gen_thinking", call), {}
-        if question.related is not None or self._memory is None:
-            return Related(question.related or ""), {}
-        related = await self._related("gen", call)
+        if model_call.reflects:
+            return await self._recall_memories("post_gen_thinking", call), {}
+        if model_call.related is not None or self._memory is None:
+            return Related(model_call.related or ""), {}
+        related = await self._recall_memories("gen", call)
         return related, {"related": related.text}
 
-    async def _request(self, call: Call, question: Question, related: str) -> Request:
+    async def _build_request(self, call: Call, model_call: ModelCall, related: str) -> Request:
         config = self._config
         specs = await self._tools.specs() if self._tools is not None and config.tool_rounds else ()
-        exchanges, after = question.exchanges, question.after
-        if question.reflects:
+        exchanges, after = model_call.exchanges, model_call.after
+        if model_call.reflects:
             assert config.thinking is not None
-            messages: tuple[Message, ...] = (flattened(call.inputs), *after)
+            messages: tuple[Message, ...] = (flatten_messages(call.inputs), *after)
             after = (Message(config.thinking.config.reflection_prompt),)
             exchanges = ()
         else:
-            messages = spoken(call, self._template, self._flatten)
-        messages = reminded(messages, related, self._flatten and not question.reflects)
-        after = tuple(self._prompt_of(message) for message in after)
+            messages = build_messages(call, self._template, self._flatten)
+        messages = insert_memories(messages, related, self._flatten and not model_call.reflects)
+        after = tuple(self._expand_prompt(message) for message in after)
         return Request(
             self._node.id,
             call.address,
             call.ordinal,
             messages,
-            self._system(specs),
+            self._system_message(specs),
             self._params,
             exchanges,
             after,
-            specs if question.offer or exchanges else (),
-            question.offer,
+            specs if model_call.offer or exchanges else (),
+            model_call.offer,
             config.output_schema,
-            question.call,
+            model_call.call,
         )
 
-    def _prompt_of(self, message: Message) -> Message:
+    def _expand_prompt(self, message: Message) -> Message:
         """What is asked; a dialogue notes only that it was asked to reflect."""
         if message != REFLECTION:
             return message
         assert self._config.thinking is not None
         return Message(self._config.thinking.config.reflection_prompt)
 
-    def _system(self, specs: tuple[ToolSpec, ...]) -> str:
+    def _system_message(self, specs: tuple[ToolSpec, ...]) -> str:
         config = self._config
         parts = [config.role]
         dynamic = config.dynamic_tools
         if dynamic is not None and specs:
-            parts.append(_described(dynamic.tool_ids, dynamic.description_template, specs))
+            parts.append(_describe_tools(dynamic.tool_ids, dynamic.description_template, specs))
         if config.output_schema is not None:
             schema = json.dumps(config.output_schema, ensure_ascii=False)
             parts.append(f"Answer with JSON alone. It must fit this JSON Schema:\n{schema}")
         return "\n\n".join(filter(None, parts))
 
-    async def _use(self, call: Call, request: ToolRequest) -> Outcome:
+    async def _call_tool(self, call: Call, request: ToolRequest) -> Outcome:
         assert self._tools is not None
         result, called = await self._tools.call(request, self._services.key(call.address))
         return Outcome(state=msgspec.to_builtins(result), usage=Usage(tool_calls=1) if called else None)
@@ -184,7 +186,7 @@ def _warnings(reply: Reply) -> tuple[tuple[str, dict[str, Any]], ...]:
     return tuple(("warning", {"message": text}) for text in texts)
 
 
-def _described(names: tuple[str, ...], template: str, specs: tuple[ToolSpec, ...]) -> str:
+def _describe_tools(names: tuple[str, ...], template: str, specs: tuple[ToolSpec, ...]) -> str:
     """What the system message says of dynamic tools, each once."""
     lines = (
         template.replace("{toolName}", spec.name).replace("{toolDescription}", spec.description)
@@ -195,17 +197,17 @@ def _described(names: tuple[str, ...], template: str, specs: tuple[ToolSpec, ...
 
 
 def talk(config: Config) -> AgentDialogue | None:
-    return AgentDialogue(config) if config.talks else None
+    return AgentDialogue(config) if config.uses_tool_loop else None
 
 
 def calls(config: Config) -> Calls:
     """The bounds that the dialogue keeps (nodes/dialogue.py)."""
     rounds = config.tool_rounds if config.has_tools else 0
     repairs = config.max_repairs if config.output_schema is not None else 0
-    thoughts = 0 if config.thinking is None else 1
-    usual = min(rounds, USUAL_ROUNDS)
+    reflections = 0 if config.thinking is None else 1
+    usual = min(rounds, TYPICAL_TOOL_ROUNDS)
     return Calls(
-        (rounds + 1 + repairs + thoughts, usual + 1 + thoughts),
+        (rounds + 1 + repairs + reflections, usual + 1 + reflections),
         (rounds * config.max_calls_per_round, usual),
     )
 
@@ -214,9 +216,9 @@ def reserve(config: Config, workflow: Workflow) -> int:
     """The largest answer that the model is asked for; what the agent says counts before its profile."""
     named = config.profile_id or ("" if config.name or config.model else DEFAULT_PROFILE)
     profile = workflow.models.get(named)
-    given = (config.sent, profile.params if profile is not None else {})
-    most = next((params[name] for params in given for name in MOST_TOKENS if name in params), 0)
-    return most if isinstance(most, int) and most > 0 else 0
+    given = (config.provider_params, profile.params if profile is not None else {})
+    max_tokens = next((params[name] for params in given for name in MAX_TOKENS_PARAMS if name in params), 0)
+    return max_tokens if isinstance(max_tokens, int) and max_tokens > 0 else 0
 
 
 EXAMPLE = """
@@ -243,5 +245,5 @@ NODE = NodeType(
     talk=talk,
     reserve=reserve,
     examine=examine,
-    request=Question | ToolUse,
+    request=ModelCall | ToolUse,
 )

@@ -21,7 +21,7 @@ from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, Toolin
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 DEFAULT_TEMPLATE = "{toolName}: {toolDescription}"
 MAX_TOOL_CALLS = 10
-Stage = Literal["pre_gen_thinking", "gen", "post_gen_thinking", "finished"]
+MemoryStage = Literal["pre_gen_thinking", "gen", "post_gen_thinking", "finished"]
 LOOP_LIMITS = ("tool_loop_limit", "max_tool_calls", "maxToolCalls")
 """What `max_tool_calls` is called among the parameters, the dialect's name first; none is the provider's."""
 
@@ -30,7 +30,7 @@ class MemoryUse(Struct, frozen=True, omit_defaults=True):
     """A memory that the agent reads before the model is asked, and writes when the agent is done."""
 
     name: str
-    retrieve_stage: Annotated[tuple[Stage, ...], Meta(extra={"wrap": True})] = ()
+    retrieve_stage: Annotated[tuple[MemoryStage, ...], Meta(extra={"wrap": True})] = ()
     top_k: Annotated[int, Meta(ge=1)] = 3
     similarity_threshold: float = -1.0
     read: bool = True
@@ -88,7 +88,7 @@ class MemoryUse(Struct, frozen=True, omit_defaults=True):
             return cls(at.value)
         return reader.read_struct(at, cls, "an item of 'memories'")
 
-    def is_read(self, stage: Stage) -> bool:
+    def is_read(self, stage: MemoryStage) -> bool:
         return self.read and (not self.retrieve_stage or stage in self.retrieve_stage)
 
 
@@ -407,10 +407,10 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     def __check__(self, at: Located, report: Report) -> bool:
         without_effect(self, ("skills",), at, report)
-        self._warn_of_stages(at, report)
+        self._warn_unused_stages(at, report)
         given = at.value if isinstance(at.value, dict) else {}
         if type(self.tool_rounds) is not int or self.tool_rounds < 0:
-            report.error("negative-limit", "Max tool calls must be non-negative", _limit_at(at))
+            report.error("negative-limit", "Max tool calls must be non-negative", _locate_limit(at))
             return False
         problem = schema_problem(self.output_schema) if self.output_schema is not None else ""
         if problem:
@@ -430,14 +430,14 @@ class Config(Struct, frozen=True, omit_defaults=True):
             return False
         return True
 
-    def _warn_of_stages(self, at: Located, report: Report) -> None:
+    def _warn_unused_stages(self, at: Located, report: Report) -> None:
         """Of those at which no model is asked."""
         asked = {"gen"} if self.thinking is None else {"gen", "post_gen_thinking"}
         for stage in dict.fromkeys(stage for use in self.memories for stage in use.retrieve_stage):
             if stage not in asked:
                 hint = f"the model is asked at {' and '.join(sorted(asked))}"
                 message = f"'retrieve_stage: {stage}' has no effect: no model is asked then"
-                report.warning("without-effect", message, _place(at, stage, "memories"), hint)
+                report.warning("without-effect", message, _locate(at, stage, "memories"), hint)
 
     @property
     def reads_memories(self) -> bool:
@@ -448,12 +448,12 @@ class Config(Struct, frozen=True, omit_defaults=True):
         """How many rounds of tools there may be."""
         if self.max_tool_calls != MAX_TOOL_CALLS:
             return self.max_tool_calls
-        among = {**self.params, **self.parameters}
-        given: int = next((among[name] for name in LOOP_LIMITS if name in among), self.max_tool_calls)
+        merged = {**self.params, **self.parameters}
+        given: int = next((merged[name] for name in LOOP_LIMITS if name in merged), self.max_tool_calls)
         return given
 
     @property
-    def sent(self) -> dict[str, Any]:
+    def provider_params(self) -> dict[str, Any]:
         """The parameters that are the provider's."""
         given = {**self.params, **self.parameters}
         return {name: value for name, value in given.items() if name not in LOOP_LIMITS}
@@ -469,7 +469,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return bool(self.tool_names or self.tooling)
 
     @property
-    def talks(self) -> bool:
+    def uses_tool_loop(self) -> bool:
         """Whether one call of the model may not be enough."""
         return self.has_tools or self.thinking is not None or self.output_schema is not None
 
@@ -482,7 +482,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return f"Error calling model {self.name or self.model}: {error}"
 
 
-def _limit_at(at: Located) -> Located:
+def _locate_limit(at: Located) -> Located:
     """Where the rounds of tools are limited."""
     for part in (at, child(at, "params"), child(at, "parameters")):
         given = part.value if isinstance(part.value, dict) else {}
@@ -499,7 +499,7 @@ def examine(config: Config, at: Located, reader: GraphReader) -> None:
     names_one = any(place is not where and place.value is not None for place in asked)
     for name in (*((config.profile_id,) if names_one else ()), *config.fallback):
         if name not in reader.models:
-            place = _place(where, name, "profile_id", "profileId", "fallback")
+            place = _locate(where, name, "profile_id", "profileId", "fallback")
             hint = did_you_mean(name, reader.models) or "profiles stand under `models`, beside `graph`"
             message = f"there is no model profile '{name}'"
             if not name.strip():
@@ -508,7 +508,7 @@ def examine(config: Config, at: Located, reader: GraphReader) -> None:
     for name in config.tool_names:
         if name in reader.tools:
             continue
-        place = _place(where, name, "tools", "dynamic_tools", "dynamicTools")
+        place = _locate(where, name, "tools", "dynamic_tools", "dynamicTools")
         if reader.finder.known("tool", name):
             reader.check_import("tool", name, place)
         else:
@@ -518,40 +518,40 @@ def examine(config: Config, at: Located, reader: GraphReader) -> None:
     for use in config.memories:
         if use.name not in reader.memories:
             hint = did_you_mean(use.name, reader.memories) or "memories stand under `memory` of the graph"
-            place = _place(where, use.name, "memories")
+            place = _locate(where, use.name, "memories")
             reader.report.error("unknown-memory", f"there is no memory '{use.name}'", place, hint)
     for tooling in config.tooling:
         if isinstance(tooling.config, FunctionTooling):
             _examine_functions(tooling.config, where, reader)
 
 
-def _place(at: Located, name: str, *keys: str) -> Located:
+def _locate(at: Located, name: str, *keys: str) -> Located:
     """Where a name stands behind one of the keys."""
-    places = (_found(child(at, key), name) for key in keys if child(at, key) is not at)
+    places = (_find_value(child(at, key), name) for key in keys if child(at, key) is not at)
     return next((place for place in places if place is not None), at)
 
 
-def _found(at: Located, name: str) -> Located | None:
+def _find_value(at: Located, name: str) -> Located | None:
     value = at.value
     if value == name:
         return at
     inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
-    return next((found for item in inner if (found := _found(item, name)) is not None), None)
+    return next((found for item in inner if (found := _find_value(item, name)) is not None), None)
 
 
 def _examine_functions(tooling: FunctionTooling, at: Located, reader: GraphReader) -> None:
     for name in (tool.name for tool in tooling.tools):
-        reason = _lack(name, reader)
+        reason = _missing_tool_reason(name, reader)
         if reason is None:
             continue
         hint = "put it into functions/function_calling beside the file or its folder, or register it"
         message = f"the tool '{name}' is not here, so the agent is not offered it"
         if reason:
             message, hint = f"the tool '{name}' is not offered to the agent: {reason}", ""
-        reader.report.warning("missing-tool", message, _place(at, name, "tooling"), hint)
+        reader.report.warning("missing-tool", message, _locate(at, name, "tooling"), hint)
 
 
-def _lack(name: str, reader: GraphReader) -> str | None:
+def _missing_tool_reason(name: str, reader: GraphReader) -> str | None:
     """Why a function of the dialect is not offered: empty if it is not there; None if it is offered."""
     finder = reader.finder
     try:

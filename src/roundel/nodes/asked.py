@@ -13,7 +13,7 @@ from roundel.workflow.fields import INVALID, Reader
 from roundel.workflow.graph import GraphReader
 
 
-class Asked(Struct, frozen=True, omit_defaults=True):
+class Predicate(Struct, frozen=True, omit_defaults=True):
     """A CEL expression, or a Python function that is called with the messages so far."""
 
     expression: str = ""

@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     import asyncio
 
 FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
-_FILE = re.compile(r"^[`*# ]*([\w./-]+\.\w+)[`*: ]*\n+```[^\n`]*\n(.*?)```", re.DOTALL | re.MULTILINE)
-SAVED_CODE_SECONDS = 3
+_FILE_BLOCK = re.compile(r"^[`*# ]*([\w./-]+\.\w+)[`*: ]*\n+```[^\n`]*\n(.*?)```", re.DOTALL | re.MULTILINE)
+SAVED_CODE_TIMEOUT = 3
 
 
-class Ran(Struct, frozen=True):
+class ProgramResult(Struct, frozen=True):
     exit_code: int | None
     """None if it was stopped for taking too long."""
     out: str
     err: str
 
-    def told(self) -> str:
+    def format_output(self) -> str:
         if self.exit_code == 0:
             return self.out
         return f"{FAILED_CODE}\n{self.err}" + (f"\n{self.out}" if self.out else "")
@@ -39,7 +39,7 @@ class Ran(Struct, frozen=True):
 
 async def run_program(
     command: Sequence[str], folder: Path, seconds: float, encoding: str = "utf-8", env: Mapping[str, str] = {}
-) -> Ran:
+) -> ProgramResult:
     import asyncio
 
     try:
@@ -56,14 +56,16 @@ async def run_program(
         raise NodeError(f"cannot start '{command[0]}': {error}") from None
     try:
         out, err = await asyncio.wait_for(process.communicate(), seconds)
-        return Ran(process.returncode, out.decode(encoding, "replace"), err.decode(encoding, "replace"))
+        return ProgramResult(
+            process.returncode, out.decode(encoding, "replace"), err.decode(encoding, "replace")
+        )
     except TimeoutError:
-        return Ran(None, "", f"no end after {seconds:g} seconds")
+        return ProgramResult(None, "", f"no end after {seconds:g} seconds")
     finally:
-        await _ended(process)
+        await _kill_process(process)
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
+async def _kill_process(process: asyncio.subprocess.Process) -> None:
     """Nothing that the program started goes on after it."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
@@ -74,15 +76,15 @@ async def _ended(process: asyncio.subprocess.Process) -> None:
 @processor("code_save_and_run")
 async def save_and_run(message: Message, workspace: Path) -> str:
     """Writes the files that a message holds, runs main.py, and adds what came of it to the message."""
-    if not _saved(message.text, workspace):
+    if not _save_files(message.text, workspace):
         return f"{message.text}\n\n{FAILED_CODE}\nthe message holds no main.py"
-    ran = await run_program((sys.executable, "main.py"), workspace, SAVED_CODE_SECONDS)
-    return f"{message.text}\n\n{ran.told()}"
+    result = await run_program((sys.executable, "main.py"), workspace, SAVED_CODE_TIMEOUT)
+    return f"{message.text}\n\n{result.format_output()}"
 
 
-def _saved(text: str, workspace: Path) -> bool:
-    _clear(workspace)
-    for name, code in _FILE.findall(text):
+def _save_files(text: str, workspace: Path) -> bool:
+    _clear_workspace(workspace)
+    for name, code in _FILE_BLOCK.findall(text):
         path = (workspace / name).resolve()
         if not path.is_relative_to(workspace.resolve()):
             raise NodeError(f"the file name '{name}' leads out of the run's folder")
@@ -91,7 +93,7 @@ def _saved(text: str, workspace: Path) -> bool:
     return (workspace / "main.py").is_file()
 
 
-def _clear(workspace: Path) -> None:
+def _clear_workspace(workspace: Path) -> None:
     import shutil
 
     for path in workspace.iterdir():

@@ -12,7 +12,7 @@ from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.workflow.graph import Node
 
 
-class TurnsAlone:
+class ParticipantTurns:
     """A conductor of turns and nothing else: it lets failures pass, and has nothing to ask."""
 
     decide: Decide = staticmethod(decide_live)
@@ -30,7 +30,7 @@ class TurnsAlone:
         raise AssertionError(error)
 
 
-def prepare(node: Node, _services: Services) -> Behaviour:
+def prepare_composite(node: Node, _services: Services) -> Behaviour:
     def behave(call: Call) -> Outcome:
         raise NodeError(f"{call.address} is a {node.type}, not called as a whole")
 

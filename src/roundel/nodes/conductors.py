@@ -14,40 +14,40 @@ import msgspec
 from roundel.kernel.conduct import Move, Turn
 from roundel.kernel.decisions import Decide, DecisionError, decide_live
 from roundel.kernel.facts import Outcome
-from roundel.nodes.asked import Asked
-from roundel.nodes.strategies import UNTIL_NAMES, Count, Custom, Until
+from roundel.nodes.asked import Predicate
+from roundel.nodes.strategies import UNTIL_NAMES, CountStrategy, CustomStrategy, UntilStrategy
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.message import Message
 
 Messages = tuple[Message, ...]
 
 
-class Rounds:
+class LoopRounds:
     """What all loop agents have in common."""
 
     decide: Decide = staticmethod(decide_live)
 
-    def __init__(self, carry: bool, remembers: bool = False) -> None:
+    def __init__(self, carry: bool, keeps_history: bool = False) -> None:
         self.carry = carry
-        self.done = 0
+        self.rounds_done = 0
         self.results: list[Any] = []
-        self.said: Messages = ()
+        self.output: Messages = ()
         """What the last round gave that gave anything; before it, the input."""
-        self.history: list[Message] | None = [] if carry or remembers else None
+        self.history: list[Message] | None = [] if carry or keeps_history else None
         """Everything so far, if somebody wants to see it."""
 
     def begin(self, inputs: Messages) -> Move | Turn:
-        self.said = inputs
+        self.output = inputs
         if self.history is not None:
             self.history += inputs
-        return self.go_on()
+        return self.next_round()
 
     def turned(self, turn: Turn, messages: Messages) -> Move | Turn:
-        self.note(turn, messages)
-        return self.go_on()
+        self.record_round(turn, messages)
+        return self.next_round()
 
     def broken(self, turn: Turn, messages: Messages) -> Move | Turn:
-        self.note(turn, messages)
+        self.record_round(turn, messages)
         return self.finish("break")
 
     def catches(self, _turn: Turn) -> bool:
@@ -62,19 +62,19 @@ class Rounds:
     def unanswered(self, error: str) -> Move | Turn:
         return Move(error=error)
 
-    def go_on(self) -> Move | Turn:
+    def next_round(self) -> Move | Turn:
         raise NotImplementedError
 
-    def note(self, turn: Turn, messages: Messages) -> None:
-        self.done = turn.round
+    def record_round(self, turn: Turn, messages: Messages) -> None:
+        self.rounds_done = turn.round
         self.results.append(messages[-1].text if messages else None)
         if messages:
-            self.said = tuple(map(handed_on, messages))
+            self.output = tuple(map(as_round_input, messages))
             if self.history is not None:
-                self.history += self.said
+                self.history += self.output
 
-    def another(self) -> Turn:
-        return Turn(0, self.context(self.said) if self.carry else self.said, self.done + 1)
+    def start_round(self) -> Turn:
+        return Turn(0, self.context(self.output) if self.carry else self.output, self.rounds_done + 1)
 
     def context(self, messages: Messages) -> Messages:
         """What a round gets, if `messages` are new in it."""
@@ -82,61 +82,65 @@ class Rounds:
 
     @property
     def last(self) -> Message:
-        return self.said[-1] if self.said else Message()
+        return self.output[-1] if self.output else Message()
 
     def finish(self, reason: str, *before: Message, reached: tuple[str, int] | None = None) -> Move:
-        *others, last = self.said or (Message(),)
+        *others, last = self.output or (Message(),)
         report = self.report()
         data = {**(last.data or {}), **report}
-        messages = (*before, *map(given_out, others), Message(last.content, "assistant", data))
+        messages = (*before, *map(as_output, others), Message(last.content, "assistant", data))
         return Move(outcome=Outcome(messages, report=report, reason=reason), reached=reached)
 
     def report(self) -> dict[str, Any]:
-        return {"results": self.results, "rounds": self.done}
+        return {"results": self.results, "rounds": self.rounds_done}
 
 
-def handed_on(message: Message) -> Message:
+def as_round_input(message: Message) -> Message:
     return Message(message.content, "user", message.data, message.metadata)
 
 
-def given_out(message: Message) -> Message:
+def as_output(message: Message) -> Message:
     return Message(message.content, "assistant", message.data)
 
 
-def notice(text: str, data: dict[str, Any] | None = None) -> Message:
+def system_notice(text: str, data: dict[str, Any] | None = None) -> Message:
     """Something that the loop itself has to say."""
     return Message(text, "system", data, preserve_role=True)
 
 
-def wants_all(asked: Asked | None) -> bool:
+def needs_history(asked: Predicate | None) -> bool:
     """Whether all messages are needed for the answer, and not just the last one."""
     return asked is not None and (bool(asked.function) or "messages" in asked.expression)
 
 
-class CountRounds(Rounds):
+class CountRounds(LoopRounds):
     independent = True
     """So many rounds were asked for: that they say the same is no sign of anything."""
 
-    def __init__(self, strategy: Count, carry: bool) -> None:
+    def __init__(self, strategy: CountStrategy, carry: bool) -> None:
         super().__init__(carry)
         self.max = strategy.max
 
-    def go_on(self) -> Move | Turn:
-        return self.another() if self.done < self.max else self.finish("count_reached")
+    def next_round(self) -> Move | Turn:
+        return self.start_round() if self.rounds_done < self.max else self.finish("count_reached")
 
 
-class UntilRounds(Rounds):
-    def __init__(self, strategy: Until, carry: bool) -> None:
-        super().__init__(carry, wants_all(strategy.until))
+class UntilRounds(LoopRounds):
+    def __init__(self, strategy: UntilStrategy, carry: bool) -> None:
+        super().__init__(carry, needs_history(strategy.until))
         self.strategy = strategy
         self.limit = strategy.max
 
-    def go_on(self) -> Move | Turn:
+    def next_round(self) -> Move | Turn:
         until = self.strategy.until.expression
         if not until:
-            return Move(ask={"until": self.done}, inputs=tuple(self.history or ()))
+            return Move(ask={"until": self.rounds_done}, inputs=tuple(self.history or ()))
         try:
-            holds = self.decide(_holds, until, {**known(self.last, self.history), "round": self.done})
+            holds = self.decide(
+                _evaluate_until,
+                until,
+                {**expression_variables(self.last, self.history), "round": self.rounds_done},
+            )
         except (DecisionError, ExpressionError) as error:
             return Move(error=f"'until' failed: {error}")
         return self.told(holds)
@@ -144,60 +148,60 @@ class UntilRounds(Rounds):
     def told(self, answer: Any) -> Move | Turn:
         if answer:
             return self.finish("condition_met")
-        return self.another() if self.done < self.limit else self._limited()
+        return self.start_round() if self.rounds_done < self.limit else self._on_limit_reached()
 
-    def _limited(self) -> Move:
+    def _on_limit_reached(self) -> Move:
         limit = self.limit
         if self.strategy.on_limit == "suspend":
             self.limit += self.strategy.max
-            return Move((self.another(),), lock=("rounds", limit))
-        said = notice(f"The loop ended after {limit} rounds without its condition being met.")
-        return self.finish("max_rounds_reached", said, reached=("rounds", limit))
+            return Move((self.start_round(),), lock=("rounds", limit))
+        output = system_notice(f"The loop ended after {limit} rounds without its condition being met.")
+        return self.finish("max_rounds_reached", output, reached=("rounds", limit))
 
 
-class CustomRounds(Rounds):
+class CustomRounds(LoopRounds):
     """Asks a LoopStrategy before each round; its memory is kept here, not in the strategy."""
 
-    def __init__(self, strategy: Custom, carry: bool) -> None:
-        super().__init__(carry, remembers=True)
+    def __init__(self, strategy: CustomStrategy, carry: bool) -> None:
+        super().__init__(carry, keeps_history=True)
         self.max = self.limit = strategy.max
         self.memory: dict[str, Any] = {}
 
-    def go_on(self) -> Move | Turn:
-        question = {"round": self.done, "memory": self.memory, "results": self.results}
+    def next_round(self) -> Move | Turn:
+        question = {"round": self.rounds_done, "memory": self.memory, "results": self.results}
         return Move(ask=question, inputs=tuple(self.history or ()))
 
     def told(self, answer: Any) -> Move | Turn:
         self.memory = answer["memory"]
         if not answer["go"]:
             return self.finish("strategy_ended")
-        turn = self._on(answer["inputs"])
-        if self.done < self.limit:
+        turn = self._start_custom_round(answer["inputs"])
+        if self.rounds_done < self.limit:
             return turn
         limit, self.limit = self.limit, self.limit + self.max
         return Move((turn,), lock=("rounds", limit))
 
-    def _on(self, given: list[Any] | None) -> Turn:
+    def _start_custom_round(self, given_inputs: list[Any] | None) -> Turn:
         """Another round, on what the strategy gave for it, or as usual."""
-        if given is None:
-            return self.another()
-        inputs = msgspec.convert(given, Messages)
+        if given_inputs is None:
+            return self.start_round()
+        inputs = msgspec.convert(given_inputs, Messages)
         if self.history is not None:
             self.history += inputs
-        return Turn(0, self.context(inputs), self.done + 1)
+        return Turn(0, self.context(inputs), self.rounds_done + 1)
 
 
 @lru_cache(maxsize=256)
-def compiled(source: str, names: tuple[str, ...]) -> Expression:
+def compile_expression(source: str, names: tuple[str, ...]) -> Expression:
     """Compiled only when it is evaluated: a replay evaluates none, and another version might refuse it."""
     return Expression(source, names)
 
 
-def _holds(source: str, values: dict[str, Any]) -> bool:
-    return compiled(source, UNTIL_NAMES).holds(values)
+def _evaluate_until(source: str, values: dict[str, Any]) -> bool:
+    return compile_expression(source, UNTIL_NAMES).holds(values)
 
 
-def known(last: Message, history: list[Message] | None) -> dict[str, Any]:
+def expression_variables(last: Message, history: list[Message] | None) -> dict[str, Any]:
     """What an expression may speak of."""
     texts = [message.text for message in history or ()]
     return {"text": last.text, "data": last.data or {}, "messages": texts}

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from roundel.nodes.agreement import agrees
+from roundel.nodes.agreement import is_agreement
 from roundel.nodes.ballot import Ballot, Choice, VoteType, ballot
-from roundel.nodes.wording import AGREEING
+from roundel.nodes.wording import AGREEING_PHRASES
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
@@ -26,11 +26,11 @@ __all__ = [
     "Choice",
     "Consensus",
     "VoteType",
-    "agrees",
     "ballot",
+    "count_consecutive",
+    "has_consensus",
+    "is_agreement",
     "phrase_consensus",
-    "reached",
-    "rounds_in_a_row",
     "vote_consensus",
 ]
 
@@ -39,7 +39,7 @@ class Consensus(Struct, frozen=True, omit_defaults=True):
     """When participants are of one mind."""
 
     method: Literal["phrase", "vote", "judge"] = "phrase"
-    phrases: Annotated[tuple[str, ...], Meta(extra={"wrap": True})] = AGREEING
+    phrases: Annotated[tuple[str, ...], Meta(extra={"wrap": True})] = AGREEING_PHRASES
     quorum: Annotated[float, Meta(gt=0, le=1)] = 0.67
     stable_for: Annotated[int, Meta(ge=1)] = 1
     judge: Any = None
@@ -103,10 +103,10 @@ class Consensus(Struct, frozen=True, omit_defaults=True):
         return False
 
 
-def phrase_consensus(latest: Mapping[str, str], phrases: Iterable[str] = AGREEING) -> bool:
+def phrase_consensus(latest: Mapping[str, str], phrases: Iterable[str] = AGREEING_PHRASES) -> bool:
     """Whether the latest words of each participant agree."""
-    known = tuple(phrases)
-    return len(latest) >= 2 and all(agrees(text, known) for text in latest.values())
+    known_phrases = tuple(phrases)
+    return len(latest) >= 2 and all(is_agreement(text, known_phrases) for text in latest.values())
 
 
 def vote_consensus(ballots: Iterable[Ballot], quorum: float) -> bool:
@@ -115,7 +115,7 @@ def vote_consensus(ballots: Iterable[Ballot], quorum: float) -> bool:
     return bool(cast) and sum(cast) / len(cast) >= quorum
 
 
-def reached(config: Consensus, latest: Mapping[str, Message]) -> bool:
+def has_consensus(config: Consensus, latest: Mapping[str, Message]) -> bool:
     """Whether the latest messages of the participants are consensus, by words or by votes."""
     if config.method == "vote":
         ballots = (ballot(message.text, data=message.data) for message in latest.values())
@@ -123,6 +123,6 @@ def reached(config: Consensus, latest: Mapping[str, Message]) -> bool:
     return phrase_consensus({name: message.text for name, message in latest.items()}, config.phrases)
 
 
-def rounds_in_a_row(count: int, held: bool) -> int:
+def count_consecutive(count: int, held: bool) -> int:
     """For how many rounds it has held, after one more."""
     return count + 1 if held else 0

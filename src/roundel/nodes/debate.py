@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from roundel.nodes.conducted import prepare
+from roundel.nodes.conducted import prepare_composite
 from roundel.nodes.consensus import Consensus
-from roundel.nodes.debate_conductor import DebateConductor, Pair
+from roundel.nodes.debate_conductor import DebateTurns, Pair
 from roundel.nodes.participant import Participant, check_participants
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, did_you_mean
@@ -21,7 +21,7 @@ from roundel.workflow.graph import Graph
 from roundel.workflow.node_type import NodeType
 
 
-class Judged(Consensus, frozen=True, omit_defaults=True):
+class JudgedConsensus(Consensus, frozen=True, omit_defaults=True):
     """Consensus with the node that is asked for it, if one is."""
 
     judge: Participant | None = None
@@ -37,7 +37,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     """Who answers whom, in the order of a round; without them each participant answers the one before."""
     max_rounds: Annotated[int, Meta(ge=1)] = 3
     exit_condition: Literal["max_rounds", "consensus"] = "max_rounds"
-    consensus: Judged = Judged()
+    consensus: JudgedConsensus = JudgedConsensus()
 
     @staticmethod
     def __describe__() -> Description:
@@ -100,21 +100,21 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return tuple((name, names[place - 1]) for place, name in enumerate(names))
 
     @property
-    def sought(self) -> Judged | None:
+    def exit_consensus(self) -> JudgedConsensus | None:
         """The consensus that ends the debate, if one does."""
         return self.consensus if self.exit_condition == "consensus" else None
 
     @property
     def judge(self) -> Participant | None:
         """Who is asked after each round."""
-        return self.consensus.judge if self.sought and self.consensus.method == "judge" else None
+        return self.consensus.judge if self.exit_consensus and self.consensus.method == "judge" else None
 
     def __check__(self, at: Located, report: Report) -> bool:
         sound = check_participants(self.participants, 2, "a debate", at, report)
         sound = self._check_pairs(at, report) and sound
         sound = self._check_judge(child(at, "consensus"), report) and sound
         if sound:
-            self._warn(at, report)
+            self._warn_of_mistakes(at, report)
         return sound
 
     def _check_pairs(self, at: Located, report: Report) -> bool:
@@ -140,7 +140,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
             report.warning("without-effect", message, child(at, "judge"), "write `method: judge`")
         return True
 
-    def _warn(self, at: Located, report: Report) -> None:
+    def _warn_of_mistakes(self, at: Located, report: Report) -> None:
         """Of what is probably a mistake."""
         speakers = {first for first, _ in self.pairs}
         for silent in (one for one in self.participants if one.id not in speakers):
@@ -148,13 +148,13 @@ class Config(Struct, frozen=True, omit_defaults=True):
             place = (silent.graph.at.line, silent.graph.at.column)
             report.warning("never-runs", f"'{silent.id}' never speaks: no pair begins with it", place, hint)
         consensus = child(at, "consensus")
-        if self.sought is not None:
-            self._warn_of_no_consensus(len(speakers), consensus, report)
+        if self.exit_consensus is not None:
+            self._warn_unreachable_consensus(len(speakers), consensus, report)
         elif consensus is not at and consensus.value is not None:
             message = "'consensus' has no effect without 'exit_condition: consensus'"
             report.warning("without-effect", message, consensus)
 
-    def _warn_of_no_consensus(self, speakers: int, at: Located, report: Report) -> None:
+    def _warn_unreachable_consensus(self, speakers: int, at: Located, report: Report) -> None:
         config, why = self.consensus, ""
         if config.stable_for > self.max_rounds:
             why = f"it has to hold for {config.stable_for} rounds, and there are {self.max_rounds}"
@@ -172,11 +172,11 @@ def _check_pair(pair: tuple[str, ...], names: Collection[str], at: Located, repo
         return False
     assert isinstance(at.value, list)
     named = zip(pair, at.value, strict=True)
-    strangers = [(name, place) for name, place in named if names and name not in names]
-    for name, place in strangers:
+    unknown = [(name, place) for name, place in named if names and name not in names]
+    for name, place in unknown:
         hint = did_you_mean(name, names) or f"participants: {', '.join(list(names)[:12])}"
         report.error("unknown-node", f"the pair names '{name}', who does not take part", place, hint)
-    return not strangers
+    return not unknown
 
 
 def _bodies(config: Config) -> tuple[Graph, ...]:
@@ -185,13 +185,13 @@ def _bodies(config: Config) -> tuple[Graph, ...]:
 
 
 def _turns(config: Config) -> tuple[int, ...]:
-    speeches = Counter(first for first, _ in config.pairs)
+    turn_counts = Counter(first for first, _ in config.pairs)
     judge = (config.max_rounds,) if config.judge is not None else ()
-    return (*(speeches[name] * config.max_rounds for name in config.names), *judge)
+    return (*(turn_counts[name] * config.max_rounds for name in config.names), *judge)
 
 
-def _conduct(config: Config) -> DebateConductor:
-    return DebateConductor(config.names, config.pairs, config.max_rounds, config.sought)
+def _conduct(config: Config) -> DebateTurns:
+    return DebateTurns(config.names, config.pairs, config.max_rounds, config.exit_consensus)
 
 
 EXAMPLE = """
@@ -209,7 +209,7 @@ NODE = NodeType(
     "debate",
     Config,
     "Lets participants answer each other, for some rounds or until they agree.",
-    prepare,
+    prepare_composite,
     title="Debate",
     zh=("辩论", "参与者相互回应，进行若干轮或直到达成共识。"),
     example=EXAMPLE,

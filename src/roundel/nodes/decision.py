@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from roundel.nodes.consensus import rounds_in_a_row
-from roundel.nodes.score import Number, number, score_in
+from roundel.nodes.consensus import count_consecutive
+from roundel.nodes.score import Number, as_number, score_from_fields
 
 if TYPE_CHECKING:
     from roundel.nodes.loop import Config
 
 
-LAST_ROUND = 2**53 - 1
+MAX_ROUND = 2**53 - 1
 """The largest whole number that every reader of JSON keeps as it is."""
 
 
-class History(Struct, frozen=True, omit_defaults=True):
+class ScoreHistory(Struct, frozen=True, omit_defaults=True):
     """What earlier rounds leave behind: as much after a thousand as after one."""
 
     best_round: int | None = None
@@ -56,13 +56,13 @@ class Regression(Struct, frozen=True):
         return {"score": self.score, "previous": self.previous, "fall": self.fall, "round": self.round}
 
 
-class Decision(Struct, frozen=True):
+class LoopDecision(Struct, frozen=True):
     current_round: int
     score: Number | None
     held: tuple[str, ...]
     """Every condition that holds, in the order in which they are asked."""
     regression: Regression | None
-    history: History
+    history: ScoreHistory
     """For the next round."""
 
     @property
@@ -86,32 +86,32 @@ class Decision(Struct, frozen=True):
         }
 
 
-def decide(
-    config: Config, input: Mapping[str, Any], history: History | None = None, own: int = 1
-) -> Decision:
+def decide_round(
+    config: Config, input: Mapping[str, Any], history: ScoreHistory | None = None, own_round: int = 1
+) -> LoopDecision:
     """`own` is the loop's own round. `input` may hold `iteration`, `score` and `consensus` (whether there is
     one in this round)."""
-    before = history or History()
-    round = count_round(own, (input.get("iteration"),), before)
-    score = score_in(input)
-    after = _after(config, before, round, score, input.get("consensus") is True, round - own)
+    before = history or ScoreHistory()
+    round = count_round(own_round, (input.get("iteration"),), before)
+    score = score_from_fields(input)
+    after = _update_history(config, before, round, score, input.get("consensus") is True, round - own_round)
     held = tuple(name for name, holds in _conditions(config, round, score, after) if holds)
-    return Decision(round, score, held, _regression(config, before, round, score), after)
+    return LoopDecision(round, score, held, _regression(config, before, round, score), after)
 
 
-def count_round(own: int, given: Iterable[object], history: History) -> int:
+def count_round(own_round: int, given: Iterable[object], history: ScoreHistory) -> int:
     """The round that counts: the loop's own, or the largest iteration that was given."""
-    return max(own + history.ahead, *map(_iteration, given), 1)
+    return max(own_round + history.ahead, *map(_parse_iteration, given), 1)
 
 
-def _iteration(given: object) -> int:
+def _parse_iteration(given: object) -> int:
     """A whole number of at least 1 as it is, also as 5.0; 0 for all else: text, true, a fraction, NaN."""
-    whole = None if isinstance(given, str) else number(given)
-    return min(int(whole), LAST_ROUND) if whole is not None and whole >= 1 and whole == int(whole) else 0
+    whole = None if isinstance(given, str) else as_number(given)
+    return min(int(whole), MAX_ROUND) if whole is not None and whole >= 1 and whole == int(whole) else 0
 
 
 def _conditions(
-    config: Config, round: int, score: Number | None, after: History
+    config: Config, round: int, score: Number | None, after: ScoreHistory
 ) -> Iterator[tuple[str, bool]]:
     wanted, patience = config.exit_on_score or 0, config.patience
     yield "max_rounds_reached", round >= config.max_rounds
@@ -120,32 +120,32 @@ def _conditions(
     yield "plateau_reached", patience is not None and after.without_gain >= patience
 
 
-def _after(
-    config: Config, before: History, round: int, score: Number | None, agreed: bool, ahead: int
-) -> History:
-    gain = score is not None and _gains(score, before.gained, config.min_delta)
+def _update_history(
+    config: Config, before: ScoreHistory, round: int, score: Number | None, agreed: bool, ahead: int
+) -> ScoreHistory:
+    gain = score is not None and _is_gain(score, before.gained, config.min_delta)
     better = score is not None and (before.best_score is None or score > before.best_score)
     waiting = before.without_gain + (before.gained is not None)
     asked = config.exit_condition == "consensus"
-    return History(
+    return ScoreHistory(
         round if better else before.best_round,
         score if better else before.best_score,
         before.last_score if score is None else score,
         score if gain else before.gained,
         0 if gain else waiting,
-        rounds_in_a_row(before.agreed, agreed and asked),
+        count_consecutive(before.agreed, agreed and asked),
         ahead,
     )
 
 
-def _gains(score: Number, since: Number | None, least: float) -> bool:
+def _is_gain(score: Number, since: Number | None, least: float) -> bool:
     if since is None:
         return True
     gain = score - since
     return gain > 0 and (gain >= least or math.isclose(gain, least))
 
 
-def _regression(config: Config, before: History, round: int, score: Number | None) -> Regression | None:
+def _regression(config: Config, before: ScoreHistory, round: int, score: Number | None) -> Regression | None:
     previous = before.last_score
     if score is None or previous is None:
         return None

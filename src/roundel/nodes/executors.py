@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 def on_executor(function: Callable[..., Any], executor: Executor) -> Callable[..., Awaitable[Any]]:
     """The same function as a coroutine function: each call of it is work for the executor."""
 
-    async def submit(*arguments: Any, **named: Any) -> Any:
+    async def call_on_executor(*arguments: Any, **named: Any) -> Any:
         import asyncio  # slow, and a workflow can be built without it
 
-        work = functools.partial(_call, function, arguments, named)
+        work = functools.partial(_call_in_worker, function, arguments, named)
         return await asyncio.get_running_loop().run_in_executor(executor, work)
 
-    functools.update_wrapper(submit, function)
-    return submit
+    functools.update_wrapper(call_on_executor, function)
+    return call_on_executor
 
 
-def _call(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def _call_in_worker(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Stands at the top of its module, so that a pool of processes can find it."""
     try:
         return function(*arguments, **named)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 _decoder = json.JSONDecoder(strict=False)  # models break lines inside of strings
-_TRIES = 1000
+_MAX_OBJECTS_TRIED = 1000
 """How many opening braces are tried; text that is all braces must not take for ever."""
 
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
     """In order; not those inside of others, and none of an object that is cut off at the end."""
     start, end = text.find("{"), len(text.rstrip())
-    for _ in range(_TRIES):
+    for _ in range(_MAX_OBJECTS_TRIED):
         if start < 0:
             return
         try:

@@ -13,9 +13,9 @@ from msgspec import Meta, Struct
 from roundel.kernel.commands import Call
 from roundel.kernel.events import stamp
 from roundel.kernel.facts import Outcome
-from roundel.nodes.consensus import Consensus, reached
-from roundel.nodes.decision import Decision, History, count_round, decide
-from roundel.nodes.score import Score, find_score, scorer
+from roundel.nodes.consensus import Consensus, has_consensus
+from roundel.nodes.decision import LoopDecision, ScoreHistory, count_round, decide_round
+from roundel.nodes.score import Score, find_score, make_scorer
 from roundel.nodes.services import Behaviour, Services
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
@@ -25,7 +25,7 @@ from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import Bound, NodeType
 
-__all__ = ["NODE", "Config", "Decision", "History", "decide"]
+__all__ = ["NODE", "Config", "LoopDecision", "ScoreHistory", "decide_round"]
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
@@ -122,64 +122,76 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
 def prepare(node: Node, services: Services) -> Behaviour:
     config: Config = node.config
-    score_of = scorer(config.score)
+    score_of = make_scorer(config.score)
 
     def behave(call: Call) -> Outcome:
-        memory: Memory = call.state or Memory()
-        heard = _heard(call.inputs)
-        own = max(call.round, 1)  # outside of all loops the engine counts no rounds
-        number = count_round(own, _iterations(heard), memory.history)
-        found = find_score(score_of, heard, number)
-        agreed = config.exit_condition == "consensus" and reached(config.consensus, _latest(heard))
+        loop_state: LoopState = call.state or LoopState()
+        round_messages = _round_messages(call.inputs)
+        own_round = max(call.round, 1)  # outside of all loops the engine counts no rounds
+        number = count_round(own_round, _iterations(round_messages), loop_state.history)
+        found = find_score(score_of, round_messages, number)
+        agreed = config.exit_condition == "consensus" and has_consensus(
+            config.consensus, _latest_by_source(round_messages)
+        )
         given = {"iteration": number, "score": found.score, "consensus": agreed}
-        decision = decide(config, given, memory.history, own)
-        said = heard[-1] if heard else Message()
-        memory = _remembered(config, memory, decision, said)
-        if decision.should_exit and memory.best is not None:
-            said = memory.best
-        return _outcome(decision, said, memory, stamp(services.now()), found.error)
+        decision = decide_round(config, given, loop_state.history, own_round)
+        last_message = round_messages[-1] if round_messages else Message()
+        loop_state = _update_state(config, loop_state, decision, last_message)
+        if decision.should_exit and loop_state.best is not None:
+            last_message = loop_state.best
+        return _outcome(decision, last_message, loop_state, stamp(services.now()), found.error)
 
     return behave
 
 
-class Memory(Struct, frozen=True, omit_defaults=True):
+class LoopState(Struct, frozen=True, omit_defaults=True):
     """What the node keeps for the next round."""
 
-    history: History = History()
+    history: ScoreHistory = ScoreHistory()
     best: Message | None = None
     """The message of the best round, if it is that which goes out."""
 
 
-def _heard(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _round_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """The messages of this round: a `context_window` keeps older ones too, and behind them its own words."""
-    own = [at for at, message in enumerate(messages) if message.role == "assistant" and not message.source]
-    return messages[own[-1] + 1 :] if own else messages
+    own_round = [
+        at for at, message in enumerate(messages) if message.role == "assistant" and not message.source
+    ]
+    return messages[own_round[-1] + 1 :] if own_round else messages
 
 
 def _iterations(messages: tuple[Message, ...]) -> list[object]:
     return [message.data.get("iteration") for message in messages if message.data]
 
 
-def _latest(messages: tuple[Message, ...]) -> dict[str, Message]:
+def _latest_by_source(messages: tuple[Message, ...]) -> dict[str, Message]:
     """What each participant said last."""
     return {message.source: message for message in messages}
 
 
-def _remembered(config: Config, memory: Memory, decision: Decision, said: Message) -> Memory:
-    before, history = memory.history, decision.history
+def _update_state(
+    config: Config, loop_state: LoopState, decision: LoopDecision, last_message: Message
+) -> LoopState:
+    before, history = loop_state.history, decision.history
     better = (history.best_round, history.best_score) != (before.best_round, before.best_score)
-    return Memory(history, said if better and config.keep == "best" else memory.best)
+    return LoopState(history, last_message if better and config.keep == "best" else loop_state.best)
 
 
-def _outcome(decision: Decision, said: Message, memory: Memory, time: str, error: str) -> Outcome:
+def _outcome(
+    decision: LoopDecision, last_message: Message, loop_state: LoopState, time: str, error: str
+) -> Outcome:
     fields = decision.fields(time)
     report = {**fields, "score_error": error} if error else fields
-    metadata = {name: value for name, value in (said.metadata or {}).items() if name != "source"}
+    metadata = {name: value for name, value in (last_message.metadata or {}).items() if name != "source"}
     regression = decision.regression
     return Outcome(
-        (Message(said.content, "assistant", {**(said.data or {}), **fields}, metadata or None),),
+        (
+            Message(
+                last_message.content, "assistant", {**(last_message.data or {}), **fields}, metadata or None
+            ),
+        ),
         port="exit" if decision.should_exit else "continue",
-        state=memory,
+        state=loop_state,
         report=report,
         reason=decision.exit_reason,
         events=(("score_regression", regression.fields()),) if regression else (),
@@ -214,5 +226,5 @@ NODE = NodeType(
     single=lambda _config: True,
     bound=lambda config: Bound(rounds=config.max_rounds, port="exit"),
     forgets=lambda _config: True,
-    state=Memory,
+    state=LoopState,
 )

@@ -9,10 +9,10 @@ from msgspec import Struct
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.array_conductor import ArrayRounds
-from roundel.nodes.conductors import CountRounds, CustomRounds, Rounds, UntilRounds
-from roundel.nodes.dispatch import converter, predicate, strategy
+from roundel.nodes.conductors import CountRounds, CustomRounds, LoopRounds, UntilRounds
+from roundel.nodes.dispatch import items_behaviour, predicate_behaviour, strategy
 from roundel.nodes.services import Behaviour, NodeError, Services
-from roundel.nodes.strategies import Array, Count, Custom, Strategy, Until
+from roundel.nodes.strategies import ArrayStrategy, CountStrategy, CustomStrategy, Strategy, UntilStrategy
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
@@ -102,7 +102,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     def _check_context(self, at: Located, report: Report) -> bool:
         kind = self.strategy.kind if self.strategy is not None else None
-        if self.context == "carry" and isinstance(kind, Array) and kind.max_parallel > 1:
+        if self.context == "carry" and isinstance(kind, ArrayStrategy) and kind.max_parallel > 1:
             message = "with 'context: carry' a round sees those before it, so they cannot run all at once"
             report.error("parallel-context", message, child(at, "context"), "leave out 'max_parallel'")
             return False
@@ -119,14 +119,14 @@ def _turns(config: Config) -> tuple[int | None, ...]:
     return (max(0, config.strategy.kind.max),)
 
 
-def _conduct(config: Config) -> Rounds:
+def _make_rounds(config: Config) -> LoopRounds:
     assert config.strategy is not None
     kind, carry = config.strategy.kind, config.context == "carry"
-    if isinstance(kind, Count):
+    if isinstance(kind, CountStrategy):
         return CountRounds(kind, carry)
-    if isinstance(kind, Until):
+    if isinstance(kind, UntilStrategy):
         return UntilRounds(kind, carry)
-    return ArrayRounds(kind, carry) if isinstance(kind, Array) else CustomRounds(kind, carry)
+    return ArrayRounds(kind, carry) if isinstance(kind, ArrayStrategy) else CustomRounds(kind, carry)
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
@@ -135,8 +135,14 @@ def prepare(node: Node, services: Services) -> Behaviour:
     assert config.strategy is not None
     name, kind = config.strategy.function, config.strategy.kind
     if name:
-        ask = strategy if isinstance(kind, Custom) else predicate if isinstance(kind, Until) else converter
-        return ask(services.function(name), services)
+        make_behaviour = (
+            strategy
+            if isinstance(kind, CustomStrategy)
+            else predicate_behaviour
+            if isinstance(kind, UntilStrategy)
+            else items_behaviour
+        )
+        return make_behaviour(services.function(name), services)
 
     def behave(call: Call) -> Outcome:
         raise NodeError(f"{call.address} asks nobody")
@@ -161,7 +167,7 @@ NODE = NodeType(
     zh=("循环智能体", "重复执行一个节点或图：固定次数、直到条件成立，或对列表的每个元素各一次。"),
     example=EXAMPLE,
     bodies=_bodies,
-    conduct=_conduct,
+    conduct=_make_rounds,
     turns=_turns,
     rounds=lambda config: _turns(config)[0],
     loops=True,

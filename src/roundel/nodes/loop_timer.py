@@ -70,7 +70,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Timing(Struct, frozen=True, omit_defaults=True):
+class TimerState(Struct, frozen=True, omit_defaults=True):
     """What the node keeps from one trigger to the next."""
 
     since: float | None = None
@@ -84,17 +84,17 @@ def prepare(node: Node, services: Services) -> Behaviour:
 
     def behave(call: Call) -> Outcome:
         now = services.now()
-        timing: Timing = call.state or Timing()
-        since = now if timing.since is None else timing.since
+        timer: TimerState = call.state or TimerState()
+        since = now if timer.since is None else timer.since
         elapsed = max(0.0, now - since)
         report = {"elapsed": round(elapsed, 3), "limit": limit}
-        if elapsed < limit or timing.since is None:
+        if elapsed < limit or timer.since is None:
             messages = call.inputs if config.passthrough else ()
-            return Outcome(messages, state=Timing(since), report=report, stay=True)
+            return Outcome(messages, state=TimerState(since), report=report, stay=True)
         after = None if config.reset_on_emit else since
         return Outcome(
             (Message(text, "assistant", report),),
-            state=Timing(after),
+            state=TimerState(after),
             report=report,
             reason="max_duration_reached",
         )
@@ -120,5 +120,5 @@ NODE = NodeType(
     guard=True,
     bound=lambda config: Bound(seconds=config.max_duration * _SECONDS[config.duration_unit]),
     silent=True,
-    state=Timing,
+    state=TimerState,
 )

@@ -13,28 +13,28 @@ from roundel.kernel.commands import Call
 from roundel.workflow.expression import Expression
 from roundel.workflow.message import Message, json_text
 
-NAMES = ("text", "messages", "data", "round")
+PROMPT_VARIABLES = ("text", "messages", "data", "round")
 _INPUT = re.compile(r"(?<![\w.])(text|messages)\b")
 
 
 class Template:
     def __init__(self, source: str) -> None:
-        parts = _cut(source)
+        parts = _split_template(source)
         self._texts = parts[::2]
-        self._expressions = [Expression(part.strip(), NAMES) for part in parts[1::2]]
-        self.holds_input = any(_INPUT.search(expression.source) for expression in self._expressions)
+        self._expressions = [Expression(part.strip(), PROMPT_VARIABLES) for part in parts[1::2]]
+        self.includes_input = any(_INPUT.search(expression.source) for expression in self._expressions)
 
     def render(self, call: Call) -> str:
         if not self._expressions:
             return self._texts[0]
-        values = _values(call)
+        values = _template_values(call)
         rendered = [self._texts[0]]
         for expression, text in zip(self._expressions, self._texts[1:], strict=True):
             rendered += (json_text(expression.evaluate(values)), text)
         return "".join(rendered)
 
 
-def _cut(source: str) -> list[str]:
+def _split_template(source: str) -> list[str]:
     """Texts, and between them what stands in `{{ }}`."""
     parts: list[str] = []
     at = 0  # by hand: a pattern would look for the end of every `{{` anew, if there is none
@@ -44,7 +44,7 @@ def _cut(source: str) -> list[str]:
     return [*parts, source[at:]]
 
 
-def _values(call: Call) -> dict[str, Any]:
+def _template_values(call: Call) -> dict[str, Any]:
     last = call.inputs[-1] if call.inputs else Message()
     shown = [
         {"text": message.text, "role": message.role, "source": message.source, "data": message.data or {}}
@@ -53,28 +53,28 @@ def _values(call: Call) -> dict[str, Any]:
     return {"text": last.text, "data": last.data or {}, "messages": shown, "round": call.round}
 
 
-def spoken(call: Call, template: Template | None, flatten: bool) -> tuple[Message, ...]:
+def build_messages(call: Call, template: Template | None, flatten: bool) -> tuple[Message, ...]:
     """The messages that the model gets."""
-    messages = (flattened(call.inputs),) if flatten else call.inputs
+    messages = (flatten_messages(call.inputs),) if flatten else call.inputs
     if template is None:
         return messages
-    said = Message(template.render(call))
-    return (said,) if template.holds_input else (*messages, said)
+    prompt_message = Message(template.render(call))
+    return (prompt_message,) if template.includes_input else (*messages, prompt_message)
 
 
-def reminded(messages: tuple[Message, ...], memories: str, flatten: bool) -> tuple[Message, ...]:
+def insert_memories(messages: tuple[Message, ...], memories: str, flatten: bool) -> tuple[Message, ...]:
     """With what memory has to say: before the last thing that a user said, or at its head."""
     if not memories:
         return messages
     users = [place for place, message in enumerate(messages) if message.role == "user"]
     place = users[-1] if users else len(messages)
     if flatten and users:
-        said = Message(f"{memories}\n\n{messages[place].text}")
-        return (*messages[:place], said, *messages[place + 1 :])
+        prompt_message = Message(f"{memories}\n\n{messages[place].text}")
+        return (*messages[:place], prompt_message, *messages[place + 1 :])
     return (*messages[:place], Message(memories), *messages[place:])
 
 
-def flattened(messages: tuple[Message, ...]) -> Message:
+def flatten_messages(messages: tuple[Message, ...]) -> Message:
     """All input as one text, each part under a heading that says where it comes from."""
     parts = (
         f"=== INPUT FROM {message.source or 'TASK'} ({message.role}) ===\n{message.text}"

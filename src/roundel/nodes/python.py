@@ -96,18 +96,18 @@ def prepare(node: Node, services: Services) -> Behaviour:
     config: Config = node.config
     if not config.function:
         return lambda call: _run_code(node, call, services)
-    return _calling(services.function(config.function), services)
+    return _function_behaviour(services.function(config.function), services)
 
 
-def _calling(function: Callable[..., Any], services: Services) -> Behaviour:
-    look = _signature if type(function).__hash__ is not None else _signature.__wrapped__
-    names, waits = look(function)
-    picks = [_PICKS.get(name, _last) for name in names]
-    if not waits:
-        return lambda call: services.call(function, *(pick(call) for pick in picks))
-    if picks == [_last]:
+def _function_behaviour(function: Callable[..., Any], services: Services) -> Behaviour:
+    read_signature = _signature if type(function).__hash__ is not None else _signature.__wrapped__
+    names, is_coroutine = read_signature(function)
+    arguments = [_ARGUMENTS.get(name, _last_message) for name in names]
+    if not is_coroutine:
+        return lambda call: services.call(function, *(argument(call) for argument in arguments))
+    if arguments == [_last_message]:
         return lambda call: function(call.inputs[-1] if call.inputs else Message())
-    return lambda call: function(*(pick(call) for pick in picks))
+    return lambda call: function(*(argument(call) for argument in arguments))
 
 
 @lru_cache(maxsize=256)
@@ -119,15 +119,15 @@ def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise LookupError(f"nobody can tell what '{function!r}' wants to be called with") from None
-    return tuple(_wanted(signature, function)), inspect.iscoroutinefunction(function)
+    return tuple(_argument_names(signature, function)), inspect.iscoroutinefunction(function)
 
 
-def _last(call: Call) -> Message:
+def _last_message(call: Call) -> Message:
     return call.inputs[-1] if call.inputs else Message()
 
 
-_PICKS: dict[str, Callable[[Call], Any]] = {
-    "message": _last,
+_ARGUMENTS: dict[str, Callable[[Call], Any]] = {
+    "message": _last_message,
     "messages": lambda call: call.inputs,
     "text": lambda call: call.inputs[-1].text if call.inputs else "",
     "data": lambda call: (call.inputs[-1].data if call.inputs else None) or {},
@@ -136,19 +136,19 @@ _PICKS: dict[str, Callable[[Call], Any]] = {
 }
 
 
-def _wanted(signature: Signature, function: Callable[..., Any]) -> list[str]:
+def _argument_names(signature: Signature, function: Callable[..., Any]) -> list[str]:
     """The names that a function is given values for; a lone name that is none of ours gets the message."""
     names = [
         parameter.name
         for parameter in signature.parameters.values()
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        and (parameter.default is parameter.empty or parameter.name in _PICKS)
+        and (parameter.default is parameter.empty or parameter.name in _ARGUMENTS)
     ]
-    unknown = [name for name in names if name not in _PICKS]
+    unknown = [name for name in names if name not in _ARGUMENTS]
     if unknown and len(names) > 1:
         raise LookupError(
             f"function '{getattr(function, '__name__', function)}' asks for {', '.join(unknown)}; "
-            f"a node's function may ask for {', '.join(_PICKS)}"
+            f"a node's function may ask for {', '.join(_ARGUMENTS)}"
         )
     return names
 
@@ -175,8 +175,8 @@ def _script(address: str, folder: Path) -> Path:
 
 async def _run(config: Config, script: Path) -> Outcome:
     command = (config.interpreter or sys.executable, script.name, *config.args)
-    ran = await run_program(command, script.parent, config.timeout_seconds, config.encoding, config.env)
-    return Outcome((Message(ran.told(), "assistant", {"exit_code": ran.exit_code}),))
+    result = await run_program(command, script.parent, config.timeout_seconds, config.encoding, config.env)
+    return Outcome((Message(result.format_output(), "assistant", {"exit_code": result.exit_code}),))
 
 
 EXAMPLE = """

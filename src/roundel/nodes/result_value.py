@@ -11,7 +11,7 @@ import msgspec
 
 from roundel.workflow.message import Message, json_text
 
-_NOTES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
+_ANNOTATIONS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
     (frozenset(always), frozenset(sometimes))
     for always, sometimes in (
         (("stop_reason",), ("tool_rounds", "answered")),  # an agent with tools
@@ -30,35 +30,35 @@ _NOTES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
 those that may be. They do not make a text structured."""
 
 
-def value_of(message: Message) -> Any:
+def message_value(message: Message) -> Any:
     data, text = message.data, message.text
-    written = _written(text)
+    container = _parse_container(text)
     if not data:
-        return text if written is None else written
-    if isinstance(written, dict) and written.items() <= data.items():
-        return written  # the text says what the data says
-    own = _without_notes(data)
-    if own.keys() == {"value"} and _same(own["value"], text):
-        return own["value"]  # an answer by a schema that is not an object
-    plain = _plain(own) if own else None
+        return text if container is None else container
+    if isinstance(container, dict) and container.items() <= data.items():
+        return container  # the text says what the data says
+    own_fields = _strip_annotations(data)
+    if own_fields.keys() == {"value"} and _is_same_value(own_fields["value"], text):
+        return own_fields["value"]  # an answer by a schema that is not an object
+    plain = _json_copy(own_fields) if own_fields else None
     if plain is not None:
         return plain
-    return text if written is None else written
+    return text if container is None else container
 
 
-def is_element(message: Message, item: Any) -> bool:
+def is_unchanged_item(message: Message, item: Any) -> bool:
     """Whether a round has given back what it got, and nothing else."""
     return message.data == (item if isinstance(item, dict) else None) and message.text == json_text(item)
 
 
-def _without_notes(data: dict[str, Any]) -> dict[str, Any]:
-    for always, sometimes in _NOTES:
+def _strip_annotations(data: dict[str, Any]) -> dict[str, Any]:
+    for always, sometimes in _ANNOTATIONS:
         if always <= data.keys():
             data = {name: value for name, value in data.items() if name not in always | sometimes}
     return data
 
 
-def _plain(data: dict[str, Any]) -> Any:
+def _json_copy(data: dict[str, Any]) -> Any:
     """Data as a journal keeps it, so that a run that is resumed says the same; None if it cannot be kept."""
     try:
         return msgspec.json.decode(msgspec.json.encode(data, enc_hook=repr))
@@ -66,17 +66,17 @@ def _plain(data: dict[str, Any]) -> Any:
         return None
 
 
-def _written(text: str) -> Any:
+def _parse_container(text: str) -> Any:
     """The object or array that a text is; None if it is none."""
-    return _decoded(text) if text.lstrip()[:1] in ("{", "[") else None
+    return _decode_json(text) if text.lstrip()[:1] in ("{", "[") else None
 
 
-def _same(value: Any, text: str) -> bool:
-    decoded = _decoded(text)
+def _is_same_value(value: Any, text: str) -> bool:
+    decoded = _decode_json(text)
     return type(decoded) is type(value) and bool(decoded == value)
 
 
-def _decoded(text: str) -> Any:
+def _decode_json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):

@@ -19,11 +19,11 @@ from roundel.workflow.message import Message
 from roundel.workflow.pattern import Pattern, PatternError, check_pattern, compiled
 
 Number = int | float
-NAMES = ("text", "data", "round")
+SCORE_VARIABLES = ("text", "data", "round")
 """What an expression for a score may speak of."""
 
 _KEYS = ("score", "weighted_score")
-_LONGEST = 40
+_MAX_NUMBER_LENGTH = 40
 
 
 class Score(Struct, frozen=True, omit_defaults=True):
@@ -65,7 +65,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         if isinstance(at.value, str):
-            return cls(at.value) if check_expression(at.value, NAMES, at, reader) else INVALID
+            return cls(at.value) if check_expression(at.value, SCORE_VARIABLES, at, reader) else INVALID
         if isinstance(at.value, dict) and "regex" in at.value:
             for key in at.value.keys() - {"regex"}:
                 reader.unknown_key(at, key, {"regex": "regex"}, "the score")
@@ -88,16 +88,16 @@ class Score(Struct, frozen=True, omit_defaults=True):
         return cls(regex=source) if groups == 1 else INVALID
 
 
-class Found(Struct, frozen=True):
+class ScoreResult(Struct, frozen=True):
     score: Number | None = None
     error: str = ""
     """Why an expression found none."""
 
 
-def number(value: object) -> Number | None:
+def as_number(value: object) -> Number | None:
     """A finite number, also one that is written as text; None for all else, true and false included."""
     if isinstance(value, str):
-        return _written(value) if len(value) <= _LONGEST else None
+        return _parse_number(value) if len(value) <= _MAX_NUMBER_LENGTH else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -106,50 +106,50 @@ def number(value: object) -> Number | None:
         return None
 
 
-def _written(text: str) -> Number | None:
+def _parse_number(text: str) -> Number | None:
     try:
         value = float(text)
     except ValueError:
         return None
-    return number(int(value) if value.is_integer() else value)
+    return as_number(int(value) if value.is_integer() else value)
 
 
-def score_in(fields: Mapping[str, Any]) -> Number | None:
+def score_from_fields(fields: Mapping[str, Any]) -> Number | None:
     """The score in structured fields."""
-    return next((found for key in _KEYS if (found := number(fields.get(key))) is not None), None)
+    return next((found for key in _KEYS if (found := as_number(fields.get(key))) is not None), None)
 
 
 Scorer = Callable[[Message, int], Number | None]
 """A message and the round to a score; ExpressionError if there can be none."""
 
 
-def scorer(source: Score | None) -> Scorer:
+def make_scorer(source: Score | None) -> Scorer:
     if source is None:
-        return lambda message, _round: _by_key(message)
+        return lambda message, _round: _score_by_key(message)
     if source.regex:
         pattern = compiled(source.regex)
-        return lambda message, _round: _by_pattern(message, pattern)
-    expression = Expression(source.expression, NAMES)
-    return lambda message, round: number(
+        return lambda message, _round: _score_by_pattern(message, pattern)
+    expression = Expression(source.expression, SCORE_VARIABLES)
+    return lambda message, round: as_number(
         expression.evaluate({"text": message.text, "data": message.data or {}, "round": round})
     )
 
 
-def _by_pattern(message: Message, pattern: Pattern) -> Number | None:
+def _score_by_pattern(message: Message, pattern: Pattern) -> Number | None:
     try:
         match = pattern.search(message.text)
     except PatternError as error:
         raise NodeError(f"'score' failed: {error}") from None
-    return number(match[1]) if match else None
+    return as_number(match[1]) if match else None
 
 
-def _by_key(message: Message) -> Number | None:
-    found = score_in(message.data or {})
+def _score_by_key(message: Message) -> Number | None:
+    found = score_from_fields(message.data or {})
     objects = () if found is not None else reversed(list(json_objects(message.text)))
-    return next((score for each in objects if (score := score_in(each)) is not None), found)
+    return next((score for each in objects if (score := score_from_fields(each)) is not None), found)
 
 
-def find_score(score_of: Scorer, messages: Iterable[Message], round: int) -> Found:
+def find_score(score_of: Scorer, messages: Iterable[Message], round: int) -> ScoreResult:
     """The score of the last message that has one."""
     error = ""
     for message in reversed(tuple(messages)):
@@ -159,5 +159,5 @@ def find_score(score_of: Scorer, messages: Iterable[Message], round: int) -> Fou
             error = error or str(problem)
             continue
         if score is not None:
-            return Found(score)
-    return Found(error=error)
+            return ScoreResult(score)
+    return ScoreResult(error=error)

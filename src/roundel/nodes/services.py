@@ -148,7 +148,7 @@ class Toolbox(Protocol):
 
     async def specs(self) -> tuple[ToolSpec, ...]: ...
 
-    async def checked(self, request: ToolRequest) -> ToolRequest:
+    async def check_request(self, request: ToolRequest) -> ToolRequest:
         """The same; with a problem if there is no such tool."""
 
     async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
@@ -167,7 +167,7 @@ class Related(Struct, frozen=True):
     """What it took to find it."""
 
 
-class Recall(Protocol):
+class MemoryReader(Protocol):
     """The memories of one agent."""
 
     async def related(self, stage: Any, question: str) -> Related:
@@ -187,7 +187,7 @@ class Services(Protocol):
     def tools(self, node: Node) -> Toolbox:
         """The tools that an agent offers; NodeError if they cannot be had."""
 
-    def memory(self, node: Node) -> Recall:
+    def memory(self, node: Node) -> MemoryReader:
         """The memories that an agent reads."""
 
     def speaker(self, address: str) -> Say | None:

@@ -82,8 +82,8 @@ def check_plan(
     allow_paths: AllowPaths = (),
 ) -> tuple[Plan | None, Report]:
     """The same with the plan, in which what is known of the loops has been worked out."""
-    workflow, report = _read(source, variables, allow_paths)
-    return (None if workflow is None else _checked(workflow, report)), report
+    workflow, report = _read_source(source, variables, allow_paths)
+    return (None if workflow is None else _check_workflow(workflow, report)), report
 
 
 def draft_plan(
@@ -95,19 +95,19 @@ def draft_plan(
     """As `check_plan`, but a file with errors gives a plan as well: one to draw, not to run.
 
     None if there is no graph in the file."""
-    return _drafted(read_workflow_file(source, TYPES, variables, allow_paths))
+    return _draft(read_workflow_file(source, TYPES, variables, allow_paths))
 
 
 def draft_text_plan(
     text: str, variables: Mapping[str, Any] | None = None, name: str = "<text>"
 ) -> tuple[Plan | None, Report]:
     """The same for a text, which need not be stored anywhere."""
-    return _drafted(read_workflow_text(text, TYPES, variables, name))
+    return _draft(read_workflow_text(text, TYPES, variables, name))
 
 
-def _drafted(reading: Reading) -> tuple[Plan | None, Report]:
+def _draft(reading: Reading) -> tuple[Plan | None, Report]:
     if reading.workflow is not None:
-        return _checked(reading.workflow, reading.report), reading.report
+        return _check_workflow(reading.workflow, reading.report), reading.report
     # Not checked: what a check finds in a workflow with gaps would follow from the gaps.
     if reading.draft is None:
         return None, reading.report
@@ -116,7 +116,7 @@ def _drafted(reading: Reading) -> tuple[Plan | None, Report]:
     return plan, reading.report
 
 
-def _checked(workflow: Workflow, report: Report) -> Plan | None:
+def _check_workflow(workflow: Workflow, report: Report) -> Plan | None:
     try:
         plan = compile_workflow(workflow)
         check_structure(plan, report)
@@ -129,7 +129,7 @@ def _checked(workflow: Workflow, report: Report) -> Plan | None:
     return plan
 
 
-def _read(
+def _read_source(
     source: Source,
     variables: Mapping[str, Any] | None,
     allow_paths: AllowPaths,

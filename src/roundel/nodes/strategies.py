@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
-from roundel.nodes.asked import Asked
+from roundel.nodes.asked import Predicate
 from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.document import Located
@@ -23,7 +23,7 @@ ITEMS_NAMES = ("text", "messages", "data")
 Positive = Annotated[int, Meta(ge=1)]
 
 
-class Count(Struct, frozen=True, omit_defaults=True):
+class CountStrategy(Struct, frozen=True, omit_defaults=True):
     """So many rounds; none for 0 or less."""
 
     max: int
@@ -44,10 +44,10 @@ class Count(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Until(Struct, frozen=True, omit_defaults=True):
+class UntilStrategy(Struct, frozen=True, omit_defaults=True):
     """Until the predicate holds, tested before each round."""
 
-    until: Asked
+    until: Predicate
     max: Positive = 1000
     on_limit: Literal["finish", "suspend"] = "finish"
 
@@ -88,10 +88,10 @@ class Until(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Array(Struct, frozen=True, omit_defaults=True):
+class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
     """A round for each element of a list."""
 
-    items: Asked | None = None
+    items: Predicate | None = None
     """Where the list is; without it the last message is one, as JSON."""
     max: Positive = 1000
     max_parallel: Positive = 1
@@ -154,7 +154,7 @@ class Array(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Custom(Struct, frozen=True, omit_defaults=True):
+class CustomStrategy(Struct, frozen=True, omit_defaults=True):
     """A LoopStrategy in Python, by its registered name or as module:Class."""
 
     use: str
@@ -181,17 +181,17 @@ class Custom(Struct, frozen=True, omit_defaults=True):
         )
 
 
-Kind = Count | Until | Array | Custom
+StrategyKind = CountStrategy | UntilStrategy | ArrayStrategy | CustomStrategy
 
 
 class Strategy(Struct, frozen=True):
-    kind: Kind
+    kind: StrategyKind
 
     forms: ClassVar[dict[str, type[Struct]]] = {
-        "count": Count,
-        "condition": Until,
-        "array": Array,
-        "custom": Custom,
+        "count": CountStrategy,
+        "condition": UntilStrategy,
+        "array": ArrayStrategy,
+        "custom": CustomStrategy,
     }
 
     @staticmethod
@@ -213,9 +213,9 @@ class Strategy(Struct, frozen=True):
     def function(self) -> str:
         """The name of the Python code that it asks; empty if it asks none."""
         kind = self.kind
-        if isinstance(kind, Custom):
+        if isinstance(kind, CustomStrategy):
             return kind.use
-        asked = asked_of(kind)
+        asked = predicate_of(kind)
         return asked.function if asked is not None else ""
 
     @classmethod
@@ -223,7 +223,9 @@ class Strategy(Struct, frozen=True):
         known = ", ".join(cls.forms)
         if not isinstance(at.value, dict) or "mode" not in at.value:
             hint = f"write strategy: {{mode: …}} with one of {known}"
-            message = f"'strategy' is not a loop strategy: {_lack(reader.report.hidden(at.value))}"
+            message = (
+                f"'strategy' is not a loop strategy: {_describe_wrong_value(reader.report.hidden(at.value))}"
+            )
             reader.report.error("no-strategy", message, at, hint)
             return INVALID
         mode = at.value["mode"]
@@ -237,39 +239,39 @@ class Strategy(Struct, frozen=True):
             return INVALID
         rest = {key: value for key, value in at.value.items() if key != "mode"}
         kind = reader.read(Located(rest, at.line, at.column, at.keys), form, f"the {name} strategy")
-        return cls(kind) if kind is not INVALID and _sound(kind, at.value, reader) else INVALID
+        return cls(kind) if kind is not INVALID and _check_strategy(kind, at.value, reader) else INVALID
 
 
-def _lack(value: object) -> str:
+def _describe_wrong_value(value: object) -> str:
     if isinstance(value, dict):
         return "it has no 'mode'"
     return "it is a list" if isinstance(value, list) else f"it is {value!r:.60}"
 
 
-def asked_of(kind: Kind) -> Asked | None:
+def predicate_of(kind: StrategyKind) -> Predicate | None:
     """What is asked before the rounds, or before each: of an expression or a function."""
-    if isinstance(kind, Until):
+    if isinstance(kind, UntilStrategy):
         return kind.until
-    return kind.items if isinstance(kind, Array) else None
+    return kind.items if isinstance(kind, ArrayStrategy) else None
 
 
-def _sound(kind: Kind, given: dict[str, Located], reader: Reader) -> bool:
-    if isinstance(kind, Custom):
-        return _found(kind.use, given["use"], reader)
-    asked = asked_of(kind)
+def _check_strategy(kind: StrategyKind, given: dict[str, Located], reader: Reader) -> bool:
+    if isinstance(kind, CustomStrategy):
+        return _check_custom(kind.use, given["use"], reader)
+    asked = predicate_of(kind)
     if asked is None:
         return True
-    if isinstance(kind, Until):
+    if isinstance(kind, UntilStrategy):
         return asked.check(given["until"], UNTIL_NAMES, reader)
     return asked.check(given["items"], ITEMS_NAMES, reader)
 
 
-def _found(use: str, at: Located, reader: Reader) -> bool:
+def _check_custom(use: str, at: Located, reader: Reader) -> bool:
     """Whether the code of a custom strategy is there, and can be imported."""
     assert isinstance(reader, WorkflowReader)
     module, colon, name = use.partition(":")
     if not colon or use in reader.finder.names("function"):
-        return Asked(function=use).check(at, (), reader)
+        return Predicate(function=use).check(at, (), reader)
     if not reader.finder.known("function", use):
         message = f"there is no module '{module}', which the strategy '{use}' is to come from"
         place = "it has to stand beside the workflow file, or on the import path"

@@ -18,8 +18,8 @@ def schema_problem(schema: dict[str, Any]) -> str:
         jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator).check_schema(schema)
     except jsonschema.SchemaError as error:
         return str(error.message)
-    lost = next((name for name in _references(schema) if not _leads_somewhere(name, schema)), "")
-    return f"it refers to '{lost}', which it does not hold" if lost else ""
+    unresolved = next((name for name in _references(schema) if not _resolves(name, schema)), "")
+    return f"it refers to '{unresolved}', which it does not hold" if unresolved else ""
 
 
 def _references(value: Any) -> Iterator[str]:
@@ -31,7 +31,7 @@ def _references(value: Any) -> Iterator[str]:
         yield from _references(item)
 
 
-def _leads_somewhere(reference: str, schema: dict[str, Any]) -> bool:
+def _resolves(reference: str, schema: dict[str, Any]) -> bool:
     from referencing import Resource
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import DRAFT202012, EMPTY_REGISTRY
@@ -45,14 +45,14 @@ def _leads_somewhere(reference: str, schema: dict[str, Any]) -> bool:
     return True
 
 
-def fitting(
+def parse_answer(
     text: str, data: dict[str, Any] | None, schema: dict[str, Any]
 ) -> tuple[dict[str, Any] | None, str]:
     """The answer as data, and why it does not fit the schema if it does not.
 
     An answer that is no JSON object is found in the data under `value`."""
     try:
-        answer = data if data is not None else parsed(text)
+        answer = data if data is not None else parse_json(text)
     except ValueError as error:
         return None, f"it is not JSON ({error})"
     problem = misfit(answer, schema)
@@ -69,16 +69,16 @@ def misfit(value: Any, schema: dict[str, Any]) -> str:
     make = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
     validator = make(schema, registry=EMPTY_REGISTRY)  # what a schema refers to is never fetched
     errors = sorted(validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
-    shown = (f"{_path(error.absolute_path)}{error.message}" for error in errors[:5])
+    shown = (f"{_format_path(error.absolute_path)}{error.message}" for error in errors[:5])
     return "; ".join(shown)
 
 
-def _path(parts: Any) -> str:
+def _format_path(parts: Any) -> str:
     path = ".".join(str(part) for part in parts)
     return f"at {path}: " if path else ""
 
 
-def parsed(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """The JSON in a text, which may stand between fences."""
     found = _FENCED.search(text)
     return json.loads(found[1] if found else text)

@@ -20,7 +20,7 @@ from typing import Any
 from roundel.nodes.services import NodeError
 from roundel.workflow.functions import raised
 
-ESCAPING = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, asyncio.CancelledError)
+CONTROL_EXCEPTIONS = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, asyncio.CancelledError)
 """To Python and asyncio these mean that an iterator, a coroutine, the process or a task is to end. If a
 user's function raises one, it must not be raised on as it is: a future cannot even hold StopIteration, and
 would never be done. KeyboardInterrupt is not among them, since in the main thread it may be a real one."""
@@ -31,7 +31,7 @@ _Work = Callable[[], None]
 _Inbox = queue.SimpleQueue[_Work]
 
 
-class _Threads:
+class _ThreadPool:
     """Each idle thread waits at an inbox of its own, and the one that became idle last is used first: so
     those that are not needed any more become old enough to end."""
 
@@ -70,17 +70,17 @@ class _Threads:
         self._idle = []
 
 
-_threads = _Threads()
+_pool = _ThreadPool()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_threads.forget)
+    os.register_at_fork(after_in_child=_pool.forget)
 
 
-async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+async def run_in_thread(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Calls a function in a thread that the process does not wait for when it ends."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
-    def settle(value: Any, error: BaseException | None) -> None:
+    def set_outcome(value: Any, error: BaseException | None) -> None:
         if not future.done():
             if error is None:
                 future.set_result(value)
@@ -95,28 +95,28 @@ async def in_thread(function: Callable[..., Any], *arguments: Any, **named: Any)
             value = function(*arguments, **named)
         except BaseException as error:
             failure = error
-            if not isinstance(error, Exception) or isinstance(error, ESCAPING):
+            if not isinstance(error, Exception) or isinstance(error, CONTROL_EXCEPTIONS):
                 failure = NodeError(raised(error))
                 failure.__cause__ = error
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, value, failure)
+            loop.call_soon_threadsafe(set_outcome, value, failure)
 
-    _threads.run(work)
+    _pool.run(work)
     return await future
 
 
-async def awaited(work: Awaitable[Any]) -> Any:
+async def await_user_code(work: Awaitable[Any]) -> Any:
     """The result of a user's coroutine. An exception that would end more than itself becomes a NodeError."""
     task = asyncio.current_task()
     try:
         return await work
-    except ESCAPING as error:
-        if is_ours(error, task):
+    except CONTROL_EXCEPTIONS as error:
+        if is_own_cancellation(error, task):
             raise
         raise NodeError(raised(error)) from error
 
 
-def is_ours(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
+def is_own_cancellation(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
     """Whether an exception does not come from the user's code: the task is being cancelled, or the coroutine
     is being closed."""
     if isinstance(error, asyncio.CancelledError):

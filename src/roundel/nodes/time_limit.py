@@ -10,7 +10,7 @@ import asyncio
 from types import TracebackType
 
 
-class Overdue(Exception):
+class TimeLimitExceeded(Exception):
     """It took longer than it may; the text says so. What it gave after all is discarded."""
 
 
@@ -34,14 +34,14 @@ class TimeLimit:
         try:
             await self._limit.__aexit__(kind, error, traceback)
         except TimeoutError:
-            raise Overdue(self._text()) from None
+            raise TimeLimitExceeded(self._message()) from None
         if self._limit.expired() and (kind is None or issubclass(kind, Exception)):
-            raise Overdue(f"{self._text()}; it did not end when it was cancelled") from error
+            raise TimeLimitExceeded(f"{self._message()}; it did not end when it was cancelled") from error
         if kind is None and due is not None and ended >= due:
-            raise Overdue(
-                f"{self._text()}: the event loop was blocked until {ended - due:.3g} seconds later. "
+            raise TimeLimitExceeded(
+                f"{self._message()}: the event loop was blocked until {ended - due:.3g} seconds later. "
                 "A coroutine must not block: let it await, or make it a plain function, which gets a thread"
             )
 
-    def _text(self) -> str:
+    def _message(self) -> str:
         return f"no answer after {self._seconds:g} seconds"

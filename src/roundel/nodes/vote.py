@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from roundel.kernel.conduct import Move, Turn
 from roundel.kernel.facts import Outcome
-from roundel.nodes.conducted import TurnsAlone, prepare
+from roundel.nodes.conducted import ParticipantTurns, prepare_composite
 from roundel.nodes.consensus import Ballot, VoteType, ballot
 from roundel.nodes.participant import Participant, check_participants
 from roundel.workflow.description import Description, Field
@@ -18,7 +18,7 @@ from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
 
 PORTS = ("approved", "rejected")
-HIGHEST = 10
+MAX_SCORE = 10
 """Of all scores."""
 
 
@@ -67,7 +67,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return check_participants(self.participants, 1, "a vote", at, report)
 
 
-class VoteConductor(TurnsAlone):
+class VoteTurns(ParticipantTurns):
     def __init__(self, config: Config) -> None:
         self.config = config
         self.ballots: dict[int, Ballot] = {}
@@ -75,56 +75,58 @@ class VoteConductor(TurnsAlone):
 
     def begin(self, inputs: tuple[Message, ...]) -> Move:
         question = self.config.question
-        asked = (*inputs, Message(question)) if question else inputs
+        question_messages = (*inputs, Message(question)) if question else inputs
         # Each has a body of its own, so how often one has run does not depend on who is faster.
-        return Move(tuple(Turn(body, asked, 1) for body in range(len(self.config.participants))))
+        return Move(tuple(Turn(body, question_messages, 1) for body in range(len(self.config.participants))))
 
     def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
-        said = messages[-1] if messages else Message()
-        self.ballots[turn.body] = Ballot(*self.decide(_read_ballot, said, self.config.vote_type))
+        ballot_message = messages[-1] if messages else Message()
+        self.ballots[turn.body] = Ballot(*self.decide(_read_ballot, ballot_message, self.config.vote_type))
         waiting = len(self.ballots) < len(self.config.participants)
-        return Move() if waiting else Move(outcome=self._counted())
+        return Move() if waiting else Move(outcome=self._count_ballots())
 
     def broken(self, _turn: Turn, _messages: tuple[Message, ...]) -> Move:
         raise AssertionError("a vote is no loop, so nothing breaks out of it")
 
-    def _counted(self) -> Outcome:
+    def _count_ballots(self) -> Outcome:
         people = self.config.participants
         ballots = [self.ballots[number] for number in range(len(people))]
         cast = [each for each in ballots if each.choice != "abstain"]
-        share, words = (_mean if self.config.vote_type == "score_1_10" else _approving)(cast)
+        share, summary = (_mean_score if self.config.vote_type == "score_1_10" else _approval_share)(cast)
         approved = bool(cast) and share >= self.config.threshold
-        shown = {one.id: _shown(each) for one, each in zip(people, ballots, strict=True)}
+        shown = {one.id: _ballot_value(each) for one, each in zip(people, ballots, strict=True)}
         data = {"ballots": shown, "share": share, "approved": approved}
         port = PORTS[0] if approved else PORTS[1]
-        return Outcome((Message(f"{port}: {words}{self._more(cast, approved)}", "assistant", data),), port)
+        return Outcome(
+            (Message(f"{port}: {summary}{self._result_details(cast, approved)}", "assistant", data),), port
+        )
 
-    def _more(self, cast: list[Ballot], approved: bool) -> str:
-        away = len(self.config.participants) - len(cast)
-        abstained = f", {away} abstained" if cast and away else ""
+    def _result_details(self, cast: list[Ballot], approved: bool) -> str:
+        abstentions = len(self.config.participants) - len(cast)
+        abstained = f", {abstentions} abstained" if cast and abstentions else ""
         return abstained + (f", less than {self.config.threshold:g}" if cast and not approved else "")
 
 
-def _read_ballot(said: Message, vote_type: VoteType) -> list[Any]:
-    read = ballot(said.text, vote_type, said.data)
+def _read_ballot(ballot_message: Message, vote_type: VoteType) -> list[Any]:
+    read = ballot(ballot_message.text, vote_type, ballot_message.data)
     return [read.choice, read.score]
 
 
-def _approving(cast: list[Ballot]) -> tuple[float, str]:
+def _approval_share(cast: list[Ballot]) -> tuple[float, str]:
     """Their share, and how to say it."""
     count = sum(each.choice == "approve" for each in cast)
     return (count / len(cast), f"{count} of {len(cast)}") if cast else (0.0, "nobody voted")
 
 
-def _mean(cast: list[Ballot]) -> tuple[float, str]:
+def _mean_score(cast: list[Ballot]) -> tuple[float, str]:
     """The mean score as a share of the highest, and how to say it."""
     if not cast:
         return 0.0, "nobody voted"
     total = sum(each.score or 0 for each in cast)
-    return total / (HIGHEST * len(cast)), f"{round(total / len(cast), 2):g} of {HIGHEST} on average"
+    return total / (MAX_SCORE * len(cast)), f"{round(total / len(cast), 2):g} of {MAX_SCORE} on average"
 
 
-def _shown(vote: Ballot) -> str | float:
+def _ballot_value(vote: Ballot) -> str | float:
     return vote.choice if vote.score is None else vote.score
 
 
@@ -142,7 +144,7 @@ NODE = NodeType(
     "vote",
     Config,
     "Lets participants vote at the same time, and takes the port of the result.",
-    prepare,
+    prepare_composite,
     title="Vote",
     zh=("投票", "参与者同时投票，按结果选择出口。"),
     port_titles={
@@ -152,7 +154,7 @@ NODE = NodeType(
     example=EXAMPLE,
     ports=lambda _config: PORTS,
     bodies=lambda config: tuple(participant.graph for participant in config.participants),
-    conduct=VoteConductor,
+    conduct=VoteTurns,
     single=lambda _config: True,
     turns=lambda config: (1,) * len(config.participants),
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-AGREEING = (
+AGREEING_PHRASES = (
     *("I agree", "I do agree", "I also agree", "I now agree", "I too agree", "I can agree", "I concur"),
     *("I fully agree", "I completely agree", "I totally agree", "I strongly agree", "I entirely agree"),
     *("I wholeheartedly agree", "I am in agreement", "I'm in agreement", "I have to agree", "I must agree"),
@@ -34,7 +34,7 @@ AGREEING = (
     *("akkoord", "ik ben het ermee eens", "we zijn het eens", "согласен", "согласна", "согласны"),
 )
 
-DISSENTING = (
+DISSENTING_PHRASES = (
     *("I disagree", "I still disagree", "I strongly disagree", "I must disagree", "I have to disagree"),
     *("I respectfully disagree", "we disagree", "we still disagree", "I object", "I oppose", "no consensus"),
     *("反对", "反對", "反対です", "反対します", "반대합니다", "ich widerspreche", "je refuse", "me opongo"),
@@ -57,7 +57,7 @@ IDIOMS = re.compile(
 )
 """Turns of phrase that hold a phrase, or a no, and do not mean it."""
 
-BREAKS = re.compile(
+CLAUSE_BREAKS = re.compile(
     r"[.!?;:,\n。、()\[\]؟]+|\s[-–]+\s|—+"
     r"|\b(?:and|but|so|because|however|though|although|und|aber|weil|mais|pero|porque|maar|но)\b"
     r"|但是?|不过|不過|然而|可是|而且|所以|因为|因為|并且|並且"
@@ -66,7 +66,7 @@ BREAKS = re.compile(
 
 COMMAS = frozenset(",、:-–—")
 
-NEGATED = re.compile(
+NEGATIONS = re.compile(
     r"\b(?:"
     r"not|no|never|nobody|none|nor|neither|nothing|without|hardly|barely|scarcely|cannot|\w+n't"
     r"|(?:do|does|did|ca|wo|could|would|should|is|are|was|were|have|has|had)nt"
@@ -78,7 +78,7 @@ NEGATED = re.compile(
 )
 """Before a phrase, in its clause."""
 
-UNDONE = re.compile(
+TRAILING_NEGATIONS = re.compile(
     r"\bdisagree"
     r"|^\s+(?:(?:with|on|to|about)\s+)?(?:almost\s+)?"
     r"(?:nothing|none|nobody|no one|neither|not at all|in no way)\b"
@@ -100,7 +100,7 @@ CONDITIONS = re.compile(
 CONDITION_ENDS = re.compile(r"(?:的话|的話|なら|たら|れば|限り)\s*$")
 """At the end of the clause before."""
 
-WISHED = re.compile(
+UNFULFILLED = re.compile(
     r"\b(?:hope|hoping|wish|whether|until|till|needs? to|wants? to|try to|trying to|in order to|how to)\b"
     r"|\b(?:can|could|shall|should|do|did|would|may|might|let|how|when|once|before)"
     r"(?:\s+(?:we|i|you|they|all|have|a))*\s*$"
@@ -110,5 +110,5 @@ WISHED = re.compile(
 )
 """Before a phrase, in its clause: it is not so yet."""
 
-ASKED = re.compile(r"(?:吗|嗎|么|麼|か)\s*$")
+QUESTION_ENDINGS = re.compile(r"(?:吗|嗎|么|麼|か)\s*$")
 """Behind a phrase, at the end of its clause."""

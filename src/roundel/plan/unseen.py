@@ -8,7 +8,7 @@ from roundel.plan.graph import GraphPlan, NodePlan
 from roundel.plan.loops import Unseen, survey
 from roundel.workflow.diagnostics import Diagnostic, Report
 
-MOST_NAMED = 5
+MOST_LISTED = 5
 HINT = (
     "let fewer edges lead back, or move parts of the loop into subgraphs; "
     "limits: {steps: …} bounds a run whatever its loops do"
@@ -38,7 +38,7 @@ def _not_analysed(graph: GraphPlan, missed: list[Unseen]) -> Diagnostic:
     return missed[0].entry.node.at.diagnostic("warning", "loops-not-analysed", message, HINT)
 
 
-def named(nodes: Sequence[NodePlan], most: int = MOST_NAMED) -> str:
+def named(nodes: Sequence[NodePlan], most: int = MOST_LISTED) -> str:
     """Their ids; the first of them if there are many."""
     shown = ", ".join(f"'{node.id}'" for node in nodes[:most])
     return shown if len(nodes) <= most else f"{shown} and {len(nodes) - most} more"

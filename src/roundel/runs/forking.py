@@ -46,10 +46,10 @@ async def fork(
     changed = workflow is not None or bool(limits)
     plan = plan_of_another(pinned, workflow, limits, allow_paths) if changed else before
     made = new_id()
-    state, told = _played(before, entries, plan, made, at, changed)
+    state, new_entries = _played(before, entries, plan, made, at, changed)
     if message is not None:
         said = Message(secrets_of(plan).mask(secrets_at_hand(pinned).mask(message)))
-        edited = Edited(_call_at(state, at), said, max(time.time(), told[-1].fact.time))
+        edited = Edited(_call_at(state, at), said, max(time.time(), new_entries[-1].fact.time))
         try:
             step(state, edited)
         except IllegalFact:
@@ -57,10 +57,10 @@ async def fork(
                 f"'{edited.address}' has done its work, and no message of it can be changed; "
                 "say where the new run is to begin (--at ADDRESS)"
             ) from None
-        told.append(Entry(edited, tuple(state.decisions.made)))
+        new_entries.append(Entry(edited, tuple(state.decisions.made)))
     if state.over:
         raise StoreError(f"run {run_id} is over; say where the new one is to begin (--at ADDRESS)")
-    lines = [encode_entry(entry) for entry in told]
+    lines = [encode_entry(entry) for entry in new_entries]
     new_pinned = _pinned(pinned, plan if changed else None, limits, script)
     origin = Origin(run_id, at, Chunk(len(lines), pack(lines)))
     journal = await create(store, made, plan, new_pinned, state.input, origin=origin)
@@ -97,19 +97,19 @@ def _played(
     comes_up = _comes_up(at) if at else (lambda _events: False)
     if changed:
         rerun = Rerun(before, entries, plan, run_id)
-        found, state, told = rerun.play(comes_up), rerun.state, rerun.entries
+        found, state, new_entries = rerun.play(comes_up), rerun.state, rerun.entries
     else:
-        found, state, told = False, Run(plan), []
+        found, state, new_entries = False, Run(plan), []
         for fact, decisions in entries:
             own = msgspec.structs.replace(fact, run_id=run_id) if isinstance(fact, Started) else fact
             events = step(state, own, decisions)[1]
-            told.append(Entry(own, tuple(state.decisions.made)))
+            new_entries.append(Entry(own, tuple(state.decisions.made)))
             if comes_up(events):
                 found = True
                 break
     if at and not found:
         raise StoreError(f"the run never came to '{at}'; `roundel log RUN` shows its addresses")
-    return state, told
+    return state, new_entries
 
 
 def _comes_up(at: str) -> Callable[[list[Event]], bool]:

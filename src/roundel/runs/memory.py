@@ -8,10 +8,10 @@ from typing import Any
 
 from roundel.journal.store import StoreError
 from roundel.memory.passages import passages
-from roundel.memory.ranking import by_words
-from roundel.memory.shelves import BY_NAME, BY_PATH, label
-from roundel.memory.store import Entry, Item, Match, Shelf
-from roundel.memory.words import asked
+from roundel.memory.ranking import rank_by_words
+from roundel.memory.shelves import NAME_PREFIX, PATH_PREFIX, escape_name
+from roundel.memory.store import Item, Match, MemoryEntry, Shelf
+from roundel.memory.words import query_words
 from roundel.runs.naming import find
 from roundel.runs.place import OpenStore, StorePlace
 from roundel.runs.quarantine import Quarantined, quarantine
@@ -19,7 +19,7 @@ from roundel.workflow.attachment import LONG_TERM
 from roundel.workflow.secrets import Secrets
 
 CANDIDATES = 200
-Entries = list[Entry]
+Entries = list[MemoryEntry]
 
 
 class Memory(OpenStore):
@@ -41,12 +41,12 @@ class Memory(OpenStore):
 
     async def search(self, group: str, text: str, kind: str = "", limit: int = 10) -> Entries:
         """What shares words with a text, the best first."""
-        words = asked(text)
+        words = query_words(text)
         shelves = dict.fromkeys(entry.shelf for entry in await self.list(group, kind))
         found: list[Match] = []
         for shelf in shelves:
             found += await self._memories.search(Shelf(group, shelf), words, CANDIDATES, self._now())
-        return [match.entry for match in by_words(found, words)[:limit]]
+        return [match.entry for match in rank_by_words(found, words)[:limit]]
 
     async def promote(
         self,
@@ -79,13 +79,13 @@ class Memory(OpenStore):
             known = await self._known(group, entry)
             return self._items(known.text, known.run_id, known.node, known.address, known.confidence)
         if run:
-            given = await self._given(run, at)
+            given = await self._find_quarantined(run, at)
             run_id = await find(self._store, run)
             parts = (self._items(one.content, run_id, one.node, one.address, one.confidence) for one in given)
             return [item for part in parts for item in part]
         return self._items(text)
 
-    async def _known(self, group: str, number: int) -> Entry:
+    async def _known(self, group: str, number: int) -> MemoryEntry:
         for entry in await self.list(group):
             if entry.id == number:
                 return entry
@@ -93,7 +93,7 @@ class Memory(OpenStore):
             f"group '{group}' has no entry {number}; `roundel memory list --group {group}` lists them"
         )
 
-    async def _given(self, run: str, at: str) -> Sequence[Quarantined]:
+    async def _find_quarantined(self, run: str, at: str) -> Sequence[Quarantined]:
         if not at:
             raise StoreError("say at which address of the run; `roundel memory quarantine RUN` lists them")
         given = [one for one in await self.quarantine(run) if one.address == at]
@@ -124,6 +124,6 @@ class Memory(OpenStore):
 
 
 def _is(shelf: str, kind: str) -> bool:
-    if shelf.startswith(BY_NAME):
-        return shelf.endswith(f"/{label(kind)}")
-    return shelf in (kind, BY_PATH + kind) or shelf.endswith(f"/{kind}")
+    if shelf.startswith(NAME_PREFIX):
+        return shelf.endswith(f"/{escape_name(kind)}")
+    return shelf in (kind, PATH_PREFIX + kind) or shelf.endswith(f"/{kind}")

@@ -39,12 +39,12 @@ async def quarantine(store: Store, run_id: str) -> list[Quarantined]:
     What nodes with `log_output: false` gave is not shown."""
     kept = await store.kept(run_id)
     if kept is not None:
-        return [_told(event, _seconds(event)) for event in kept if _shows_output(event)]
+        return [_quarantined_from_event(event, _seconds(event)) for event in kept if _shows_output(event)]
     plan = plan_of(await store.pinned(run_id))
-    return list(_given(played(Run(plan), await store.entries(run_id), run_id)))
+    return list(_quarantined_messages(played(Run(plan), await store.entries(run_id), run_id)))
 
 
-def _given(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator[Quarantined]:
+def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator[Quarantined]:
     messages: dict[str, tuple[Message, ...]] = {}
     """What calls gave, by address, until their node is said to be done."""
     for fact, events in steps:
@@ -56,11 +56,11 @@ def _given(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator[Quarantined]:
             messages[fact.address] = fact.messages
         for event in filter(_shows_output, events):
             # A node that holds graphs, or that talks with its model, has no messages of one call.
-            said = messages.pop(event.address or "", ())
-            if said:
-                yield from (_quarantined(event, message, fact.time) for message in said)
+            given_messages = messages.pop(event.address or "", ())
+            if given_messages:
+                yield from (_quarantined(event, message, fact.time) for message in given_messages)
             else:
-                yield _told(event, fact.time)
+                yield _quarantined_from_event(event, fact.time)
 
 
 def _shows_output(event: Event) -> bool:
@@ -74,7 +74,7 @@ def _quarantined(event: Event, message: Message, time: float) -> Quarantined:
     return Quarantined(event.address or "", event.node_id or "", time, message.text, fields, confidence)
 
 
-def _told(event: Event, time: float) -> Quarantined:
+def _quarantined_from_event(event: Event, time: float) -> Quarantined:
     """As far as the event tells."""
     message = Message(event.data["output"], data=event.data.get("data"))
     return _quarantined(event, message, time)

@@ -123,14 +123,14 @@ class Rerun:
 
     def _repeat(self, happened: _Happened) -> list[Event] | None:
         """None if it cannot happen now."""
-        fact, asked = happened.fact, happened.asked
+        fact, requested = happened.fact, happened.requested
         if isinstance(fact, Steering):
             return self._steer(fact, happened.lock)
         waits = self._waiting.get(fact.address)
-        if waits is None or waits.__class__ is not asked.__class__:
+        if waits is None or waits.__class__ is not requested.__class__:
             return None
-        assert asked is not None
-        self._compare(asked, waits)
+        assert requested is not None
+        self._compare(requested, waits)
         del self._waiting[fact.address]
         return self._apply(fact)
 
@@ -189,7 +189,7 @@ class _Happened(Struct, frozen=True):
     """A fact of the run that happened."""
 
     fact: Effect | Steering
-    asked: Command | None = None
+    requested: Command | None = None
     """What an effect answered."""
     lock: Lock | None = None
     """What was unlocked."""
@@ -204,18 +204,18 @@ class _Past:
         self.begun = begun
         self.history: list[_Happened] = []
         """In order; what pure nodes decided is left out."""
-        asked: set[Moment] = set()
+        requested: set[Moment] = set()
         came: set[Moment] = set()
         for fact, decisions in entries:
             self._note(plan, state, fact)
             commands, events = step(state, fact, decisions)
-            asked |= {_moment(command) for command in commands if isinstance(command, Review)}
+            requested |= {_moment(command) for command in commands if isinstance(command, Review)}
             came |= {
                 (event.address or "", _SEEN[event.data["status"]])
                 for event in events
                 if event.event == "node_state_change" and event.data.get("status") in _SEEN
             }
-        self.unasked = came - asked
+        self.unasked = came - requested
         """The moments at which no middleware was asked: it may have been another one, before and after the
         run was left for a while."""
         self.ended = state.status in ("completed", "failed", "suspended_locked")
@@ -237,9 +237,9 @@ def _moment(review: Review) -> Moment:
 
 def _reviews(facts: list[Fact]) -> Reviews:
     """Whatever middleware was asked about at some time."""
-    told = [fact.reviews for fact in facts if isinstance(fact, (Started, Reopened)) and fact.reviews]
-    before = dict.fromkeys(node for reviews in told for node in reviews.before)
-    after = dict.fromkeys(node for reviews in told for node in reviews.after)
+    recorded = [fact.reviews for fact in facts if isinstance(fact, (Started, Reopened)) and fact.reviews]
+    before = dict.fromkeys(node for reviews in recorded for node in reviews.before)
+    after = dict.fromkeys(node for reviews in recorded for node in reviews.after)
     return Reviews(tuple(before), tuple(after))
 
 

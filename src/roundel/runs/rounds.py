@@ -54,7 +54,7 @@ class _Open:
         self.tokens = 0
         self.cost = 0  # in picodollars
         self.priced = False
-        self.said: list[tuple[str, str]] = []
+        self.statements: list[tuple[str, str]] = []
         self.outputs: list[tuple[str, str]] = []
         """Who said what."""
 
@@ -97,10 +97,10 @@ class _Tally:
             around.score = float(score)
         text = data.get("output")
         if text:
-            said = (event.node_id or "", text)
-            around.outputs.append(said)
+            statements = (event.node_id or "", text)
+            around.outputs.append(statements)
             if event.node_id in self._speakers:
-                around.said.append(said)
+                around.statements.append(statements)
 
     def loops(self) -> list[LoopRounds]:
         return [
@@ -118,25 +118,25 @@ def _count_tokens(around: _Open, event: Event) -> None:
 
 
 def _finished(rounds: list[_Open]) -> Iterator[Round]:
-    spoken = any(around.said for around in rounds)
+    spoken = any(around.statements for around in rounds)
     earlier: dict[str, list[str]] = {}
     for around in rounds:
-        said = around.said if spoken else around.outputs
+        statements = around.statements if spoken else around.outputs
         yield Round(
             around.address,
             around.number,
             around.score,
             around.tokens,
             dollars(around.cost) if around.priced else None,
-            _novelty(said, earlier),
+            _novelty(statements, earlier),
             around.ended - around.begun,
         )
 
 
-def _novelty(said: list[tuple[str, str]], earlier: dict[str, list[str]]) -> float | None:
+def _novelty(statements: list[tuple[str, str]], earlier: dict[str, list[str]]) -> float | None:
     """How new the messages are, each beside what its speaker said before."""
     values = []
-    for speaker, text in said:
+    for speaker, text in statements:
         before = earlier.setdefault(speaker, [])
         values.append(novelty(text, before))
         before.append(text)

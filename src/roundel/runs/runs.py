@@ -25,7 +25,7 @@ from roundel.hosts.stored_run import events_of, follow
 from roundel.journal.store import RunRow, Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.state import Lock
-from roundel.llm.recorder import Recorder
+from roundel.llm.recorder import ScriptRecorder
 from roundel.llm.scripted import Script, load_script, script_from
 from roundel.nodes.sources import Source, load
 from roundel.plan.graph import Plan, compile_workflow
@@ -314,11 +314,11 @@ def read_script(source: ScriptSource) -> Script | None:
     return script_from(source) if isinstance(source, Mapping) else load_script(Path(source))[0]
 
 
-def recorder_of(file: str | os.PathLike[str] | None) -> Recorder | None:
+def recorder_of(file: str | os.PathLike[str] | None) -> ScriptRecorder | None:
     """Records what models say into a file; OSError if that cannot be written."""
     if file is None:
         return None
-    recorder = Recorder(Path(file))
+    recorder = ScriptRecorder(Path(file))
     recorder.check()
     return recorder
 

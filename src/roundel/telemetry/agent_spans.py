@@ -35,7 +35,7 @@ from roundel.workflow.money import dollars, picodollars
 CALLED = ("completed", "failed")
 
 
-def spent(part: Part, event: Event, now: int) -> None:
+def on_token_usage(part: Part, event: Event, now: int) -> None:
     data = event.data
     node = part.get(event.address or "") or adopted(part, event)
     known_as_agent(node)
@@ -53,22 +53,22 @@ def spent(part: Part, event: Event, now: int) -> None:
         node.span.set_attribute(COST, dollars(node.cost))
 
 
-def called(part: Part, event: Event, now: int) -> None:
+def on_tool_call(part: Part, event: Event, now: int) -> None:
     status, address = event.data.get("status", ""), event.address or ""
     holder, call = part.holder(address), part.get(address)
     if holder.kind == "node":
         known_as_agent(holder)
     if status == "running":
         if call is None:
-            _begin(part, event, now)
+            _begin_tool(part, event, now)
     elif call is not None or status in CALLED:
-        _end(part, call or _begin(part, event, now), event, now)
+        _end_tool(part, call or _begin_tool(part, event, now), event, now)
     else:  # a person is asked first, or it was not called at all
         told = {TOOL: event.data.get("name", ""), STATUS: status, ADDRESS: address}
         holder.span.add_event("roundel.tool_call", told, now)
 
 
-def _begin(part: Part, event: Event, now: int) -> Open:
+def _begin_tool(part: Part, event: Event, now: int) -> Open:
     name, address, agent = event.data.get("name", ""), event.address or "", event.node_id or ""
     attributes: dict[str, Any] = {
         OPERATION: "execute_tool",
@@ -83,7 +83,7 @@ def _begin(part: Part, event: Event, now: int) -> Open:
     return part.begin("tool", name, address, f"execute_tool {name}", now, attributes)
 
 
-def _end(part: Part, call: Open, event: Event, now: int) -> None:
+def _end_tool(part: Part, call: Open, event: Event, now: int) -> None:
     status, result = event.data.get("status", ""), event.data.get("result", "")
     if status == "failed":
         call.fail(result if part.content else "")

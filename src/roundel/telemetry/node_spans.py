@@ -20,26 +20,26 @@ from roundel.telemetry.conventions import (
 from roundel.telemetry.part import Open, Part
 
 
-def changed(part: Part, event: Event, now: int) -> None:
+def on_node_state_change(part: Part, event: Event, now: int) -> None:
     status, at_work = event.data.get("status"), part.get(event.address or "")
     if status == "running":
         if at_work is not None:
             part.end(at_work, now, "lost")
-        _begin(part, event, now)
+        _begin_node(part, event, now)
     elif status == "skipped" and at_work is None:
-        _pass_over(part, event, now)
+        _add_skipped_event(part, event, now)
     else:
-        _end(part, at_work or adopted(part, event), event, now)
+        _end_node(part, at_work or adopted(part, event), event, now)
 
 
 def adopted(part: Part, event: Event) -> Open:
     """A node that was at work before this part of the run."""
-    begun = _begin(part, event, part.since)
+    begun = _begin_node(part, event, part.since)
     begun.span.set_attribute(PARTIAL, True)
     return begun
 
 
-def _begin(part: Part, event: Event, start: int) -> Open:
+def _begin_node(part: Part, event: Event, start: int) -> Open:
     address, node = event.address or "", event.node_id or ""
     attributes: dict[str, Any] = {RUN_ID: event.run_id, NODE: node, ADDRESS: address}
     number = round_of(address)
@@ -58,7 +58,7 @@ def known_as_agent(node: Open) -> None:
         node.span.set_attributes({OPERATION: "invoke_agent", AGENT: node.name})
 
 
-def _end(part: Part, node: Open, event: Event, now: int) -> None:
+def _end_node(part: Part, node: Open, event: Event, now: int) -> None:
     data = event.data
     if "error" in data:
         node.fail(data["error"])
@@ -69,7 +69,7 @@ def _end(part: Part, node: Open, event: Event, now: int) -> None:
     part.end(node, now, data.get("status", ""))
 
 
-def _pass_over(part: Part, event: Event, now: int) -> None:
+def _add_skipped_event(part: Part, event: Event, now: int) -> None:
     told = {NODE: event.node_id or "", ADDRESS: event.address or "", REASON: event.data.get("reason", "")}
     part.nearest(event.address).span.add_event("roundel.skipped", told, now)
 

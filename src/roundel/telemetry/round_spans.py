@@ -10,7 +10,7 @@ from roundel.telemetry.notes import note
 from roundel.telemetry.part import Part
 
 
-def begun(part: Part, event: Event, now: int) -> None:
+def on_round_started(part: Part, event: Event, now: int) -> None:
     address, loop = event.address or "", event.data.get("loop", "")
     same = part.get(address)
     if same is not None:
@@ -21,7 +21,7 @@ def begun(part: Part, event: Event, now: int) -> None:
     part.begin("round", loop, address, f"round {loop}", now, attributes)
 
 
-def left(part: Part, event: Event, now: int) -> None:
+def on_loop_exit(part: Part, event: Event, now: int) -> None:
     """A loop of edges is left in its last round, any other at its node."""
     note(part, event, now)
     place = part.nearest(event.address)

@@ -112,7 +112,7 @@ def _finished(part: Part, event: Event, _: int) -> None:
         part.root.fail(data.get("error", ""))
 
 
-def _pass_over(part: Part, event: Event, now: int) -> None:
+def _ignore_event(part: Part, event: Event, now: int) -> None:
     """It is told again when the node ends."""
 
 
@@ -120,10 +120,10 @@ _HANDLERS: dict[str, Callable[[Part, Event, int], None]] = {
     "run_started": _started,
     "run_state_change": _changed,
     "run_finished": _finished,
-    "node_state_change": node_spans.changed,
-    "token_usage": agent_spans.spent,
-    "tool_call": agent_spans.called,
-    "debate_round": _pass_over,
-    "loop_round": round_spans.begun,
-    "loop_exit": round_spans.left,
+    "node_state_change": node_spans.on_node_state_change,
+    "token_usage": agent_spans.on_token_usage,
+    "tool_call": agent_spans.on_tool_call,
+    "debate_round": _ignore_event,
+    "loop_round": round_spans.on_round_started,
+    "loop_exit": round_spans.on_loop_exit,
 }

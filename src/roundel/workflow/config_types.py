@@ -25,7 +25,7 @@ from roundel.workflow.fields import Place
 Shape = Literal["single", "list", "map"]
 ValueType = Literal["text", "integer", "number", "boolean", "object", "any"]
 _VALUE_TYPES: dict[Any, ValueType] = {str: "text", int: "integer", float: "number", bool: "boolean"}
-_BOUNDS = {"ge": "minimum", "gt": "exclusive_minimum", "le": "maximum", "lt": "exclusive_maximum"}
+_BOUND_NAMES = {"ge": "minimum", "gt": "exclusive_minimum", "le": "maximum", "lt": "exclusive_maximum"}
 
 
 class Value(Struct, frozen=True):
@@ -81,7 +81,7 @@ def _options(kind: Any) -> tuple[Any, ...]:
 
 
 def bounds_of(meta: Meta | None) -> dict[str, float]:
-    found = {} if meta is None else {word: getattr(meta, name) for name, word in _BOUNDS.items()}
+    found = {} if meta is None else {word: getattr(meta, name) for name, word in _BOUND_NAMES.items()}
     return {word: bound for word, bound in found.items() if bound is not None}
 
 
@@ -97,7 +97,7 @@ def description_of(kind: Any) -> Description:
     if given.complete or given.refers or given.variants or not is_struct(kind):
         return given
     fields = dict(given.fields)
-    for info in keys(kind):
+    for info in key_fields(kind):
         if info.encode_name not in fields:
             fields[info.encode_name] = _derived(kind, info)
     en = given.en if given.en[0] else (titled(kind.__name__), _first_line(kind.__doc__))
@@ -109,14 +109,14 @@ def is_struct(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, Struct)
 
 
-def keys(kind: type[Struct]) -> list[msgspec.structs.FieldInfo]:
+def key_fields(kind: type[Struct]) -> list[msgspec.structs.FieldInfo]:
     """The fields of a struct that are keys in a file."""
     return [info for info in msgspec.structs.fields(kind) if info.type is not Place]
 
 
 def infos_of(kind: Any) -> dict[str, msgspec.structs.FieldInfo]:
     """The fields of a struct by their keys; none for any other type."""
-    return {info.encode_name: info for info in keys(kind)} if is_struct(kind) else {}
+    return {info.encode_name: info for info in key_fields(kind)} if is_struct(kind) else {}
 
 
 def _derived(kind: type[Struct], info: msgspec.structs.FieldInfo) -> Field:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from roundel.workflow.diagnostics import Report
-from roundel.workflow.located import Located, locate, place
+from roundel.workflow.located import Located, line_and_column, locate
 
 __all__ = ["MAX_BYTES", "Located", "locate", "read_file", "read_text"]
 
@@ -47,11 +47,13 @@ def read_text(text: str, report: Report) -> Located | None:
         return None
     # PyYAML is slow to import, and a workflow that is made in Python does without it.
     from roundel.workflow.composer import compose
-    from roundel.workflow.json_source import json_events, json_fault
+    from roundel.workflow.json_source import find_json_error, json_events
     from roundel.workflow.yaml_source import compose_yaml
 
-    fault = json_fault(text)
-    return compose(json_events(text), report) if fault is None else compose_yaml(text, fault, report)
+    json_error = find_json_error(text)
+    return (
+        compose(json_events(text), report) if json_error is None else compose_yaml(text, json_error, report)
+    )
 
 
 def _bytes_of(path: Path, report: Report) -> bytes | None:
@@ -83,7 +85,7 @@ def _decoded(data: bytes, report: Report) -> str | None:
     except UnicodeDecodeError as error:
         before = _with_plain_breaks(data[: error.start].decode("utf-8"))
         message = f"the byte 0x{data[error.start]:02X} is not valid UTF-8"
-        report.error("encoding", message, place(before, len(before)), "save the file as UTF-8")
+        report.error("encoding", message, line_and_column(before, len(before)), "save the file as UTF-8")
         return None
 
 

@@ -36,7 +36,7 @@ _BRACKETS: Final[dict[str, Any]] = {
 }
 
 
-def json_fault(text: str) -> Exception | None:
+def find_json_error(text: str) -> Exception | None:
     """None if the text is strict JSON."""
     if text.lstrip()[:1] not in ("{", "[", '"'):
         return _NotJsonError("does not look like JSON")

@@ -44,6 +44,6 @@ def _located(value: Any, depth: int) -> Located:
     return Located([_located(item, depth + 1) for item in value])
 
 
-def place(text: str, index: int) -> tuple[int, int]:
+def line_and_column(text: str, index: int) -> tuple[int, int]:
     """The line and column of an index."""
     return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)

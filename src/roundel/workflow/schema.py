@@ -54,7 +54,7 @@ SECRET: Schema = {
     "environment or .env.",
 }
 _SCALARS: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
-_BOUNDS = {
+_SCHEMA_BOUNDS = {
     "minimum": "minimum",
     "exclusive_minimum": "exclusiveMinimum",
     "maximum": "maximum",
@@ -136,7 +136,7 @@ class SchemaMaker:
             "type": [_SCALARS[kind], "string", *(["null"] if nullable else [])],
             "pattern": PATTERN,
             "patternErrorMessage": f"Expected {expected(kind)}, or ${{NAME}}.",
-            **{_BOUNDS[word]: bound for word, bound in bounds.items()},
+            **{_SCHEMA_BOUNDS[word]: bound for word, bound in bounds.items()},
         }
 
     def _union(self, options: list[Any], nullable: bool) -> Schema:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import yaml
 
 from roundel.workflow.diagnostics import Report
-from roundel.workflow.located import place
+from roundel.workflow.located import line_and_column
 
 _Words: TypeAlias = tuple[str, str, tuple[int, int]]
 
@@ -43,21 +43,21 @@ class _Fault:
         opened: Any = error.context_mark or mark
         end = len(text.rstrip())
         self.problem = f"{error.problem} {error.context or ''}"
-        self.at = place(text, min(mark.index, end))
-        self.opened = place(text, min(opened.index, end))
+        self.at = line_and_column(text, min(mark.index, end))
+        self.opened = line_and_column(text, min(opened.index, end))
         self.first = text[opened.index : opened.index + 1]
         self.line = text[text.rfind("\n", 0, mark.index) + 1 : mark.index]
         self.next = text[mark.index : mark.index + 1]
         self.ended = mark.index >= end
 
 
-def report_syntax(error: yaml.MarkedYAMLError, json_fault: Exception, text: str, report: Report) -> None:
+def report_syntax(error: yaml.MarkedYAMLError, json_error: Exception, text: str, report: Report) -> None:
     fault = _Fault(error, text)
     message, hint, where = _explained(fault)
     # In JSON with a mistake, surrogate pairs are a problem of the parser, not of the author.
-    if "escape code" in fault.problem and isinstance(json_fault, json.JSONDecodeError):
-        message, hint = f"this is not valid JSON: {json_fault.msg.lower()}", ""
-        where = (json_fault.lineno, json_fault.colno)
+    if "escape code" in fault.problem and isinstance(json_error, json.JSONDecodeError):
+        message, hint = f"this is not valid JSON: {json_error.msg.lower()}", ""
+        where = (json_error.lineno, json_error.colno)
     report.error("syntax", message, where, hint)
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from roundel.workflow.composer import compose
 from roundel.workflow.diagnostics import Report
-from roundel.workflow.located import Located, place
+from roundel.workflow.located import Located, line_and_column
 from roundel.workflow.syntax import report_syntax
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -21,7 +21,7 @@ _MOST_FORBIDDEN: Final = 20
 _ODD_BREAKS: Final = "\x85\u2028\u2029"
 
 
-def compose_yaml(text: str, json_fault: Exception, report: Report) -> Located | None:
+def compose_yaml(text: str, json_error: Exception, report: Report) -> Located | None:
     """The tree of a text that is not JSON, for the reason given."""
     if _holds_forbidden(text, report):
         return None
@@ -30,7 +30,7 @@ def compose_yaml(text: str, json_fault: Exception, report: Report) -> Located | 
         # This is yaml.parse without a Python frame for each event.
         return compose(iter(_Loader(text).get_event, None), report, hidden)
     except yaml.MarkedYAMLError as error:  # errors without a mark are about forbidden characters
-        report_syntax(error, json_fault, text, report)
+        report_syntax(error, json_error, text, report)
     except (ValueError, OverflowError):  # PyYAML's own scanner, on escapes beyond Unicode
         report.error("syntax", "the text holds an escape that is not a character")
     return None
@@ -40,7 +40,7 @@ def _holds_forbidden(text: str, report: Report) -> bool:
     found = list(islice(_FORBIDDEN.finditer(text), _MOST_FORBIDDEN))
     for match in found:
         message = f"the character U+{ord(match[0]):04X} is not allowed in a workflow file"
-        report.error("control-character", message, place(text, match.start()), "remove it")
+        report.error("control-character", message, line_and_column(text, match.start()), "remove it")
     return bool(found)
 
 

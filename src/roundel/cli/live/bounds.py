@@ -22,7 +22,7 @@ class Bound:
     """How many rounds there can be, as far as that is known."""
     by: str
 
-    def told(self, number: int) -> str:
+    def label(self, number: int) -> str:
         limit = f" of {self.rounds}" if self.rounds is not None and number <= self.rounds else ""
         return f"round {number}{limit}{self.by}"
 

@@ -42,24 +42,24 @@ class Display:
             yield line
 
     def _lines(self, room: int, console: Console, width: int) -> Iterator[Text]:
-        top = [self._headline(), *self._loops(), *self._at_work(console, width)][:room]
+        top = [self._headline(), *self._loop_lines(), *self._at_work(console, width)][:room]
         yield from top
         rest = room - len(top)
         if rest > 0:
-            yield from (_said(said) for said in self.run.recent[-rest:])
+            yield from (_said(node) for node in self.run.recent[-rest:])
 
     def _headline(self) -> Text:
         run = self.run
         cost = cost_words(run.usage) if run.usage.priced else ""
-        told = " · ".join(
+        label = " · ".join(
             filter(None, (run.status, self.run_id, clock(run.seconds), *usage_words(run.usage), cost))
         )
-        return Text.assemble((self._spin(), "cyan"), " ", (self.title, "bold"), ("  " + told, "dim"))
+        return Text.assemble((self._spin(), "cyan"), " ", (self.title, "bold"), ("  " + label, "dim"))
 
     def _spin(self, offset: int = 0) -> str:
         return SPINNER[(int(self.run.seconds * 12) + offset) % len(SPINNER)]
 
-    def _loops(self) -> Iterator[Text]:
+    def _loop_lines(self) -> Iterator[Text]:
         loops = self.run.loops
         inside: dict[str, list[str]] = {}
         for place in loops:
@@ -78,12 +78,12 @@ class Display:
         for number, address in enumerate(shown[:AT_WORK]):
             asked = address in run.asked
             sign = ("? ", "yellow") if asked else (self._spin(3 * number) + " ", "cyan")
-            told = "waits for a person" if asked else duration(run.at_work[address])
-            yield Text.assemble("  ", sign, one_line(address), ("  " + told, "dim"))
+            label = "waits for a person" if asked else duration(run.at_work[address])
+            yield Text.assemble("  ", sign, one_line(address), ("  " + label, "dim"))
             if address in run.talks:
-                talk = run.talks[address]
-                yield from self._tools(talk.tools)
-                yield from _speech(talk.saying, SPEECH_LINES if len(shown) < 4 else 1, console, width)
+                agent = run.talks[address]
+                yield from self._tools(agent.tools)
+                yield from _speech(agent.saying, SPEECH_LINES if len(shown) < 4 else 1, console, width)
         if len(shown) > AT_WORK:
             yield Text(f"    and {len(shown) - AT_WORK} more at work", "dim")
 
@@ -109,16 +109,16 @@ def _holds_another(address: str, at_work: dict[str, float]) -> bool:
 
 
 def _tool_line(call: ToolCall, spin: str) -> Text:
-    name, text, told = one_line(call.name), one_line(call.text), f"  round {call.round} · "
+    name, text, label = one_line(call.name), one_line(call.text), f"  round {call.round} · "
     if call.status in OPEN:
         waits = call.status == "waiting"
         sign = ("? ", "yellow") if waits else (f"{spin} ", "cyan")
         arguments = cut(f" {text}", max(1, TOOL_WIDTH - len(name))) if text else ""
-        told += "waits for a person" if waits else duration(call.seconds)
-        return Text.assemble(INDENT, sign, name, (arguments + told, "dim"))
+        label += "waits for a person" if waits else duration(call.seconds)
+        return Text.assemble(INDENT, sign, name, (arguments + label, "dim"))
     done = call.status == "completed"
-    told += "done" if done else call.status
-    line = Text.assemble(INDENT, ("✓ ", "green") if done else ("✗ ", "red"), name, (told, "dim"))
+    label += "done" if done else call.status
+    line = Text.assemble(INDENT, ("✓ ", "green") if done else ("✗ ", "red"), name, (label, "dim"))
     return line.append(f"  {text}", "dim" if done else "red") if text else line
 
 
@@ -140,7 +140,7 @@ def _loop_line(loop: Round, bound: Bound, depth: int) -> Text:
     if bound.rounds is not None and loop.number <= bound.rounds:
         done, left = _bar(loop.number, bound.rounds)
         line.append(done, "yellow").append(left, "dim").append("  ")
-    return line.append(bound.told(loop.number), "dim")
+    return line.append(bound.label(loop.number), "dim")
 
 
 def _bar(number: int, limit: int) -> tuple[str, str]:
@@ -150,7 +150,7 @@ def _bar(number: int, limit: int) -> tuple[str, str]:
     return "━" * filled, "─" * (MOST_DOTS - filled)
 
 
-def _said(said: Said) -> Text:
-    sign = ("✗ ", "red") if said.failed else ("✓ ", "green")
-    text = one_line(said.text)
-    return Text.assemble("  ", sign, one_line(said.address), ("  " + text, "red" if said.failed else "dim"))
+def _said(node: Said) -> Text:
+    sign = ("✗ ", "red") if node.failed else ("✓ ", "green")
+    text = one_line(node.text)
+    return Text.assemble("  ", sign, one_line(node.address), ("  " + text, "red" if node.failed else "dim"))

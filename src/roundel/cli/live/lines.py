@@ -20,16 +20,16 @@ def line_of(event: Event, bounds: Bounds | None) -> str | None:
     if kind == "node_state_change":
         return _node_line(address, data)
     if kind == "loop_round":
-        told = bounds.at(event.address or "").told if bounds is not None else "round {}".format
-        return f"{address}  {told(data['round'])}"
+        label = bounds.at(event.address or "").label if bounds is not None else "round {}".format
+        return f"{address}  {label(data['round'])}"
     if kind == "loop_exit":
         rounds = data["rounds"]
         return f"{address}  left after {rounds} round{'' if rounds == 1 else 's'}  {data['reason']}"
     if kind == "tool_call":
         return _tool_line(address, data)
     if kind == "human_input_required":
-        asked = f"{data.get('prompt', '')} {arguments_text(data.get('tool', {}).get('arguments'))}"
-        return f"{address}  asks  {excerpt(asked)}".rstrip()
+        question = f"{data.get('prompt', '')} {arguments_text(data.get('tool', {}).get('arguments'))}"
+        return f"{address}  asks  {excerpt(question)}".rstrip()
     if kind == "human_input_received":
         return f"{address}  answered  {excerpt(data.get('text', ''))}".rstrip()
     if kind == "limit_reached":
@@ -51,8 +51,8 @@ def _node_line(address: str, data: dict[str, object]) -> str | None:
     status = data.get("status")
     if status not in ("completed", "failed"):
         return None
-    said = str(data.get("output" if status == "completed" else "error") or "")
-    return f"{address}  {status}  {excerpt(said)}".rstrip()
+    text = str(data.get("output" if status == "completed" else "error") or "")
+    return f"{address}  {status}  {excerpt(text)}".rstrip()
 
 
 def _tool_line(address: str, data: dict[str, Any]) -> str | None:

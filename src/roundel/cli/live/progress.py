@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from roundel.cli.live.spending import Spending, Usage
 from roundel.cli.live.standing import Round, standing
-from roundel.cli.live.talks import Talk, Talks, place_of_node
+from roundel.cli.live.talks import AgentActivities, AgentActivity, place_of_node
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
@@ -42,7 +42,7 @@ class Snapshot:
     """Addresses, and for how many seconds."""
     asked: set[str]
     """Those at work that wait for a person."""
-    talks: dict[str, Talk]
+    talks: dict[str, AgentActivity]
     """What those at work say, and the tools that they use, by address."""
     recent: list[Said]
     runs: dict[str, int]
@@ -68,7 +68,7 @@ class Progress:
         self._recent: deque[Said] = deque(maxlen=RECENT)
         self._runs: dict[str, int] = {}
         self._rounds: dict[str, dict[str, Any]] = {}
-        self._talks = Talks(clock)
+        self._talks = AgentActivities(clock)
         self._spending = Spending(paid=not scripted)
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
@@ -98,7 +98,7 @@ class Progress:
         summary, stands, now = run.summary(), standing(run), self._now()
         with self._lock:
             self._runs = summary["nodes"]
-            self._rounds = {name: dict(told) for name, told in summary["loops"].items()}
+            self._rounds = {name: dict(figures) for name, figures in summary["loops"].items()}
             self._loops = {_place(loop.address, loop.number): loop for loop in stands.loops}
             self._at_work = dict.fromkeys(stands.at_work, now)
             self._asked = set(stands.asked)
@@ -124,7 +124,7 @@ class Progress:
                 self._talks.of(list(self._at_work)),
                 list(self._recent),
                 dict(self._runs),
-                {name: {**told, "by": self._left.get(name, "")} for name, told in self._rounds.items()},
+                {name: {**figures, "by": self._left.get(name, "")} for name, figures in self._rounds.items()},
                 self._spending.usage(),
                 list(self._notes),
             )
@@ -155,8 +155,8 @@ class Progress:
     def _round(self, event: Event) -> None:
         name, number, address = event.data["loop"], event.data["round"], event.address or ""
         self._loops[_place(address, number)] = Round(name, address, number)
-        told = self._rounds.setdefault(name, {"rounds": 0, "exit_reason": ""})
-        told["rounds"] += 1
+        figures = self._rounds.setdefault(name, {"rounds": 0, "exit_reason": ""})
+        figures["rounds"] += 1
 
     def _exit(self, event: Event) -> None:
         data, address = event.data, event.address or ""

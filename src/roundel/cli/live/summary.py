@@ -48,12 +48,12 @@ class Summary:
         if self.run.runs:
             yield _table(("node", "times run"), [(name, str(n)) for name, n in self.run.runs.items()])
         if self.run.rounds:
-            rows = [(name, str(told["rounds"]), _left(told)) for name, told in self.run.rounds.items()]
+            rows = [(name, str(loop["rounds"]), _left(loop)) for name, loop in self.run.rounds.items()]
             yield _table(("loop", "rounds", "left by"), rows)
 
 
-def _left(told: dict[str, Any]) -> str:
-    by, reason = told["by"], told["exit_reason"]
+def _left(loop: dict[str, Any]) -> str:
+    by, reason = loop["by"], loop["exit_reason"]
     return f"{by} ({reason})" if by and reason else str(reason)
 
 

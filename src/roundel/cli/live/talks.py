@@ -23,7 +23,7 @@ class ToolCall(NamedTuple):
     seconds: float
 
 
-class Talk(NamedTuple):
+class AgentActivity(NamedTuple):
     """The latest of one agent."""
 
     tools: tuple[ToolCall, ...] = ()
@@ -31,68 +31,68 @@ class Talk(NamedTuple):
     saying: str = ""
 
 
-class Talks:
+class AgentActivities:
     """By the place in which an agent's rounds are: its address, behind a dot if it stands in a loop."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._now = clock
-        self._talks: dict[str, _Talk] = {}
+        self._talks: dict[str, _AgentState] = {}
 
     def tool(self, event: Event) -> None:
         data, address = event.data, event.address or ""
-        talk = self._at(place_of_tool(address, data["round"]))
-        if talk.round != data["round"]:
-            talk.round = data["round"]
-            talk.tools.clear()
-        talk.saying = ""
+        agent = self._at(place_of_tool(address, data["round"]))
+        if agent.round != data["round"]:
+            agent.round = data["round"]
+            agent.tools.clear()
+        agent.saying = ""
         ended = data["status"] not in OPEN
-        since = talk.tools[address].seconds if ended and address in talk.tools else self._now()
+        since = agent.tools[address].seconds if ended and address in agent.tools else self._now()
         text = str(data.get("result") or "") if ended else arguments_text(data["arguments"])
-        talk.tools[address] = ToolCall(data["name"], data["round"], data["status"], text, since)
+        agent.tools[address] = ToolCall(data["name"], data["round"], data["status"], text, since)
 
     def heard(self, event: Event) -> None:
         """A part of what a model is saying; what is said in another attempt is said anew."""
-        talk, attempt = self._at(place_of_node(event.address or "")), event.data.get("attempt", 1)
-        if talk.said or talk.attempt != attempt:
-            talk.saying, talk.said, talk.attempt = "", False, attempt
-        saying = talk.saying + event.data["text"]
-        talk.saying = saying if len(saying) <= KEPT else saying[-KEPT // 2 :].partition(" ")[2]
+        agent, attempt = self._at(place_of_node(event.address or "")), event.data.get("attempt", 1)
+        if agent.has_replied or agent.attempt != attempt:
+            agent.saying, agent.has_replied, agent.attempt = "", False, attempt
+        saying = agent.saying + event.data["text"]
+        agent.saying = saying if len(saying) <= KEPT else saying[-KEPT // 2 :].partition(" ")[2]
 
     def replied(self, event: Event) -> None:
         """What is said from now on belongs to another reply."""
-        talk = self._talks.get(place_of_node(event.address or ""))
-        if talk is not None:
-            talk.said = True
+        agent = self._talks.get(place_of_node(event.address or ""))
+        if agent is not None:
+            agent.has_replied = True
 
     def over(self, address: str) -> int:
         """How many rounds of tools there were."""
-        talk = self._talks.pop(place_of_node(address), None)
-        return 0 if talk is None else talk.round
+        agent = self._talks.pop(place_of_node(address), None)
+        return 0 if agent is None else agent.round
 
     def clear(self) -> None:
         self._talks.clear()
 
-    def of(self, addresses: list[str]) -> dict[str, Talk]:
+    def of(self, addresses: list[str]) -> dict[str, AgentActivity]:
         now = self._now()
         found = ((address, self._talks.get(place_of_node(address))) for address in addresses)
-        return {address: talk.shown(now) for address, talk in found if talk is not None}
+        return {address: agent.shown(now) for address, agent in found if agent is not None}
 
-    def _at(self, place: str) -> _Talk:
-        return self._talks.setdefault(place, _Talk())
+    def _at(self, place: str) -> _AgentState:
+        return self._talks.setdefault(place, _AgentState())
 
 
-class _Talk:
+class _AgentState:
     def __init__(self) -> None:
         self.tools: dict[str, ToolCall] = {}
         """By address, with when each began in place of how long it took."""
         self.round = 0
         self.saying = ""
-        self.said = False
+        self.has_replied = False
         self.attempt = 1
 
-    def shown(self, now: float) -> Talk:
+    def shown(self, now: float) -> AgentActivity:
         tools = (call._replace(seconds=now - call.seconds) for call in self.tools.values())
-        return Talk(tuple(tools), self.saying)
+        return AgentActivity(tuple(tools), self.saying)
 
 
 def place_of_node(address: str) -> str:

@@ -43,6 +43,6 @@ def ending(run: Snapshot) -> str:
     """The run in one line: `completed in 1.2 s · 7 model calls`."""
     joint = " " if run.reason.startswith("for ") else ": "
     reason = joint + run.reason if run.reason not in ("", run.status) else ""
-    told = "in" if run.status in ("completed", "failed", "stopped") else "after"
-    parts = (f"{run.status}{reason} {told} {duration(run.seconds)}", *usage_words(run.usage))
+    preposition = "in" if run.status in ("completed", "failed", "stopped") else "after"
+    parts = (f"{run.status}{reason} {preposition} {duration(run.seconds)}", *usage_words(run.usage))
     return " · ".join(filter(None, (*parts, cost_words(run.usage))))
