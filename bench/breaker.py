@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from roundel.kernel import novelty, units
+from roundel.kernel import novelty
 from tests.breaker.dead import REPEATS, VARIATIONS, Kind, dead
 from tests.breaker.lively import all_sentences, made_up
 from tests.breaker.paraphrases import paraphrases
@@ -57,8 +57,8 @@ def cost(series: list[str]) -> float:
     """Milliseconds for the last message, if the others have been read; the best of five."""
     best = float("inf")
     for _ in range(5):
-        units._units.cache_clear()
-        units.read.cache_clear()
+        novelty._units.cache_clear()
+        novelty.read.cache_clear()
         for place in range(len(series) - 1):
             novelty.novelty_at(series[: place + 1], place)
         started = time.perf_counter()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from roundel.nodes import TYPES
-from roundel.nodes.sources import check_plan
+from roundel.nodes.loading import check_plan
 from roundel.plan.loops import survey
 from roundel.plan.proof import prove
 from roundel.workflow.loader import examine

@@ -18,7 +18,7 @@ import msgspec
 from roundel.drawing.assembly import draw
 from roundel.drawing.drawing import Density
 from roundel.drawing.svg import svg
-from roundel.nodes.sources import check_plan
+from roundel.nodes.loading import check_plan
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.proof import prove
 

@@ -9,17 +9,17 @@ if TYPE_CHECKING:
     from roundel.agents import Agent, LoopAgent, SequentialAgent
     from roundel.api import draw, resume, resume_async, run, run_async, stream, to_svg
     from roundel.builder import Graph
+    from roundel.hosts.control import Question
     from roundel.hosts.engine import Result
-    from roundel.hosts.people import Question
     from roundel.journal.store import StoreError
     from roundel.kernel.events import Event
     from roundel.kernel.facts import Outcome
     from roundel.loop_processor import LoopProcessor
     from roundel.modes import LoopMode, LoopStrategy
     from roundel.nodes.jump import break_loop, continue_loop
+    from roundel.nodes.loading import check, load, prepare
     from roundel.nodes.middleware import Middleware, Veto, Visit
     from roundel.nodes.python import to
-    from roundel.nodes.sources import check, load, prepare
     from roundel.runs.memory import Memory
     from roundel.runs.runs import Runs
     from roundel.workflow.diagnostics import Diagnostic, WorkflowError
@@ -44,7 +44,7 @@ _HOMES = {
     "Middleware": "roundel.nodes.middleware",
     "NodeType": "roundel.workflow.node_type",
     "Outcome": "roundel.kernel.facts",
-    "Question": "roundel.hosts.people",
+    "Question": "roundel.hosts.control",
     "Result": "roundel.hosts.engine",
     "Runs": "roundel.runs.runs",
     "SequentialAgent": "roundel.agents",
@@ -54,14 +54,14 @@ _HOMES = {
     "Workflow": "roundel.workflow.graph",
     "WorkflowError": "roundel.workflow.diagnostics",
     "break_loop": "roundel.nodes.jump",
-    "check": "roundel.nodes.sources",
+    "check": "roundel.nodes.loading",
     "condition": "roundel.workflow.functions",
     "continue_loop": "roundel.nodes.jump",
     "draw": "roundel.api",
     "function": "roundel.workflow.functions",
-    "load": "roundel.nodes.sources",
+    "load": "roundel.nodes.loading",
     "middleware": "roundel.workflow.functions",
-    "prepare": "roundel.nodes.sources",
+    "prepare": "roundel.nodes.loading",
     "processor": "roundel.workflow.functions",
     "resume": "roundel.api",
     "resume_async": "roundel.api",

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from roundel.builder import Graph, Pooled
 from roundel.modes import LoopMode, LoopStrategy, executor_of, mode_of, workers_of
-from roundel.nodes.dispatch import describe_value
+from roundel.nodes.loop_agent import describe_value
 from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.graph import Workflow

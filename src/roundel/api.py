@@ -7,14 +7,14 @@ import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
+from roundel.hosts.control import Asker
 from roundel.hosts.engine import Attachment, Result
-from roundel.hosts.people import Asker
 from roundel.kernel.events import Event
 from roundel.llm.resource_pool import close_pool
+from roundel.nodes.loading import Source, draft_plan
 from roundel.nodes.middleware import Middleware
-from roundel.nodes.sources import Source, draft_plan
 from roundel.plan.graph import Plan
-from roundel.runs.place import StorePlace
+from roundel.runs.lookup import StorePlace
 from roundel.runs.runs import Runs, ScriptSource, recorder_of
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.file_access import AllowPaths

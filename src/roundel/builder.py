@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from roundel.nodes import TYPES
-from roundel.nodes.executors import on_executor
+from roundel.nodes.python import on_executor
 from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.graph import Envelope, Workflow

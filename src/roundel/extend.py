@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from roundel.kernel.commands import Call
     from roundel.kernel.events import Event
     from roundel.kernel.facts import Entry, Outcome, Usage
-    from roundel.llm.offered import ProviderModel
-    from roundel.llm.signature import description as tool_description
-    from roundel.llm.signature import parameters as tool_parameters
+    from roundel.llm.provider_plugins import ProviderModel
+    from roundel.llm.python_tool import description as tool_description
+    from roundel.llm.python_tool import parameters as tool_parameters
     from roundel.memory.store import Item, Match, MemoryEntry, MemoryStore, Shelf
     from roundel.modes import LoopMode, LoopStrategy
     from roundel.nodes.jump import break_loop, continue_loop
@@ -60,13 +60,13 @@ if TYPE_CHECKING:
     from roundel.workflow.catalog import describe
     from roundel.workflow.description import Description, Field, Short, Unit, Variants, Widget
     from roundel.workflow.diagnostics import Diagnostic, Report
+    from roundel.workflow.document import Located
     from roundel.workflow.fields import INVALID, Reader, child
     from roundel.workflow.functions import condition, function, middleware, processor, tool
     from roundel.workflow.graph import Node
-    from roundel.workflow.located import Located
     from roundel.workflow.message import Block, Message
+    from roundel.workflow.model_profile import Price, Profile
     from roundel.workflow.node_type import Bound, Calls, NodeType
-    from roundel.workflow.profile import Price, Profile
 
 _HOMES = {
     # Node types
@@ -94,7 +94,7 @@ _HOMES = {
     "Widget": "roundel.workflow.description",
     "Unit": "roundel.workflow.description",
     "describe": "roundel.workflow.catalog",
-    "Located": "roundel.workflow.located",
+    "Located": "roundel.workflow.document",
     "Reader": "roundel.workflow.fields",
     "Report": "roundel.workflow.diagnostics",
     "Diagnostic": "roundel.workflow.diagnostics",
@@ -106,8 +106,8 @@ _HOMES = {
     "function": "roundel.workflow.functions",
     "tool": "roundel.workflow.functions",
     "ToolError": "roundel.nodes.services",
-    "tool_description": "roundel.llm.signature:description",
-    "tool_parameters": "roundel.llm.signature:parameters",
+    "tool_description": "roundel.llm.python_tool:description",
+    "tool_parameters": "roundel.llm.python_tool:parameters",
     # Loop strategies
     "LoopStrategy": "roundel.modes",
     "LoopMode": "roundel.modes",
@@ -118,9 +118,9 @@ _HOMES = {
     "Event": "roundel.kernel.events",
     "middleware": "roundel.workflow.functions",
     # Model providers
-    "ProviderModel": "roundel.llm.offered",
-    "Profile": "roundel.workflow.profile",
-    "Price": "roundel.workflow.profile",
+    "ProviderModel": "roundel.llm.provider_plugins",
+    "Profile": "roundel.workflow.model_profile",
+    "Price": "roundel.workflow.model_profile",
     "Request": "roundel.nodes.services",
     "Reply": "roundel.nodes.services",
     "Exchange": "roundel.nodes.services",

@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from roundel.kernel.events import stamp
 from roundel.nodes.consensus import has_consensus
-from roundel.nodes.decision import ScoreHistory, count_round, decide_round
-from roundel.nodes.loop import Config
+from roundel.nodes.loop import Config, ScoreHistory, count_round, decide_round
 from roundel.nodes.score import find_score, make_scorer
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.fields import INVALID, Reader, located

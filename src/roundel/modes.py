@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from roundel.nodes.dispatch import describe_value, strategy_methods
+from roundel.nodes.loop_agent import describe_value, strategy_methods
 
 Asked = str | Callable[..., Any]
 """A CEL expression, or a function of the messages."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from roundel.kernel.circles import History
-from roundel.kernel.decisions import decide_live
-from roundel.workflow.breaker import Breaker
+from roundel.kernel.dead_loop import History
+from roundel.kernel.facts import decide_live
+from roundel.workflow.limits import Breaker
 
 Round = list[tuple[str, str]]
 """Who says what."""

@@ -11,8 +11,8 @@ import click
 import pytest
 
 from roundel.cli import COMMANDS, cli
-from roundel.cli.arguments import RunName, WorkflowFile
 from roundel.cli.completion import FILES, RUNS
+from roundel.cli.options import RunName, WorkflowFile
 from tests.cli.kept import prepare, roundel, run, runs
 
 PROGRAM = Path(sys.executable).with_name("roundel")

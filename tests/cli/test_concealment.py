@@ -51,7 +51,7 @@ def test_a_store_that_nobody_knows(flow: str) -> None:
 
 def test_an_error_that_nobody_has_foreseen(flow: str) -> None:
     code = (
-        "import roundel.cli.check as check\n"
+        "import roundel.cli.workflows as check\n"
         "def fail(*_, **__): raise RuntimeError('it broke with ' + repr(check.sys.argv))\n"
         "check.check_plan = fail\n"
         "from roundel.cli import main\n"

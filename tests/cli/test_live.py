@@ -14,18 +14,15 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from roundel.cli.live import LiveView
-from roundel.cli.live.bounds import Bounds
-from roundel.cli.live.display import Display
-from roundel.cli.live.progress import Progress
-from roundel.cli.live.summary import Summary
-from roundel.cli.live.words import clock, duration
+from roundel.cli.event_lines import Bounds
+from roundel.cli.live_view import Display, LiveView, Summary, clock, duration
+from roundel.cli.progress import Progress
 from roundel.cli.prompt import ask_in_terminal
+from roundel.hosts.control import Question
 from roundel.hosts.engine import Result
 from roundel.hosts.local_run import LocalRun
-from roundel.hosts.people import Question
 from roundel.kernel.events import Event
-from roundel.llm.scripted import script_from
+from roundel.llm.script import script_from
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping

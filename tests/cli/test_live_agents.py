@@ -12,18 +12,17 @@ from typing import Any
 import pytest
 from rich.text import Text
 
-from roundel.cli.live import LiveView
-from roundel.cli.live.spending import Usage
-from roundel.cli.live.words import cost_words
+from roundel.cli.live_view import LiveView, cost_words
 from roundel.cli.output import dollars
+from roundel.cli.progress import Usage
 from roundel.cli.prompt import ask_in_terminal
+from roundel.hosts.control import Question
 from roundel.hosts.engine import Result
 from roundel.hosts.local_run import LocalRun
-from roundel.hosts.people import Question
 from roundel.kernel.events import Event
-from roundel.llm.scripted import script_from
+from roundel.llm.script import script_from
 from roundel.nodes import TYPES
-from roundel.nodes.approval import approval_answer_problem
+from roundel.nodes.agent_conversation import approval_answer_problem
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping
 from roundel.workflow.message import Message

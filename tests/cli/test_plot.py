@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from roundel.cli.plotting.measures import measures
-from roundel.cli.plotting.svg import svg
-from roundel.cli.plotting.text import TextPlot, bar, sparkline
+from roundel.cli.plot import measures, svg
+from roundel.cli.text_plot import TextPlot, bar, sparkline
 from roundel.runs.rounds import LoopRounds, Round
 from tests.cli.kept import prepare, roundel, run
 

@@ -25,7 +25,7 @@ from roundel.hosts.local_run import LocalRun
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.events import encode_event
 from roundel.kernel.facts import Finished, Reviewed
-from roundel.llm.scripted import ScriptedModel, load_script
+from roundel.llm.script import ScriptedModel, load_script
 from roundel.nodes.services import Reply, Request, Say
 from tests.crash import kills
 

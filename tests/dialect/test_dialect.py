@@ -9,7 +9,7 @@ import pytest
 
 import roundel
 from roundel.hosts import services
-from roundel.llm.scripted import ScriptedModel
+from roundel.llm.script import ScriptedModel
 from roundel.nodes.services import Reply, Request, Say
 
 HERE = Path(__file__).parent

@@ -19,23 +19,23 @@ from roundel.cli import COMMANDS, EXIT, INVALID, cli
 from roundel.hosts.engine import Result
 from roundel.kernel.commands import Call
 from roundel.kernel.events import Event
-from roundel.llm.scripted import ScriptLine
-from roundel.llm.signature import INJECTED_PARAMETERS
+from roundel.llm.python_tool import INJECTED_PARAMETERS
+from roundel.llm.script import ScriptLine
 from roundel.nodes import prompt
+from roundel.nodes.agent_config import STATUS_CODES, ModelRetry
 from roundel.nodes.agent_config import Config as AgentConfig
 from roundel.nodes.loop import Config, decide_round
-from roundel.nodes.model_retry import STATUS_CODES, ModelRetry
 from roundel.nodes.python import _ARGUMENTS
 from roundel.nodes.services import ToolResult
 from roundel.plan.forecast import ASSUMPTIONS
 from roundel.plan.proof import Proof
 from roundel.workflow import functions
-from roundel.workflow.attachment import FORMS
 from roundel.workflow.condition import NAMES
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.expression import _KNOWN_FUNCTIONS
 from roundel.workflow.expression_tree import MACROS
 from roundel.workflow.fields import Place
+from roundel.workflow.memory_config import FORMS
 from tests.docs.manual import DOCS, code, rows, sections
 from tests.docs.source import diagnostics, event_names
 
@@ -109,7 +109,7 @@ def test_the_names_of_expressions_are_listed() -> None:
 
 def test_the_functions_that_are_always_there_are_listed() -> None:
     # One is registered when its module is imported, which running a workflow does.
-    importlib.import_module("roundel.nodes.code")
+    importlib.import_module("roundel.nodes.python")
     registered = {
         name
         for known in functions._registered.values()

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from roundel.drawing.assembly import draw
 from roundel.drawing.drawing import Box, Drawing, DrawnEdge, DrawnNode, Region
-from roundel.drawing.frames import MEASURES, title_width
+from roundel.drawing.layout import MEASURES, title_width
 from roundel.drawing.svg import svg
 from roundel.drawing.tree import tree
 from roundel.nodes import TYPES

@@ -12,7 +12,7 @@ from roundel.drawing.assembly import draw
 from roundel.drawing.drawing import Density, Drawing
 from roundel.drawing.mermaid import mermaid
 from roundel.drawing.svg import svg
-from roundel.nodes.sources import draft_plan, draft_text_plan
+from roundel.nodes.loading import draft_plan, draft_text_plan
 from roundel.workflow.diagnostics import Report
 from tests.drawing.drawings import assert_tidy, edge, graph, node, placed, plan_of, shown, texts
 from tests.plan.shapes import complete, ladder

@@ -7,10 +7,8 @@ import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Self, cast
 
-from roundel.hosts.core import Action, Effect, HostCore
-from roundel.hosts.run_log import RunLog
-from roundel.journal.chunks import unpack
-from roundel.journal.run_journal import RunJournal
+from roundel.hosts.core import Action, Effect, HostCore, RunLog
+from roundel.journal.run_journal import RunJournal, unpack
 from roundel.journal.store import Chunk, Claim, Store
 from roundel.kernel.commands import Ask, Cancel, Command
 from roundel.kernel.facts import Entry, Fact, Failed, Paused, Resumed, Started, decode_entry

@@ -11,17 +11,18 @@ import pytest
 from msgspec import Struct
 
 import roundel
-from roundel.hosts import request_poller
+from roundel.hosts import control
 from roundel.hosts.engine import Attachment
 from roundel.hosts.local_run import DONE
 from roundel.hosts.stored_run import events_of
 from roundel.journal.sqlite import SqliteStore
-from roundel.kernel.conduct import Move, Turn
+from roundel.kernel.composite import Move
 from roundel.kernel.facts import Answered, Fact, Failed, Finished, Outcome, Reopened, Stopped, Waited
+from roundel.kernel.state import Turn
 from roundel.nodes import TYPES
-from roundel.nodes.conducted import ParticipantTurns
-from roundel.nodes.conducted import prepare_composite as prepare_conducted
 from roundel.nodes.loop_agent import Body
+from roundel.nodes.participants import ParticipantTurns
+from roundel.nodes.participants import prepare_composite as prepare_conducted
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
 from tests.hosts.test_steering import body, outcome, waiting
@@ -74,7 +75,7 @@ def fragile(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         conduct=Fragile,
     )
     monkeypatch.setitem(TYPES._types, "fragile", kind)
-    monkeypatch.setattr(request_poller, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(control, "POLL_SECONDS", 0.01)
     FAULTS.clear()
     yield
     FAULTS.clear()

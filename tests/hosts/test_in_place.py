@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts import request_poller
+from roundel.hosts import control
 from roundel.hosts.local_run import DONE
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.facts import Finished, Paused, Stopped
@@ -19,7 +19,7 @@ from tests.journal.stores import resumed, using
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_poller, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(control, "POLL_SECONDS", 0.01)
 
 
 def test_a_pause_beside_a_call_is_not_acknowledged_before_it_is_safe(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import roundel
 from roundel.hosts.local_run import LocalRun
-from roundel.llm.scripted import script_from
+from roundel.llm.script import script_from
 from roundel.workflow.message import Message
 
 

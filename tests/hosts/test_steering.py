@@ -11,12 +11,11 @@ import msgspec
 import pytest
 
 import roundel
-from roundel.hosts import request_poller
+from roundel.hosts import control
 from roundel.hosts.driver import Driver
 from roundel.hosts.local_run import DONE, LocalRun
-from roundel.hosts.pinning import pin
 from roundel.hosts.services import NodeServices
-from roundel.hosts.stored_run import create
+from roundel.hosts.stored_run import create, pin
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, Claim, StoreError
 from roundel.kernel.facts import Answered, Paused, Stopped
@@ -27,7 +26,7 @@ from tests.journal.stores import query, resumed, using
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request_poller, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(control, "POLL_SECONDS", 0.01)
 
 
 async def outcome(store: SqliteStore, number: int) -> str:

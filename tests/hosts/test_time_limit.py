@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.nodes.time_limit import TimeLimit, TimeLimitExceeded
+from roundel.nodes.user_code import TimeLimit, TimeLimitExceeded
 from tests.nodes.talks import told, wants
 
 BLOCKED = "no answer after 0.05 seconds: the event loop was blocked until "

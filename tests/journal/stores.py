@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import pytest
 
 import roundel
-from roundel.journal import database, inline_writer
-from roundel.journal.chunks import pack
+from roundel.journal import database, writer
+from roundel.journal.run_journal import pack
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, NewRun, Pinned
 from roundel.kernel.facts import Fact, Started, Waited, encode_fact
@@ -47,7 +47,7 @@ def waits(*times: float) -> list[Waited]:
 def shorten_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """The write-ahead log is moved after a quarter of its usual length, so that a test need not fill it."""
     monkeypatch.setattr(database, "LOG_PAGES", 1000)
-    monkeypatch.setattr(inline_writer, "MOST_ROWS", 500)
+    monkeypatch.setattr(writer, "MOST_ROWS", 500)
 
 
 def query(path: Path, sql: str, *values: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roundel.journal.appending import UPDATE_EVERY
+from roundel.journal.chunk_rows import UPDATE_EVERY
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, Claim, Fenced, Snapshot, StoreError
 from roundel.kernel.facts import Waited

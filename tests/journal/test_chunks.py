@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from roundel.journal import chunks
-from roundel.journal.chunks import pack, unpack
+from roundel.journal import run_journal
+from roundel.journal.run_journal import pack, unpack
 from roundel.kernel import facts
 from roundel.kernel.codec import Codec
 from roundel.kernel.facts import Entry, Fact, Failed, Finished, Outcome, Waited, encode_entry, encode_fact
@@ -35,7 +35,7 @@ def test_much_of_the_same_takes_little_room_and_noise_no_more_than_it_has() -> N
     assert len(body) < sum(len(encode_fact(fact)) for fact in same) / 10
     assert unpack(body) == [Entry(fact) for fact in same]
     noise = random.Random(1).randbytes(400)
-    assert pack([noise]) == chunks.PLAIN + noise
+    assert pack([noise]) == run_journal.PLAIN + noise
 
 
 def test_an_older_version_is_brought_up_to_date_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:

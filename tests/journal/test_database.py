@@ -18,8 +18,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.journal.database import APPLICATION_ID
-from roundel.journal.schema import FORMAT, TABLES
+from roundel.journal.database import APPLICATION_ID, FORMAT, TABLES
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, Gone, RunRow, Snapshot, StoreError
 from tests.journal.other_user import NOBODY, roundel_as_other_user

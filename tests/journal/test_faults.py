@@ -17,16 +17,15 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts import request_poller
+from roundel.hosts import control
+from roundel.hosts.control import Resume
 from roundel.hosts.engine import Attachment
 from roundel.hosts.local import LocalEngine
 from roundel.hosts.local_run import LocalRun
-from roundel.hosts.pinning import pin
-from roundel.hosts.requests import Resume
-from roundel.hosts.stored_run import create, events_of, open_run
+from roundel.hosts.stored_run import create, events_of, open_run, pin
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Fenced, StoreError
-from roundel.llm.scripted import script_from
+from roundel.llm.script import script_from
 from roundel.workflow.message import Message
 from tests.journal.stores import query, resumed, using
 
@@ -328,8 +327,8 @@ def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> N
 def test_a_run_that_only_waits_hears_that_it_was_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(request_poller, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(request_poller, "CLAIM_CHECKS", 1)
+    monkeypatch.setattr(control, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(control, "CLAIM_CHECKS", 1)
     graph = roundel.Graph(start="Wait", end="Wait")
 
     @graph.function("Wait")

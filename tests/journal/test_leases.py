@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from roundel.journal.processes import Process
+from roundel.journal.leases import Process
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Busy, Claim, Fenced
 from tests.journal.stores import STARTED, chunk, new, query, using, waits

@@ -14,15 +14,14 @@ import pytest
 
 import roundel
 from roundel.hosts.engine import result_of
-from roundel.hosts.pinning import pin
-from roundel.hosts.stored_run import Origin, create, events_of, open_run
-from roundel.journal import snapshots as snapshots_module
-from roundel.journal.chunks import pack
+from roundel.hosts.stored_run import Origin, create, events_of, open_run, pin
+from roundel.journal import run_journal as snapshots_module
+from roundel.journal.run_journal import pack
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Chunk, Claim, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Entry, Started, encode_entry
-from roundel.llm.scripted import Script, script_from
+from roundel.llm.script import Script, script_from
 from roundel.nodes import TYPES
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import from_mapping

@@ -11,13 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from roundel.journal import processes as module
-from roundel.journal.processes import Process, SystemProcesses, has_ended
+from roundel.journal import leases as module
+from roundel.journal.leases import Process, SystemProcesses, has_ended
 
 CHILD = """
 import sys
 import msgspec
-from roundel.journal.processes import SystemProcesses
+from roundel.journal.leases import SystemProcesses
 print(msgspec.json.encode(SystemProcesses().current()).decode(), flush=True)
 sys.stdin.read()
 """

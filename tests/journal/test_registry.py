@@ -14,7 +14,7 @@ from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.registry import open_store, scheme_of
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
-from roundel.runs.place import store_at
+from roundel.runs.lookup import store_at
 from tests.journal.stores import STARTED, chunk, new
 
 PACKAGE = """

@@ -12,7 +12,7 @@ import pytest
 import roundel
 from roundel.hosts.local_run import LocalRun
 from roundel.hosts.stored_run import events_of, open_run
-from roundel.journal import snapshots
+from roundel.journal import run_journal
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Snapshot, StoreError
@@ -107,7 +107,7 @@ def test_two_hundred_runs_share_their_commits(tmp_path: Path) -> None:
 
 
 def test_a_long_run_is_opened_from_its_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "SNAPSHOT_FACTS", 100)
+    monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 100)
     path = tmp_path / "runs.db"
 
     async def story(store: SqliteStore) -> None:
@@ -126,7 +126,7 @@ def test_a_long_run_is_opened_from_its_snapshot(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_snapshot_of_another_workflow_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "SNAPSHOT_FACTS", 10)
+    monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 10)
 
     async def story(store: SqliteStore) -> None:
         result = await kept(store, counted(30))

@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from roundel.cli import cli
-from roundel.journal import schema
-from roundel.journal.database import APPLICATION_ID
-from roundel.journal.schema import FORMAT, create_tables
+from roundel.journal import database
+from roundel.journal.database import APPLICATION_ID, FORMAT, create_tables
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, RunRow, StoreError
 from tests.journal.stores import STARTED, chunk, new, query, using
@@ -90,7 +89,7 @@ def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
 
 def test_tables_are_created_all_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "runs.db"
-    monkeypatch.setattr(schema, "TABLES", schema.TABLES + "NONSENSE;")
+    monkeypatch.setattr(database, "TABLES", database.TABLES + "NONSENSE;")
     with pytest.raises(StoreError, match="syntax error"):
         asyncio.run(using(path, add))
     monkeypatch.undo()

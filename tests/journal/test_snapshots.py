@@ -16,22 +16,22 @@ from msgspec.structs import replace
 
 import roundel
 from roundel.hosts.stored_run import events_of, open_run
-from roundel.journal import snapshots
-from roundel.journal.snapshots import restore
+from roundel.journal import run_journal
+from roundel.journal.run_journal import restore
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.facts import Entry
 from roundel.kernel.snapshot import LONG, SNAPSHOTS, VERSION, Stored
 from tests.journal.stores import query, resumed, using
 
-SHARE = snapshots.SNAPSHOT_SHARE
+SHARE = run_journal.SNAPSHOT_SHARE
 LONG_TEXT = " ".join(map(str, range(LONG)))
 
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
     """A snapshot after 20 facts, whatever its size, so that short runs have many."""
-    monkeypatch.setattr(snapshots, "SNAPSHOT_FACTS", 20)
-    monkeypatch.setattr(snapshots, "SNAPSHOT_SHARE", 0)
+    monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 20)
+    monkeypatch.setattr(run_journal, "SNAPSHOT_SHARE", 0)
 
 
 class Counting(SqliteStore):
@@ -111,12 +111,12 @@ def test_to_read_the_end_of_a_long_run_few_facts_are_read(tmp_path: Path) -> Non
 def test_snapshots_stay_a_fraction_of_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However large the state is: here it holds all that was ever said."""
     path = tmp_path / "runs.db"
-    monkeypatch.setattr(snapshots, "SNAPSHOT_SHARE", SHARE)
+    monkeypatch.setattr(run_journal, "SNAPSHOT_SHARE", SHARE)
     run_in(path, talking(300, context_window=-1))
     ((many, taken),) = query(path, "SELECT count(*), sum(length(body)) FROM snapshots")
     ((largest,),) = query(path, "SELECT max(length(body)) FROM snapshots")
     chunks = query(path, "SELECT count, length(body) FROM chunks")
-    written = sum(max(size, snapshots.FACT_SIZE * count) for count, size in chunks)
+    written = sum(max(size, run_journal.FACT_SIZE * count) for count, size in chunks)
     assert many >= 3
     # The first comes as soon as it is due, whatever its size.
     assert taken <= written / SHARE + largest
@@ -126,7 +126,7 @@ def test_facts_that_take_little_room_are_snapshotted_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of pure nodes, hundreds of which are packed into one chunk."""
-    monkeypatch.setattr(snapshots, "SNAPSHOT_SHARE", SHARE)
+    monkeypatch.setattr(run_journal, "SNAPSHOT_SHARE", SHARE)
     rounds = 1500
     graph = roundel.Graph(start="Say", end="Out", limits={"rounds": rounds + 1})
     graph.node("Say", "literal", content="word").node("Out", "passthrough")

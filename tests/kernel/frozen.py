@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import decode, freeze, thaw
+from roundel.kernel.snapshot import PlanIndex, decode, freeze, thaw
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
 

@@ -26,7 +26,7 @@ from roundel.kernel.facts import (
 from roundel.kernel.state import Run
 from roundel.kernel.step import replay, step
 from roundel.nodes import TYPES
-from roundel.nodes.dialogue import ModelCall, ToolUse
+from roundel.nodes.agent_conversation import ModelCall, ToolUse
 from roundel.nodes.services import outcome_of
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.loader import from_mapping

@@ -12,7 +12,7 @@ from roundel.kernel.commands import Call, Command
 from roundel.kernel.facts import Fact, Finished, Unlocked, Usage
 from roundel.kernel.step import step
 from roundel.kernel.unlock import CHECKS
-from roundel.nodes.dialogue import ToolUse
+from roundel.nodes.agent_conversation import ToolUse
 from roundel.plan.graph import Plan
 from tests.kernel.frozen import copied
 from tests.kernel.simulator import Choose, Script, Simulator

@@ -9,13 +9,12 @@ import pytest
 
 import roundel
 from roundel.kernel.breaker import expectation
-from roundel.kernel.circles import History
-from roundel.kernel.decisions import decide_live
+from roundel.kernel.dead_loop import History
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Finished, Outcome, Reopened, Started
+from roundel.kernel.facts import Finished, Outcome, Reopened, Started, decide_live
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
-from roundel.workflow.breaker import Breaker
+from roundel.workflow.limits import Breaker
 from roundel.workflow.message import Message
 from tests.kernel.breaker_samples import ANN, BEN, DEAD, LIVELY, SERVER, STORY, TEA
 from tests.kernel.simulator import Script, Simulator, plan_of

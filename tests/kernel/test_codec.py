@@ -11,12 +11,12 @@ from msgspec import Struct
 
 from roundel.kernel.codec import Codec, CodecError, typed
 from roundel.kernel.commands import COMMANDS, Call, Command, decode_command, encode_command
-from roundel.kernel.decisions import Decisions
 from roundel.kernel.events import EVENTS, TRANSIENT, Event, decode_event, encode_event
 from roundel.kernel.facts import (
     DECISIONS,
     FACTS,
     VERSION,
+    Decisions,
     Entry,
     Fact,
     Waited,
@@ -25,7 +25,7 @@ from roundel.kernel.facts import (
     encode_entry,
     encode_fact,
 )
-from roundel.nodes.dialogue import ModelCall, ToolUse
+from roundel.nodes.agent_conversation import ModelCall, ToolUse
 from roundel.nodes.services import ToolRequest
 from tests.kernel.generated import JSON, TEXT, values_of
 from tests.kernel.simulator import plan_of

@@ -7,10 +7,20 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 
 import roundel
-from roundel.kernel.fact_masking import masked_fact, secrets_of
-from roundel.kernel.facts import Answered, Fact, Failed, Finished, Outcome, Reviews, Started, Unlocked
+from roundel.kernel.facts import (
+    Answered,
+    Fact,
+    Failed,
+    Finished,
+    Outcome,
+    Reviews,
+    Started,
+    Unlocked,
+    masked_fact,
+    secrets_of,
+)
+from roundel.nodes.loading import load
 from roundel.nodes.services import Reply, ToolRequest, ToolResult
-from roundel.nodes.sources import load
 from roundel.plan.graph import compile_workflow
 from roundel.workflow.message import Block, Message
 from roundel.workflow.secrets import Secrets

@@ -27,8 +27,7 @@ from roundel.kernel.facts import (
     decode_fact,
     encode_fact,
 )
-from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import freeze
+from roundel.kernel.snapshot import PlanIndex, freeze
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, replay, step
 from roundel.plan.graph import Plan

@@ -12,11 +12,11 @@ import pytest
 from msgspec.structs import replace
 
 from roundel.kernel.facts import Reviews, decode_entry
-from roundel.kernel.plan_index import PlanIndex
 from roundel.kernel.snapshot import (
     LONG,
     SNAPSHOTS,
     VERSION,
+    PlanIndex,
     SnapshotError,
     Stored,
     checksum,
@@ -24,7 +24,7 @@ from roundel.kernel.snapshot import (
     thaw,
 )
 from roundel.kernel.step import replay
-from roundel.nodes.conductors import LoopRounds
+from roundel.nodes.loop_controllers import LoopRounds
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
 from tests.kernel.frozen import copied, frozen, thawed
@@ -124,8 +124,8 @@ def of_version(version: int) -> bytes:
         (changed(fingerprint=7), "it was made with another workflow"),
         (changed(shapes={"Instance": ["plan"]}), "another version: 'Instance' has other fields now"),
         (
-            changed(shapes={"roundel.kernel.execution:Turn": ["body"]}),
-            "'roundel.kernel.execution:Turn' has other fields",
+            changed(shapes={"roundel.kernel.state:Turn": ["body"]}),
+            "'roundel.kernel.state:Turn' has other fields",
         ),
     ],
 )

@@ -25,8 +25,7 @@ from roundel.kernel.facts import (
     Unlocked,
     Waited,
 )
-from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import freeze
+from roundel.kernel.snapshot import PlanIndex, freeze
 from roundel.kernel.step import IllegalFact, step
 from roundel.kernel.unlock import CHECKS
 from roundel.workflow.message import Message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roundel.kernel.units import Unit, differences, lies_in
+from roundel.kernel.novelty import Unit, differences, lies_in
 
 LETTERS = "a b c d e f g h i j"
 

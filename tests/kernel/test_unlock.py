@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from roundel.kernel.facts import decode_entry, decode_fact, encode_fact
-from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import freeze
+from roundel.kernel.snapshot import PlanIndex, freeze
 from roundel.kernel.unlock import CHECKS
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents

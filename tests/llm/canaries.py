@@ -19,8 +19,8 @@ from click.testing import CliRunner, Result
 
 import roundel
 from roundel.cli import cli
-from roundel.journal.chunks import DICTIONARY
-from roundel.nodes.sources import load
+from roundel.journal.run_journal import DICTIONARY
+from roundel.nodes.loading import load
 from tests.llm.wire import Reply, Wire
 
 SOURCES = (

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.journal import snapshots
+from roundel.journal import run_journal
 from roundel.kernel.unlock import CHECKS
 from roundel.telemetry import Metrics
 from tests.llm.canaries import CANARIES, EVERYTHING, SAYS, SOURCES, TOOLS, Gossip, World
@@ -25,8 +25,8 @@ def world(
 ) -> World:
     wire.replies(TOOLS, SAYS)
     # So that each commit is followed by a snapshot.
-    monkeypatch.setattr(snapshots, "SNAPSHOT_FACTS", 1)
-    monkeypatch.setattr(snapshots, "SNAPSHOT_SHARE", 0)
+    monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 1)
+    monkeypatch.setattr(run_journal, "SNAPSHOT_SHARE", 0)
     return World(tmp_path, wire, monkeypatch, caplog)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roundel.workflow.providers import ALIASES, PROVIDERS
+from roundel.workflow.model_profile import ALIASES, PROVIDERS
 
 providers = pytest.importorskip("pydantic_ai.providers")
 
@@ -27,12 +27,12 @@ def names_of_the_library() -> set[str]:
 def test_the_table_holds_every_provider_of_the_library() -> None:
     assert len(PROVIDERS) == len(set(PROVIDERS))
     missing = names_of_the_library() - set(PROVIDERS)
-    assert not missing, f"add to roundel.workflow.providers.PROVIDERS: {sorted(missing)}"
+    assert not missing, f"add to roundel.workflow.model_profile.PROVIDERS: {sorted(missing)}"
 
 
 def test_the_table_holds_no_other() -> None:
     gone = set(PROVIDERS) - names_of_the_library()
-    assert not gone, f"remove from roundel.workflow.providers.PROVIDERS: {sorted(gone)}"
+    assert not gone, f"remove from roundel.workflow.model_profile.PROVIDERS: {sorted(gone)}"
     assert set(ALIASES.values()) <= set(PROVIDERS)
     assert not set(ALIASES) & set(PROVIDERS)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.llm.scripted import load_script, script_from
+from roundel.llm.script import load_script, script_from
 from roundel.workflow.diagnostics import Report
 from tests.nodes.talks import agent, look, told, wants
 

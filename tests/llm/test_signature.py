@@ -14,7 +14,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from roundel.llm.signature import bind_arguments, description, parameters
+from roundel.llm.python_tool import bind_arguments, description, parameters
 from roundel.nodes.services import NodeError, ToolError
 
 if TYPE_CHECKING:

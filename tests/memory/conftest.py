@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from roundel.hosts import services
-from roundel.llm.scripted import ScriptedModel
+from roundel.llm.script import ScriptedModel
 from roundel.nodes.services import Reply, Request, Say
 
 

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import roundel
 from roundel.memory.run_memory import RunMemory
 from roundel.memory.store import Item, MemoryEntry, MemoryStore, Shelf
+from roundel.nodes.loading import load
 from roundel.nodes.middleware import Visit
-from roundel.nodes.sources import load
 from roundel.plan.graph import compile_workflow
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message

@@ -12,7 +12,7 @@ import pytest
 
 import roundel
 from roundel.journal.sqlite_memory import SqliteMemoryStore
-from roundel.memory import index, sources
+from roundel.memory import files, run_memory
 from roundel.nodes.services import Request
 from tests.memory.remembering import agents, kept, said, texts, troubles
 
@@ -33,7 +33,7 @@ def board(path: str = "", **use: Any) -> dict[str, Any]:
     return agents({"name": "board", **use}, memory=[memory])
 
 
-def files(*sources: Any, **use: Any) -> dict[str, Any]:
+def file_workflow(*sources: Any, **use: Any) -> dict[str, Any]:
     memory = {"name": "docs", "type": "file", "config": {"file_sources": list(sources)}}
     return agents({"name": "docs", **use}, memory=[memory])
 
@@ -65,9 +65,8 @@ def test_top_k_and_threshold(store: Path, requests: list[Request]) -> None:
 
 
 def test_the_newest_thousand_are_kept(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from roundel.memory import middleware
 
-    monkeypatch.setattr(middleware, "MAX_SIMPLE_ENTRIES", 3)
+    monkeypatch.setattr(run_memory, "MAX_SIMPLE_ENTRIES", 3)
     for number in range(5):
         said(simple(), f"text {number}", store)
     said(simple(), "text 2", store)
@@ -149,15 +148,15 @@ def test_files_are_found_by_what_is_asked(store: Path, requests: list[Request]) 
     )
     write("docs/inner/milk.MD", "Milk is white.")
     write("docs/code.py", "oolong = 1")
-    events = said(files({"path": "docs", "file_types": ".md"}), "x", store, "what is oolong")
+    events = said(file_workflow({"path": "docs", "file_types": ".md"}), "x", store, "what is oolong")
     assert troubles(events) == []
     assert reminded(requests)[0] == "Oolong is half black, half green."
-    said(files({"path": "docs", "file_types": [".md"]}), "x", store, "white kettles")
+    said(file_workflow({"path": "docs", "file_types": [".md"]}), "x", store, "white kettles")
     assert "Milk is white." in reminded(requests)
     assert "Kettles sing." in requests[-1].messages[0].text
-    said(files({"path": "docs", "file_types": [".md"], "recursive": False}), "x", store, "white")
+    said(file_workflow({"path": "docs", "file_types": [".md"], "recursive": False}), "x", store, "white")
     assert reminded(requests) == []
-    said(files({"path": "docs/code.py"}), "x", store, "oolong")
+    said(file_workflow({"path": "docs/code.py"}), "x", store, "oolong")
     assert reminded(requests) == ["oolong = 1"]
 
 
@@ -165,7 +164,7 @@ def test_what_has_changed_is_read_anew_and_nothing_else(store: Path, requests: l
     Path("docs").mkdir()
     write("docs/a.txt", "the tea is green")
     write("docs/b.txt", "the tea is black")
-    flow = files({"path": "docs"})
+    flow = file_workflow({"path": "docs"})
 
     def ask() -> list[str]:
         said(flow, "x", store, "how is the tea")
@@ -212,14 +211,14 @@ def test_agents_that_read_at_once_read_each_file_once(store: Path, monkeypatch: 
     Path("docs").mkdir()
     for name in ("a", "b", "c"):
         write(f"docs/{name}.txt", f"tea from {name}")
-    plain, read = sources.read_content, list[str]()
+    plain, read = files.read_content, list[str]()
 
     def content(path: Path) -> bytes:
         read.append(path.name)
         return plain(path)
 
-    monkeypatch.setattr(index, "read_content", content)
-    flow = files({"path": "docs"})
+    monkeypatch.setattr(files, "read_content", content)
+    flow = file_workflow({"path": "docs"})
     flow["graph"]["nodes"] = [{**flow["graph"]["nodes"][0], "id": name} for name in ("A", "B", "C")]
     flow["graph"] |= {"start": ["A", "B", "C"], "end": ["A", "B", "C"]}
     assert troubles(said(flow, "x", store, "tea", script={"B": ["y"], "C": ["z"]})) == []
@@ -229,7 +228,7 @@ def test_agents_that_read_at_once_read_each_file_once(store: Path, monkeypatch: 
 def test_files_belong_to_no_group_and_every_group_reads_them(store: Path, requests: list[Request]) -> None:
     write("a.txt", "the tea is green")
     for group in ("one", "two"):
-        said(files({"path": "a.txt"}), "x", store, "tea", group=group)
+        said(file_workflow({"path": "a.txt"}), "x", store, "tea", group=group)
         assert reminded(requests) == ["the tea is green"]
     assert len(kept(store, "")) == 1
     assert texts(store, "one", "docs") == []
@@ -241,12 +240,14 @@ def test_what_cannot_be_read_is_told_of_and_the_rest_is_read(store: Path, reques
     Path("docs/bad.txt").write_bytes(b"\xff\xfe tea")
     Path("docs/big.txt").write_bytes(b"tea " * 2_000_000)
     os.mkfifo("docs/pipe.txt")
-    events = said(files({"path": "docs"}, {"path": "gone"}), "x", store, "tea")
+    events = said(file_workflow({"path": "docs"}, {"path": "gone"}), "x", store, "tea")
     told = sorted(data["error"].partition(":")[0] for data in troubles(events))
     assert told == ["'gone' is not there", "bad.txt cannot be read", "big.txt cannot be read"]
     assert {data["store"] for data in troubles(events)} == {"docs"}
     assert reminded(requests) == ["the tea is green"]
-    klingon = files({"path": "docs/good.txt", "encoding": "klingon"}, {"path": ".", "encoding": "utf-16"})
+    klingon = file_workflow(
+        {"path": "docs/good.txt", "encoding": "klingon"}, {"path": ".", "encoding": "utf-16"}
+    )
     (trouble, *_) = troubles(said(klingon, "x", store, "tea"))
     assert "klingon" in trouble["error"]
     _, report = roundel.check(klingon)
@@ -260,7 +261,7 @@ def test_half_a_surrogate_pair_in_a_file_fails_nobody(store: Path, requests: lis
     assert reminded(requests) == ["tea ?"]
     Path("notes.txt").write_text("milk \\ud83d", encoding="utf-8")
     escaped = {"path": "notes.txt", "encoding": "unicode_escape"}
-    assert troubles(said(files(escaped), "x", store, "milk")) == []
+    assert troubles(said(file_workflow(escaped), "x", store, "milk")) == []
     assert reminded(requests) == ["milk ?"]
 
 
@@ -270,7 +271,7 @@ def test_a_path_that_means_another_folder_from_elsewhere_has_an_index_of_its_own
     """Two runs at once would otherwise read what the other one has indexed."""
     flow = tmp_path / "flows" / "flow.json"
     flow.parent.mkdir()
-    flow.write_text(json.dumps(files({"path": "handbook"})), encoding="utf-8")
+    flow.write_text(json.dumps(file_workflow({"path": "handbook"})), encoding="utf-8")
     for name in ("here", "there"):
         (tmp_path / name / "handbook").mkdir(parents=True)
         (tmp_path / name / "handbook" / "a.txt").write_text(f"tea from {name}", encoding="utf-8")
@@ -287,7 +288,7 @@ def test_a_name_that_is_no_text_keeps_nobody_from_reading(store: Path, requests:
     Path("docs").mkdir()
     for name, data in ((b"\xfc.txt", b"black tea"), (b"\xfd.txt", b"white tea"), (b"\xfe.txt", b"\xfe tea")):
         Path(os.fsdecode(b"docs/" + name)).write_bytes(data)
-    (trouble,) = troubles(said(files({"path": "docs"}), "x", store, "tea"))
+    (trouble,) = troubles(said(file_workflow({"path": "docs"}), "x", store, "tea"))
     assert trouble["error"].startswith("\\xfe.txt cannot be read")
     assert sorted(reminded(requests)) == ["black tea", "white tea"]
     assert len({entry.about["file"] for entry in kept(store, "")}) == 2
@@ -300,7 +301,7 @@ def test_files_are_looked_for_beside_the_workflow(
     folder.mkdir()
     (folder / "handbook.txt").write_text("the tea is green", encoding="utf-8")
     (folder / "flow.yaml").write_text(
-        json.dumps(files({"path": "handbook.txt"}, {"path": "none.txt"})), encoding="utf-8"
+        json.dumps(file_workflow({"path": "handbook.txt"}, {"path": "none.txt"})), encoding="utf-8"
     )
     workflow, report = roundel.check(folder / "flow.yaml")
     assert workflow is not None
@@ -325,7 +326,7 @@ def test_an_index_that_is_interrupted_goes_on_from_there(
     Path("docs").mkdir()
     for name in ("a", "b", "c"):
         write(f"docs/{name}.txt", f"tea from {name}. " * 60)
-    monkeypatch.setattr(index, "WRITE_BATCH", 1)
+    monkeypatch.setattr(files, "WRITE_BATCH", 1)
     plain, written = SqliteMemoryStore.remember, 0
 
     async def remember(self: SqliteMemoryStore, *given: Any, **named: Any) -> list[int]:
@@ -336,10 +337,10 @@ def test_an_index_that_is_interrupted_goes_on_from_there(
         return await plain(self, *given, **named)
 
     monkeypatch.setattr(SqliteMemoryStore, "remember", remember)
-    (trouble,) = troubles(said(files({"path": "docs"}), "x", store, "tea"))
+    (trouble,) = troubles(said(file_workflow({"path": "docs"}), "x", store, "tea"))
     assert trouble["error"] == "interrupted"
     first = kept(store, "")
-    assert troubles(said(files({"path": "docs"}), "x", store, "tea")) == []
+    assert troubles(said(file_workflow({"path": "docs"}), "x", store, "tea")) == []
     assert written == 4
     assert {Path(entry.about["file"]).name for entry in kept(store, "")} == {"a.txt", "b.txt", "c.txt"}
     assert {entry.id for entry in first} <= {entry.id for entry in kept(store, "")}
@@ -350,7 +351,7 @@ def test_secrets_in_files_are_neither_stored_nor_shown_to_a_model(
 ) -> None:
     monkeypatch.setenv("HOUSE_TOKEN", "blue-heron-0123456789")
     Path("notes.txt").write_text("the gate opens with blue-heron-0123456789", encoding="utf-8")
-    said(files({"path": "notes.txt"}), "yes", store, "how does the gate open?")
+    said(file_workflow({"path": "notes.txt"}), "yes", store, "how does the gate open?")
     assert any("the gate opens with ***" in message.text for message in requests[0].messages)
     raw = b"".join(path.read_bytes() for path in store.parent.glob(f"{store.name}*"))
     assert b"gate opens" in raw

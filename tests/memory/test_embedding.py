@@ -15,8 +15,8 @@ import pytest
 
 import roundel
 from roundel.hosts import services
-from roundel.llm.scripted import ScriptedModel, script_from
-from roundel.memory.ranking import cosine, pack_vector
+from roundel.llm.script import ScriptedModel, script_from
+from roundel.memory.search import cosine, pack_vector
 from roundel.nodes.services import Reply, Request, Say
 from tests.journal.stores import query
 from tests.memory.remembering import agents, do, troubles

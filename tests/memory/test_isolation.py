@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from roundel.journal.sqlite import SqliteStore
+from roundel.memory.search import query_words
 from roundel.memory.store import Shelf
-from roundel.memory.words import query_words
 from tests.journal.stores import query
 from tests.memory.crowd import GROUPS
 from tests.memory.remembering import agents, do, kept, remember, said, texts

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundel.memory.passages import PASSAGE_OVERLAP, PASSAGE_SIZE, passages
+from roundel.memory.files import PASSAGE_OVERLAP, PASSAGE_SIZE, passages
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import roundel
 from roundel.journal.store import StoreError
 from roundel.nodes.services import Request
-from roundel.runs.quarantine import Quarantined
+from roundel.runs.memory import Quarantined
 from tests.memory.remembering import agents, do, kept, said, texts
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from roundel.journal.sqlite import SqliteStore
 from roundel.memory.process_store import ProcessMemoryStore
+from roundel.memory.search import query_words
 from roundel.memory.store import Item, Match, MemoryEntry, MemoryStore, Shelf
-from roundel.memory.words import query_words
 from tests.journal.stores import query
 from tests.memory.remembering import do, remember
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roundel.memory.process_store import ProcessMemoryStore
+from roundel.memory.search import MAX_QUERY_WORDS, index_words, query_words, word_overlap
 from roundel.memory.store import Shelf
-from roundel.memory.words import MAX_QUERY_WORDS, index_words, query_words, word_overlap
 from tests.memory.remembering import do, remember
 
 SHELF = Shelf("g", "x")

@@ -8,7 +8,7 @@ import pytest
 
 import roundel
 from roundel.hosts import services
-from roundel.llm.scripted import ScriptedModel, script_from
+from roundel.llm.script import ScriptedModel, script_from
 from roundel.nodes.agent import NODE
 from roundel.nodes.services import Reply, Request
 from tests.nodes.talks import fail, look, told, wants

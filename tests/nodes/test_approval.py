@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.nodes.approval import read_decision
+from roundel.nodes.agent_conversation import read_decision
 from tests.nodes.talks import agent, look, told, wants
 
 ARGUMENTS = {"place": "here"}

@@ -13,9 +13,9 @@ import pytest
 
 import roundel
 from roundel.kernel.facts import Outcome
-from roundel.kernel.talk import Act, Errand
+from roundel.kernel.tool_loop import Act, Errand
 from roundel.kernel.unlock import CHECKS
-from roundel.nodes.dialogue import AgentDialogue, ModelCall
+from roundel.nodes.agent_conversation import AgentDialogue, ModelCall
 from tests.nodes.talks import Told, agent, fail, look, told, wants
 
 # Rounds and their limit.

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from roundel.kernel.commands import Call, Command, decode_command, encode_command
 from roundel.kernel.facts import Fact, Finished, Outcome, Started, decode_fact, encode_fact
-from roundel.kernel.plan_index import PlanIndex
-from roundel.kernel.snapshot import decode, freeze, thaw
+from roundel.kernel.snapshot import PlanIndex, decode, freeze, thaw
 from roundel.kernel.state import Run
 from roundel.kernel.step import step
 from roundel.nodes import TYPES

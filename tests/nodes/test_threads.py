@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from roundel.nodes import threads
-from roundel.nodes.threads import run_in_thread
+from roundel.nodes import user_code
+from roundel.nodes.user_code import run_in_thread
 
 
 def ident() -> int:
@@ -57,8 +57,8 @@ def test_a_function_may_run_a_workflow_that_needs_a_thread_itself() -> None:
 
 
 def test_a_thread_that_is_idle_for_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "IDLE_SECONDS", 0.001)
-    monkeypatch.setattr(threads, "_pool", threads._ThreadPool())
+    monkeypatch.setattr(user_code, "IDLE_SECONDS", 0.001)
+    monkeypatch.setattr(user_code, "_pool", user_code._ThreadPool())
     used: list[threading.Thread] = []
     asyncio.run(run_in_thread(lambda: used.append(threading.current_thread())))
     used[0].join(60)
@@ -76,7 +76,7 @@ def test_a_thread_has_the_name_of_what_it_calls() -> None:
 def test_a_forked_process_has_threads_of_its_own() -> None:
     code = (
         "import asyncio, os, warnings\n"
-        "from roundel.nodes.threads import run_in_thread\n"
+        "from roundel.nodes.user_code import run_in_thread\n"
         "asyncio.run(run_in_thread(int))\n"  # an idle thread that the child does not have
         "warnings.simplefilter('ignore')\n"  # that there are threads is the point
         "child = os.fork()\n"
@@ -90,7 +90,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 def test_the_process_does_not_wait_for_a_function() -> None:
     code = (
         "import asyncio, threading\n"
-        "from roundel.nodes.threads import run_in_thread\n"
+        "from roundel.nodes.user_code import run_in_thread\n"
         "async def main():\n"
         "    begun = asyncio.Event()\n"
         "    loop = asyncio.get_running_loop()\n"

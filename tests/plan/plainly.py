@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roundel.plan.firing import always_speaks, never, sure
+from roundel.plan.edge_certainty import always_speaks, never, sure
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
-from roundel.plan.scope import Scope, Unit
-from roundel.plan.sides import Candidate
+from roundel.plan.scope import Candidate, Scope, Unit
 
 Pair = tuple[tuple[int, ...], int, int]
 """The nodes of a loop, its entry, its depth."""

@@ -16,13 +16,13 @@ import pytest
 
 import roundel
 from roundel.nodes import TYPES
+from roundel.plan.edge_certainty import last_round
 from roundel.plan.forecast import Estimate, forecast
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.guards import Watch, inner_edges
 from roundel.plan.loops import Survey, explore, survey
 from roundel.plan.proof import prove
-from roundel.plan.rounds import last_round
-from roundel.plan.sides import Candidate, leading_back
+from roundel.plan.scope import Candidate, leading_back
 from roundel.plan.structure import check_structure
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.loader import from_mapping

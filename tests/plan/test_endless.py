@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.plan.endless import endless
 from roundel.plan.graph import Plan
 from roundel.plan.loops import loops
+from roundel.plan.non_termination import endless
 from tests.kernel.graphs import case
 from tests.plan.tangles import WORDS, Gambler, plan_of, scope_at, spiced, tangle, woven
 

@@ -16,7 +16,7 @@ from roundel.nodes import TYPES
 from roundel.plan.forecast import Estimate, Forecast, forecast
 from roundel.plan.graph import compile_workflow
 from roundel.workflow.loader import from_mapping
-from roundel.workflow.profile import Price
+from roundel.workflow.model_profile import Price
 from tests.kernel.graphs import case
 from tests.kernel.simulator import Simulator, plan_of
 
@@ -201,7 +201,7 @@ def test_the_command_knows_prices(tmp_path: Path) -> None:
 def test_no_price_is_looked_for_if_no_agent_names_a_model(tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text(json.dumps(review(2).mapping()))
     code = (
-        "import sys; from roundel.cli.forecast import command; "
+        "import sys; from roundel.cli.workflows import command; "
         "command(['flow.yaml'], standalone_mode=False); "
         "print('imported' if 'genai_prices' in sys.modules or 'pydantic_ai' in sys.modules else 'clean')"
     )

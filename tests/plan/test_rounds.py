@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import roundel
+from roundel.plan.edge_certainty import last_round
 from roundel.plan.graph import compile_workflow
 from roundel.plan.proof import Limit, cases, prove
-from roundel.plan.rounds import last_round
 from tests.plan.tangles import WORDS, Gambler, plan_of, rounds
 
 Dict = dict[str, Any]

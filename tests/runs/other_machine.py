@@ -17,16 +17,15 @@ from typing import Any, NoReturn
 
 import roundel.workflow.expression
 import roundel.workflow.functions
-import roundel.workflow.imports
 import roundel.workflow.loader
 from roundel.hosts.stored_run import events_of, open_run
 from roundel.journal.sqlite import SqliteStore
-from roundel.kernel import breaker, circles
+from roundel.kernel import breaker, dead_loop
 from roundel.kernel.events import encode_event
-from roundel.nodes import agreement, ballot, consensus, score, vote
+from roundel.nodes import consensus, score, vote
 from roundel.runs.forking import replay
-from roundel.runs.quarantine import quarantine
-from roundel.workflow import keywords, pattern
+from roundel.runs.memory import quarantine
+from roundel.workflow import condition, pattern
 
 
 def decides(*_arguments: Any, **_named: Any) -> NoReturn:
@@ -44,16 +43,16 @@ def break_libraries() -> None:
     places: list[tuple[Any, tuple[str, ...]]] = [
         (roundel.workflow.expression, ("_cel", "_compile")),
         (roundel.workflow.loader, ("examine", "examine_mapping", "read_dotenv", "read_file")),
-        (roundel.workflow.imports, ("import_named", "import_file", "load_entry_point", "spec_of")),
-        (roundel.workflow.functions, ("import_named", "import_file", "load_entry_point", "entry_points")),
+        (
+            roundel.workflow.functions,
+            ("import_named", "import_file", "load_entry_point", "entry_points", "spec_of"),
+        ),
         (pattern, ("Pattern", "compiled")),
-        (keywords, ("holds_word",)),
+        (condition, ("holds_word",)),
         (breaker, ("expectation",)),
-        (circles, ("novelty_at", "judge", "repetitions")),
-        (consensus, ("is_agreement",)),
-        (agreement, ("is_agreement",)),
+        (dead_loop, ("novelty_at", "judge", "repetitions")),
+        (consensus, ("is_agreement", "ballot")),
         (vote, ("ballot",)),
-        (ballot, ("ballot",)),
         (score, ("Expression", "compiled")),
     ]
     for module, names in places:

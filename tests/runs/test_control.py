@@ -9,8 +9,8 @@ import pytest
 
 import roundel
 from roundel.hosts import local
+from roundel.hosts.control import Resume
 from roundel.hosts.engine import Attachment
-from roundel.hosts.requests import Resume
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, Fenced, StoreError
 from tests.journal.stores import chunk, using, waits

@@ -12,19 +12,18 @@ import pytest
 import roundel
 from roundel.hosts.stored_run import events_of, open_run
 from roundel.journal.sqlite import SqliteStore
-from roundel.kernel import breaker, circles
+from roundel.kernel import breaker, dead_loop
 from roundel.kernel.novelty import novelty_at
 from roundel.nodes import consensus, vote
-from roundel.nodes.agreement import is_agreement
-from roundel.nodes.ballot import Ballot
+from roundel.nodes.consensus import Ballot, is_agreement
 from roundel.workflow.condition import Keyword
-from roundel.workflow.dynamic import RegexSplit
 from roundel.workflow.expression import Expression
+from roundel.workflow.fan_out import RegexSplit
 from roundel.workflow.processor import RegexExtract
 from tests.journal.stores import using
 
 Workflow = Mapping[str, Any]
-found_something_out = circles.History._found_something_out
+found_something_out = dead_loop.History._found_something_out
 
 
 def agent(name: str) -> dict[str, Any]:
@@ -127,10 +126,10 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def patch() -> None:
         monkeypatch.setattr(Expression, "evaluate", turned(Expression.evaluate))
-        monkeypatch.setattr(circles, "novelty_at", turned(novelty_at))
-        monkeypatch.setattr(circles.History, "_found_something_out", turned(found_something_out))
+        monkeypatch.setattr(dead_loop, "novelty_at", turned(novelty_at))
+        monkeypatch.setattr(dead_loop.History, "_found_something_out", turned(found_something_out))
         monkeypatch.setattr(breaker, "expectation", lambda _plan: (1, 1.0))
-        monkeypatch.setattr(consensus, "agrees", turned(is_agreement))
+        monkeypatch.setattr(consensus, "is_agreement", turned(is_agreement))
         monkeypatch.setattr(vote, "ballot", lambda *_arguments: Ballot("abstain"))
         monkeypatch.setattr(RegexExtract, "process", lambda _self: lambda _message: None)
         monkeypatch.setattr(RegexSplit, "texts", lambda _self, _message: [])

@@ -17,7 +17,7 @@ import pytest
 import roundel
 from roundel.journal.store import Store
 from roundel.kernel.unlock import CHECKS
-from roundel.runs.place import store_at
+from roundel.runs.lookup import store_at
 from tests.runs.other_machine import read
 from tests.runs.test_decisions import CASES, edge, graph
 

@@ -9,7 +9,7 @@ import pytest
 
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
-from roundel.runs.place import opened, store_at
+from roundel.runs.lookup import opened, store_at
 
 
 def test_what_was_asked_for_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 import roundel
 from roundel.kernel.facts import Entry, Fact, Finished, Outcome, Paused, Reopened, Resumed, Started
 from roundel.kernel.step import replay as kernel_replay
-from roundel.runs.rerun import Rerun
+from roundel.runs.forking import Rerun
 from roundel.workflow.message import Message
 from tests.runs.polishing import ALONE, kept, using
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import roundel
-from roundel.hosts.people import Question
+from roundel.hosts.control import Question
 from tests.runs.polishing import ALONE, BOTH, DRAFTS, POLISH, kept, using
 
 

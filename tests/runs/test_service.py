@@ -17,7 +17,7 @@ import pytest
 import roundel
 from roundel.extend import Attachment, Engine, InMemoryStore
 from roundel.hosts import stored_run
-from roundel.journal.rebuilding import rebuild
+from roundel.journal.run_journal import rebuild
 from roundel.kernel.events import encode_event
 from roundel.kernel.state import Run
 from roundel.kernel.unlock import CHECKS

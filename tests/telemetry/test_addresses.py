@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roundel.telemetry.addresses import around
+from roundel.telemetry.events import around
 
 
 @pytest.mark.parametrize(

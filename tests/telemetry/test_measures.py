@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roundel.telemetry.measures import Measures
-from roundel.telemetry.names import MOST_NAMES, OTHER
+from roundel.telemetry.events import MOST_NAMES, OTHER
+from roundel.telemetry.middleware import Measures
 from tests.docs.offline import copy_examples
 from tests.telemetry.watching import CIRCLE, Watch, agents, reply
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roundel.kernel.events import Event
-from roundel.telemetry.names import MOST_RUNS, Known, Names
+from roundel.telemetry.events import MOST_RUNS, Known, Names
 
 
 def test_the_first_names_stay_and_all_further_ones_are_the_same() -> None:

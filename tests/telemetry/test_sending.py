@@ -7,13 +7,13 @@ import threading
 
 import pytest
 
-from roundel.telemetry import sending
-from roundel.telemetry.sending import Sending
+from roundel.telemetry import export
+from roundel.telemetry.export import Sending
 
 
 @pytest.fixture(autouse=True)
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "TROUBLE", sending._Trouble())
+    monkeypatch.setattr(export, "TROUBLE", export._Trouble())
 
 
 def test_everything_is_sent_before_the_run_is_closed() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from roundel.telemetry import TelemetryError, from_environment
-from roundel.telemetry.traces import derived
+from roundel.telemetry.spans import derived
 from tests.telemetry.collector import Collector
 
 PROGRAM = """
@@ -151,7 +151,7 @@ def test_without_the_extra_it_is_said_what_to_install(tmp_path: Path, missing: s
         timeout=60,
     )
     *_, last = done.stderr.splitlines()
-    told = 'roundel.telemetry.errors.TelemetryError: this needs an extra: pip install "roundel[telemetry]"'
+    told = 'roundel.telemetry.export.TelemetryError: this needs an extra: pip install "roundel[telemetry]"'
     assert last == told
 
 

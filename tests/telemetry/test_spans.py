@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.trace import StatusCode
 
 import roundel
-from roundel.telemetry.moments import nanoseconds
+from roundel.telemetry.events import nanoseconds
 from tests.docs.offline import copy_examples
 from tests.llm.story import profile, workflow
 from tests.llm.wire import Reply, Wire

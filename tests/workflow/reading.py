@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import yaml
 
-from roundel.workflow import yaml_source
+from roundel.workflow import yaml_parser
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import read_text
 
@@ -15,7 +15,7 @@ PARSERS = [getattr(yaml, "CSafeLoader", yaml.SafeLoader), yaml.SafeLoader]
 
 
 def parsed_by(parser: Any) -> Any:
-    return patch.object(yaml_source, "_Loader", parser)
+    return patch.object(yaml_parser, "_Loader", parser)
 
 
 def read(text: str) -> Any:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from roundel.workflow.composer import MAX_ALIASED
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import read_text
+from roundel.workflow.yaml_parser import MAX_ALIASED
 from tests.workflow.reading import PARSERS, parsed_by, problems, read
 
 # Places

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import roundel
-from roundel.workflow.condition import Keyword
-from roundel.workflow.keywords import holds_word
+from roundel.workflow.condition import Keyword, holds_word
 
 
 def holds(text: str, **config: Any) -> bool:

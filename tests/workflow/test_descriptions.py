@@ -16,12 +16,11 @@ from msgspec import Meta, Struct
 import roundel
 from roundel.nodes import TYPES
 from roundel.workflow.catalog import describe, in_language
-from roundel.workflow.config_types import description_of, infos_of, is_struct, value_of
 from roundel.workflow.description import UNITS, Unit, Widget
 from roundel.workflow.graph import Edge, Envelope, Settings
 from roundel.workflow.loader import Root, examine, examine_mapping
 from roundel.workflow.node_type import NodeType, NodeTypes
-from roundel.workflow.schema import workflow_schema
+from roundel.workflow.schema import description_of, infos_of, is_struct, value_of, workflow_schema
 from tests.workflow.described import INSTEAD, NODE_TYPES, OBJECTS, TEXTS, Mapping, node
 
 DATA = describe(TYPES)

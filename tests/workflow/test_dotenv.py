@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roundel.workflow.diagnostics import Diagnostic, Report
-from roundel.workflow.dotenv import read_dotenv
+from roundel.workflow.variables import read_dotenv
 
 
 def dotenv(tmp_path: Path, text: str | bytes) -> tuple[dict[str, str], list[Diagnostic]]:

@@ -30,12 +30,11 @@ from jsonschema.exceptions import best_match
 import roundel
 from roundel import Workflow, WorkflowError
 from roundel.nodes import TYPES
-from roundel.workflow.diagnostics import Report
+from roundel.workflow.diagnostics import Report, misspelling_of
 from roundel.workflow.document import read_text
 from roundel.workflow.graph import Limits, Node, Retry
 from roundel.workflow.loader import examine_text
 from roundel.workflow.schema import workflow_schema
-from roundel.workflow.spelling import misspelling_of
 from tests.test_broken import FILES, expectations
 
 SMALL = Limits(rounds=5, steps=60)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roundel.workflow.located import line_and_column, locate
+from roundel.workflow.document import line_and_column, locate
 
 
 def test_a_python_value_is_located_nowhere() -> None:

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.nodes.sources import check, load
-from roundel.workflow.grouping import grouped
-from roundel.workflow.limiting import limited
+from roundel.nodes.loading import check, load
+from roundel.workflow.graph import grouped, limited
 
 LONG = "a-long-value-0123456789"
 

@@ -9,7 +9,7 @@ import pytest
 
 import roundel
 from roundel import WorkflowError
-from roundel.workflow.spelling import misspelling_of
+from roundel.workflow.diagnostics import misspelling_of
 
 WORKFLOW: dict[str, Any] = {
     "models": {"default": {"model": "openai:gpt-4o", "price": {"input": 1, "output": 2}}},

@@ -36,7 +36,12 @@ COMMANDS = {
     "schema": "Print the JSON Schema of workflow files, for editors.",
 }
 
-_MODULES: dict[str, str] = {}
+_MODULES = {
+    **dict.fromkeys(("fork", "replay"), "run"),
+    **dict.fromkeys(("check", "show", "forecast", "schema"), "workflows"),
+    **dict.fromkeys(("resume", "pause", "stop", "answer", "unlock"), "control"),
+    **dict.fromkeys(("log", "prune"), "runs"),
+}
 """The modules of the commands that share one; every other command has a module of its own name."""
 
 EXIT = {"completed": 0, "failed": 1, "suspended_locked": 3, "waiting": 4, "paused": 4, "stopped": 130}

@@ -25,8 +25,7 @@ from click.shell_completion import (
 from roundel.cli import COMMANDS, COMPLETION
 from roundel.cli.next_step import PROGRAM
 from roundel.cli.output import printable
-from roundel.journal.glance import glance
-from roundel.runs.store_url import store_url
+from roundel.journal.registry import glance, store_url
 
 Items = list[CompletionItem]
 MOST_RUNS = 50

@@ -11,10 +11,10 @@ import click
 
 from roundel.cli.execution import person_is_there
 from roundel.cli.next_step import program, suggest_plainly
-from roundel.cli.stored import finished
+from roundel.cli.store_access import finished
 from roundel.hosts.engine import Attach, Attachment, Inspection, Result
 from roundel.kernel.unlock import CHECKS
-from roundel.llm.scripted import Script, script_from
+from roundel.llm.script import Script, script_from
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.runs.runs import Runs
@@ -23,7 +23,7 @@ from roundel.workflow.loader import examine_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from roundel.cli.live import LiveView
+    from roundel.cli.live_view import LiveView
 
 REASON = "they are about to agree"
 NOTE = "You have both said that any day will do. Name one."
@@ -42,7 +42,7 @@ def demo_command() -> None:
 async def _play(out: Console) -> None:
     from rich.text import Text
 
-    from roundel.cli.evidence import evidence
+    from roundel.cli.prompt import evidence
 
     async with Runs("memory:") as runs:
         out.rule(Text("1  A loop that ends because it is good enough", "bold"))
@@ -74,7 +74,7 @@ class _Stage:
         self._view: LiveView | None = None
 
     def attach(self, _run_id: str, inspection: Inspection) -> Attachment:
-        from roundel.cli.live import LiveView
+        from roundel.cli.live_view import LiveView
 
         resumed = inspection.state if inspection.row is not None else None
         self._view = LiveView(inspection.plan, self.out, self.out.is_terminal, scripted=True, goes_on=resumed)
@@ -107,7 +107,7 @@ def _story(name: str, slowly: bool) -> tuple[Plan, Script]:
 
 
 async def _plot(runs: Runs, run_id: str, out: Console) -> None:
-    from roundel.cli.plotting.text import TextPlot
+    from roundel.cli.text_plot import TextPlot
 
     out.print(TextPlot(await runs.rounds(run_id)))
 

@@ -12,19 +12,19 @@ import click
 
 from roundel.cli import EXIT
 from roundel.cli.next_step import about, again, command_line, current
-from roundel.cli.output import concealment, print_json, print_result, say, styled
+from roundel.cli.output import concealment, console, print_json, print_result, say, styled
 from roundel.cli.signals import INTERRUPTED, discard, interrupts
+from roundel.hosts.control import Question
 from roundel.hosts.engine import Attach, Attachment, Inspection, Result
-from roundel.hosts.people import Question
 from roundel.journal.store import Fenced, Gone, StoreError
 from roundel.kernel.events import Event, stamp
-from roundel.kernel.fact_masking import secrets_of
-from roundel.llm.recorder import ScriptRecorder
+from roundel.kernel.facts import secrets_of
+from roundel.llm.script import ScriptRecorder
 from roundel.nodes.middleware import Middleware
 from roundel.runs.runs import Runs
 
 if TYPE_CHECKING:
-    from roundel.cli.live import LiveView
+    from roundel.cli.live_view import LiveView
 
 Begin = Callable[[Attach], Awaitable[object]]
 """Starts or resumes a run; it must attach what it is given."""
@@ -175,8 +175,7 @@ class _Live(_Display):
         self._appeared = False
 
     def asker(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
-        from roundel.cli.live import LiveView
-        from roundel.cli.output import console
+        from roundel.cli.live_view import LiveView
 
         terminal = console()
         self._view = view = LiveView(

@@ -8,15 +8,14 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from roundel.cli.arguments import RunName, run_argument
-from roundel.cli.live.lines import excerpt
+from roundel.cli.event_lines import excerpt
 from roundel.cli.next_step import suggest, suggest_plainly
+from roundel.cli.options import RunName, run_argument
 from roundel.cli.output import counted, print_json, say, styled
-from roundel.cli.stored import most_option, store_option, with_runs
+from roundel.cli.store_access import most_option, store_option, with_runs
 from roundel.kernel.events import stamp
 from roundel.memory.store import MemoryEntry
-from roundel.runs.memory import Memory
-from roundel.runs.quarantine import Quarantined
+from roundel.runs.memory import Memory, Quarantined
 
 Made = TypeVar("Made")
 group_option = click.option("--group", required=True, metavar="NAME", help="Whose memory.")

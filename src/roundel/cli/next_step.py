@@ -129,7 +129,7 @@ def _short(path: str) -> str:
 
 
 def _store_option() -> list[str]:
-    from roundel.runs.store_url import DEFAULT, VARIABLE
+    from roundel.journal.registry import DEFAULT, VARIABLE
 
     # A variable may have been set for this one call alone, so that the shell does not have it.
     place = click.get_current_context().params.get("place") or os.environ.get(VARIABLE)

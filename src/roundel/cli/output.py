@@ -20,7 +20,7 @@ import click
 import msgspec
 
 from roundel.drawing.text import escaped, visible
-from roundel.workflow.diagnostics import Diagnostic
+from roundel.workflow.diagnostics import Diagnostic, Report
 from roundel.workflow.secrets import MASK, Secrets, is_secret_name
 
 if TYPE_CHECKING:
@@ -174,7 +174,6 @@ def assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:
 
 def variables(pairs: Iterable[str]) -> dict[str, Any]:
     """`--var` options; a value is read as YAML, so that `3` is a number."""
-    from roundel.workflow.diagnostics import Report
     from roundel.workflow.document import read_text
 
     read = {}

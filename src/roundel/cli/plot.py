@@ -1,18 +1,289 @@
-"""`roundel plot`: the rounds of a run, drawn."""
+"""The rounds of a run, drawn.
+
+What is drawn of the rounds of a loop, and in which words.
+
+Rounds as an SVG that needs nothing beside itself: a small chart for each measure of each loop.
+
+`roundel plot`: the rounds of a run, drawn.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
-from roundel.cli.arguments import run_argument
-from roundel.cli.output import console, say
-from roundel.cli.stored import Unknown, store_option, with_run
+from roundel.cli.options import run_argument
+from roundel.cli.output import console, dollars, one_line, say
+from roundel.cli.store_access import Unknown, store_option, with_run
+from roundel.drawing.svg import RULES, style
+from roundel.drawing.text import fit, text_width
 from roundel.journal.store import RunRow
 from roundel.runs.rounds import LoopRounds
 from roundel.runs.runs import Runs
+
+IN_ALL = "in all"
+STEPS = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
+"""Where an axis may end: these times a power of ten."""
+
+
+class Measure(NamedTuple):
+    name: str
+    values: tuple[float | None, ...]
+    """Round by round; None where there is nothing to say."""
+    told: Callable[[float], str]
+    whole: tuple[str, str]
+    """All rounds in one figure, and which figure that is."""
+    adds_up: bool
+    """A sum over the rounds has a meaning."""
+    top: float
+    """Where its axis ends; it begins at 0."""
+
+
+def measures(loop: LoopRounds) -> list[Measure]:
+    """Those that there is something to say about."""
+    rounds = loop.rounds
+    scores = tuple(one.score for one in rounds)
+    tokens = tuple(float(one.tokens) for one in rounds)
+    costs = tuple(one.cost_usd for one in rounds)
+    news = tuple(one.novelty for one in rounds)
+    times = tuple(max(0.0, one.seconds) for one in rounds)
+    found = []
+    if any(score is not None for score in scores):
+        found.append(Measure("score", scores, _number, _best(scores), False, _top(scores)))
+    if any(tokens):
+        found.append(Measure("tokens", tokens, _count, (_count(sum(tokens)), IN_ALL), True, _top(tokens)))
+    if any(costs):
+        paid = sum(cost or 0 for cost in costs)
+        whole = (dollars(paid) if None not in costs else f"≥ {dollars(paid)}", IN_ALL)
+        found.append(Measure("cost", costs, dollars, whole, True, _top(costs)))
+    if any(one is not None for one in news):
+        found.append(Measure("novelty", news, "{:.2f}".format, _mean(news), False, 1.0))
+    found.append(Measure("time", times, _time, (_time(sum(times)), IN_ALL), True, _top(times)))
+    return found
+
+
+def _best(scores: tuple[float | None, ...]) -> tuple[str, str]:
+    return _number(max(score for score in scores if score is not None)), "best"
+
+
+def _mean(values: tuple[float | None, ...]) -> tuple[str, str]:
+    known = [value for value in values if value is not None]
+    return f"{sum(known) / len(known):.2f}", "mean"
+
+
+def _top(values: tuple[float | None, ...]) -> float:
+    most = max((value for value in values if value is not None), default=0.0)
+    if most <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(most))
+    return next(step * power for step in STEPS if step * power >= most * 0.999999)
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value < 100_000 else f"{value / 1000:,.0f}k"
+
+
+def _time(seconds: float) -> str:
+    """`0.8 s`, `95 s`, `12.5 min`, `3.2 h`: one figure, so that rounds can be compared."""
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+PAD, GAP = 22, 14
+WIDTH, HEIGHT = 244, 156
+MOST_ACROSS = 3
+LEFT, RIGHT, TOP, BOTTOM = 52, 14, 42, 34
+"""Between the edges of a chart's card and its axes."""
+TITLE = 34
+MOST_DOTS = 30
+LABEL = 10
+COLOURS = {"score": "leave", "tokens": "agent", "cost": "loop", "novelty": "graph", "time": "python"}
+
+_RULES = {
+    **{name: RULES[name] for name in ("text", ".page", ".id", ".type", ".card")},
+    ".card": "fill: $card; stroke: $rule; stroke-width: 1",
+    ".grid": "stroke: $rule; stroke-width: 1",
+    ".axis": "stroke: $line; stroke-width: 1",
+    ".tick": f"font-size: {LABEL}px; fill: $soft",
+    **{f".c-{name}": f"fill: ${colour}" for name, colour in COLOURS.items()},
+    **{f".line.c-{name}": f"fill: none; stroke: ${colour}" for name, colour in COLOURS.items()},
+    ".line": "stroke-width: 2; stroke-linejoin: round; stroke-linecap: round",
+    ".area": "opacity: .12",
+    ".bar": "opacity: .85",
+    ".dot": "stroke: $card; stroke-width: 1.5",
+}
+
+
+class Box(NamedTuple):
+    """Where the values of a chart are drawn."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def svg(loops: Sequence[LoopRounds], name: str) -> str:
+    return "\n".join(_lines(loops, name))
+
+
+def _lines(loops: Sequence[LoopRounds], name: str) -> Iterator[str]:
+    found = [(loop, measures(loop)) for loop in loops]
+    across = _across(max(len(charts) for _, charts in found))
+    width = 2 * PAD + across * WIDTH + (across - 1) * GAP
+    height = PAD + sum(TITLE + -(-len(charts) // across) * (HEIGHT + GAP) for _, charts in found) + PAD - GAP
+    size = f'width="{width}" height="{height}"'
+    yield (
+        f'<svg class="roundel" xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {width} {height}" '
+        'role="img">'
+    )
+    yield f"<title>{_text(name)}: the rounds of its loops</title>"
+    yield f"<style>{style(_RULES)}</style>"
+    yield f'<rect class="page" {size} rx="12"/>'
+    y = PAD
+    for loop, charts in found:
+        yield from _title(loop, y, width)
+        y += TITLE
+        for number, measure in enumerate(charts):
+            x = PAD + number % across * (WIDTH + GAP)
+            yield from _chart(measure, x, y + number // across * (HEIGHT + GAP), loop)
+        y += -(-len(charts) // across) * (HEIGHT + GAP)
+    yield "</svg>"
+
+
+def _across(charts: int) -> int:
+    """How many stand side by side; four make a square."""
+    return 2 if charts == 4 else min(MOST_ACROSS, charts)
+
+
+def _title(loop: LoopRounds, y: float, width: float) -> Iterator[str]:
+    count = len(loop.rounds)
+    rounds = f"{count:,} round{'' if count == 1 else 's'} · {one_line(loop.exit_reason) or 'at work'}"
+    name = fit(one_line(loop.loop), 13, width - 2 * PAD - text_width(rounds, 11) - 12, bold=True)
+    yield _words(name, PAD, y + 14, "id")
+    yield _words(rounds, PAD + text_width(name, 13, bold=True) + 12, y + 14, "type")
+
+
+def _chart(measure: Measure, x: float, y: float, loop: LoopRounds) -> Iterator[str]:
+    box = Box(x + LEFT, y + TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM)
+    yield "<g>"
+    yield f'<rect class="card" x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="10"/>'
+    yield f'<rect class="c-{measure.name}" x="{x + 12}" y="{y + 14}" width="4" height="14" rx="2"/>'
+    yield _words(measure.name, x + 22, y + 25, "id")
+    yield _words(" ".join(measure.whole), x + WIDTH - 12, y + 25, "type", "end")
+    yield from _axes(measure, box, [one.number for one in loop.rounds])
+    yield from _bars(measure, box) if measure.adds_up else _curve(measure, box)
+    yield "</g>"
+
+
+def _axes(measure: Measure, box: Box, numbers: list[int]) -> Iterator[str]:
+    for share in (0.0, 0.5, 1.0):
+        y = box.y + box.height * (1 - share)
+        kind = "grid" if share else "axis"
+        yield f'<path class="{kind}" d="M{_n(box.x)} {_n(y)}h{_n(box.width)}"/>'
+        yield _words(_short(measure, share * measure.top), box.x - 6, y + 3.5, "tick", "end")
+    for index in _ticks(len(numbers), box.width):
+        x = _middle(box, index, len(numbers))
+        yield _words(str(numbers[index]), x, box.y + box.height + 13, "tick", "middle")
+    yield _words("round", box.x + box.width / 2, box.y + box.height + 26, "tick", "middle")
+
+
+def _short(measure: Measure, value: float) -> str:
+    """A value beside an axis, where there is little room."""
+    if not value:
+        return "0"
+    if measure.name == "tokens":
+        return f"{value:,.0f}" if value < 10_000 else f"{value / 1000:,.4g}k"
+    if measure.name == "cost":
+        return f"${value:.3g}"
+    if measure.name == "time" and value >= 60:
+        return f"{value / 60:.3g} min" if value < 3600 else f"{value / 3600:.3g} h"
+    return f"{value:.3g} s" if measure.name == "time" else f"{value:g}"
+
+
+def _ticks(count: int, width: float) -> list[int]:
+    """Which rounds have their number below the axis: the first, the last, and as many as fit."""
+    room = max(2, int(width // (text_width(str(count), LABEL) + 12)))
+    step = next(
+        step
+        for power in range(9)
+        for step in (10**power, 2 * 10**power, 5 * 10**power)
+        if count <= room * step
+    )
+    chosen = [0, *(index for index in range(step - 1, count, step) if index)]
+    if step > 1 and chosen[-1] != count - 1:
+        if count - 1 - chosen[-1] < step * 0.7 and len(chosen) > 1:
+            chosen.pop()
+        chosen.append(count - 1)
+    return chosen
+
+
+def _middle(box: Box, index: int, count: int) -> float:
+    return box.x + box.width * (index + 0.5) / count
+
+
+def _bars(measure: Measure, box: Box) -> Iterator[str]:
+    count = len(measure.values)
+    slot = box.width / count
+    width = min(26.0, slot * 0.64 if count <= MOST_DOTS else slot * 0.9)
+    for index, value in enumerate(measure.values):
+        if not value:
+            continue
+        height = max(1.0, box.height * value / measure.top)
+        x, y = _middle(box, index, count) - width / 2, box.y + box.height - height
+        bend = min(3.0, width / 3, height)
+        shape = (
+            f"M{_n(x)} {_n(y + height)}v{_n(bend - height)}q0 {_n(-bend)} {_n(bend)} {_n(-bend)}"
+            f"h{_n(width - 2 * bend)}q{_n(bend)} 0 {_n(bend)} {_n(bend)}v{_n(height - bend)}Z"
+        )
+        yield f'<path class="bar c-{measure.name}" d="{shape}"><title>{_told(measure, index)}</title></path>'
+
+
+def _curve(measure: Measure, box: Box) -> Iterator[str]:
+    count, values = len(measure.values), measure.values
+    points = [
+        (index, _middle(box, index, count), box.y + box.height * (1 - max(0.0, value) / measure.top))
+        for index, value in enumerate(values)
+        if value is not None
+    ]
+    if len(points) > 1:
+        line = "L".join(f"{_n(x)} {_n(y)}" for _, x, y in points)
+        floor = _n(box.y + box.height)
+        area = f"M{_n(points[0][1])} {floor}L{line}L{_n(points[-1][1])} {floor}Z"
+        yield f'<path class="area c-{measure.name}" d="{area}"/>'
+        yield f'<path class="line c-{measure.name}" d="M{line}"/>'
+    if count <= MOST_DOTS:
+        for index, x, y in points:
+            title = f"<title>{_told(measure, index)}</title>"
+            yield f'<circle class="dot c-{measure.name}" cx="{_n(x)}" cy="{_n(y)}" r="3.5">{title}</circle>'
+
+
+def _told(measure: Measure, index: int) -> str:
+    value = measure.values[index]
+    return _text(f"round {index + 1}: {measure.told(value or 0)}")
+
+
+def _words(text: str, x: float, y: float, kind: str, anchor: str = "") -> str:
+    at = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}"{at}>{_text(text)}</text>'
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
 
 
 @click.command("plot")
@@ -53,7 +324,7 @@ def _chosen(loops: Sequence[LoopRounds], name: str | None, run_id: str) -> Seque
 
 
 def _print(loops: Sequence[LoopRounds]) -> None:
-    from roundel.cli.plotting.text import TextPlot
+    from roundel.cli.text_plot import TextPlot
 
     console(stderr=False).print(TextPlot(loops))
 
@@ -62,7 +333,7 @@ def _plain_text(loops: Sequence[LoopRounds]) -> str:
     from io import StringIO
 
     from roundel.cli.console import SafeConsole
-    from roundel.cli.plotting.text import TextPlot
+    from roundel.cli.text_plot import TextPlot
 
     page = StringIO()
     SafeConsole(file=page, width=80, no_color=True).print(TextPlot(loops))
@@ -70,7 +341,6 @@ def _plain_text(loops: Sequence[LoopRounds]) -> str:
 
 
 def _svg_text(loops: Sequence[LoopRounds], row: RunRow) -> str:
-    from roundel.cli.plotting.svg import svg
 
     return svg(loops, row.name)
 

@@ -1,4 +1,9 @@
-"""`roundel run`: runs a workflow to its end, with a live view or with its events as JSON."""
+"""`roundel run`: runs a workflow to its end, with a live view or with its events as JSON.
+
+`roundel fork`: a new run from a point of an old one.
+
+`roundel replay`: where a run would go another way.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +14,28 @@ from typing import Any
 import click
 
 from roundel.cli import INVALID
-from roundel.cli.arguments import WorkflowFile, file_argument
 from roundel.cli.execution import execute, person_is_there
-from roundel.cli.invalid import suggest_check
-from roundel.cli.limits import limit_option, limits_of
 from roundel.cli.next_step import about, current, suggest_for_run, suggest_plainly
-from roundel.cli.output import allow_option, concealment, say, styled, tell, variables
-from roundel.cli.stored import finished, runs_at, store_option
+from roundel.cli.options import (
+    WorkflowFile,
+    file_argument,
+    limit_option,
+    limits_of,
+    run_argument,
+    suggest_check,
+)
+from roundel.cli.output import ALLOWS_NOTHING, allow_option, concealment, say, styled, tell, variables
+from roundel.cli.store_access import find_run, finished, runs_at, store_option, with_run, with_runs
 from roundel.hosts.engine import Attach
 from roundel.journal.store import StoreError
-from roundel.kernel.fact_masking import secrets_of
-from roundel.llm.recorder import ScriptRecorder
-from roundel.llm.scripted import Script, load_script
-from roundel.nodes.sources import check
+from roundel.kernel.facts import secrets_of
+from roundel.llm.script import Script, ScriptRecorder, load_script
+from roundel.nodes.loading import check
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.runs.forking import Difference
 from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
-from roundel.workflow.graph import Workflow
-from roundel.workflow.grouping import grouped
-from roundel.workflow.limiting import limited
+from roundel.workflow.graph import Workflow, grouped, limited
 from roundel.workflow.message import Message
 
 
@@ -152,3 +160,95 @@ def _input(text: str | None, workflow: Workflow) -> str:
 
         return ask("input: ")
     return (text or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+@click.command("fork")
+@run_argument
+@click.option(
+    "--at", default="", metavar="ADDRESS", help="Where it begins; without this, where the run is now."
+)
+@click.option("--message", metavar="TEXT", help="What is asked there, in place of the last message.")
+@click.option(
+    "--workflow", metavar="FILE", type=WorkflowFile(), help="Another workflow than the run was started with."
+)
+@allow_option
+@limit_option
+@click.option(
+    "--script",
+    "script_file",
+    metavar="FILE",
+    type=WorkflowFile(),
+    help="Other replies for models and people.",
+)
+@click.option("--no-run", is_flag=True, help="Do not execute it; print its id.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
+@store_option
+def fork_command(
+    run: str,
+    at: str,
+    message: str | None,
+    workflow: str | None,
+    allowed: tuple[str, ...],
+    limits: tuple[str, ...],
+    script_file: str | None,
+    no_run: bool,
+    as_json: bool,
+    place: str | None,
+) -> None:
+    """Start a new run from a point of an old one.
+
+    RUN is an id, the beginning of one, or `last`. The old run stays as it is, and nothing that it did before
+    that point is done again. Output and exit codes are those of `roundel run`.
+    """
+    bounds = limits_of(limits)
+    if allowed and workflow is None:
+        raise click.UsageError(ALLOWS_NOTHING)
+
+    async def work(runs: Runs) -> int:
+        run_id = await find_run(runs, run)
+        made = await runs.fork(
+            run_id,
+            at,
+            workflow=workflow,
+            limits=bounds,
+            message=message,
+            script=script_file,
+            allow_paths=allowed,
+        )
+        about(made)
+        if no_run:
+            say(made, err=False)
+            return 0
+        if not as_json:
+            say(f"forked {run_id}{f' at {at}' if at else ''} as {made}")
+        return await execute(runs, lambda attach: runs.resume_in_background(made, attach=attach), as_json)
+
+    sys.exit(with_runs(place, work))
+
+
+@click.command("replay")
+@run_argument
+@click.option(
+    "--workflow", metavar="FILE", type=WorkflowFile(), help="Another workflow than the run was started with."
+)
+@allow_option
+@limit_option
+@store_option
+def replay_command(
+    run: str, workflow: str | None, allowed: tuple[str, ...], limits: tuple[str, ...], place: str | None
+) -> None:
+    """Play a run again on another workflow or with other limits, and say where it first differs.
+
+    RUN is an id, the beginning of one, or `last`. No model is called and nobody is asked: what they said is
+    taken from the run. Exit codes: 0 it does not differ, 1 it does, 2 bad usage.
+    """
+    bounds = limits_of(limits)
+    if allowed and workflow is None:
+        raise click.UsageError(ALLOWS_NOTHING)
+
+    async def work(runs: Runs, run_id: str) -> tuple[str, Difference | None]:
+        return run_id, await runs.replay(run_id, workflow=workflow, limits=bounds, allow_paths=allowed)
+
+    run_id, difference = with_run(place, run, work)
+    say(str(difference) if difference is not None else f"run {run_id} would go the same way", err=False)
+    sys.exit(0 if difference is None else 1)

@@ -1,17 +1,36 @@
-"""`roundel runs`: the runs that are kept."""
+"""`roundel runs`: the runs that are kept.
+
+`roundel log`: what happened in a run, event by event.
+
+`roundel prune`: keeps less of runs that are over.
+"""
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import click
 
+from roundel.cli.event_lines import Bounds, excerpt, line_of
 from roundel.cli.next_step import suggest, suggest_plainly, words_for
-from roundel.cli.output import console, one_line, print_json, say
-from roundel.cli.stored import finished, is_there, most_option, runs_at, store_option
-from roundel.journal.store import RunRow
-from roundel.kernel.events import stamp
+from roundel.cli.options import RunName, run_argument
+from roundel.cli.output import console, counted, one_line, print_json, say, styled
+from roundel.cli.store_access import (
+    find_run,
+    finished,
+    is_there,
+    most_option,
+    runs_at,
+    store_option,
+    with_runs,
+)
+from roundel.journal.store import RunRow, StoreError
+from roundel.kernel.events import Event, stamp
+from roundel.plan.graph import Plan
+from roundel.runs.retention import NOTHING, OVER, parsed, prune
 from roundel.runs.runs import Runs
 
 STATUSES = ("running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped")
@@ -113,3 +132,164 @@ def ago(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"
     return "now"
+
+
+INSIDE = ("/", ".", "[", "#")
+"""What may follow an address in that of something inside it."""
+
+
+@click.command("log")
+@run_argument
+@click.option("--round", "address", metavar="ADDRESS", help="Only what happened there, such as 'Writer[3]'.")
+@click.option(
+    "--after",
+    metavar="SEQ",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Only events with a larger `seq`; quick in long runs.",
+)
+@click.option("--follow", "-f", is_flag=True, help="Show more as it happens, until the run is over.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
+@store_option
+def log_command(
+    run: str, address: str | None, after: int, follow: bool, as_json: bool, place: str | None
+) -> None:
+    """Show what happened in a run.
+
+    RUN is an id, the beginning of one, or `last`.
+    """
+
+    async def work(runs: Runs) -> None:
+        run_id = await find_run(runs, run)
+        show = print_json if as_json else _printer(await runs.plan(run_id))
+        shown, failed = False, ""
+        async for event in runs.follow(run_id, after=after, live=follow):
+            if event.event == "node_state_change" and event.data.get("status") == "failed":
+                failed = event.address or ""
+            if address is None or is_at(event.address or "", address):
+                shown = True
+                show(event)
+        if address is not None and not shown:
+            suggest("log", run_id)
+            raise StoreError(_nothing(run_id, address, after))
+        if failed and (await runs.row(run_id)).status == "failed":
+            suggest("fork", run_id, "--at", failed)
+
+    with_runs(place, work)
+
+
+def _nothing(run_id: str, address: str, after: int) -> str:
+    if after:
+        return f"nothing happened at '{address}' in run {run_id} after event {after}"
+    return f"nothing happened at '{address}' in run {run_id}; without --round all is shown"
+
+
+def is_at(address: str, wanted: str) -> bool:
+    """Whether an address is the wanted one, or inside it: `Writer[3]/Critic` is in `Writer[3]`."""
+    return address == wanted or (address.startswith(wanted) and address[len(wanted) :].startswith(INSIDE))
+
+
+def _printer(plan: Plan) -> Callable[[Event], None]:
+    bounds = Bounds(plan)
+
+    def show(event: Event) -> None:
+        line = _line(event, bounds)
+        if line:
+            say(styled(event.timestamp[11:23], dim=True), f"  {line}", err=False)
+
+    return show
+
+
+def _line(event: Event, bounds: Bounds) -> str | None:
+    """None for what is not worth a line."""
+    kind, data = event.event, event.data
+    if kind == "run_started":
+        return f"started  {one_line(data['workflow'])}  {excerpt(data['input'])}".rstrip()
+    if kind == "run_state_change":
+        return f"{data['status']}  {one_line(data.get('reason', ''))}".rstrip()
+    if kind == "run_finished":
+        return f"{data['status']}  {excerpt(data.get('error') or data.get('output') or '')}".rstrip()
+    if kind == "message_edited":
+        return f"{one_line(event.address or '')}  changed  {excerpt(data['text'])}".rstrip()
+    return line_of(event, bounds)
+
+
+AGE = re.compile(r"(\d+)\s*(s|min|h|d|w)")
+SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+SIZES = ("bytes", "KB", "MB", "GB")
+
+
+@click.command("prune")
+@click.argument("names", nargs=-1, metavar="[RUN]...", type=RunName())
+@click.option(
+    "--keep",
+    required=True,
+    metavar="ROUNDS",
+    help="Which rounds stay: first, last, best, every:N, several with commas; or nothing.",
+)
+@click.option("--older-than", "age", metavar="AGE", help="Runs that ended so long ago: 12h, 30d, 8w.")
+@click.option("--dry-run", is_flag=True, help="Only say which runs it would be.")
+@store_option
+def prune_command(
+    names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, place: str | None
+) -> None:
+    """Keep some rounds of runs that are over, or nothing, and make the file smaller.
+
+    RUN is an id, the beginning of one, or `last`; without any, --older-than says which.
+    """
+    if not names and age is None:
+        raise click.UsageError("say which runs: name them, or give --older-than (0d means all that are over)")
+    seconds = _seconds(age) if age is not None else 0.0
+    try:
+        keep = keep.strip()
+        policy = NOTHING if keep == NOTHING else ",".join(parsed(keep))
+    except StoreError as error:
+        raise click.UsageError(str(error)) from None
+
+    async def work(runs: Runs) -> None:
+        store = runs.store
+        rows = await _chosen(runs, names, time.time() - seconds, policy)
+        if dry_run:
+            for row in rows:
+                say(f"{row.id}  {row.name}  {row.status}", err=False)
+            say(f"{counted(len(rows), 'run')} would be pruned to '{policy}'")
+            return
+        before = await store.size()
+        for row in rows:
+            await prune(store, row.id, policy)
+        await store.compact()
+        saved = before - await store.size()
+        smaller = f"{_told(saved)} smaller" if saved > 0 else "as large as before"
+        say(f"pruned {counted(len(rows), 'run')} to '{policy}'; {store.location} is {smaller}")
+
+    with_runs(place, work)
+    suggest("runs")
+
+
+async def _chosen(runs: Runs, names: tuple[str, ...], until: float, policy: str) -> list[RunRow]:
+    if names:
+        found = [await runs.store.row(await find_run(runs, name)) for name in dict.fromkeys(names)]
+        for row in found:
+            if row.status not in OVER:
+                raise StoreError(
+                    f"run {row.id} is {row.status}; only one that is over can be pruned "
+                    f"(`roundel stop {row.id}` ends it)"
+                )
+    else:
+        found = [row for row in await runs.store.rows(None) if row.status in OVER]
+    return [row for row in found if row.updated <= until and (policy == NOTHING or not row.pruned)]
+
+
+def _seconds(age: str) -> float:
+    found = AGE.fullmatch(age.strip())
+    if found is None:
+        raise click.UsageError(f"--older-than takes a time such as 12h, 30d or 8w, not '{age}'")
+    return int(found[1]) * SECONDS[found[2]]
+
+
+def _told(size: float) -> str:
+    for unit in SIZES:
+        if size < 1000 or unit == SIZES[-1]:
+            return f"{size:.0f} {unit}" if unit == SIZES[0] else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError

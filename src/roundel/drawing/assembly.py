@@ -10,16 +10,14 @@ from collections.abc import Iterable
 from typing import Literal
 
 from roundel.drawing.drawing import Box, Density, Drawing, DrawnEdge, DrawnNode, Label, Mark, Region
-from roundel.drawing.frames import MEASURES, Frame
 from roundel.drawing.labels import Labels, Mask
-from roundel.drawing.layout import Layout
-from roundel.drawing.nesting import Group, Part, nest
-from roundel.drawing.problems import Problems
+from roundel.drawing.layout import MEASURES, Frame, Layout
+from roundel.drawing.nesting import Group, Part, Problems, nest
 from roundel.drawing.routes import START, VOTE, Connector, Curve, flow, lane, self_curve, simplified
 from roundel.drawing.text import fit
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Diagnostic, Finding
-from roundel.workflow.drafts import is_missing
+from roundel.workflow.graph_reader import is_missing
 
 MOST_PIECES = 20_000
 """An edge has a piece in each frame that it crosses. A layout of this many takes a few seconds."""

@@ -15,8 +15,8 @@ from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.proof import Limit, bounds, told
 from roundel.workflow.condition import Condition, Keyword
 from roundel.workflow.diagnostics import Diagnostic
-from roundel.workflow.drafts import is_unread
 from roundel.workflow.graph import Edge
+from roundel.workflow.graph_reader import is_unread
 
 if TYPE_CHECKING:
     from roundel.drawing.nesting import Group

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, count
 
 from roundel.drawing.labels import Labels, Mask
-from roundel.drawing.nesting import Group, Part, nest, wires
-from roundel.drawing.problems import Problems, has_error
+from roundel.drawing.nesting import Group, Part, Problems, has_error, nest, wires
 from roundel.drawing.text import cut
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Diagnostic, Finding

@@ -16,7 +16,7 @@ from roundel.drawing.nesting import Group, Part, Wire, paths, wires
 from roundel.drawing.text import text_width, wrap
 
 if TYPE_CHECKING:
-    from roundel.drawing.frames import Frame, Measures
+    from roundel.drawing.layout import Frame, Measures
 
 Point = tuple[float, float]
 Curve = list[tuple[Point, ...]]

@@ -10,11 +10,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from roundel.drawing.labels import Labels, Mask
-from roundel.drawing.nesting import Group, Part, Wire, nest, wires
-from roundel.drawing.problems import Problems
+from roundel.drawing.nesting import Group, Part, Problems, Wire, nest, wires
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.workflow.diagnostics import Diagnostic, Finding
-from roundel.workflow.drafts import is_missing
+from roundel.workflow.graph_reader import is_missing
 
 Wires = dict[int, list[Wire]]
 """By the node that they leave."""

@@ -1,4 +1,8 @@
-"""Drives one run on asyncio: does what the core says (core.py) until the run is idle.
+"""Events in the standard library's log, for those who have set one up.
+
+The logger is `roundel`; a graph's `log_level` says from which level on its runs write to it.
+
+Drives one run on asyncio: does what the core says (core.py) until the run is idle.
 
 One driver serves stored and in-memory runs; a run without a journal never has anything to commit.
 
@@ -21,17 +25,58 @@ returns after that.
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Callable
 from typing import Any
 
-from roundel.hosts.core import Action, Effect, HostCore
+from roundel.hosts.control import Request, Stop, Unanswered, fact_of
+from roundel.hosts.core import Action, Effect, HostCore, RunLog
 from roundel.hosts.executor import Executor
-from roundel.hosts.log import log_damage
-from roundel.hosts.people import Unanswered
-from roundel.hosts.requests import Request, Stop, fact_of
-from roundel.hosts.run_log import RunLog
 from roundel.kernel.commands import Call, Cancel, Command
+from roundel.kernel.events import Event
 from roundel.kernel.facts import Fact, Finished, Outcome
 from roundel.nodes.services import outcome_of
+
+logger = logging.getLogger("roundel")
+
+_LEVELS = {
+    "run_started": logging.INFO,
+    "run_finished": logging.INFO,
+    "loop_round": logging.INFO,
+    "loop_exit": logging.INFO,
+    "human_input_required": logging.INFO,
+    "limit_reached": logging.WARNING,
+    "end_not_reached": logging.WARNING,
+    "warning": logging.WARNING,
+    "memory_error": logging.WARNING,
+}
+_NODE_LEVELS = {"completed": logging.INFO, "failed": logging.ERROR}
+
+
+def event_logger(log_level: str) -> Callable[[Event], None] | None:
+    """Writes events to the log; None if nobody would read them."""
+    lowest = max(logging.getLevelNamesMapping()[log_level], logger.getEffectiveLevel())
+    if not logger.hasHandlers():
+        return None
+
+    def write(event: Event) -> None:
+        level = _level(event)
+        if level >= lowest:
+            logger.log(level, "%s %s %s %s", event.run_id, event.event, event.address or "", event.data)
+
+    return write
+
+
+def log_damage(error: BaseException) -> None:
+    """Writes the traceback of what a step raised in its middle: a defect, of the engine or a plug-in."""
+    if logger.hasHandlers():
+        logger.error("a step broke off in its middle", exc_info=error)
+
+
+def _level(event: Event) -> int:
+    if event.event == "node_state_change":
+        return _NODE_LEVELS.get(event.data["status"], logging.DEBUG)
+    return _LEVELS.get(event.event, logging.DEBUG)
 
 
 class Driver:

@@ -8,15 +8,13 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from roundel.hosts.people import Asker
-from roundel.hosts.requests import Request
+from roundel.hosts.control import Asker, Request
 from roundel.journal.store import Pinned, RunRow
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
-from roundel.llm.recorder import ScriptRecorder
-from roundel.llm.scripted import Script
+from roundel.llm.script import Script, ScriptRecorder
+from roundel.nodes.loading import Source
 from roundel.nodes.middleware import Middleware
-from roundel.nodes.sources import Source
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from roundel.hosts.control import Answer, Request, Resume, Stop, encode_request, fact_of, resolve
 from roundel.hosts.engine import (
     Attach,
     Attachment,
@@ -34,18 +35,15 @@ from roundel.hosts.engine import (
     result_from,
 )
 from roundel.hosts.local_run import DONE, LocalRun
-from roundel.hosts.pinning import pin, plan_to_resume, secrets_at_hand
-from roundel.hosts.requests import Answer, Request, Resume, Stop, encode_request, fact_of, resolve
-from roundel.hosts.stored_run import create, new_id, open_run
+from roundel.hosts.stored_run import create, new_id, open_run, pin, plan_to_resume, secrets_at_hand
 from roundel.journal.run_journal import RunJournal
-from roundel.journal.shield import shielded
 from roundel.journal.store import Busy, Claim, Store, StoreError
-from roundel.kernel.fact_masking import masked_fact
-from roundel.kernel.facts import Fact, Resumed
+from roundel.journal.waiting import shielded
+from roundel.kernel.facts import Fact, Resumed, masked_fact
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
-from roundel.llm.scripted import script_from
-from roundel.nodes.sources import Source
+from roundel.llm.script import script_from
+from roundel.nodes.loading import Source
 
 REQUEST_SECONDS = 10.0
 """How long a process has to answer a control request."""

@@ -10,26 +10,20 @@ from pathlib import Path
 
 import msgspec
 
-from roundel.hosts.driver import Driver
-from roundel.hosts.edges import EdgeEvaluator
+from roundel.hosts.control import Asker, People, Request, decode_request, poller_of
+from roundel.hosts.core import Observer, RunLog
+from roundel.hosts.driver import Driver, event_logger
 from roundel.hosts.engine import Result, result_of
-from roundel.hosts.executor import Executor, prepare
-from roundel.hosts.log import event_logger
-from roundel.hosts.middleware import MiddlewareChain
-from roundel.hosts.people import Asker, People
-from roundel.hosts.request_poller import poller_of
-from roundel.hosts.requests import Request, decode_request
-from roundel.hosts.run_log import Observer, RunLog
+from roundel.hosts.executor import EdgeEvaluator, Executor, MiddlewareChain, prepare
 from roundel.hosts.services import NodeServices, monotonic, remembers
 from roundel.hosts.stored_run import new_id
 from roundel.journal.run_journal import RunJournal
-from roundel.journal.shield import shielded
 from roundel.journal.store import ControlRequest, Store, StoreError
+from roundel.journal.waiting import shielded
 from roundel.kernel.commands import Command
 from roundel.kernel.facts import Fact, Reopened, Reviews, Started
 from roundel.kernel.state import Run
-from roundel.llm.recorder import ScriptRecorder
-from roundel.llm.scripted import Script
+from roundel.llm.script import Script, ScriptRecorder
 from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from roundel.journal.store import Store
-from roundel.kernel.fact_masking import secrets_of
-from roundel.llm.recorder import RecordedModel, RecordedTools, ScriptRecorder
-from roundel.llm.scripted import Script, ScriptedModel
+from roundel.kernel.facts import secrets_of
+from roundel.llm.script import RecordedModel, RecordedTools, Script, ScriptedModel, ScriptRecorder
 from roundel.nodes.services import MemoryReader, Model, NodeError, Say, Toolbox
-from roundel.nodes.threads import await_user_code, run_in_thread
+from roundel.nodes.user_code import await_user_code, run_in_thread
 from roundel.plan.graph import Plan
 from roundel.workflow.functions import Finder, FunctionError, raised
 from roundel.workflow.graph import Node

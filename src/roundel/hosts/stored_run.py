@@ -1,4 +1,11 @@
-"""Runs in a store: creating one, opening one again, reading its events.
+"""What a run was started with, as it is stored, and the plan that is made of it again.
+
+Reading a run needs what is stored and nothing else: no file, no environment, no code. Going on with it also
+needs its secrets and the code of its functions. Secrets come from the environment, from `.env` beside the
+workflow file, or from that file itself as long as it gives the same workflow. Functions are found by their
+names, or given again.
+
+Runs in a store: creating one, opening one again, reading its events.
 
 Everything here works with what is stored with the run and nothing else: no file, no environment, no code.
 """
@@ -7,24 +14,142 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from roundel.hosts.engine import Inspection
-from roundel.hosts.pinning import plan_of
-from roundel.journal.chunks import pack
-from roundel.journal.rebuilding import played, rebuild
-from roundel.journal.run_journal import RunJournal
-from roundel.journal.snapshots import restore
-from roundel.journal.store import Chunk, NewRun, Pinned, Store
+from roundel.journal.run_journal import RunJournal, pack, played, rebuild, restore
+from roundel.journal.store import Chunk, NewRun, Pinned, Store, StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.fact_masking import KEPT, secrets_of
-from roundel.kernel.facts import Entry, Reviews, Started, encode_entry
+from roundel.kernel.facts import KEPT, Entry, Reviews, Started, encode_entry, secrets_of
 from roundel.kernel.state import Run
-from roundel.kernel.step import step
-from roundel.plan.graph import Plan
+from roundel.kernel.step import SEMANTICS, step
+from roundel.llm.script import Script
+from roundel.nodes import TYPES
+from roundel.nodes.loading import Source, check, load
+from roundel.plan.graph import Plan, compile_workflow
+from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
+from roundel.workflow.file_access import AllowPaths, allowed_folders
+from roundel.workflow.graph import Workflow, grouped, limited
 from roundel.workflow.message import Message
+from roundel.workflow.secrets import Secrets
+from roundel.workflow.variables import read_dotenv
+
+
+def pin(plan: Plan, script: Script | None = None, limits: Mapping[str, float] | None = None) -> Pinned:
+    """What is stored with a run, without secrets; StoreError if its workflow holds what cannot be stored."""
+    plan._encoded = plan._encoded or _encoded(plan.workflow)
+    replies = secrets_of(plan).mask(script.text) if script is not None else ""
+    return Pinned(plan._encoded, SEMANTICS, dict(limits or {}), replies)
+
+
+def _encoded(workflow: Workflow) -> str:
+    if workflow.file:  # a process in another folder may resume the run, and finds functions beside it
+        workflow = replace(workflow, file=str(Path(workflow.file).resolve()))
+    try:
+        return encode_workflow(workflow)
+    except EncodingError as error:
+        raise StoreError(f"the run cannot be stored, since its workflow cannot: {error}") from error
+
+
+def pinned_workflow(pinned: Pinned, environment: Mapping[str, str] | None = None) -> Workflow:
+    """The workflow of a run, with its secrets from the environment; StoreError if it cannot be read here."""
+    if pinned.semantics != SEMANTICS:
+        raise StoreError(
+            f"the run follows version {pinned.semantics} of the semantics, and this version of roundel knows "
+            f"{SEMANTICS}; read it with the version that wrote it"
+        )
+    try:
+        return decode_workflow(pinned.workflow, TYPES, environment)
+    except EncodingError as error:
+        raise StoreError(
+            f"another development version of roundel stored this run's workflow: {error}; read it with that "
+            "version, or start the run again"
+        ) from error
+
+
+def plan_of(pinned: Pinned) -> Plan:
+    """The plan of a run, to read it."""
+    return compile_workflow(pinned_workflow(pinned))
+
+
+def secrets_at_hand(pinned: Pinned) -> Secrets:
+    """The secrets of a run, as far as the environment has them, and those of the environment itself."""
+    return secrets_of(compile_workflow(pinned_workflow(pinned, os.environ)))
+
+
+def plan_to_resume(pinned: Pinned, source: Source | None = None) -> Plan:
+    """The plan of a run, to resume it: with its secrets, and with the functions of `source`, which is the
+    workflow that it was started with. StoreError if a secret is missing that a model might need."""
+    before = pinned_workflow(pinned)
+    again = _loaded_again(pinned, before, source)
+    beside = read_dotenv(Path(before.file).parent / ".env") if before.file else {}
+    environment = {**_same_secrets(pinned, before, again), **beside, **os.environ}
+    lacking = [name for name in before.secrets if name not in environment]
+    if lacking and not pinned.script:
+        raise StoreError(
+            "secrets are not stored with a run, and the environment lacks some of this one's: set "
+            f"{', '.join(lacking)}"
+        )
+    workflow = pinned_workflow(pinned, environment)
+    if source is not None and again is not None:
+        functions = {name: again.functions.get(name) for name in workflow.functions}
+        workflow = replace(workflow, functions=functions)
+    return compile_workflow(workflow)
+
+
+def _loaded_again(pinned: Pinned, before: Workflow, source: Source | None) -> Workflow | None:
+    """The workflow that the run was started with, loaded once more; None if its file is gone or has become
+    unsound. WorkflowError if one was given and is not sound."""
+    allowed = before.access.allowed
+    if source is None:
+        if not before.secrets or not before.file:
+            return None
+        workflow, report = check(before.file, before.variables, allow_paths=allowed)
+        if workflow is None or not report.ok:
+            return None
+    else:
+        workflow = load(source, before.variables, allow_paths=allowed)
+    return grouped(limited(workflow, _numbers(pinned.limits)), before.memory.group_id)
+
+
+def _same_secrets(pinned: Pinned, before: Workflow, again: Workflow | None) -> dict[str, str]:
+    """The secrets of a workflow that is still the one that was stored: what stood in its file stands there.
+    A variable that was given for the run is not known again."""
+    if again is None:
+        return {}
+    # Compared as they are loaded: places in files, which may be named by another path now, never differ.
+    stored = replace(pinned_workflow(pinned, again.secrets), functions={}, file="", secrets={})
+    if stored != replace(again, functions={}, file="", secrets={}):
+        return {}
+    return {name: value for name, value in again.secrets.items() if value != before.secrets.get(name)}
+
+
+def plan_of_another(
+    pinned: Pinned,
+    source: Source | None,
+    limits: Mapping[str, float] | None,
+    allow_paths: AllowPaths = (),
+) -> Plan:
+    """The plan for a run like this one, but of another workflow or with other limits; WorkflowError.
+
+    It has the variables, the limits and the memory of the run, and may read what the run may read."""
+    bounds = _numbers({**pinned.limits, **(limits or {})})
+    if source is None:
+        return compile_workflow(limited(pinned_workflow(pinned), bounds))
+    before = pinned_workflow(pinned, os.environ)
+    allowed = (*before.access.allowed, *allowed_folders(allow_paths))
+    loaded = load(source, before.variables, allow_paths=allowed)
+    return compile_workflow(grouped(limited(loaded, bounds), before.memory.group_id))
+
+
+def _numbers(limits: Mapping[str, float]) -> dict[str, float]:
+    """JSON may have made 2.0 of 2, which counts nothing."""
+    return {name: int(limit) if limit == int(limit) else limit for name, limit in limits.items()}
+
 
 SHOWN_INPUT = 200
 """Characters of the input that lists of runs show."""

@@ -1,4 +1,9 @@
-"""The SQLite file of a store: identified before it is written, opened, and watched while it is in use.
+"""The tables of a store in SQLite, and how files of other formats are refused.
+
+There are no migrations yet: until the first release, a file of an older format is refused as it is. From then
+on, a new format comes with a step that makes it from the one before.
+
+The SQLite file of a store: identified before it is written, opened, and watched while it is in use.
 
 Three rules hold for every connection:
 
@@ -27,8 +32,137 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.journal.faults import explained, may, no_file
-from roundel.journal.schema import check_format, create_tables, format_of
 from roundel.journal.store import Gone, StoreError
+
+FORMAT = 6
+"""The format of the file, as its `user_version`. 1 to 5 were formats before the first release."""
+TABLES = """
+CREATE TABLE runs (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    fence INTEGER NOT NULL DEFAULT 0,
+    facts INTEGER NOT NULL DEFAULT 0,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    status TEXT NOT NULL,
+    created REAL NOT NULL,
+    updated REAL NOT NULL,
+    owner INTEGER NOT NULL DEFAULT 0,
+    parent TEXT NOT NULL DEFAULT '',
+    forked_at TEXT NOT NULL DEFAULT '',
+    pruned TEXT NOT NULL DEFAULT '',
+    input TEXT NOT NULL,
+    summary BLOB
+);
+-- One row for each store object that has claimed runs (leases.py). A run names it, or 0.
+CREATE TABLE owners (
+    owner_id INTEGER PRIMARY KEY,
+    boot_id TEXT NOT NULL,
+    pid_namespace INTEGER NOT NULL,
+    pid INTEGER NOT NULL,
+    start_time TEXT NOT NULL,
+    hostname TEXT NOT NULL,
+    lease_seconds REAL NOT NULL,
+    alive_until REAL NOT NULL
+);
+-- `pins` is a table of its own: a workflow is long, and would stand between the columns that appends look at.
+CREATE TABLE pins (run INTEGER PRIMARY KEY, body BLOB NOT NULL);
+-- `position` is the chunk's number in commit order over all runs (appending.py). `place` is the number of
+-- its run and, in the lower 32 bits, that of its first fact. With the position as the key, SQLite appends the
+-- rows of all runs of a commit to the same few pages. With the place as the key, each run would write a page.
+CREATE TABLE chunks (
+    position INTEGER PRIMARY KEY,
+    place INTEGER NOT NULL UNIQUE,
+    count INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    body BLOB NOT NULL
+);
+-- `place` is the number of the run and, in the lower 32 bits, that of its last event at that time.
+CREATE TABLE snapshots (place INTEGER PRIMARY KEY, facts INTEGER NOT NULL, body BLOB NOT NULL);
+-- Long texts that snapshots refer to and that stand in no fact.
+CREATE TABLE texts (
+    run INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (run, digest)
+) WITHOUT ROWID;
+CREATE TABLE kept (run INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE TABLE controls (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    run INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    body BLOB NOT NULL,
+    outcome TEXT NOT NULL DEFAULT ''
+);
+CREATE INDEX controls_open ON controls (run) WHERE outcome = '';
+-- Memory: entries, the words that find them (words.py), and the vectors that models made of them.
+CREATE TABLE memories (
+    no INTEGER PRIMARY KEY AUTOINCREMENT,
+    group_id TEXT NOT NULL,
+    shelf TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    key TEXT NOT NULL,
+    turn INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    time REAL NOT NULL,
+    until REAL,
+    run_id TEXT NOT NULL,
+    node TEXT NOT NULL,
+    address TEXT NOT NULL,
+    confidence REAL,
+    about BLOB NOT NULL
+);
+CREATE UNIQUE INDEX memories_same ON memories (group_id, shelf, digest);
+CREATE INDEX memories_newest ON memories (group_id, shelf, turn);
+-- The sizes of columns would be needed to rank by bm25, which would look at the entries of all groups.
+CREATE VIRTUAL TABLE memory_words USING fts5 (place, words, tokenize = 'ascii', columnsize = 0);
+CREATE TABLE memory_vectors (
+    entry INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (entry, model)
+) WITHOUT ROWID;
+"""
+
+
+def check_format(version: int, place: str) -> None:
+    """StoreError unless a file with this `user_version` can be used: it is new, or has the current format."""
+    if version > FORMAT:
+        raise StoreError(
+            f"{place} was written by a newer version of roundel (its format is {version}, this one knows "
+            f"{FORMAT}); use that version, or another --store"
+        )
+    if 0 < version < FORMAT:
+        raise StoreError(
+            f"{place} was written by an older version of roundel (its format is {version}, this one needs "
+            f"{FORMAT}) and cannot be converted; use another --store, or delete the file if its runs are not "
+            "needed any more. It was not changed"
+        )
+
+
+def format_of(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def create_tables(connection: sqlite3.Connection, place: str) -> None:
+    """Creates the tables of a new file, all or none; nothing if they are there. StoreError if the file has
+    another format."""
+    check_format(format_of(connection), place)
+    if format_of(connection) == FORMAT:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if format_of(connection) != FORMAT:  # another process may have created them meanwhile
+            for statement in TABLES.split(";"):
+                if statement.strip():
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk, say, has ended it already
+            connection.execute("ROLLBACK")
+        raise
+
 
 APPLICATION_ID = 0x524E444C
 """`RNDL`, in the header of the file. Older formats did not have it and are known by their tables."""

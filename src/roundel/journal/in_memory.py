@@ -19,15 +19,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from roundel.journal.append_signal import AppendSignal
-from roundel.journal.appending import gap, taken_over
-from roundel.journal.reading import (
+from roundel.journal.chunk_rows import (
     Row,
     Unreadable,
     entries_among,
     entries_in,
     exists_already,
+    gap,
     no_run,
+    taken_over,
     unreadable,
 )
 from roundel.journal.store import (
@@ -43,6 +43,7 @@ from roundel.journal.store import (
     Snapshot,
     StoreError,
 )
+from roundel.journal.waiting import AppendSignal
 from roundel.kernel.events import EVENTS, Event, decode_event, encode_event
 from roundel.kernel.facts import VERSION, Entry
 from roundel.memory.process_store import ProcessMemoryStore

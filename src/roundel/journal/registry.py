@@ -1,4 +1,6 @@
-"""Opens a store by its URL: the scheme says which kind it is.
+"""Where runs are stored if nothing else is said. Imports nothing heavy, since shell completion needs it.
+
+Opens a store by its URL: the scheme says which kind it is.
 
     runs.db, sqlite:///runs.db?sync=normal    a file (sqlite.py)
     memory:, memory:NAME                      the memory of this process (in_memory.py)
@@ -8,6 +10,11 @@ function that takes the URL and returns a Store. It should raise StoreError or V
 and should not connect before the store is used.
 
 This module imports no store until one is opened: shell completion uses it, and has to be quick.
+
+A look at the ids of a store's runs without opening it for work: for shell completion, which must be quick.
+
+It reads with one query, imports nothing of the engine, and never creates or changes a store. Stores of other
+kinds than SQLite complete nothing.
 """
 
 from __future__ import annotations
@@ -15,6 +22,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
@@ -24,6 +32,15 @@ if TYPE_CHECKING:
     from roundel.journal.in_memory import InMemoryStore
     from roundel.journal.sqlite import SqliteStore
     from roundel.journal.store import Store
+
+VARIABLE = "ROUNDEL_STORE"
+DEFAULT = Path(".roundel", "runs.db")
+
+
+def store_url(place: str | os.PathLike[str] | None = None) -> str:
+    """The given path or URL, else that of `$ROUNDEL_STORE`, else a file in the working folder."""
+    return os.fspath(place) if place else os.environ.get(VARIABLE) or os.fspath(DEFAULT)
+
 
 GROUP = "roundel.stores"
 SQLITE = "sqlite:///"
@@ -126,3 +143,25 @@ def _masked(url: str) -> str:
     secrets = Secrets()
     secrets.add_urls(url)
     return secrets.mask(url)
+
+
+BUSY_SECONDS = 0.2
+"""Completion rather shows nothing than waits."""
+
+
+def glance(url: str, prefix: str, limit: int) -> list[tuple[str, str, str]]:
+    """The id, the workflow and the status of runs whose id begins so, the newest first. Nothing if the store
+    is not there or cannot be read: there is no room for errors in a line that is being typed."""
+    import sqlite3
+    from contextlib import closing
+
+    query = "SELECT id, name, status FROM runs WHERE substr(id, 1, ?) = ? ORDER BY no DESC LIMIT ?"
+    try:
+        path = Path(sqlite_file(url)[0]) if scheme_of(url) == "sqlite" else None
+        if path is None or not path.is_file():
+            return []
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS)) as connection:
+            return connection.execute(query, (len(prefix), prefix, limit)).fetchall()
+    except (ValueError, OSError, sqlite3.Error):
+        return []

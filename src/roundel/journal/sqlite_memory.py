@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 
 from roundel.journal.writer import Writer
-from roundel.memory.ranking import word_weights
+from roundel.memory.search import index_words, word_weights
 from roundel.memory.store import Item, Match, MemoryEntry, Shelf
-from roundel.memory.words import index_words
 
 COLUMNS = "no, group_id, shelf, text, time, run_id, node, address, confidence, about"
 ENTRY = ", ".join(f"m.{name}" for name in COLUMNS.split(", "))

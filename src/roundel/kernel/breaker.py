@@ -1,4 +1,6 @@
-"""The breaker: sees that a loop is dead (circles.py), that tokens run away, that it all takes too long.
+"""Limits lock a run; they do not kill it.
+
+The breaker: sees that a loop is dead (circles.py), that tokens run away, that it all takes too long.
 
 A message counts for every loop around its speaker, over all entries of the loop. What literals, guards and
 pass-through nodes say does not count.
@@ -9,18 +11,35 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from roundel.kernel.activation import Activation, Instance, moment
-from roundel.kernel.circles import SHOWN, History, Judged, Said, repetitions
-from roundel.kernel.execution import Execution
-from roundel.kernel.locking import lock
-from roundel.kernel.state import Run
-from roundel.kernel.trips import TRIPS
+from roundel.kernel.dead_loop import SHOWN, History, Judged, Said, repetitions
+from roundel.kernel.state import TRIPS, Activation, Execution, Instance, Lock, Run, moment
 from roundel.plan.forecast import forecast
 from roundel.plan.graph import GraphPlan, Plan
 from roundel.plan.guards import guards
 from roundel.plan.scope import Scope
-from roundel.workflow.breaker import Breaker
+from roundel.workflow.limits import Breaker
 from roundel.workflow.message import Message
+
+
+def lock(
+    run: Run,
+    what: str,
+    limit: float,
+    node_id: str,
+    address: str,
+    evidence: dict[str, Any] | None = None,
+    *,
+    tell: bool = True,
+) -> None:
+    """A limit is met: nothing new begins until a person unlocks the run."""
+    if tell:
+        data = {"what": what, "limit": limit, "address": address, **(evidence or {})}
+        run.emit("limit_reached", node_id, address, data)
+    if run.lock is None:
+        run.lock = Lock(what, limit, address, node_id, evidence or {})
+        run.lock_budget = None
+        run.smooth = False
+
 
 Figures = dict[str, Any]
 Place = tuple[str, str]

@@ -6,7 +6,7 @@ largest call has taken if that was more. What does not fit is not begun: the run
 
 A budget counts over all entries of its loop and all runs of its node, in one run of their graph.
 
-Amounts are whole numbers but for seconds; those of `cost_usd` are picodollars (workflow/money.py).
+Amounts are whole numbers but for seconds; those of `cost_usd` are picodollars (workflow/limits.py).
 Limits, and what is shown to people, are in dollars.
 """
 
@@ -16,13 +16,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from roundel.workflow.graph import Limits
-from roundel.workflow.money import dollars, picodollars
+from roundel.workflow.limits import dollars, picodollars
 
 if TYPE_CHECKING:
-    from roundel.kernel.activation import Activation, Instance
-    from roundel.kernel.execution import Execution
     from roundel.kernel.facts import Usage
-    from roundel.kernel.state import Run
+    from roundel.kernel.state import Activation, Execution, Instance, Run
     from roundel.plan.graph import NodePlan
 
 Amounts = Mapping[str, int]

@@ -4,7 +4,7 @@ What a program stores outlives it. Each kind of value that leaves the process ha
 type, the version that this program writes, and for each older version a function that makes the next version
 of its decoded JSON:
 
-    facts        a line each in a chunk, whose row has the version (facts.py, journal/chunks.py)
+    facts        a line each in a chunk, whose row has the version (facts.py, journal/run_journal.py)
     decisions    behind their fact in the same line, under the same version (facts.py)
     commands     the version in front (commands.py)
     events       what is left of a pruned run, whose row has the version (events.py)

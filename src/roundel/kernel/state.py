@@ -1,23 +1,375 @@
-"""The state of a run: what is needed for the next step, and no more. The past is in the journal."""
+"""What may come up in a run beside the units of a scope, which the agenda names by their numbers.
+
+Why the breaker locks a run: one table, from which texts, locks and unlocks are made.
+
+To add a reason, add an entry here and call `breaker.trip` with its name where it is noticed.
+
+Graphs and loops at work: what each of them knows of the round that it is in.
+
+Nodes at work: on one call, on parts, in turns, in talk.
+
+The state of a run: what is needed for the next step, and no more. The past is in the journal.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from roundel.kernel.activation import Instance, LoopRecord
 from roundel.kernel.budget import Budget
-from roundel.kernel.commands import Command
-from roundel.kernel.decisions import Decisions
+from roundel.kernel.commands import Command, Review
+from roundel.kernel.dead_loop import History
 from roundel.kernel.events import Event, stamp
-from roundel.kernel.execution import Execution
-from roundel.kernel.facts import Reviews
-from roundel.kernel.trips import TRIPS
-from roundel.plan.graph import Plan
+from roundel.kernel.facts import Decisions, Outcome, Reviews
+from roundel.kernel.queue import Arrival, Key
+from roundel.plan.graph import GraphPlan, NodePlan, Plan
+from roundel.plan.scope import Scope, Unit
+from roundel.workflow.fan_out import Dynamic
+from roundel.workflow.limits import dollars
 from roundel.workflow.message import Message
-from roundel.workflow.money import dollars
+
+NEXT_ROUND = -1
+"""Stands in the agenda for a unit: the loop's next round is to begin."""
+
+GRAPH_OVER = -2
+"""Stands in the agenda for a unit: the graph has run to its end."""
+
+LOOP_OVER = -3
+"""Stands in the agenda for a unit: the loop has ended, and with it a unit of the scope around it."""
+
+RETURN = -4
+"""Stands in the agenda for a unit, behind a performance: a body of it has ended out of turn."""
+
+OPEN = -5
+"""Stands in the agenda for a unit, behind a performance: it is to begin."""
+
+TURNS = -6
+"""Stands in the agenda for a unit, behind a performance: turns of it may start."""
+
+PARTS = -7
+"""Stands in the agenda for a unit, behind an expansion: further parts of it may start."""
+
+ERRANDS = -8
+"""Stands in the agenda for a unit, behind a talk: its next errands may start."""
+
+QUESTION = -9
+"""Stands in the agenda for a unit, behind a performance: its behaviour may be asked."""
+
+
+class Trip(Struct, frozen=True):
+    """A reason to lock a run."""
+
+    text: str
+    """The reason, as people read it."""
+    limits: tuple[str, ...] = ()
+    """The figures of the evidence that may be the limit; the first one that is there is."""
+    raises: str = ""
+    """The limit that a person may raise to unlock the run; empty if there is none."""
+    reached: Callable[[Run], float] = lambda _run: 0.0
+    """What has been used of that limit."""
+
+
+TRIPS = {
+    "dead_loop": Trip("the loop goes in circles", ("threshold",)),
+    "token_surge": Trip(
+        "far more tokens than expected",
+        ("factor",),
+        raises="tokens",
+        reached=lambda run: run.usage["input_tokens"] + run.usage["output_tokens"],
+    ),
+    "timeout": Trip("too much time", ("limit",), raises="seconds", reached=lambda run: run.worked),
+}
+
+
+class Instance:
+    """One execution of a graph: the run's own, or one call of a subgraph."""
+
+    __slots__ = (
+        "arrivals",
+        "budgets",
+        "caller",
+        "fired",
+        "gone",
+        "histories",
+        "marks",
+        "memory",
+        "ordinals",
+        "outputs",
+        "performance",
+        "plan",
+        "prefix",
+        "queues",
+        "stem",
+        "turn",
+    )
+
+    def __init__(self, plan: GraphPlan, prefix: str, caller: Execution | None, ordinals: list[int]) -> None:
+        count = len(plan.nodes)
+        self.plan = plan
+        self.prefix = prefix
+        self.stem = prefix
+        """What the addresses of its loops begin with."""
+        self.caller = caller
+        self.performance: Performance | None = None
+        self.turn: Turn | None = None
+        """Which turn of a performance it is."""
+        self.gone = False
+        self.ordinals = ordinals
+        self.queues: list[list[Message]] = [[] for _ in range(count)]
+        self.arrivals: list[list[Arrival]] = [[] for _ in range(count)]
+        self.marks = bytearray(count)
+        self.fired = bytearray(len(plan.edges))
+        self.memory: dict[int, Any] = {}
+        self.histories: dict[int, History] = {}
+        """What was said in its free loops, by their entries."""
+        self.budgets: dict[str, Any] = {}
+        """What its graph, its loops and its nodes may spend, once they have begun."""
+        self.outputs: dict[int, tuple[Message, ...]] = {}
+
+
+class LoopRecord:
+    """What the summary says of a loop: its rounds over all entries, and why it was last left."""
+
+    __slots__ = ("entries", "exit_reason", "last", "rounds")
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self.exit_reason = ""
+        self.entries = 0
+        self.last: Key = ()
+
+    def left(self, reason: str, moment: Key) -> None:
+        """Of several that ran at the same time, the last in order tells why, not the slowest."""
+        if moment >= self.last:
+            self.exit_reason, self.last = reason, moment
+
+
+class Activation:
+    """A scope at work: the whole graph, or a loop in one of its rounds."""
+
+    __slots__ = (
+        "base",
+        "budgets",
+        "exit_by",
+        "exit_layer",
+        "exit_position",
+        "exit_reason",
+        "instance",
+        "left",
+        "loop_round",
+        "name",
+        "parent",
+        "prefix",
+        "record",
+        "round",
+        "run",
+        "scope",
+        "stem",
+        "unit",
+        "waits",
+    )
+
+    def __init__(
+        self,
+        run: Run,
+        instance: Instance,
+        scope: Scope,
+        parent: Activation | None = None,
+        unit: Unit | None = None,
+        record: LoopRecord | None = None,
+    ) -> None:
+        self.run = run
+        self.instance = instance
+        self.scope = scope
+        self.parent = parent
+        self.unit = unit
+        self.record = record or LoopRecord()
+        self.round = 0
+        self.loop_round = 0
+        """The round; 0 for the whole graph, which is no loop."""
+        self.waits: list[int] = []
+        self.left = 0
+        self.exit_layer: int | None = None
+        self.exit_position = 0
+        self.exit_reason = ""
+        self.exit_by = ""
+        self.budgets: dict[int, tuple[Budget, ...]] = {}
+        """Those that its nodes draw on, by node, once they have run."""
+        self.base: Key = ()
+        self.name = ""
+        self.prefix = instance.prefix
+        self.stem = ""
+        if parent is not None and unit is not None and scope.entry is not None:
+            # The loops around this one stand still while it is at work, so what they add to an
+            # address and to the order of messages is made once.
+            entry = instance.plan.nodes[scope.entry]
+            self.name = entry.id
+            self.base = (*parent.key, unit.layer, unit.position)
+            self.stem = f"{parent.outer}{entry.label}["
+
+    def next_round(self) -> None:
+        scope = self.scope
+        self.round += 1
+        self.waits = list(scope.waits)
+        self.left = len(scope.units)
+        if self.parent is not None:
+            self.loop_round = self.round
+            self.record.rounds += 1
+            self.prefix = f"{self.stem}{self.round}]/"
+
+    @property
+    def key(self) -> Key:
+        """Its place in the order of all that happens in the graph."""
+        return (*self.base, self.round)
+
+    @property
+    def address(self) -> str:
+        return self.prefix[:-1]
+
+    @property
+    def outer(self) -> str:
+        """What the address of a loop in this scope begins with."""
+        return f"{self.address}." if self.parent is not None else self.instance.stem
+
+    def values(self) -> dict[str, Any]:
+        """What an expression on an edge knows beside its message."""
+        run = self.run
+        shown = {"id": run.run_id, "input": run.input[-1].text if run.input else ""}
+        return {"round": self.loop_round, "run": shown, "vars": self.instance.plan.vars}
+
+
+def moment(activation: Activation) -> Key:
+    """When something happens in the order of the whole run, in which nothing happens at the same time."""
+    key, instance = activation.key, activation.instance
+    while (caller := instance.caller) is not None:
+        turn = instance.turn.round if instance.turn is not None else 0
+        part = caller.part[1] if caller.part is not None else 0
+        key = (*caller.activation.key, caller.unit.layer, caller.unit.position, part, turn, *key)
+        instance = caller.activation.instance
+    return key
+
+
+class Execution(Struct):
+    """A node at work."""
+
+    activation: Activation
+    unit: Unit
+    node: NodePlan
+    address: str
+    command: Command | None = None
+    part: tuple[Expansion, int] | None = None
+    review: Review | None = None
+    """What middleware is asked about it, if it is."""
+    outcomes: list[Outcome] = []
+    """What it gave, while functions on its edges or middleware are asked."""
+    owner: Performance | Talk | None = None
+    """Whose business the answer to the command is, if it is not that of the node as a whole."""
+    errand: Any = None
+    """Which errand of a talk it is."""
+    reserved: dict[str, int] | None = None
+    """What it may spend at most, as far as anybody knows."""
+
+
+class Expansion:
+    """A node at work on the parts of what dynamic edges brought."""
+
+    __slots__ = (
+        "base",
+        "dynamic",
+        "execution",
+        "further",
+        "groups",
+        "layer",
+        "outcomes",
+        "shared",
+        "started",
+        "width",
+    )
+
+    def __init__(
+        self, execution: Execution, dynamic: Dynamic, shared: tuple[Message, ...], width: int
+    ) -> None:
+        self.execution = execution
+        self.dynamic = dynamic
+        self.shared = shared
+        self.width = width
+        self.layer = 0
+        self.base = list(execution.activation.instance.ordinals)
+        self.groups: list[tuple[Message, ...]] = []
+        self.outcomes: list[Outcome | None] = []
+        self.started = 0
+        self.further = 0
+        """The calls that its parts made beyond one each."""
+
+
+class Turn(Struct, frozen=True):
+    """One run of one body of a node that conducts."""
+
+    body: int
+    inputs: tuple[Message, ...]
+    round: int
+    apart: int | None = None
+    """Its number among turns that run at the same time; None if it runs alone."""
+    again: int = 0
+    """How often its body has run in this round before."""
+
+
+class Performance:
+    """A node at work that conducts: its bodies run in turns, as its conductor says."""
+
+    __slots__ = (
+        "at_work",
+        "base",
+        "conductor",
+        "execution",
+        "history",
+        "inputs",
+        "pending",
+        "question",
+        "record",
+        "round",
+        "stem",
+    )
+
+    def __init__(
+        self, execution: Execution, conductor: Any, inputs: tuple[Message, ...], record: LoopRecord
+    ) -> None:
+        activation = execution.activation
+        self.execution = execution
+        self.conductor = conductor
+        self.inputs = inputs
+        self.record = record
+        self.history = History()
+        self.round = 0
+        self.pending: list[Turn] = []
+        self.question: Any = None
+        """What the node's behaviour is to be asked: the state of its call, and what it is about."""
+        self.at_work: list[Instance] = []
+        self.base = list(activation.instance.ordinals)
+        self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
+
+
+class Talk:
+    """A node at work that takes several calls: a model, the tools that it asks for, the model again."""
+
+    __slots__ = ("at_work", "calls", "dialogue", "execution", "inputs", "ordinal", "pending", "stem")
+
+    def __init__(
+        self, execution: Execution, dialogue: Any, inputs: tuple[Message, ...], ordinal: int
+    ) -> None:
+        activation = execution.activation
+        self.execution = execution
+        self.dialogue = dialogue
+        self.inputs = inputs
+        self.ordinal = ordinal
+        self.calls = 0
+        """How many calls the node itself has made."""
+        self.pending: list[Any] = []
+        self.at_work = 0
+        self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
 
 
 class Lock(Struct, frozen=True):

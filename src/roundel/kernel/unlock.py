@@ -11,15 +11,22 @@ from typing import Any
 
 import msgspec
 
-from roundel.kernel.activation import Activation
-from roundel.kernel.agenda import ERRANDS, NEXT_ROUND, OPEN, TURNS
 from roundel.kernel.breaker import history_of
-from roundel.kernel.execution import Performance, Talk
 from roundel.kernel.facts import Unlocked
+from roundel.kernel.lifecycle import review_inputs
 from roundel.kernel.loops import cap_of, leave_between_rounds, raise_cap
-from roundel.kernel.review import review_inputs
-from roundel.kernel.state import Lock, Run
-from roundel.kernel.trips import TRIPS
+from roundel.kernel.state import (
+    ERRANDS,
+    NEXT_ROUND,
+    OPEN,
+    TRIPS,
+    TURNS,
+    Activation,
+    Lock,
+    Performance,
+    Run,
+    Talk,
+)
 from roundel.workflow.message import Message
 
 CHECKS = ("cause_understood", "cost_accepted", "workflow_reviewed")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from roundel.llm.meter import EmbeddingMeter
-from roundel.llm.prices import Prices
-from roundel.llm.provider import client_provider
+from roundel.llm.clients import client_provider
+from roundel.llm.prices import EmbeddingMeter, Prices
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.services import NodeError
-from roundel.workflow.attachment import DIMENSIONS, LOCAL, Embedding
-from roundel.workflow.profile import Profile
+from roundel.workflow.memory_config import DIMENSIONS, LOCAL, Embedding
+from roundel.workflow.model_profile import Profile
 from roundel.workflow.secrets import Secrets
 
 

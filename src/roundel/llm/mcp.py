@@ -1,4 +1,6 @@
-"""Tools of servers that speak the Model Context Protocol.
+"""What a tool of an MCP server gave, as text for a model.
+
+Tools of servers that speak the Model Context Protocol.
 
 The package `mcp` is an extra, and slow to import: it is imported when a server is first used.
 """
@@ -9,17 +11,44 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from roundel.llm.mcp_faults import McpErrors
-from roundel.llm.mcp_result import result_text
-from roundel.llm.mcp_session import McpSession, SessionExpired
+from roundel.llm.mcp_session import McpErrors, McpSession, SessionExpired
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolSpec
 from roundel.workflow.diagnostics import did_you_mean
+from roundel.workflow.message import json_text
 from roundel.workflow.secrets import Secrets
 from roundel.workflow.tool_source import McpServer
 
 if TYPE_CHECKING:
-    from mcp.types import CallToolResult
+    from mcp.types import CallToolResult, ContentBlock
     from mcp.types import Tool as McpToolInfo
+
+
+def result_text(result: CallToolResult) -> str:
+    parts = [_block_text(block) for block in result.content]
+    if result.structured_content is not None and not any(block.type == "text" for block in result.content):
+        parts.append(json_text(result.structured_content))
+    return "\n".join(parts)
+
+
+def _block_text(block: ContentBlock) -> str:
+    match block.type:
+        case "text":
+            return block.text
+        case "image" | "audio":
+            return f"[{block.type} {block.mime_type}, {_decoded_size(block.data)} bytes]"
+        case "resource_link":
+            return f"[resource {block.name} {block.uri}]"
+        case "resource":
+            resource = block.resource
+            if hasattr(resource, "text"):
+                return resource.text
+            kind = f" {resource.mime_type}" if resource.mime_type else ""
+            return f"[resource {resource.uri}{kind}, {_decoded_size(resource.blob)} bytes]"
+
+
+def _decoded_size(encoded: str) -> int:
+    """How many bytes a base64 text stands for."""
+    return len(encoded) * 3 // 4 - encoded.count("=", -2)
 
 
 def require_mcp() -> None:

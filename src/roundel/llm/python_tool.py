@@ -1,28 +1,192 @@
-"""A Python function as a tool."""
+"""What a Python function takes, as a JSON Schema; and arguments from a model, as the function wants them.
+
+A Python function as a tool.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import re
+from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Protocol
 
 import msgspec
 
-from roundel.llm.signature import (
-    CONTEXT,
-    KEY,
-    WORKSPACE,
-    BoundArguments,
-    bind_arguments,
-    description,
-    has_parameter,
-    has_signature,
-    parameters,
-)
 from roundel.nodes.services import NodeError, ToolError, ToolSpec
-from roundel.nodes.structured import misfit, schema_problem
+from roundel.nodes.structured_output import misfit, schema_problem
 from roundel.workflow.message import Message
+
+CONTEXT, KEY, WORKSPACE = "_context", "idempotency_key", "workspace"
+INJECTED_PARAMETERS = (CONTEXT, KEY, WORKSPACE)
+"""Parameters that the host fills in; a model never sees them."""
+BoundArguments = tuple[tuple[Any, ...], dict[str, Any]]
+"""Arguments by their place, and by their name."""
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_SECTION = re.compile(r"^(?:Args|Arguments|Parameters):\s*$(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
+_ITEM = re.compile(
+    r"^(?P<indent> +)\*{0,2}(?P<name>\w+)(?: *\([^)\n]*\))?:(?P<words>.*(?:\n(?P=indent) +.*)*)", re.MULTILINE
+)
+_FIELD = re.compile(r"^ *:param +(?:[^:\n]+ +)?(?P<name>\w+):(?P<words>.*(?:\n +(?!:).*)*)", re.MULTILINE)
+
+
+def description(function: Callable[..., Any]) -> str:
+    """The first paragraph of its docstring."""
+    text = inspect.getdoc(function) or ""
+    return " ".join(text.split("\n\n", maxsplit=1)[0].split())
+
+
+def parameters(function: Callable[..., Any]) -> dict[str, Any]:
+    """The JSON Schema of what it takes; NodeError if nobody can know."""
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    required, anything = [], False
+    docs = _parameter_docs(function)
+    for name, parameter in _model_parameters(function).items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            anything = True
+        elif parameter.kind not in _VARIADIC:
+            schema, more = _schema(parameter)
+            definitions.update(more)
+            properties[name] = {**schema, "description": docs[name]} if name in docs else schema
+            if parameter.default is parameter.empty:
+                required.append(name)
+    schema = {"type": "object", "properties": properties, "additionalProperties": anything}
+    if required:
+        schema["required"] = required
+    if definitions:
+        schema["$defs"] = definitions
+    return schema
+
+
+def bind_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> BoundArguments:
+    """Arguments in the types that the function names; ToolError says what does not fit."""
+    accepted = _model_parameters(function)
+    single = {name: parameter for name, parameter in accepted.items() if parameter.kind not in _VARIADIC}
+    _check_arguments(
+        single, arguments, any(parameter.kind is parameter.VAR_KEYWORD for parameter in accepted.values())
+    )
+    named = {
+        name: _convert(name, value, _hint(single[name])) if name in single else value
+        for name, value in arguments.items()
+    }
+    return _positional_arguments(single, named), named
+
+
+def has_signature(function: Callable[..., Any]) -> bool:
+    """Whether it says what it takes; some that are written in C do not."""
+    try:
+        inspect.signature(function)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def has_parameter(function: Callable[..., Any], name: str) -> bool:
+    return has_signature(function) and name in inspect.signature(function).parameters
+
+
+def _model_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    if not has_signature(function):
+        name = getattr(function, "__name__", repr(function))
+        message = f"nobody can know what the function '{name}' takes; give its 'parameters' as a JSON Schema"
+        raise NodeError(message)
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except Exception:  # it names types that are not there at run time: take what comes
+        signature = inspect.signature(function)
+    return {
+        name: parameter for name, parameter in signature.parameters.items() if name not in INJECTED_PARAMETERS
+    }
+
+
+def _check_arguments(
+    single: Mapping[str, inspect.Parameter], arguments: Mapping[str, Any], takes_others: bool
+) -> None:
+    problems = [
+        f"'{name}' is missing"
+        for name, parameter in single.items()
+        if parameter.default is parameter.empty and name not in arguments
+    ]
+    if not takes_others:
+        problems += [f"there is no '{name}'" for name in arguments if name not in single]
+    if problems:
+        wanted = ", ".join(single) or "nothing"
+        raise ToolError(f"wrong arguments: {'; '.join(problems)}; it takes {wanted}")
+
+
+def _positional_arguments(
+    accepted: Mapping[str, inspect.Parameter], named: dict[str, Any]
+) -> tuple[Any, ...]:
+    """Takes out of `named` what has to be given by its place."""
+    places = [name for name, parameter in accepted.items() if parameter.kind is parameter.POSITIONAL_ONLY]
+    while places and places[-1] not in named:
+        places.pop()
+    return tuple(named.pop(name, accepted[name].default) for name in places)
+
+
+def _hint(parameter: inspect.Parameter) -> Any:
+    hint = parameter.annotation
+    return Any if hint is parameter.empty or isinstance(hint, str) else hint
+
+
+def _schema(parameter: inspect.Parameter) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The schema of one parameter, and the definitions that it refers to."""
+    try:
+        (schema,), definitions = msgspec.json.schema_components(
+            [_hint(parameter)], schema_hook=_schema_hook, ref_template="#/$defs/{name}"
+        )
+    except Exception:  # a type that has no JSON form
+        schema, definitions = {}, {}
+    default = parameter.default
+    if default is parameter.empty or default is None:
+        return schema, definitions
+    try:
+        return {**schema, "default": msgspec.to_builtins(default, enc_hook=_default_hook)}, definitions
+    except (
+        NotImplementedError,
+        TypeError,
+        ValueError,
+    ):  # it can be left out, and that is all there is to say
+        return schema, definitions
+
+
+def _schema_hook(kind: type) -> dict[str, Any]:
+    if issubclass(kind, PurePath):
+        return {"type": "string"}
+    raise NotImplementedError
+
+
+def _default_hook(value: Any) -> Any:
+    if isinstance(value, PurePath):
+        return str(value)
+    raise NotImplementedError
+
+
+def _convert(name: str, value: Any, hint: Any) -> Any:
+    try:
+        return msgspec.convert(value, hint, strict=False, dec_hook=_value_hook)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"wrong arguments: '{name}': {error}") from None
+    except (TypeError, NotImplementedError):
+        return value  # a type that msgspec does not know
+
+
+def _value_hook(kind: type, value: Any) -> Any:
+    if not issubclass(kind, PurePath):
+        raise NotImplementedError
+    if not isinstance(value, str):
+        raise ValueError(f"Expected `str`, got `{type(value).__name__}`")
+    return kind(value)
+
+
+def _parameter_docs(function: Callable[..., Any]) -> dict[str, str]:
+    """What the docstring says of each parameter, in a section `Args:` or in fields `:param name:`."""
+    text = inspect.getdoc(function) or ""
+    section = _SECTION.search(text)
+    items = [*_ITEM.finditer(section[1] if section else ""), *_FIELD.finditer(text)]
+    return {item["name"]: " ".join(item["words"].split()) for item in items}
 
 
 class ToolHost(Protocol):

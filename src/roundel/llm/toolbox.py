@@ -15,7 +15,7 @@ from roundel.llm.python_tool import PythonTool, ToolHost
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.agent_config import Config
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
-from roundel.nodes.time_limit import TimeLimit, TimeLimitExceeded
+from roundel.nodes.user_code import TimeLimit, TimeLimitExceeded
 from roundel.workflow.functions import Finder, raised
 from roundel.workflow.graph import Node
 from roundel.workflow.secrets import Secrets

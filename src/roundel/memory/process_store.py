@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from roundel.memory.ranking import word_weights
+from roundel.memory.search import index_words, word_weights
 from roundel.memory.store import Item, Match, MemoryEntry, Shelf
-from roundel.memory.words import index_words
 
 
 class _StoredEntry(Struct):

@@ -11,14 +11,14 @@ import msgspec
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
 from roundel.nodes.agent_config import Config, MemoryStage, examine
-from roundel.nodes.dialogue import REFLECTION, AgentDialogue, ModelCall, ToolUse
+from roundel.nodes.agent_conversation import REFLECTION, AgentDialogue, ModelCall, ToolUse
 from roundel.nodes.prompt import Template, build_messages, flatten_messages, insert_memories
 from roundel.nodes.services import Behaviour, Related, Reply, Request, Services, ToolRequest, ToolSpec
-from roundel.nodes.structured import parse_answer
+from roundel.nodes.structured_output import parse_answer
 from roundel.workflow.graph import Node, Workflow
 from roundel.workflow.message import Message
+from roundel.workflow.model_profile import DEFAULT_PROFILE
 from roundel.workflow.node_type import Calls, NodeType
-from roundel.workflow.profile import DEFAULT_PROFILE
 
 TYPICAL_TOOL_ROUNDS = 2
 """Rounds of tools, with one call each, in the rule of thumb of a forecast."""
@@ -201,7 +201,7 @@ def talk(config: Config) -> AgentDialogue | None:
 
 
 def calls(config: Config) -> Calls:
-    """The bounds that the dialogue keeps (nodes/dialogue.py)."""
+    """The bounds that the dialogue keeps (nodes/agent_conversation.py)."""
     rounds = config.tool_rounds if config.has_tools else 0
     repairs = config.max_repairs if config.output_schema is not None else 0
     reflections = 0 if config.thinking is None else 1

@@ -1,11 +1,20 @@
-"""`python`: runs a function, or the code that the last message holds."""
+"""Functions of users that run on a pool of theirs, and not in a thread of the host's.
+
+Code that agents wrote, run as a program of its own with a time limit.
+
+`python`: runs a function, or the code that the last message holds.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import os
 import re
+import signal
 import sys
 import textwrap
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,15 +23,127 @@ from msgspec import Meta, Struct
 
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
-from roundel.nodes.code import FENCE, run_program
-from roundel.nodes.services import Behaviour, Services, outcome_of
+from roundel.nodes.services import Behaviour, NodeError, Services, outcome_of
 from roundel.workflow.description import Description, Field
+from roundel.workflow.functions import FAILED_CODE, processor
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
 
 if TYPE_CHECKING:
+    import asyncio
+    from concurrent.futures import Executor
     from inspect import Signature
+
+
+def on_executor(function: Callable[..., Any], executor: Executor) -> Callable[..., Awaitable[Any]]:
+    """The same function as a coroutine function: each call of it is work for the executor."""
+
+    async def call_on_executor(*arguments: Any, **named: Any) -> Any:
+        import asyncio  # slow, and a workflow can be built without it
+
+        work = functools.partial(_call_in_worker, function, arguments, named)
+        return await asyncio.get_running_loop().run_in_executor(executor, work)
+
+    functools.update_wrapper(call_on_executor, function)
+    return call_on_executor
+
+
+def _call_in_worker(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Stands at the top of its module, so that a pool of processes can find it."""
+    try:
+        return function(*arguments, **named)
+    except StopIteration as error:  # a future cannot hold it: awaiting it would never end
+        raise NodeError(f"StopIteration: {error}" if str(error) else "StopIteration") from error
+    except Exception:
+        raise
+    except BaseException as error:  # SystemExit and the like: it must not end the process of the run
+        raise NodeError(repr(error)) from error
+
+
+FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
+_FILE_BLOCK = re.compile(r"^[`*# ]*([\w./-]+\.\w+)[`*: ]*\n+```[^\n`]*\n(.*?)```", re.DOTALL | re.MULTILINE)
+SAVED_CODE_TIMEOUT = 3
+
+
+class ProgramResult(Struct, frozen=True):
+    exit_code: int | None
+    """None if it was stopped for taking too long."""
+    out: str
+    err: str
+
+    def format_output(self) -> str:
+        if self.exit_code == 0:
+            return self.out
+        return f"{FAILED_CODE}\n{self.err}" + (f"\n{self.out}" if self.out else "")
+
+
+async def run_program(
+    command: Sequence[str], folder: Path, seconds: float, encoding: str = "utf-8", env: Mapping[str, str] = {}
+) -> ProgramResult:
+    import asyncio
+
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=folder,
+            env={**os.environ, "PYTHONIOENCODING": encoding, **env},
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise NodeError(f"cannot start '{command[0]}': {error}") from None
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), seconds)
+        return ProgramResult(
+            process.returncode, out.decode(encoding, "replace"), err.decode(encoding, "replace")
+        )
+    except TimeoutError:
+        return ProgramResult(None, "", f"no end after {seconds:g} seconds")
+    finally:
+        await _kill_process(process)
+
+
+async def _kill_process(process: asyncio.subprocess.Process) -> None:
+    """Nothing that the program started goes on after it."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+@processor("code_save_and_run")
+async def save_and_run(message: Message, workspace: Path) -> str:
+    """Writes the files that a message holds, runs main.py, and adds what came of it to the message."""
+    if not _save_files(message.text, workspace):
+        return f"{message.text}\n\n{FAILED_CODE}\nthe message holds no main.py"
+    result = await run_program((sys.executable, "main.py"), workspace, SAVED_CODE_TIMEOUT)
+    return f"{message.text}\n\n{result.format_output()}"
+
+
+def _save_files(text: str, workspace: Path) -> bool:
+    _clear_workspace(workspace)
+    for name, code in _FILE_BLOCK.findall(text):
+        path = (workspace / name).resolve()
+        if not path.is_relative_to(workspace.resolve()):
+            raise NodeError(f"the file name '{name}' leads out of the run's folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(code, encoding="utf-8")
+    return (workspace / "main.py").is_file()
+
+
+def _clear_workspace(workspace: Path) -> None:
+    import shutil
+
+    for path in workspace.iterdir():
+        if path.name == "attachments":
+            continue
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 class Config(Struct, frozen=True, omit_defaults=True):

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from roundel.nodes.json_objects import json_objects
 from roundel.nodes.services import NodeError
+from roundel.nodes.structured_output import json_objects
 from roundel.workflow.condition import check_expression
 from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.document import Located

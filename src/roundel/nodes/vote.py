@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from roundel.kernel.conduct import Move, Turn
+from roundel.kernel.composite import Move
 from roundel.kernel.facts import Outcome
-from roundel.nodes.conducted import ParticipantTurns, prepare_composite
+from roundel.kernel.state import Turn
 from roundel.nodes.consensus import Ballot, VoteType, ballot
-from roundel.nodes.participant import Participant, check_participants
+from roundel.nodes.participants import Participant, ParticipantTurns, check_participants, prepare_composite
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located

@@ -20,7 +20,7 @@ from itertools import combinations
 import msgspec
 from msgspec import Struct
 
-from roundel.plan.firing import never
+from roundel.plan.edge_certainty import never
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
 from roundel.plan.loops import Loop, entries
 from roundel.plan.scope import Scope, Unit

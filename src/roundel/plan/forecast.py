@@ -15,9 +15,9 @@ from roundel.plan.loops import survey
 from roundel.plan.proof import FOREVER, bounds
 from roundel.plan.scope import Scope
 from roundel.workflow.graph import Node
-from roundel.workflow.money import total
+from roundel.workflow.limits import total
+from roundel.workflow.model_profile import Price
 from roundel.workflow.node_type import Calls
-from roundel.workflow.profile import Price
 
 TYPICAL_CAPPED = 3
 TYPICAL_PARTS = 3

@@ -9,12 +9,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from roundel.plan.scope import Scope, compile_scope
-from roundel.plan.sides import Candidate, candidates
-from roundel.workflow.breaker import Breaker
+from roundel.plan.scope import Candidate, Scope, candidates, compile_scope
 from roundel.workflow.condition import Test, compile_condition
 from roundel.workflow.functions import Kind, built_in
 from roundel.workflow.graph import DEFAULT_CAP, Edge, Graph, Limits, Loop, Node, Workflow
+from roundel.workflow.limits import Breaker
 from roundel.workflow.message import Role
 from roundel.workflow.node_type import NodeType
 from roundel.workflow.processor import Process, compile_processor
@@ -155,9 +154,9 @@ class Plan(Struct, eq=False):
     patience: float
     """The seconds that the run may work before the breaker trips."""
     draft: bool = False
-    """It is made of a file with errors (workflow/drafts.py): to be drawn, and never run."""
+    """It is made of a file with errors (workflow/graph_reader.py): to be drawn, and never run."""
     _encoded: str = ""
-    """The workflow as it is stored with each run (hosts/pinning.py), so that it is encoded once."""
+    """The workflow as it is stored with each run (hosts/stored_run.py), so that it is encoded once."""
 
     @property
     def breaker(self) -> Breaker:

@@ -17,7 +17,8 @@ guard runs in the same round, or the loop is left in it. The guard is watched; t
 No round goes on without the guard if the entry, which runs in each, is watched, or each edge back to it is.
 The rules speak of one round and nothing before it, so they hold for all rounds, whatever the nodes say.
 
-Edges may bound a loop as well, by conditions such as `round < 5` (plan/rounds.py): from some round on they
+Edges may bound a loop as well, by conditions such as `round < 5` (plan/edge_certainty.py): from some round on
+they
 cannot fire. If without them no round is followed by another, that round is the last.
 """
 
@@ -26,9 +27,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from roundel.plan.firing import always_speaks, never, sure
+from roundel.plan.edge_certainty import always_speaks, last_round, never, sure
 from roundel.plan.graph import EdgePlan, NodePlan
-from roundel.plan.rounds import last_round
 from roundel.plan.scope import Scope, Unit
 from roundel.workflow.condition import Condition
 from roundel.workflow.node_type import Bound

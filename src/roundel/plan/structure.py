@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 from roundel.plan.components import reachable
-from roundel.plan.endless import check_ways_out, cut_short
+from roundel.plan.edge_certainty import never, one_message, sure
 from roundel.plan.entries import Clash, clashes
-from roundel.plan.firing import never, one_message, sure
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan, Plan
 from roundel.plan.loops import Loop, entries, loops, survey
+from roundel.plan.non_termination import check_ways_out, cut_short
 from roundel.plan.scope import Scope, Unit
-from roundel.plan.unseen import check_unseen
+from roundel.plan.warnings import check_unseen
 from roundel.workflow.diagnostics import Report, Severity
 from roundel.workflow.fields import Place
 

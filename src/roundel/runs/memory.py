@@ -1,22 +1,98 @@
-"""The memory in a store, for programs: what `roundel memory` does."""
+"""All that the nodes of a run gave, as it stands in the run's journal: kept apart, and read by no agent.
+
+It is the journal that is read, so nothing is written twice, and nothing can be changed afterwards.
+
+The memory in a store, for programs: what `roundel memory` does.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
-from roundel.journal.store import StoreError
-from roundel.memory.passages import passages
-from roundel.memory.ranking import rank_by_words
-from roundel.memory.shelves import NAME_PREFIX, PATH_PREFIX, escape_name
+from msgspec import Struct
+
+from roundel.hosts.stored_run import plan_of
+from roundel.journal.run_journal import played
+from roundel.journal.store import Store, StoreError
+from roundel.kernel.events import Event
+from roundel.kernel.facts import Answered, Fact, Finished, Reviewed
+from roundel.kernel.state import Run
+from roundel.memory.files import passages
+from roundel.memory.namespaces import NAME_PREFIX, PATH_PREFIX, escape_name
+from roundel.memory.run_memory import confidence_of
+from roundel.memory.search import query_words, rank_by_words
 from roundel.memory.store import Item, Match, MemoryEntry, Shelf
-from roundel.memory.words import query_words
-from roundel.runs.naming import find
-from roundel.runs.place import OpenStore, StorePlace
-from roundel.runs.quarantine import Quarantined, quarantine
-from roundel.workflow.attachment import LONG_TERM
+from roundel.runs.lookup import OpenStore, StorePlace, find
+from roundel.workflow.memory_config import LONG_TERM
+from roundel.workflow.message import Message
 from roundel.workflow.secrets import Secrets
+
+
+class Quarantined(Struct, frozen=True):
+    """A message that a node gave."""
+
+    address: str
+    node: str
+    time: float
+    content: str
+    metadata: dict[str, Any] = {}
+    """Its metadata and its data."""
+    confidence: float | None = None
+
+
+async def quarantine(store: Store, run_id: str) -> list[Quarantined]:
+    """In the order in which it was given; of a run that was pruned, what is left.
+
+    What nodes with `log_output: false` gave is not shown."""
+    kept = await store.kept(run_id)
+    if kept is not None:
+        return [_quarantined_from_event(event, _seconds(event)) for event in kept if _shows_output(event)]
+    plan = plan_of(await store.pinned(run_id))
+    return list(_quarantined_messages(played(Run(plan), await store.entries(run_id), run_id)))
+
+
+def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator[Quarantined]:
+    messages: dict[str, tuple[Message, ...]] = {}
+    """What calls gave, by address, until their node is said to be done."""
+    for fact, events in steps:
+        if isinstance(fact, Finished):
+            messages[fact.address] = fact.outcome.messages
+        elif isinstance(fact, Answered):
+            messages[fact.address] = (fact.message,)
+        elif isinstance(fact, Reviewed) and fact.messages is not None:
+            messages[fact.address] = fact.messages
+        for event in filter(_shows_output, events):
+            # A node that holds graphs, or that talks with its model, has no messages of one call.
+            given_messages = messages.pop(event.address or "", ())
+            if given_messages:
+                yield from (_quarantined(event, message, fact.time) for message in given_messages)
+            else:
+                yield _quarantined_from_event(event, fact.time)
+
+
+def _shows_output(event: Event) -> bool:
+    data = event.data
+    return event.event == "node_state_change" and data["status"] == "completed" and "output" in data
+
+
+def _quarantined(event: Event, message: Message, time: float) -> Quarantined:
+    fields = {**(message.metadata or {}), **(message.data or {})}
+    confidence = confidence_of(message)
+    return Quarantined(event.address or "", event.node_id or "", time, message.text, fields, confidence)
+
+
+def _quarantined_from_event(event: Event, time: float) -> Quarantined:
+    """As far as the event tells."""
+    message = Message(event.data["output"], data=event.data.get("data"))
+    return _quarantined(event, message, time)
+
+
+def _seconds(event: Event) -> float:
+    return datetime.fromisoformat(event.timestamp).timestamp()
+
 
 CANDIDATES = 200
 Entries = list[MemoryEntry]

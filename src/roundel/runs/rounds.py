@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from roundel.kernel.events import Event
 from roundel.kernel.novelty import MOST_EARLIER, novelty
-from roundel.workflow.money import dollars, picodollars
+from roundel.workflow.limits import dollars, picodollars
 
 
 class Round(Struct, frozen=True):

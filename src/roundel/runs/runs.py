@@ -16,27 +16,22 @@ from typing import Any, Self
 
 import msgspec
 
+from roundel.hosts.control import Answer, Pause, Question, Resume, Stop, Unlock, open_questions
 from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, NewRun, Result
 from roundel.hosts.local import NOTHING, LocalEngine
-from roundel.hosts.people import Question, open_questions
-from roundel.hosts.pinning import plan_of
-from roundel.hosts.requests import Answer, Pause, Resume, Stop, Unlock
-from roundel.hosts.stored_run import events_of, follow
+from roundel.hosts.stored_run import events_of, follow, plan_of
 from roundel.journal.store import RunRow, Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.state import Lock
-from roundel.llm.recorder import ScriptRecorder
-from roundel.llm.scripted import Script, load_script, script_from
-from roundel.nodes.sources import Source, load
+from roundel.llm.script import Script, ScriptRecorder, load_script, script_from
+from roundel.nodes.loading import Source, load
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.runs import forking, retention
-from roundel.runs.naming import find
-from roundel.runs.place import StorePlace, store_at
-from roundel.runs.rerun import Difference
+from roundel.runs.forking import Difference
+from roundel.runs.lookup import StorePlace, find, store_at
 from roundel.runs.rounds import LoopRounds, loop_rounds
 from roundel.workflow.file_access import AllowPaths
-from roundel.workflow.grouping import grouped
-from roundel.workflow.limiting import limited
+from roundel.workflow.graph import grouped, limited
 from roundel.workflow.message import Message
 
 Rows = list[RunRow]

@@ -20,19 +20,18 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from roundel.telemetry.errors import TelemetryError, missing_extra
+from roundel.telemetry.export import TelemetryError, from_environment, missing_extra
 
 if TYPE_CHECKING:
-    from roundel.telemetry.ids import RunIds
+    from roundel.telemetry.id_generator import RunIds
     from roundel.telemetry.middleware import Telemetry
     from roundel.telemetry.prometheus import Metrics
-    from roundel.telemetry.setup import from_environment
 
 _HOMES = {
     "Metrics": "roundel.telemetry.prometheus",
-    "RunIds": "roundel.telemetry.ids",
+    "RunIds": "roundel.telemetry.id_generator",
     "Telemetry": "roundel.telemetry.middleware",
-    "from_environment": "roundel.telemetry.setup",
+    "from_environment": "roundel.telemetry.export",
 }
 
 __all__ = ["Metrics", "RunIds", "Telemetry", "TelemetryError", "from_environment"]

@@ -1,23 +1,113 @@
-"""Spans and metrics for OpenTelemetry, as middleware."""
+"""The figures as metrics of OpenTelemetry.
+
+Spans and metrics for OpenTelemetry, as middleware.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from typing import Any
 
-from opentelemetry.metrics import MeterProvider, get_meter
+from opentelemetry.metrics import Histogram, Meter, MeterProvider, get_meter
 from opentelemetry.trace import TracerProvider, get_tracer
 
 from roundel.kernel.events import Event
 from roundel.nodes.middleware import Middleware
-from roundel.telemetry.conventions import CAPTURE_CONTENT, CAPTURES
-from roundel.telemetry.measures import Measures
-from roundel.telemetry.names import agents_among
-from roundel.telemetry.sending import Sending
+from roundel.telemetry.conventions import (
+    AGENT,
+    AGENT_BUCKETS,
+    CALL_BUCKETS,
+    CAPTURE_CONTENT,
+    CAPTURES,
+    ERROR_TYPE,
+    LOOP,
+    OPERATION,
+    PROVIDER,
+    REQUEST_MODEL,
+    STATUS,
+    TOKEN_BUCKETS,
+    TOKEN_TYPE,
+    TOOL,
+    WORKFLOW,
+    WORKFLOW_BUCKETS,
+    model_attributes,
+)
+from roundel.telemetry.events import OTHER, Names, agents_among
+from roundel.telemetry.export import Sending
+from roundel.telemetry.metrics import Figures, Tally
 from roundel.telemetry.spans import Spans
-from roundel.telemetry.tally import Tally
 from roundel.workflow.graph import Node
+
+WHAT = "roundel.what"
+
+
+class Measures(Figures):
+    def __init__(self, meter: Meter) -> None:
+        self._tokens = _histogram(meter, "gen_ai.client.token.usage", "{token}", TOKEN_BUCKETS)
+        self._calls = _histogram(meter, "gen_ai.client.operation.duration", "s", CALL_BUCKETS)
+        self._agents = _histogram(meter, "gen_ai.invoke_agent.duration", "s", AGENT_BUCKETS)
+        self._tools = _histogram(meter, "gen_ai.execute_tool.duration", "s", CALL_BUCKETS)
+        self._workflows = _histogram(meter, "gen_ai.workflow.duration", "s", WORKFLOW_BUCKETS)
+        self._runs = meter.create_counter("roundel.runs", "{run}", "Runs that came to rest, by status.")
+        self._rounds = meter.create_counter("roundel.rounds", "{round}", "Rounds of loops.")
+        self._locks = meter.create_counter("roundel.locks", "{lock}", "Runs that were locked, by what.")
+        self._tool_calls = meter.create_counter("roundel.tool_calls", "{call}", "Calls of tools, by status.")
+        self._cost = meter.create_counter("roundel.cost_usd", "{USD}", "What models cost, where it is known.")
+        self._failures = meter.create_counter("roundel.memory_errors", "{error}", "Failures of memory.")
+        self._workflow_names, self._node_names = Names(), Names()
+        self._tool_names, self._loop_names, self._model_names = Names(), Names(), Names()
+
+    def run_rested(self, workflow: str, status: str, seconds: float) -> None:
+        named = {WORKFLOW: self._workflow_names(workflow)} if workflow else {}
+        self._runs.add(1, {**named, STATUS: status})
+        self._workflows.record(seconds, {**named, **_error(status, "failed", "lost")})
+
+    def node_ended(self, node: str, status: str, seconds: float | None, agent: bool) -> None:
+        if agent and seconds is not None and status != "skipped":
+            self._agents.record(seconds, {AGENT: self._node_names(node), **_error(status, "failed")})
+
+    def model_called(
+        self, model: str, read: int, written: int, cost: float | None, seconds: float | None
+    ) -> None:
+        named = self._model(model)
+        told = {OPERATION: "chat", **named}
+        self._tokens.record(read, {**told, TOKEN_TYPE: "input"})
+        self._tokens.record(written, {**told, TOKEN_TYPE: "output"})
+        if seconds is not None:
+            self._calls.record(seconds, told)
+        if cost is not None:
+            self._cost.add(cost, named)
+
+    def _model(self, model: str) -> Mapping[str, Any]:
+        if self._model_names(model) == OTHER:
+            return {PROVIDER: OTHER, REQUEST_MODEL: OTHER}
+        return model_attributes(model)
+
+    def tool_called(self, tool: str, agent: str, status: str, seconds: float | None) -> None:
+        name = {TOOL: self._tool_names(tool)}
+        self._tool_calls.add(1, {**name, STATUS: status})
+        if seconds is not None:
+            who = {AGENT: self._node_names(agent)}
+            self._tools.record(seconds, {**name, **who, **_error(status, "failed")})
+
+    def round_began(self, loop: str) -> None:
+        self._rounds.add(1, {LOOP: self._loop_names(loop)})
+
+    def locked(self, what: str) -> None:
+        self._locks.add(1, {WHAT: what})
+
+    def memory_failed(self) -> None:
+        self._failures.add(1)
+
+
+def _histogram(meter: Meter, name: str, unit: str, buckets: Sequence[float]) -> Histogram:
+    return meter.create_histogram(name, unit, explicit_bucket_boundaries_advisory=buckets)
+
+
+def _error(status: str, *errors: str) -> Mapping[str, Any]:
+    return {ERROR_TYPE: status} if status in errors else {}
 
 
 class Telemetry(Middleware):

@@ -15,8 +15,8 @@ from prometheus_client import (
 
 from roundel.kernel.events import Event
 from roundel.nodes.middleware import Middleware
-from roundel.telemetry.names import Names, agents_among
-from roundel.telemetry.tally import Figures, Tally
+from roundel.telemetry.events import Names, agents_among
+from roundel.telemetry.metrics import Figures, Tally
 from roundel.workflow.graph import Node
 
 BUCKETS = (0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)

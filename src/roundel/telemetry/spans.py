@@ -1,4 +1,24 @@
-"""From events to spans.
+"""One trace a run, also when it goes on in another process.
+
+The trace id is made from the run id, and so is the id of the first part's span, to which later parts link.
+Each part is a root of its own in that trace: a part that a crash cut off is never sent, and must not leave
+the others without a parent. Samplers that go by the trace id decide the same for all parts, so a run is
+sampled as a whole.
+
+A part of a run, from where it begins or goes on to where it comes to rest, and what is open in it.
+
+Events of a run that become events of the span in which they happened.
+
+A span each time that a node runs.
+
+What agents use: tokens, on the span of their node, and tools, each call with a span of its own.
+
+Events do not say which nodes are agents. If nobody said it when the run began here, a node is known for one
+by using tokens or tools.
+
+A span for each round of a loop. No event says that one is over: it ends with what happened last in it.
+
+From events to spans.
 
 There is a span for each part of a run, each time that a node runs, each round of a loop, and each call of a
 tool. An event about anything smaller becomes an event of the span in which it happened. Addresses tell what
@@ -10,28 +30,348 @@ heard of when it ends has a span as long as what was seen of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 
-from opentelemetry.trace import Tracer
+from opentelemetry.trace import Span, SpanContext, Status, StatusCode, TraceFlags, Tracer, set_span_in_context
 
 from roundel.kernel.events import TRANSIENT, Event
-from roundel.telemetry import agent_spans, node_spans, round_spans
 from roundel.telemetry.conventions import (
+    ADDRESS,
+    AGENT,
+    CACHED,
     COST,
+    ERROR_TYPE,
     INPUT_MESSAGES,
+    INPUT_TOKENS,
+    LOOP,
+    NODE,
     OPERATION,
     OUTPUT_MESSAGES,
+    OUTPUT_TOKENS,
     PARTIAL,
     REASON,
+    ROUND,
     RUN_ID,
+    STATUS,
+    TOOL,
+    TOOL_ARGUMENTS,
+    TOOL_CALL_ID,
+    TOOL_RESULT,
     WORKFLOW,
+    as_json,
+    model_attributes,
     said,
 )
-from roundel.telemetry.moments import nanoseconds
-from roundel.telemetry.names import Known
-from roundel.telemetry.notes import note
-from roundel.telemetry.part import Part
-from roundel.telemetry.traces import as_part_of, link_to_first
+from roundel.telemetry.events import Known, around, nanoseconds
+from roundel.workflow.limits import dollars, picodollars
+
+wanted: ContextVar[tuple[int, int | None] | None] = ContextVar("wanted", default=None)
+"""The trace id, and if it matters the span id, of the span that is being started."""
+
+
+def derived(run_id: str) -> tuple[int, int]:
+    """The trace id of a run, and the span id of its first part."""
+    digest = hashlib.sha256(run_id.encode()).digest()
+    return int.from_bytes(digest[:16]) or 1, int.from_bytes(digest[16:24]) or 1
+
+
+@contextmanager
+def as_part_of(run_id: str, first: bool) -> Iterator[None]:
+    """The span that is started meanwhile is a part of the run, if the provider has `RunIds`."""
+    trace_id, span_id = derived(run_id)
+    token = wanted.set((trace_id, span_id if first else None))
+    try:
+        yield
+    finally:
+        wanted.reset(token)
+
+
+def link_to_first(run_id: str, part: Span) -> None:
+    """Links a later part to the first one, if they are in one trace."""
+    trace_id, span_id = derived(run_id)
+    if part.get_span_context().trace_id == trace_id:
+        flags = TraceFlags(TraceFlags.SAMPLED)
+        part.add_link(SpanContext(trace_id, span_id, is_remote=True, trace_flags=flags))
+
+
+LONGEST_REASON = 1000
+
+
+class Open:
+    """A span that has begun, and those inside of it."""
+
+    __slots__ = (
+        "address",
+        "agent",
+        "cost",
+        "inside",
+        "kind",
+        "last",
+        "name",
+        "parent",
+        "read",
+        "span",
+        "used",
+        "written",
+    )
+
+    def __init__(
+        self, kind: str, name: str, address: str, span: Span, start: int, parent: Open | None
+    ) -> None:
+        self.kind = kind
+        """`run`, `node`, `round` or `tool`."""
+        self.name = name
+        self.address = address
+        self.span = span
+        self.parent = parent
+        self.inside: dict[str, Open] = {}
+        self.last = start
+        """When something last happened in it."""
+        self.used = self.agent = False
+        self.read = self.written = 0
+        self.cost = 0  # in picodollars
+
+    def touch(self, now: int) -> None:
+        place: Open | None = self
+        while place is not None and place.last < now:
+            place.last = now
+            place = place.parent
+
+    def fail(self, reason: str, kind: str = "failed") -> None:
+        self.span.set_attribute(ERROR_TYPE, kind)
+        self.span.set_status(Status(StatusCode.ERROR, reason[:LONGEST_REASON]))
+
+
+class Part:
+    def __init__(
+        self, tracer: Tracer, root: Span, start: int, seq: int, content: bool, agents: frozenset[str]
+    ) -> None:
+        self._tracer = tracer
+        self._open: dict[str, Open] = {}
+        self.root = Open("run", "", "", root, start, None)
+        self.since = start
+        self.seq = seq
+        """The number of the last event that was seen."""
+        self.agents = agents
+        self.content = content
+        """Whether to record what was said."""
+
+    def get(self, address: str) -> Open | None:
+        return self._open.get(address)
+
+    def nearest(self, address: str | None) -> Open:
+        """What is at an address, or else the nearest around it."""
+        if not address:
+            return self.root
+        return self._open.get(address) or self.holder(address)
+
+    def holder(self, address: str) -> Open:
+        """The nearest around an address."""
+        for place in around(address):
+            found = self._open.get(place)
+            if found is not None and found.kind != "tool":  # `mean#2` is not inside of `mean`
+                return found
+        return self.root
+
+    def begin(
+        self, kind: str, name: str, address: str, title: str, start: int, attributes: dict[str, Any]
+    ) -> Open:
+        parent = self.holder(address)
+        context = set_span_in_context(parent.span)
+        span = self._tracer.start_span(title, context, attributes=attributes, start_time=start)
+        begun = Open(kind, name, address, span, start, parent)
+        self._open[address] = parent.inside[address] = begun
+        parent.used = True
+        parent.touch(start)
+        return begun
+
+    def end(self, ended: Open, now: int, status: str = "") -> None:
+        """Ends a span, and first whatever is still open inside of it."""
+        for one in list(ended.inside.values()):
+            self.end(one, now, status)
+        if status:
+            ended.span.set_attribute(STATUS, status)
+        ended.span.end(now)
+        if ended.parent is not None:
+            ended.parent.touch(now)
+            ended.parent.inside.pop(ended.address, None)
+            self._open.pop(ended.address, None)
+
+    def end_rounds(self, holder: Open, loop: str, idle: bool) -> None:
+        """Ends the rounds of a loop, each when something last happened in it; with `idle` only those in which
+        nothing is at work any more."""
+        rounds = [one for one in holder.inside.values() if one.kind == "round" and one.name == loop]
+        for one in rounds:
+            if not idle or (one.used and not one.inside):
+                self.end(one, one.last)
+
+
+_EVIDENCE = ("stale_rounds", "threshold", "guard", "tokens", "estimate", "factor", "seconds", "limit")
+_SHOWN = {
+    "breaker_tripped": ("trigger", *_EVIDENCE),
+    "breaker_unlocked": ("what", "by", "reason", "exit"),
+    "end_not_reached": ("edges",),
+    "limit_reached": ("what", "limit", "scope", "spent", "reserved", "wanted"),
+    "loop_exit": ("loop", "rounds", "reason", "by"),
+    "memory_error": ("store", "error"),
+    "score_regression": ("score", "previous", "fall", "round"),
+}
+"""What is told of an event. Other fields may quote what was said, and are told only with content."""
+
+
+def note(part: Part, event: Event, now: int) -> None:
+    shown = ((name, event.data.get(name)) for name in _SHOWN.get(event.event, ()))
+    told: dict[str, Any] = {f"roundel.{name}": value for name, value in shown if value is not None}
+    if event.address:
+        told[ADDRESS] = event.address
+    if part.content:
+        told["roundel.data"] = as_json(event.data)
+    part.nearest(event.address).span.add_event(f"roundel.{event.event}", told, now)
+
+
+def on_node_state_change(part: Part, event: Event, now: int) -> None:
+    status, at_work = event.data.get("status"), part.get(event.address or "")
+    if status == "running":
+        if at_work is not None:
+            part.end(at_work, now, "lost")
+        _begin_node(part, event, now)
+    elif status == "skipped" and at_work is None:
+        _add_skipped_event(part, event, now)
+    else:
+        _end_node(part, at_work or adopted(part, event), event, now)
+
+
+def adopted(part: Part, event: Event) -> Open:
+    """A node that was at work before this part of the run."""
+    begun = _begin_node(part, event, part.since)
+    begun.span.set_attribute(PARTIAL, True)
+    return begun
+
+
+def _begin_node(part: Part, event: Event, start: int) -> Open:
+    address, node = event.address or "", event.node_id or ""
+    attributes: dict[str, Any] = {RUN_ID: event.run_id, NODE: node, ADDRESS: address}
+    number = round_of(address)
+    if number:
+        attributes[ROUND] = number
+    begun = part.begin("node", node, address, f"node {node}", start, attributes)
+    if node in part.agents:
+        known_as_agent(begun)
+    return begun
+
+
+def known_as_agent(node: Open) -> None:
+    if not node.agent:
+        node.agent = True
+        node.span.update_name(f"invoke_agent {node.name}")
+        node.span.set_attributes({OPERATION: "invoke_agent", AGENT: node.name})
+
+
+def _end_node(part: Part, node: Open, event: Event, now: int) -> None:
+    data = event.data
+    if "error" in data:
+        node.fail(data["error"])
+    if "reason" in data:
+        node.span.set_attribute(REASON, data["reason"])
+    if part.content and "output" in data:
+        node.span.set_attribute(OUTPUT_MESSAGES, said("assistant", data["output"]))
+    part.end(node, now, data.get("status", ""))
+
+
+def _add_skipped_event(part: Part, event: Event, now: int) -> None:
+    told = {NODE: event.node_id or "", ADDRESS: event.address or "", REASON: event.data.get("reason", "")}
+    part.nearest(event.address).span.add_event("roundel.skipped", told, now)
+
+
+def round_of(address: str) -> int:
+    """The round of the innermost loop around an address; 0 outside of any."""
+    number = address.rpartition("[")[2].partition("]")[0]
+    return int(number) if "[" in address and number.isdigit() else 0
+
+
+CALLED = ("completed", "failed")
+
+
+def on_token_usage(part: Part, event: Event, now: int) -> None:
+    data = event.data
+    node = part.get(event.address or "") or adopted(part, event)
+    known_as_agent(node)
+    node.touch(now)
+    if not data.get("aside"):
+        node.span.set_attributes(model_attributes(data.get("model", "")))
+    if data.get("cached"):
+        node.span.set_attribute(CACHED, True)
+        return
+    node.read += data.get("input_tokens", 0)
+    node.written += data.get("output_tokens", 0)
+    node.span.set_attributes({INPUT_TOKENS: node.read, OUTPUT_TOKENS: node.written})
+    if data.get("cost_usd") is not None:
+        node.cost += picodollars(data["cost_usd"])
+        node.span.set_attribute(COST, dollars(node.cost))
+
+
+def on_tool_call(part: Part, event: Event, now: int) -> None:
+    status, address = event.data.get("status", ""), event.address or ""
+    holder, call = part.holder(address), part.get(address)
+    if holder.kind == "node":
+        known_as_agent(holder)
+    if status == "running":
+        if call is None:
+            _begin_tool(part, event, now)
+    elif call is not None or status in CALLED:
+        _end_tool(part, call or _begin_tool(part, event, now), event, now)
+    else:  # a person is asked first, or it was not called at all
+        told = {TOOL: event.data.get("name", ""), STATUS: status, ADDRESS: address}
+        holder.span.add_event("roundel.tool_call", told, now)
+
+
+def _begin_tool(part: Part, event: Event, now: int) -> Open:
+    name, address, agent = event.data.get("name", ""), event.address or "", event.node_id or ""
+    attributes: dict[str, Any] = {
+        OPERATION: "execute_tool",
+        TOOL: name,
+        TOOL_CALL_ID: event.data.get("id") or "",
+        AGENT: agent,
+        RUN_ID: event.run_id,
+        NODE: agent,
+        ADDRESS: address,
+        ROUND: event.data.get("round", 0),
+    }
+    return part.begin("tool", name, address, f"execute_tool {name}", now, attributes)
+
+
+def _end_tool(part: Part, call: Open, event: Event, now: int) -> None:
+    status, result = event.data.get("status", ""), event.data.get("result", "")
+    if status == "failed":
+        call.fail(result if part.content else "")
+    if part.content:
+        call.span.set_attribute(TOOL_ARGUMENTS, as_json(event.data.get("arguments", {})))
+        call.span.set_attribute(TOOL_RESULT, result)
+    part.end(call, now, status)
+
+
+def on_round_started(part: Part, event: Event, now: int) -> None:
+    address, loop = event.address or "", event.data.get("loop", "")
+    same = part.get(address)
+    if same is not None:
+        part.end(same, same.last)
+    part.end_rounds(part.holder(address), loop, idle=True)
+    number = event.data.get("round", 0)
+    attributes: dict[str, Any] = {RUN_ID: event.run_id, LOOP: loop, ROUND: number, ADDRESS: address}
+    part.begin("round", loop, address, f"round {loop}", now, attributes)
+
+
+def on_loop_exit(part: Part, event: Event, now: int) -> None:
+    """A loop of edges is left in its last round, any other at its node."""
+    note(part, event, now)
+    place = part.nearest(event.address)
+    holder = place.parent if place.kind == "round" and place.parent is not None else place
+    part.end_rounds(holder, event.data.get("loop", ""), idle=False)
+
 
 TOTALS = ("model_calls", "tool_calls", "input_tokens", "output_tokens")
 
@@ -120,10 +460,10 @@ _HANDLERS: dict[str, Callable[[Part, Event, int], None]] = {
     "run_started": _started,
     "run_state_change": _changed,
     "run_finished": _finished,
-    "node_state_change": node_spans.on_node_state_change,
-    "token_usage": agent_spans.on_token_usage,
-    "tool_call": agent_spans.on_tool_call,
+    "node_state_change": on_node_state_change,
+    "token_usage": on_token_usage,
+    "tool_call": on_tool_call,
     "debate_round": _ignore_event,
-    "loop_round": round_spans.on_round_started,
-    "loop_exit": round_spans.on_loop_exit,
+    "loop_round": on_round_started,
+    "loop_exit": on_loop_exit,
 }

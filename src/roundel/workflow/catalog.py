@@ -12,7 +12,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from roundel.workflow.config_types import (
+from roundel.workflow.description import UNITS, Description, Field, Short, Text, Variants, Widget
+from roundel.workflow.graph import Edge, Envelope, Settings
+from roundel.workflow.loader import Root
+from roundel.workflow.node_type import NodeType
+from roundel.workflow.schema import (
+    SchemaMaker,
     Value,
     ValueType,
     default_of,
@@ -24,11 +29,6 @@ from roundel.workflow.config_types import (
     titled,
     value_of,
 )
-from roundel.workflow.description import UNITS, Description, Field, Short, Text, Variants, Widget
-from roundel.workflow.graph import Edge, Envelope, Settings
-from roundel.workflow.loader import Root
-from roundel.workflow.node_type import NodeType
-from roundel.workflow.schema import SchemaMaker
 
 Language = Literal["en", "zh"]
 Words = dict[str, str]

@@ -1,10 +1,18 @@
-"""When an edge fires: always, never, by keywords, by a function, by an expression."""
+"""Whole words in text of any script.
+
+When an edge fires: always, never, by keywords, by a function, by an expression.
+
+What a bare text used as a condition was probably meant to be, where it names no function.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import unicodedata
 from collections.abc import Callable
 from operator import contains
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Final
 
 from msgspec import Meta, Struct
 
@@ -13,9 +21,48 @@ from roundel.workflow.document import Located
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.fields import INVALID, Reader, child
 from roundel.workflow.functions import built_in, deferred, guarded
-from roundel.workflow.keywords import holds_word
 from roundel.workflow.message import Message
 from roundel.workflow.pattern import check_pattern, compiled, flags_of
+
+_WITHOUT_SPACES: Final = frozenset(
+    ("CJK", "IDEOGRAPHIC", "BOPOMOFO", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
+)
+"""Scripts that put no spaces between words, by the first word of their characters' Unicode names."""
+
+
+def holds_word(text: str, word: str) -> bool:
+    """Whether a text holds `word`, and not as a part of a longer one.
+
+    Letters, digits and `_` beside each other are one word. In scripts that put no spaces between words
+    nobody can tell where a word ends, so there a character never belongs to the one beside it.
+    """
+    start = text.find(word)
+    while start >= 0:
+        end = start + len(word)
+        begins = start == 0 or not _joined(text[start - 1], text[start])
+        if begins and (end == len(text) or not _joined(text[end - 1], text[end])):
+            return True
+        start = text.find(word, start + 1)
+    return False
+
+
+def _joined(left: str, right: str) -> bool:
+    """Whether two neighbours belong to one word; an accent belongs to the letter before it."""
+    if _is_mark(right):
+        return left.isalnum() or _is_mark(left)
+    return (_is_mark(left) or _in_words(left)) and _in_words(right)
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character)[0] == "M"
+
+
+def _in_words(character: str) -> bool:
+    if character.isascii():
+        return character.isalnum() or character == "_"
+    name = unicodedata.name(character, "").removeprefix("HALFWIDTH ")
+    return character.isalnum() and name.replace("-", " ").partition(" ")[0] not in _WITHOUT_SPACES
+
 
 NAMES = ("text", "data", "round", "run", "vars")
 """What an edge's expression may speak of."""
@@ -287,3 +334,25 @@ def compile_condition(condition: Condition | None) -> Test | None:
     assert known is not None, condition.function
     function = guarded(known)
     return lambda message, _values: bool(function(message))
+
+
+_LONGEST: Final = 200
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)*")
+_EXPRESSION: Final = re.compile(
+    r"[<>=]|&&|\|\||^\s*!"  # comparisons and logic
+    rf"|\b(?:{'|'.join(NAMES)})\s*[.\[+*/%-]"  # data.score, data["score"]
+    r"|\w\("  # has(data.score)
+)
+
+
+def written_as(text: str) -> str:
+    """The condition to write instead, as a hint; empty if the text may well be the name of a function."""
+    text = " ".join(text.split())
+    if len(text) > _LONGEST:
+        return ""
+    if _EXPRESSION.search(text):
+        return f"an expression is written as condition: {{cel: {json.dumps(text, ensure_ascii=False)}}}"
+    if _IDENTIFIER.fullmatch(text) and not text.isupper():
+        return ""
+    word = text if re.fullmatch(r"\w+", text) else json.dumps(text, ensure_ascii=False)
+    return f"a keyword is written as condition: {{type: keyword, config: {{any: [{word}]}}}}"

@@ -1,4 +1,6 @@
-"""Reads YAML or JSON into values that know their line and column.
+"""Values that know their line and column.
+
+Reads YAML or JSON into values that know their line and column.
 
 PyYAML's parser only gives events here; what they mean is decided by the composer, which follows the
 YAML 1.2 core schema, refuses what is unsafe or ambiguous, and goes on after each problem. Strict JSON
@@ -8,11 +10,55 @@ has an event source of its own. Nothing here raises: what is wrong goes to the r
 from __future__ import annotations
 
 import codecs
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from roundel.workflow.diagnostics import Report
-from roundel.workflow.located import Located, line_and_column, locate
+
+MAX_DEPTH: Final = 100
+
+Value: TypeAlias = "bool | int | float | str | list[Located] | dict[str, Located] | None"
+
+
+class Located(Struct, eq=False):
+    """A value and where it stands; `keys` holds the places of a mapping's keys."""
+
+    value: Value
+    line: int = 0
+    column: int = 0
+    keys: dict[str, tuple[int, int]] | None = None
+
+    def plain(self) -> Any:
+        value = self.value
+        if isinstance(value, dict):
+            return {key: item.plain() for key, item in value.items()}
+        if isinstance(value, list):
+            return [item.plain() for item in value]
+        return value
+
+
+def locate(value: Any) -> Located:
+    """Wraps a plain Python value. Tuples become lists; what YAML has no type for is kept as it is."""
+    return _located(value, 1)
+
+
+def _located(value: Any, depth: int) -> Located:
+    if not isinstance(value, (Mapping, list, tuple)):
+        return Located(value)
+    if depth > MAX_DEPTH:
+        raise ValueError(f"the value is nested more than {MAX_DEPTH} deep, or holds itself")
+    if isinstance(value, Mapping):
+        return Located({str(key): _located(item, depth + 1) for key, item in value.items()}, keys={})
+    return Located([_located(item, depth + 1) for item in value])
+
+
+def line_and_column(text: str, index: int) -> tuple[int, int]:
+    """The line and column of an index."""
+    return text.count("\n", 0, index) + 1, index - text.rfind("\n", 0, index)
+
 
 __all__ = ["MAX_BYTES", "Located", "locate", "read_file", "read_text"]
 
@@ -46,9 +92,7 @@ def read_text(text: str, report: Report) -> Located | None:
         _refuse_size(report)
         return None
     # PyYAML is slow to import, and a workflow that is made in Python does without it.
-    from roundel.workflow.composer import compose
-    from roundel.workflow.json_source import find_json_error, json_events
-    from roundel.workflow.yaml_source import compose_yaml
+    from roundel.workflow.yaml_parser import compose, compose_yaml, find_json_error, json_events
 
     json_error = find_json_error(text)
     return (

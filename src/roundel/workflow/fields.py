@@ -16,10 +16,9 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct, ValidationError
 
-from roundel.workflow.diagnostics import Diagnostic, Report, Severity, did_you_mean
+from roundel.workflow.diagnostics import Diagnostic, Report, Severity, did_you_mean, misspelling_of
 from roundel.workflow.document import Located, locate
 from roundel.workflow.secrets import MASK
-from roundel.workflow.spelling import misspelling_of
 
 
 class _Invalid:

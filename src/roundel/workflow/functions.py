@@ -1,4 +1,10 @@
-"""Named Python functions: conditions, edge processors and the functions of `python` nodes.
+"""Imports the modules that workflows name.
+
+Whatever the code of such a module does, the outcome is the module or a ModuleError that says why not.
+
+Python modules as they stand in files: found and looked into without running them.
+
+Named Python functions: conditions, edge processors and the functions of `python` nodes.
 
 A name is looked for among the functions that belong to the workflow itself (given in Python), then
 those registered here, then the entry points of installed packages, then the folder `functions` of the
@@ -10,25 +16,207 @@ journal, so a stored run can be read where the code of its functions is missing.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
+import symtable
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from functools import lru_cache
+from importlib import import_module
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from symtable import SymbolTable
 from typing import Any, Final, Literal, ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from roundel.workflow.imports import (
-    ModuleError,
-    function_of,
-    import_file,
-    import_named,
-    load_entry_point,
-    spec_of,
-)
 from roundel.workflow.message import Message
-from roundel.workflow.modules import file_defining
+
+_LONGEST_CAUSE: Final = 300
+
+
+class ModuleError(LookupError):
+    """A module that cannot be imported; the text says which, and why."""
+
+
+def import_named(name: str) -> Any:
+    """A module of the import path."""
+    with _running(name):
+        return import_module(name)
+
+
+def import_file(path: Path, name: str) -> Any:
+    """The module in a file, which is run once a process.
+
+    It is loaded under a name of its own, so that two workflows whose folders both hold a `tools.py` never
+    get each other's."""
+    unique = f"roundel_beside.{abs(hash(path.resolve()))}.{name}"
+    if unique not in sys.modules:
+        spec = importlib.util.spec_from_file_location(unique, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[unique] = module
+        try:
+            with _running(name):
+                spec.loader.exec_module(module)
+        except BaseException:
+            sys.modules.pop(unique, None)
+            raise
+    return sys.modules[unique]
+
+
+def spec_of(name: str) -> ModuleSpec | None:
+    """Where a module of the import path is; None if there is none. It runs the packages around the module."""
+    with _running(name):
+        try:
+            return importlib.util.find_spec(name)
+        except ModuleNotFoundError as error:
+            if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+                return None
+            raise  # a package around it is there, and lacks another
+        except (ValueError, AttributeError):
+            return None
+
+
+def load_entry_point(point: Any) -> Any:
+    """What an installed package offers."""
+    with _running(point.value):
+        return point.load()
+
+
+def function_of(module: Any, name: str, shown: str) -> Callable[..., Any]:
+    """The function of a module, which is shown as `shown`; LookupError if it has none."""
+    with _running(shown):  # a module may have a `__getattr__` of its own
+        function = getattr(module, name, None)
+    if not callable(function):
+        raise LookupError(f"module '{shown}' has no function '{name}'")
+    return function  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _running(name: str) -> Iterator[None]:
+    """Runs code of a module: it prints to standard error, since standard output may be for machines."""
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: a module does not end the program
+        raise ModuleError(f"cannot import '{name}': {_cause(error)}") from error
+
+
+def _cause(error: BaseException) -> str:
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = ""
+    kind = type(error).__name__
+    if not isinstance(error, ImportError) or not text:
+        text = f"{kind}: {text}" if text else kind
+    text = text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}…"
+    return text if isinstance(error, SyntaxError) else text + _place(error)
+
+
+def _place(error: BaseException) -> str:
+    """The last line of the module's own code that was run, and not of the import system."""
+    found, step = "", error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if file != __file__ and not file.startswith("<") and "importlib" not in Path(file).parts:
+            found = f" ({Path(file).name}, line {step.tb_lineno})"
+        step = step.tb_next
+    return found
+
+
+_DEFINITION = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
+_DYNAMIC = {"globals", "vars", "locals", "exec", "setattr", "__getattr__", "__import__", "sys"}
+"""A module that speaks of one of these may have names that its text does not show."""
+
+
+def modules_beside(folder: Path | None) -> list[str]:
+    """The modules that stand in a folder."""
+    return sorted(path.stem for path in folder.glob("*.py")) if folder is not None else []
+
+
+def names_of(module: str, folder: Path | None) -> set[str] | None:
+    """What a module defines; None if that cannot be told from its text."""
+    path = _path(module, folder)
+    if path is None or path.suffix != ".py":
+        return None
+    try:
+        text = path.read_text(encoding="utf-8")
+        table = symtable.symtable(text, str(path), "exec")
+    except (OSError, ValueError, SyntaxError, RecursionError):
+        return None  # loading it says what is wrong
+    if "import *" in text or any(name in _DYNAMIC for name in _mentioned(table)):
+        return None
+    return _defined(table)
+
+
+def file_defining(name: str, folder: Path) -> Path | None:
+    """The file in a folder that defines a function; not one that only imports it."""
+    if not name.isidentifier() or name.startswith("_") or not os.path.isdir(folder):  # noqa: PTH112
+        return None
+    files = (folder / f"{module}.py" for module in modules_beside(folder))
+    return next((file for file in files if name in _own_names(file)), None)
+
+
+def _own_names(path: Path) -> frozenset[str]:
+    try:
+        status = path.stat()
+        return _names_in(path, status.st_mtime_ns, status.st_size)
+    except OSError:
+        return frozenset()
+
+
+@lru_cache(maxsize=256)
+def _names_in(path: Path, _changed: int, _size: int) -> frozenset[str]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        table = symtable.symtable(text, str(path), "exec")
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        # Loading it will say what is wrong with it, once one of its functions is asked for.
+        return frozenset(_DEFINITION.findall(text))
+    symbols = table.get_symbols()
+    return frozenset(each.get_name() for each in symbols if _binds(each) and not each.is_imported())
+
+
+def _path(module: str, folder: Path | None) -> Path | None:
+    if not re.fullmatch(r"\w+(\.\w+)*", module):
+        return None
+    own = folder.joinpath(*module.split(".")).with_suffix(".py") if folder is not None else None
+    if own is not None and os.path.isfile(own):  # noqa: PTH113 (it takes names of any length)
+        return own
+    try:
+        spec = spec_of(module)
+    except ModuleError:  # loading it says what is wrong
+        return None
+    return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
+
+
+def _defined(table: SymbolTable) -> set[str]:
+    own = {symbol.get_name() for symbol in table.get_symbols() if _binds(symbol)}
+    for inner in table.get_children():
+        own |= _made_global(inner)
+    return own
+
+
+def _binds(symbol: symtable.Symbol) -> bool:
+    return symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
+
+
+def _made_global(table: SymbolTable) -> set[str]:
+    found = {
+        symbol.get_name() for symbol in table.get_symbols() if symbol.is_declared_global() and _binds(symbol)
+    }
+    return found.union(*map(_made_global, table.get_children()))
+
+
+def _mentioned(table: SymbolTable) -> set[str]:
+    return set(table.get_identifiers()).union(*map(_mentioned, table.get_children()))
+
 
 Kind = Literal["condition", "processor", "function", "tool", "middleware"]
 Parameters = ParamSpec("Parameters")

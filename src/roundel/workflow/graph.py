@@ -1,30 +1,72 @@
-"""The workflow itself: graphs of nodes and edges, as a file or a builder gives them."""
+"""Which middleware a workflow runs with: the entries under `middleware`, in their order.
+
+The workflow itself: graphs of nodes and edges, as a file or a builder gives them.
+
+A workflow with other limits than its file gives.
+
+A workflow with the memory of another group than its file says.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+import msgspec
 from msgspec import Meta, Struct, field
+from msgspec.structs import replace
 
-from roundel.workflow.attachment import ALWAYS_THERE, Attachment, MemorySettings
-from roundel.workflow.breaker import Breaker
-from roundel.workflow.condition import Condition
-from roundel.workflow.condition_text import written_as
-from roundel.workflow.description import Description, Field
+from roundel.workflow.condition import Condition, written_as
+from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
-from roundel.workflow.dynamic import Dynamic
+from roundel.workflow.fan_out import Dynamic
 from roundel.workflow.fields import INVALID, Place, Reader, child, misspells, without_effect
 from roundel.workflow.file_access import FileAccess
-from roundel.workflow.functions import Finder, Kind
-from roundel.workflow.imports import ModuleError
-from roundel.workflow.middleware import MiddlewareUse
+from roundel.workflow.functions import Finder, Kind, ModuleError
+from roundel.workflow.limits import Breaker
+from roundel.workflow.memory_config import ALWAYS_THERE, Attachment, MemorySettings
+from roundel.workflow.model_profile import Profile
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.processor import Processor
-from roundel.workflow.profile import Profile
 from roundel.workflow.tool_source import ToolSource
+
+
+class MiddlewareUse(Struct, frozen=True, omit_defaults=True):
+    """A name (of an entry point, of what was registered, or `module:Class`), and what it is made with."""
+
+    name: str
+    config: dict[str, Any] = {}
+    at: Place = Place()
+
+    @staticmethod
+    def __describe__() -> Description:
+        name = Field(
+            en=("Name", "The name of an entry point, of a registered class, or `module:Class`."),
+            zh=("名称", "入口点或已注册的类的名称，或写作 `module:Class`。"),
+            widget="function",
+        )
+        return Description(
+            name="middleware",
+            en=("Middleware", "Code around the nodes of a run, and its settings."),
+            zh=("中间件", "围绕节点执行的代码及其设置。"),
+            short=(Short(kind=str, key="name", en=name.en, zh=name.zh, widget="function"),),
+            fields={
+                "name": name,
+                "config": Field(
+                    en=("Settings", "The arguments with which the class is created."),
+                    zh=("设置", "创建该类时传入的参数。"),
+                ),
+            },
+        )
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        if isinstance(at.value, str):
+            return cls(at.value, at=Place(reader.report.file, at.line, at.column))
+        return reader.read_struct(at, cls, "an item of 'middleware'")
+
 
 Name = Annotated[str, Meta(min_length=1)]
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
@@ -746,3 +788,32 @@ class GraphReader(Reader):
             hint = did_you_mean(name, self.types) or f"known are {', '.join(sorted(self.types))}"
             self.report.error("unknown-type", f"{what} has the unknown type '{name}'", place, hint)
             return None
+
+
+LIMITS = ("rounds", *BUDGETED)
+
+
+def limited(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:
+    """ValueError if a limit is not known, or not one."""
+    if not limits:
+        return workflow
+    unknown = set(limits) - set(LIMITS)
+    if unknown:
+        raise ValueError(f"there is no limit '{min(unknown)}'; known are {', '.join(LIMITS)}")
+    try:
+        graph_limits = msgspec.convert(msgspec.structs.asdict(workflow.graph.limits) | dict(limits), Limits)
+    except msgspec.ValidationError:
+        raise ValueError(
+            "a limit is a number: of rounds, steps and seconds at least 1, else 0 or more"
+        ) from None
+    graph = msgspec.structs.replace(workflow.graph, limits=graph_limits)
+    return msgspec.structs.replace(workflow, graph=graph)
+
+
+def grouped(workflow: Workflow, group: str | None) -> Workflow:
+    """None leaves it as it is; an empty name is no group."""
+    if group is None or group == workflow.memory.group_id:
+        return workflow
+    if not isinstance(group, str):
+        raise TypeError(f"a group is a text, not {group!r:.60}")
+    return replace(workflow, memory=replace(workflow.memory, group_id=group))

@@ -10,24 +10,21 @@ from typing import Annotated, Any, Final
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from roundel.workflow.attachment import MemorySettings
-from roundel.workflow.breaker import Breaker
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
-from roundel.workflow.dotenv import read_dotenv
 from roundel.workflow.fields import INVALID, child, located, misspells, without_effect
 from roundel.workflow.file_access import AllowPaths, FileAccess, Outside, allowed_folders
 from roundel.workflow.functions import Finder
-from roundel.workflow.graph import Graph, Limits, Workflow
-from roundel.workflow.masking import without_secrets
-from roundel.workflow.middleware import MiddlewareUse
-from roundel.workflow.names import NamesReader
+from roundel.workflow.graph import Graph, Limits, MiddlewareUse, Workflow
+from roundel.workflow.graph_reader import NamesReader
+from roundel.workflow.limits import Breaker
+from roundel.workflow.memory_config import MemorySettings
+from roundel.workflow.model_profile import Profile
 from roundel.workflow.node_type import NodeTypes
-from roundel.workflow.profile import Profile
-from roundel.workflow.secret_finder import SecretFinder
+from roundel.workflow.secret_finder import SecretFinder, without_secrets
 from roundel.workflow.tool_source import ToolSource
-from roundel.workflow.variables import substitute
+from roundel.workflow.variables import read_dotenv, substitute
 
 MAX_FILE_DEPTH: Final = 32
 MAX_FILES: Final = 1000

@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from roundel.workflow.functions import entry_points
-from roundel.workflow.imports import load_entry_point
+from roundel.workflow.functions import entry_points, load_entry_point
 
 
 def _nothing(_config: Any) -> Any:
@@ -82,7 +81,7 @@ class NodeType(Struct, frozen=True, eq=False):
     """The graphs that this node runs inside itself, from the config; none for an ordinary node."""
 
     conduct: Callable[[Any], Any] | None = None
-    """Makes a conductor (kernel/conduct.py) from the config, which says when which body runs on what.
+    """Makes a conductor (kernel/composite.py) from the config, which says when which body runs on what.
 
     Without one, the one body runs once on what the node got."""
 
@@ -93,8 +92,8 @@ class NodeType(Struct, frozen=True, eq=False):
     """For a loop of its own: how many rounds one run of it takes at most."""
 
     talk: Callable[[Any], Any] = _nothing
-    """Makes a dialogue (kernel/talk.py) from the config, for a node that takes several calls; None for one
-    that is done with one."""
+    """Makes a dialogue (kernel/tool_loop.py) from the config, for a node that takes several calls; None for
+    one that is done with one."""
 
     loops: bool = False
     """It is a loop of its own: its bodies run in rounds that are counted and shown."""

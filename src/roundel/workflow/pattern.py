@@ -1,4 +1,11 @@
-"""Regular expressions of users: Python's meaning, and a limit on the time that a match may take.
+"""A pattern as Python reads it, written for the engine that runs it.
+
+Patterns are matched by the `regex` library, since it can be given a time limit. It knows more syntax than
+Python (fuzzy matching, nested sets, POSIX classes, recursion), and some of its classes differ: its `\\w` has
+combining marks, its `\\s` lacks four separators. So a pattern is parsed by Python's own parser, and written
+anew from the tree with nothing in it that the two could read differently.
+
+Regular expressions of users: Python's meaning, and a limit on the time that a match may take.
 
 Python's own `re` cannot be interrupted: `^(\\w+\\s?)*$` on 49 letters and a mark would hold up every run of
 the process for ever. So patterns are checked by `re` and matched by the `regex` library, with a time limit.
@@ -8,12 +15,244 @@ from __future__ import annotations
 
 import re
 import warnings
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import chain
+from re import _casefix  # type: ignore[attr-defined]
+from re import _constants as ops  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
+
+from msgspec import Struct
 
 from roundel.workflow.document import Located
 from roundel.workflow.fields import Reader
+
+MAX_DEPTH = 100
+MAX_WRITTEN = 100_000
+MAX_PARTS = 100_000
+"""The library makes as many copies of a part as it has to be there at least; it would take all memory for
+`(?:(?:(?:a+)+)+)+` with more levels."""
+
+_WORD = r"\p{L}\p{N}_"
+_SPACE = r"\s\x1c-\x1f"
+_UNICODE = {
+    ops.CATEGORY_WORD: _WORD,
+    ops.CATEGORY_NOT_WORD: (
+        r"\p{M}\p{S}\p{Z}\p{C}\p{Pd}\p{Ps}\p{Pe}\p{Pi}\p{Pf}\p{Po}"
+        r"\u203f\u2040\u2054\ufe33\ufe34\ufe4d-\ufe4f\uff3f"
+    ),
+    ops.CATEGORY_DIGIT: r"\p{Nd}",
+    # Not \P{Nd}, which the library gets wrong in [^\d\D].
+    ops.CATEGORY_NOT_DIGIT: r"\p{L}\p{M}\p{Nl}\p{No}\p{P}\p{S}\p{Z}\p{C}",
+    ops.CATEGORY_SPACE: _SPACE,
+    ops.CATEGORY_NOT_SPACE: (
+        r"\p{L}\p{M}\p{N}\p{P}\p{S}\p{Cf}\p{Cs}\p{Co}\p{Cn}\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+    ),
+}
+_ASCII_WORD = "0-9A-Z_a-z"
+_ASCII = {
+    ops.CATEGORY_WORD: _ASCII_WORD,
+    ops.CATEGORY_NOT_WORD: r"\x00-\x2f\x3a-\x40\x5b-\x5e\x60\x7b-\U0010ffff",
+    ops.CATEGORY_DIGIT: "0-9",
+    ops.CATEGORY_NOT_DIGIT: r"\x00-\x2f\x3a-\U0010ffff",
+    ops.CATEGORY_SPACE: r"\x09-\x0d\x20",
+    ops.CATEGORY_NOT_SPACE: r"\x00-\x08\x0e-\x1f\x21-\U0010ffff",
+}
+_REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
+_EMPTY_HAS_NO_BOUNDARY = re.search(r"\B", "") is None
+"""Up to Python 3.13, `\\B` matches nowhere in an empty text."""
+
+
+class Unsupported(ValueError):
+    """Python can read it, and the engine cannot be made to mean the same."""
+
+
+class Translation(Struct, frozen=True):
+    written: str
+    groups: int
+    names: dict[str, int]
+    """The numbers of the groups that have names."""
+
+
+def translated(source: str, flags: int) -> Translation:
+    """The same pattern for the library; `re.error` if Python cannot read it, or Unsupported."""
+    tree = parser.parse(source, flags)
+    written = _Writer(tree.state).sequence(tree, tree.state.flags, 0)
+    if len(written) > MAX_WRITTEN:
+        raise Unsupported("it is too large when all its characters are written out")
+    return Translation(written, tree.state.groups - 1, dict(tree.state.groupdict))
+
+
+class _Writer:
+    def __init__(self, state: Any) -> None:
+        self._names = {number: name for name, number in state.groupdict.items()}
+        self._copies, self._parts = 1, 0
+        """How often the library writes out what is being written, and all that it has written so."""
+        self._behind = False
+        """Whether this is inside a look-behind, which the library reads from right to left."""
+
+    def sequence(self, items: Any, flags: int, depth: int) -> str:
+        if depth > MAX_DEPTH:
+            raise Unsupported(f"its groups are nested more than {MAX_DEPTH} deep")
+        self._parts += self._copies * max(len(items), 1)
+        if self._parts > MAX_PARTS:
+            raise Unsupported("it repeats too much: nest its repeats less, or lower their least numbers")
+        return "".join([self._item(kind, value, flags, depth) for kind, value in items])
+
+    def _item(self, kind: Any, value: Any, flags: int, depth: int) -> str:
+        if kind is ops.LITERAL:
+            return _class([(kind, value)], flags) if flags & re.IGNORECASE else _escaped(value)
+        if kind is ops.NOT_LITERAL:
+            return _class([(ops.NEGATE, None), (ops.LITERAL, value)], flags)
+        if kind is ops.IN:
+            return _class(value, flags)
+        if kind is ops.ANY:
+            return "(?s:.)" if flags & re.DOTALL else "(?-s:.)"
+        if kind is ops.AT:
+            return _place(value, flags)
+        if kind in _REPEATS:
+            low, high, body = value
+            most = "" if high is ops.MAXREPEAT else str(high)
+            outside, self._copies = self._copies, self._copies * (low + 1)
+            inside = self.sequence(body, flags, depth + 1)
+            self._copies = outside
+            if kind is ops.POSSESSIVE_REPEAT:  # in Python, each time round is final, not only all of them
+                return f"(?>(?>{inside}){{{low},{most}}})"
+            return f"(?:{inside}){{{low},{most}}}{'?' if kind is ops.MIN_REPEAT else ''}"
+        if kind is ops.BRANCH:
+            branches = (self.sequence(branch, flags, depth + 1) for branch in value[1])
+            return f"(?:{'|'.join(branches)})"
+        if kind is ops.SUBPATTERN:
+            return self._group(value, flags, depth)
+        if kind is ops.ATOMIC_GROUP:
+            return f"(?>{self.sequence(value, flags, depth + 1)})"
+        if kind in (ops.ASSERT, ops.ASSERT_NOT):
+            return self._look(kind, value, flags, depth)
+        return self._reference(kind, value, flags, depth)
+
+    def _group(self, value: Any, flags: int, depth: int) -> str:
+        number, added, removed, body = value
+        inside = self.sequence(body, (_narrowed(flags, added)) & ~removed, depth + 1)
+        if number is None:
+            return f"(?:{inside})"
+        if self._behind:
+            raise Unsupported("a group that captures inside a look-behind is not supported; write (?: )")
+        name = self._names.get(number)
+        return f"(?P<{name}>{inside})" if name else f"({inside})"
+
+    def _look(self, kind: Any, value: Any, flags: int, depth: int) -> str:
+        direction, body = value
+        if direction < 0 and len(set(body.getwidth())) > 1:
+            raise re.error("look-behind requires fixed-width pattern")
+        outside, self._behind = self._behind, self._behind or direction < 0
+        inside = self.sequence(body, flags, depth + 1)
+        self._behind = outside
+        return f"(?{'<' if direction < 0 else ''}{'=' if kind is ops.ASSERT else '!'}{inside})"
+
+    def _reference(self, kind: Any, value: Any, flags: int, depth: int) -> str:
+        if kind is ops.GROUPREF:
+            if self._behind:
+                raise Unsupported("a reference to a group inside a look-behind is not supported")
+            if flags & re.IGNORECASE:
+                if flags & re.ASCII:
+                    raise Unsupported("a reference to a group with both (?a) and (?i) is not supported")
+                return rf"(?i:\g<{value}>)"
+            return rf"\g<{value}>"
+        if kind is ops.GROUPREF_EXISTS:
+            number, yes, no = value
+            chosen = self.sequence(yes, flags, depth + 1)
+            other = self.sequence(no, flags, depth + 1) if no else ""
+            return f"(?({number}){_closed(chosen)}|{_closed(other)})"
+        raise Unsupported(f"{str(kind).lower()} is not supported")
+
+
+def _narrowed(flags: int, added: int) -> int:
+    """`(?a: )` and `(?u: )` exclude each other."""
+    kinds = re.ASCII | re.UNICODE
+    return (flags & ~kinds if added & kinds else flags) | added
+
+
+def _closed(body: str) -> str:
+    return f"(?:{body})"
+
+
+def _escaped(code: int) -> str:
+    character = chr(code)
+    return character if character.isalnum() else f"\\U{code:08x}"
+
+
+def _place(place: Any, flags: int) -> str:
+    if place is ops.AT_BEGINNING:
+        return "(?m:^)" if flags & re.MULTILINE else r"\A"
+    if place is ops.AT_END:
+        return "(?m:$)" if flags & re.MULTILINE else "(?-m:$)"
+    if place is ops.AT_BEGINNING_STRING:
+        return r"\A"
+    if place is ops.AT_END_STRING:
+        return r"\Z"
+    word = f"[{_ASCII_WORD if flags & re.ASCII else _WORD}]"
+    if place is ops.AT_BOUNDARY:
+        return f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
+    some = r"(?!\A\Z)" if _EMPTY_HAS_NO_BOUNDARY else ""
+    return f"(?:(?<={word})(?={word})|{some}(?<!{word})(?!{word}))"
+
+
+def _class(items: Any, flags: int) -> str:
+    """A set of characters. Where case is ignored, all cases are written out: the library loses matches of
+    `(?i:x)|[^ab]`."""
+    negated = items[0][0] is ops.NEGATE
+    categories = _ASCII if flags & re.ASCII else _UNICODE
+    parts = []
+    for kind, value in items[1:] if negated else items:
+        if kind is ops.CATEGORY:
+            parts.append(categories[value])
+            continue
+        low, high = (value, value) if kind is ops.LITERAL else value
+        parts.append(_range(low, high))
+        if flags & re.IGNORECASE:
+            others = _other_cases(low, high, bool(flags & re.ASCII))
+            parts.extend(_range(code, code) for code in others if not low <= code <= high)
+    return f"[{'^' if negated else ''}{''.join(parts)}]"
+
+
+def _range(low: int, high: int) -> str:
+    return _escaped(low) if low == high else f"{_escaped(low)}-{_escaped(high)}"
+
+
+def _other_cases(low: int, high: int, ascii_only: bool) -> list[int]:
+    """What stands for one of these characters when case is ignored."""
+    if ascii_only or high < 128:
+        letters = (chr(code) for code in range(max(low, ord("A")), min(high, ord("z")) + 1))
+        found = {letter.swapcase() for letter in letters if letter.isalpha()}
+        if not ascii_only:
+            found.update(*(_BEYOND_ASCII.get(letter.lower(), "") for letter in found))
+        return sorted(map(ord, found))
+    if low == high and chr(low).upper() == chr(low).lower():
+        return []
+    codes, cases = _cases()
+    inside = codes[bisect_left(codes, low) : bisect_right(codes, high)]
+    return sorted({case for code in inside for case in cases[code]})
+
+
+_BEYOND_ASCII = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
+_CASED = ((0x80, 0x2E00), (0xA600, 0xAC00), (0xFB00, 0x11900), (0x16E00, 0x16F00), (0x1E900, 0x1E944))
+"""Where the letters are that have cases: most of Unicode has none."""
+
+
+@lru_cache(maxsize=1)
+def _cases() -> tuple[list[int], dict[int, list[int]]]:
+    """The letters that have cases, and for each those that are the same to Python when case is ignored."""
+    classes: dict[int, list[int]] = {}
+    for code in chain(range(0x80), *(range(*block) for block in _CASED)):
+        if chr(code).upper() != chr(code).lower():
+            lower = ord(chr(code).lower()[0])
+            key = min(lower, *_casefix._EXTRA_CASES.get(lower, (lower,)))
+            classes.setdefault(key, []).append(code)
+    cases = {code: same for same in classes.values() for code in same}
+    return sorted(cases), cases
+
 
 SECONDS = 0.5
 """The processor time that one search may take."""
@@ -30,7 +269,6 @@ class Pattern:
     __slots__ = ("_compiled", "_translated", "groupindex", "groups", "source")
 
     def __init__(self, source: str, flags: int = 0) -> None:
-        from roundel.workflow.pattern_dialect import Unsupported, translated
 
         if len(source) > MAX_LENGTH:
             raise PatternError(f"it has {len(source)} characters; at most {MAX_LENGTH} are allowed")

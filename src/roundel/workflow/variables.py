@@ -1,4 +1,6 @@
-"""Puts values in the place of `${NAME}`, everywhere in a workflow but in keys.
+"""The entries of `.env` files.
+
+Puts values in the place of `${NAME}`, everywhere in a workflow but in keys.
 
 A name is looked for among the overrides, in the root's `vars`, in the environment, and in `.env`.
 Only the values of `vars` may hold placeholders themselves; what comes from outside is taken as it is.
@@ -12,14 +14,62 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from roundel.workflow.diagnostics import Report, did_you_mean
-from roundel.workflow.located import MAX_DEPTH, Located, locate
+from roundel.workflow.diagnostics import Diagnostic, Report, did_you_mean, misspelling_of
+from roundel.workflow.document import MAX_DEPTH, Located, locate
 from roundel.workflow.secret_finder import SecretFinder
-from roundel.workflow.spelling import misspelling_of
+
+_ENTRY = re.compile(r"\s*(?:export\s+)?(?P<name>[^\W\d][\w.-]*)\s*=(?P<value>.*)")
+_QUOTED = re.compile(r"""\s*(?:'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)")\s*(?:\#.*)?""")
+_COMMENT = re.compile(r"\s\#.*")
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def read_dotenv(path: Path, report: Report | None = None) -> dict[str, str]:
+    """The entries of a `.env` file; none if there is no such file."""
+    report = report or Report()
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        _warn(report, path, 0, f"the file cannot be read: {getattr(error, 'strerror', error)}")
+        return {}
+    return dict(_entries(text.split("\n"), path, report))
+
+
+def _entries(lines: list[str], path: Path, report: Report) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        match = _ENTRY.fullmatch(line)
+        value = _entry_value(match["value"]) if match else None
+        if match and value is not None:
+            yield match["name"], value
+        else:
+            # The line may hold a secret, so it is not repeated.
+            _warn(report, path, number, "this line is not NAME=VALUE; it is left out")
+
+
+def _entry_value(text: str) -> str | None:
+    if not text.lstrip().startswith(("'", '"')):
+        return _COMMENT.sub("", text).strip()
+    quoted = _QUOTED.fullmatch(text)
+    if quoted is None:
+        return None
+    if quoted["double"] is None:
+        return quoted["single"]
+    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), quoted["double"])
+
+
+def _warn(report: Report, path: Path, line: int, message: str) -> None:
+    report.add(Diagnostic(code="bad-dotenv", severity="warning", file=str(path), line=line, message=message))
+
 
 MAX_VALUE: Final = 1024 * 1024
 MAX_TOTAL: Final = 16 * MAX_VALUE

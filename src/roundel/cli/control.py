@@ -1,0 +1,287 @@
+"""`roundel resume`: resumes a run, in this process.
+
+`roundel pause`: pauses a run.
+
+`roundel stop`: ends a run.
+
+`roundel answer`: answers what a run asks, and resumes it.
+
+`roundel unlock`: unlocks a run, once somebody has looked into it.
+"""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from collections.abc import Sequence
+
+import click
+
+from roundel.cli.execution import execute, person_is_there
+from roundel.cli.next_step import suggest
+from roundel.cli.options import limit_option, limits_of, run_argument
+from roundel.cli.output import console, say
+from roundel.cli.store_access import find_run, reason_option, store_option, with_runs
+from roundel.hosts.control import UnclearAnswer
+from roundel.hosts.engine import Attach
+from roundel.journal.store import RunRow, StoreError
+from roundel.kernel.unlock import CHECKS, Refused
+from roundel.runs.runs import Runs
+
+
+@click.command("resume")
+@run_argument
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
+@store_option
+def resume_command(run: str, as_json: bool, place: str | None) -> None:
+    """Resume a run that was paused, that waits, or whose process died.
+
+    RUN is an id, the beginning of one, or `last`. What was done is not done again. Output and exit codes are
+    those of `roundel run`.
+    """
+
+    async def work(runs: Runs) -> int:
+        run_id = await find_run(runs, run)
+        return await execute(runs, lambda attach: runs.resume_in_background(run_id, attach=attach), as_json)
+
+    sys.exit(with_runs(place, work))
+
+
+@click.command("pause")
+@run_argument
+@reason_option
+@store_option
+def pause_command(run: str, reason: str, place: str | None) -> None:
+    """Pause a run: calls in flight finish and are kept, nothing new starts.
+
+    RUN is an id, the beginning of one, or `last`.
+    """
+
+    async def work(runs: Runs) -> None:
+        run_id = await find_run(runs, run)
+        await runs.pause(run_id, reason)
+        suggest("resume", run_id)
+        say(f"run {run_id} pauses")
+
+    with_runs(place, work)
+
+
+@click.command("stop")
+@run_argument
+@reason_option
+@store_option
+def stop_command(run: str, reason: str, place: str | None) -> None:
+    """End a run: calls in flight are cancelled. It cannot be resumed, but it can be forked.
+
+    RUN is an id, the beginning of one, or `last`.
+    """
+
+    async def work(runs: Runs) -> None:
+        run_id = await find_run(runs, run)
+        await runs.stop(run_id, reason)
+        say(f"run {run_id} is stopped")
+
+    with_runs(place, work)
+
+
+@click.command("answer")
+@run_argument
+@click.argument("text", required=False, metavar="[TEXT|-]")
+@click.option("--at", "address", default="", metavar="ADDRESS", help="Which question, if there are several.")
+@click.option("--no-run", is_flag=True, help="Record the answer, and do not resume the run.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
+@store_option
+def answer_command(
+    run: str, text: str | None, address: str, no_run: bool, as_json: bool, place: str | None
+) -> None:
+    """Answer what a run asks, and resume it here, unless another process executes it.
+
+    RUN is an id, the beginning of one, or `last`. TEXT is the answer, - reads it from standard input. Without
+    it you are asked in a terminal; elsewhere the open questions are shown. Output and
+    exit codes are those of `roundel run`.
+    """
+    if text == "-":
+        text = sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
+
+    async def work(runs: Runs) -> int:
+        run_id = await find_run(runs, run)
+        if text is not None:
+            return await _answer(runs, run_id, text, address, no_run, as_json)
+        if person_is_there() and not (address or no_run or as_json):
+            row = await runs.row(run_id)
+            if row.status == "waiting" and not row.owner:  # the run itself asks, once it is resumed
+                return await execute(
+                    runs, lambda attach: runs.resume_in_background(run_id, attach=attach), as_json=False
+                )
+        await _show(runs, run_id)
+        return 0
+
+    sys.exit(with_runs(place, work))
+
+
+async def _show(runs: Runs, run_id: str) -> None:
+    from roundel.cli.prompt import shown
+
+    questions = await runs.questions(run_id)
+    if not questions:
+        raise StoreError(f"run {run_id} asks nobody; it is {(await runs.row(run_id)).status}")
+    for question in questions:
+        console(stderr=False).print(shown(question))
+    at = ("--at", questions[0].address) if len(questions) > 1 else ()
+    suggest("answer", run_id, "TEXT", *at)
+
+
+async def _answer(runs: Runs, run_id: str, text: str, address: str, no_run: bool, as_json: bool) -> int:
+    async def answer(attach: Attach | None = None) -> RunRow:
+        try:
+            return await runs.answer(run_id, text, at=address, exact=True, execute=attach)
+        except UnclearAnswer as error:
+            raise click.UsageError(str(error)) from None
+
+    row = await runs.row(run_id)
+    if not (no_run or row.owner or row.status == "paused"):
+        return await execute(runs, answer, as_json)
+    await answer()
+    if row.owner:
+        say(f"answered; run {run_id} continues in the process that executes it")
+    else:
+        say("answered")
+    return 0
+
+
+QUESTIONS = {
+    "cause_understood": "Do you understand why it was locked?",
+    "cost_accepted": "Do you accept what it costs to continue?",
+    "workflow_reviewed": "Have you looked at the workflow and its limits?",
+}
+
+OPTIONS = {
+    "reason": "--reason TEXT",
+    "checks": " ".join(f"--{name.replace('_', '-')}" for name in CHECKS),
+    "limits": "--limit NAME=N",
+    "message": "--message TEXT",
+    "exit": "--exit NODE",
+}
+"""What the fields of an unlock are called here."""
+
+
+@click.command("unlock")
+@run_argument
+@click.option("--reason", default="", metavar="TEXT", help="Why it may continue; stored with the run.")
+@click.option("--cause-understood", is_flag=True, help="Confirm: why it was locked is understood.")
+@click.option("--cost-accepted", is_flag=True, help="Confirm: what it costs to continue is accepted.")
+@click.option(
+    "--workflow-reviewed", is_flag=True, help="Confirm: the workflow and its limits were looked at."
+)
+@limit_option
+@click.option("--message", metavar="TEXT", help="What the last message is to be instead.")
+@click.option("--note", default="", metavar="TEXT", help="A word to the agent that runs next.")
+@click.option("--exit", "way_out", default="", metavar="NODE", help="Leave the loop, for this node outside.")
+@click.option("--by", default="", metavar="NAME", help="Who unlocks it; you, if it is not said.")
+@click.option("--no-run", is_flag=True, help="Unlock it, and do not resume the run.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
+@store_option
+def unlock_command(
+    run: str,
+    reason: str,
+    cause_understood: bool,
+    cost_accepted: bool,
+    workflow_reviewed: bool,
+    limits: tuple[str, ...],
+    message: str | None,
+    note: str,
+    way_out: str,
+    by: str,
+    no_run: bool,
+    as_json: bool,
+    place: str | None,
+) -> None:
+    """Unlock a run that met a limit or went in circles, and resume it here, in the same round.
+
+    RUN is an id, the beginning of one, or `last`. It takes a reason and three confirmations; without
+    them the evidence is shown, and in a terminal they are asked for.
+    """
+    given = {
+        "cause_understood": cause_understood,
+        "cost_accepted": cost_accepted,
+        "workflow_reviewed": workflow_reviewed,
+    }
+    raised = limits_of(limits)
+
+    async def work(runs: Runs) -> int:
+        run_id = await find_run(runs, run)
+        why, checks = reason, [name for name in CHECKS if given[name]]
+        if _missing(why, checks):
+            why, checks = await _completed(runs, run_id, why, checks)
+
+        async def unlock(attach: Attach | None = None) -> None:
+            try:
+                await runs.unlock(
+                    run_id,
+                    why,
+                    checks=checks,
+                    by=_me(by),
+                    limits=raised,
+                    message=message,
+                    note=note,
+                    exit=way_out,
+                    execute=attach,
+                )
+            except StoreError as error:
+                raise _with_options(error) from error
+
+        if no_run:
+            await unlock()
+            say("unlocked")
+            return 0
+        return await execute(runs, unlock, as_json)
+
+    sys.exit(with_runs(place, work))
+
+
+async def _completed(runs: Runs, run_id: str, why: str, checks: list[str]) -> tuple[str, list[str]]:
+    """Shows why the run is locked, and asks for what is missing; UsageError if nobody can be asked."""
+    from roundel.cli.prompt import evidence
+
+    console().print(evidence(await runs.locked(run_id)))
+    if person_is_there():
+        from roundel.cli.prompt import ask, confirm
+
+        why = why or ask("Why may it continue: ", required=True)
+        checks = [name for name in CHECKS if name in checks or confirm(QUESTIONS[name])]
+    _must_be_complete(run_id, _missing(why, checks))
+    return why, checks
+
+
+def _missing(reason: str, checks: Sequence[str]) -> list[str]:
+    """The options that it takes and that were not given."""
+    options = [] if reason.strip() else ["--reason"]
+    return options + [_option(name) for name in CHECKS if name not in checks]
+
+
+def _option(check: str) -> str:
+    return f"--{check.replace('_', '-')}"
+
+
+def _must_be_complete(run_id: str, missing: Sequence[str]) -> None:
+    if not missing:
+        return
+    suggest("unlock", run_id, "--reason", "TEXT", *map(_option, CHECKS))
+    named = ", ".join("--reason TEXT" if option == "--reason" else option for option in missing)
+    raise click.UsageError(f"to unlock a run takes a reason and three self-checks; missing: {named}")
+
+
+def _with_options(error: StoreError) -> StoreError:
+    """The error, with the options that it is about."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, Refused):
+        cause = cause.__cause__
+    options = [OPTIONS[field] for field in cause.fields] if cause is not None else []
+    return StoreError(f"{error} ({' or '.join(options)})") if options else error
+
+
+def _me(by: str) -> str:
+    try:
+        return by or getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"

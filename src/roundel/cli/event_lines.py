@@ -1,0 +1,174 @@
+"""What bounds a loop that is at work, found by its address.
+
+A run as plain lines, for logs and pipes: no control codes, no colour.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from roundel.cli.output import one_line
+from roundel.cli.progress import arguments_text
+from roundel.kernel.events import Event
+from roundel.kernel.state import TRIPS
+from roundel.plan.graph import NodePlan, Plan
+from roundel.plan.proof import bounds
+from roundel.plan.scope import Scope
+
+_NUMBER = re.compile(r"\[\d+\]")
+_ROUND = re.compile(r"(#[\d.]+)?\[\d+\]")
+_PART = re.compile(r"(#[\d.]+)?/")
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    rounds: int | None
+    """How many rounds there can be, as far as that is known."""
+    by: str
+
+    def label(self, number: int) -> str:
+        limit = f" of {self.rounds}" if self.rounds is not None and number <= self.rounds else ""
+        return f"round {number}{limit}{self.by}"
+
+
+class Bounds:
+    """Looked up once a loop, however many rounds it has."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._known: dict[str, Bound] = {}
+
+    def at(self, address: str) -> Bound:
+        key = _NUMBER.sub("", address)
+        bound = self._known.get(key)
+        if bound is None:
+            bound = self._known[key] = _in_graph(self._plan.graph.root, address) or Bound(None, "")
+        return bound
+
+
+def _of_loop(scope: Scope) -> Bound:
+    limits, worst = bounds(scope)
+    if worst is None:
+        clocks = "".join(f" · {one_line(limit.guard)}: {limit.limit}" for limit in limits)
+        return Bound(scope.cap, f" (cap){clocks}")
+    guard = next((limit.guard for limit in limits if limit.limit == worst), "")
+    return Bound(worst, f" · {one_line(guard)}" if guard else "")
+
+
+def _in_graph(root: Scope, rest: str) -> Bound | None:
+    """The loop that an address leads to from a graph: by loops (`Outer[2].Inner[5]`), or into a node."""
+    return _in_loops(root, rest) or _in_nodes(root, rest)
+
+
+def _in_loops(scope: Scope, rest: str) -> Bound | None:
+    """The loop at `rest`, or inside it: one that stands in the scope, or a node that is a loop of its own."""
+    for unit in scope.units:
+        for member in unit.core if unit.node is None else ():
+            after = _after_round(scope.graph.nodes[member], rest)
+            if after is None:
+                continue
+            inner = scope.inner(unit, member)
+            found = _of_loop(inner) if not after else _behind(inner, after)
+            if found is not None:
+                return found
+    return _in_looping_nodes(scope, rest)
+
+
+def _behind(scope: Scope, after: str) -> Bound | None:
+    """What `.Loop[1]` or `/Node` leads to from a round of a loop."""
+    return _in_loops(scope, after[1:]) if after[0] == "." else _in_nodes(scope, after[1:])
+
+
+def _in_looping_nodes(scope: Scope, rest: str) -> Bound | None:
+    for node in _nodes(scope):
+        after = _after_round(node, rest) if node.kind.loops else None
+        if after == "":
+            return Bound(node.kind.rounds(node.config), "")
+        for body in node.bodies if after else ():
+            found = _behind(body.root, after or "")
+            if found is not None:
+                return found
+    return None
+
+
+def _in_nodes(scope: Scope, rest: str) -> Bound | None:
+    for node in _nodes(scope):
+        part = _PART.match(rest, len(node.label)) if rest.startswith(node.label) else None
+        for body in node.bodies if part else ():
+            found = _in_graph(body.root, rest[part.end() :]) if part else None
+            if found is not None:
+                return found
+    return None
+
+
+def _nodes(scope: Scope) -> Iterator[NodePlan]:
+    return (unit.node for unit in scope.units if unit.node is not None)
+
+
+def _after_round(node: NodePlan, rest: str) -> str | None:
+    """What follows `Node[2]`, or `Node#3[2]` for a part of a node; None if it is not about this node."""
+    number = _ROUND.match(rest, len(node.label)) if rest.startswith(node.label) else None
+    return rest[number.end() :] if number else None
+
+
+EXCERPT = 100
+
+
+def line_of(event: Event, bounds: Bounds | None) -> str | None:
+    """None for what is not worth a line."""
+    kind, data = event.event, event.data
+    address = one_line(event.address or "")
+    if kind == "node_state_change":
+        return _node_line(address, data)
+    if kind == "loop_round":
+        label = bounds.at(event.address or "").label if bounds is not None else "round {}".format
+        return f"{address}  {label(data['round'])}"
+    if kind == "loop_exit":
+        rounds = data["rounds"]
+        return f"{address}  left after {rounds} round{'' if rounds == 1 else 's'}  {data['reason']}"
+    if kind == "tool_call":
+        return _tool_line(address, data)
+    if kind == "human_input_required":
+        question = f"{data.get('prompt', '')} {arguments_text(data.get('tool', {}).get('arguments'))}"
+        return f"{address}  asks  {excerpt(question)}".rstrip()
+    if kind == "human_input_received":
+        return f"{address}  answered  {excerpt(data.get('text', ''))}".rstrip()
+    if kind == "limit_reached":
+        return f"{address}  limit reached  {data['limit']} {data['what']}"
+    if kind == "breaker_tripped":
+        return f"{address}  breaker tripped  {TRIPS[data['trigger']].text}"
+    if kind == "breaker_unlocked":
+        return f"{address}  unlocked  {excerpt(data['reason'])}"
+    if kind == "warning":
+        return f"{address}  warning  {excerpt(data.get('message', ''))}"
+    if kind == "memory_error":
+        return f"{address}  without memory  {data['store']}: {excerpt(data['error'])}"
+    if kind == "score_regression":
+        return f"{address}  score fell  from {data['previous']} to {data['score']}"
+    return None
+
+
+def _node_line(address: str, data: dict[str, object]) -> str | None:
+    status = data.get("status")
+    if status not in ("completed", "failed"):
+        return None
+    text = str(data.get("output" if status == "completed" else "error") or "")
+    return f"{address}  {status}  {excerpt(text)}".rstrip()
+
+
+def _tool_line(address: str, data: dict[str, Any]) -> str | None:
+    """The address holds the round and the tool's name."""
+    status = data["status"]
+    if status == "waiting":
+        return None  # the question comes next
+    if status == "running":
+        return f"{address}  called  {excerpt(arguments_text(data['arguments']))}".rstrip()
+    return f"{address}  {status}  {excerpt(str(data.get('result') or ''))}".rstrip()
+
+
+def excerpt(text: str) -> str:
+    line = one_line(text, EXCERPT * 4)
+    return line if len(line) <= EXCERPT else line[: EXCERPT - 1].rstrip() + "…"

@@ -1,0 +1,360 @@
+"""Figures of a run as words.
+
+One picture of a run at work, drawn some twelve times a second from a snapshot.
+
+How a run ended: its nodes with how often each ran, its loops with their rounds and why they were left.
+
+The view of a run: hand it to a host as `on_event`, and run inside it as a context.
+
+A run as it goes, in a terminal or as plain lines.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from roundel.cli.event_lines import Bound, Bounds, line_of
+from roundel.cli.output import dollars, one_line, printable
+from roundel.cli.progress import OPEN, Progress, Round, Said, Snapshot, ToolCall, Usage
+from roundel.drawing.text import cut
+from roundel.kernel.events import Event
+from roundel.kernel.state import Run
+from roundel.plan.graph import Plan
+
+
+def clock(seconds: float) -> str:
+    """As it stands while a run goes: `0:07`, `12:34`, `1:02:03`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def usage_words(usage: Usage) -> list[str]:
+    counted = ((usage.model_calls, "model call"), (usage.tool_calls, "tool call"), (usage.tokens, "token"))
+    return [f"{count:,} {word}{'' if count == 1 else 's'}" for count, word in counted if count]
+
+
+def cost_words(usage: Usage) -> str:
+    """Never 0 for what nobody knows; empty if there was nothing to pay for."""
+    if not usage.paid or not (usage.model_calls or usage.cost_usd):
+        return ""
+    if not usage.priced:
+        return "cost unknown"
+    if not usage.unpriced_calls:
+        return dollars(usage.cost_usd)
+    calls = "1 call" if usage.unpriced_calls == 1 else f"{usage.unpriced_calls:,} calls"
+    return f"at least {dollars(usage.cost_usd)}, {calls} without a price"
+
+
+def ending(run: Snapshot) -> str:
+    """The run in one line: `completed in 1.2 s · 7 model calls`."""
+    joint = " " if run.reason.startswith("for ") else ": "
+    reason = joint + run.reason if run.reason not in ("", run.status) else ""
+    preposition = "in" if run.status in ("completed", "failed", "stopped") else "after"
+    parts = (f"{run.status}{reason} {preposition} {duration(run.seconds)}", *usage_words(run.usage))
+    return " · ".join(filter(None, (*parts, cost_words(run.usage))))
+
+
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+MOST_DOTS = 12
+AT_WORK = 6
+LEAST_LINES = 6
+MOST_TOOLS = 4
+SPEECH_LINES = 2
+INDENT = " " * 6
+TOOL_WIDTH = 60
+"""Columns for a tool's name and arguments."""
+
+
+class Display:
+    def __init__(self, title: str, run: Snapshot, bounds: Bounds, run_id: str = "") -> None:
+        self.title = title
+        self.run_id = run_id
+        self.run = run
+        self.bounds = bounds
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        # One line less than the terminal has, since the cursor stands below.
+        room = max(LEAST_LINES, (options.height or console.height) - 1)
+        for line in self._lines(room, console, options.max_width):
+            line.no_wrap, line.overflow = True, "ellipsis"
+            line.truncate(options.max_width, overflow="ellipsis")
+            yield line
+
+    def _lines(self, room: int, console: Console, width: int) -> Iterator[Text]:
+        top = [self._headline(), *self._loop_lines(), *self._at_work(console, width)][:room]
+        yield from top
+        rest = room - len(top)
+        if rest > 0:
+            yield from (_said(node) for node in self.run.recent[-rest:])
+
+    def _headline(self) -> Text:
+        run = self.run
+        cost = cost_words(run.usage) if run.usage.priced else ""
+        label = " · ".join(
+            filter(None, (run.status, self.run_id, clock(run.seconds), *usage_words(run.usage), cost))
+        )
+        return Text.assemble((self._spin(), "cyan"), " ", (self.title, "bold"), ("  " + label, "dim"))
+
+    def _spin(self, offset: int = 0) -> str:
+        return SPINNER[(int(self.run.seconds * 12) + offset) % len(SPINNER)]
+
+    def _loop_lines(self) -> Iterator[Text]:
+        loops = self.run.loops
+        inside: dict[str, list[str]] = {}
+        for place in loops:
+            inside.setdefault(_around(place, loops), []).append(place)
+
+        def nested(around: str, depth: int) -> Iterator[Text]:
+            for place in inside.get(around, ()):
+                yield _loop_line(loops[place], self.bounds.at(loops[place].address), depth)
+                yield from nested(place, depth + 1)
+
+        yield from nested("", 1)
+
+    def _at_work(self, console: Console, width: int) -> Iterator[Text]:
+        run = self.run
+        shown = [address for address in run.at_work if not _holds_another(address, run.at_work)]
+        for number, address in enumerate(shown[:AT_WORK]):
+            asked = address in run.asked
+            sign = ("? ", "yellow") if asked else (self._spin(3 * number) + " ", "cyan")
+            label = "waits for a person" if asked else duration(run.at_work[address])
+            yield Text.assemble("  ", sign, one_line(address), ("  " + label, "dim"))
+            if address in run.talks:
+                agent = run.talks[address]
+                yield from self._tools(agent.tools)
+                yield from _speech(agent.saying, SPEECH_LINES if len(shown) < 4 else 1, console, width)
+        if len(shown) > AT_WORK:
+            yield Text(f"    and {len(shown) - AT_WORK} more at work", "dim")
+
+    def _tools(self, calls: tuple[ToolCall, ...]) -> Iterator[Text]:
+        # Those that are still at work come first, since there may be more than there is room for.
+        for number, call in enumerate(sorted(calls, key=lambda call: call.status not in OPEN)[:MOST_TOOLS]):
+            yield _tool_line(call, self._spin(5 * number))
+        if len(calls) > MOST_TOOLS:
+            yield Text(f"{INDENT}and {len(calls) - MOST_TOOLS} more tool calls", "dim")
+
+
+def _around(place: str, loops: dict[str, Round]) -> str:
+    """The loop at work that holds the one at a place; empty for none."""
+    outer = [
+        other for other, loop in loops.items() if place.startswith((loop.address + ".", loop.address + "/"))
+    ]
+    return max(outer, key=len, default="")
+
+
+def _holds_another(address: str, at_work: dict[str, float]) -> bool:
+    """A node that runs a graph is at work as long as one in it is, which says more."""
+    return len(at_work) < 100 and any(other.startswith(address + "/") for other in at_work)
+
+
+def _tool_line(call: ToolCall, spin: str) -> Text:
+    name, text, label = one_line(call.name), one_line(call.text), f"  round {call.round} · "
+    if call.status in OPEN:
+        waits = call.status == "waiting"
+        sign = ("? ", "yellow") if waits else (f"{spin} ", "cyan")
+        arguments = cut(f" {text}", max(1, TOOL_WIDTH - len(name))) if text else ""
+        label += "waits for a person" if waits else duration(call.seconds)
+        return Text.assemble(INDENT, sign, name, (arguments + label, "dim"))
+    done = call.status == "completed"
+    label += "done" if done else call.status
+    line = Text.assemble(INDENT, ("✓ ", "green") if done else ("✗ ", "red"), name, (label, "dim"))
+    return line.append(f"  {text}", "dim" if done else "red") if text else line
+
+
+def _speech(saying: str, most: int, console: Console, width: int) -> list[Text]:
+    """The end of what a model is saying, in whole lines, so that they stand still while it goes on."""
+    text = Text(one_line(saying, len(saying)), "italic")
+    if not text:
+        return []
+    lines = list(text.wrap(console, max(10, width - len(INDENT) - 2)))
+    more = len(lines) > most
+    return [
+        Text.assemble(INDENT, ("… " if more and not number else "  ", "dim"), line)
+        for number, line in enumerate(lines[-most:])
+    ]
+
+
+def _loop_line(loop: Round, bound: Bound, depth: int) -> Text:
+    line = Text("  " * depth).append(one_line(loop.loop), "bold yellow").append("  ")
+    if bound.rounds is not None and loop.number <= bound.rounds:
+        done, left = _bar(loop.number, bound.rounds)
+        line.append(done, "yellow").append(left, "dim").append("  ")
+    return line.append(bound.label(loop.number), "dim")
+
+
+def _bar(number: int, limit: int) -> tuple[str, str]:
+    if limit <= MOST_DOTS:
+        return "●" * number, "○" * (limit - number)
+    filled = max(1, number * MOST_DOTS // limit)
+    return "━" * filled, "─" * (MOST_DOTS - filled)
+
+
+def _said(node: Said) -> Text:
+    sign = ("✗ ", "red") if node.failed else ("✓ ", "green")
+    text = one_line(node.text)
+    return Text.assemble("  ", sign, one_line(node.address), ("  " + text, "red" if node.failed else "dim"))
+
+
+SIGNS = {
+    "completed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "stopped": ("■", "red"),
+    "waiting": ("?", "yellow"),
+    "paused": ("‖", "yellow"),
+    "suspended_locked": ("▲", "yellow"),
+}
+MOST_ROWS = 30
+SIDE_BY_SIDE = 64
+
+
+class Summary:
+    def __init__(self, run: Snapshot, run_id: str = "") -> None:
+        self.run = run
+        self.run_id = run_id
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        tables = list(self._tables())
+        if len(tables) > 1 and options.max_width >= SIDE_BY_SIDE:
+            grid = Table.grid(padding=(0, 4, 0, 0))
+            grid.add_row(*tables)
+            yield grid
+        else:
+            yield from tables
+        for note in self.run.notes:
+            yield Text.assemble(("! ", "yellow"), one_line(note))
+        sign, colour = SIGNS.get(self.run.status, ("·", "cyan"))
+        line = Text.assemble((f"{sign} ", colour), (one_line(ending(self.run)), "bold"))
+        yield line.append(f" · {self.run_id}", "dim") if self.run_id else line
+
+    def _tables(self) -> Iterator[Table]:
+        if self.run.runs:
+            yield _table(("node", "times run"), [(name, str(n)) for name, n in self.run.runs.items()])
+        if self.run.rounds:
+            rows = [(name, str(loop["rounds"]), _left(loop)) for name, loop in self.run.rounds.items()]
+            yield _table(("loop", "rounds", "left by"), rows)
+
+
+def _left(loop: dict[str, Any]) -> str:
+    by, reason = loop["by"], loop["exit_reason"]
+    return f"{by} ({reason})" if by and reason else str(reason)
+
+
+def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for number, title in enumerate(titles):
+        if number == 1:
+            table.add_column(title, justify="right", min_width=len(title), no_wrap=True)
+        else:
+            table.add_column(title, overflow="ellipsis", no_wrap=True)
+    for row in rows[:MOST_ROWS]:
+        table.add_row(*(Text(one_line(cell)) for cell in row))
+    if len(rows) > MOST_ROWS:
+        table.add_row(Text(f"and {len(rows) - MOST_ROWS} more", "dim"))
+    return table
+
+
+PER_SECOND = 12
+
+
+class LiveView:
+    """Interactive: a display that is drawn over again by a thread of its own, and tables at the end.
+    Otherwise: plain lines as things happen."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        console: Console,
+        interactive: bool,
+        *,
+        scripted: bool = False,
+        goes_on: Run | None = None,
+    ) -> None:
+        self.console = console
+        self.interactive = interactive
+        self.run_id = ""
+        """Under which name the run is kept; empty if it is not."""
+        self._title = one_line(plan.workflow.graph.id) or "workflow"
+        self._progress = Progress(plan, scripted=scripted)
+        self._bounds = Bounds(plan)
+        self._live: Live | None = None
+        if goes_on is not None:
+            self._progress.take_up(goes_on)
+
+    def __call__(self, event: Event) -> None:
+        self._progress.take(event)
+        if not self.interactive:
+            line = line_of(event, self._bounds)
+            if line is not None:
+                self.console.file.write(printable(line) + "\n")
+
+    def __enter__(self) -> LiveView:
+        if self.interactive:
+            self._show()
+        elif self.run_id:
+            self.console.file.write(f"run {self.run_id}\n")
+            self.console.file.flush()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._hide()
+        run = self._progress.snapshot()
+        if self.interactive:
+            self.console.print(Summary(run, self.run_id))
+            return
+        for line in (*run.notes, ending(run)):
+            self.console.file.write(one_line(line) + "\n")
+        self.console.file.flush()
+
+    def settle(self, usage: Mapping[str, Any]) -> None:
+        """What the run says that it used, once it has come to rest."""
+        self._progress.settle(usage)
+
+    @contextmanager
+    def suspend(self) -> Iterator[None]:
+        """Leaves the terminal to someone else for a while; events are taken all the same."""
+        shown = self._live is not None
+        self._hide()
+        yield
+        # Not after an error: then the run is over, and the display would only be in the way.
+        if shown:
+            self._show()
+
+    def _show(self) -> None:
+        self._live = Live(
+            console=self.console,
+            get_renderable=self._picture,
+            refresh_per_second=PER_SECOND,
+            transient=True,
+            # What nodes print to a terminal comes out above the display; what goes to a file stays out of it.
+            redirect_stdout=sys.stdout.isatty(),
+            redirect_stderr=sys.stderr.isatty(),
+        )
+        self._live.start()
+
+    def _hide(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _picture(self) -> Display:
+        return Display(self._title, self._progress.snapshot(), self._bounds, self.run_id)

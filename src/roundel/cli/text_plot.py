@@ -1,0 +1,127 @@
+"""Rounds in a terminal of 80 columns: while there are few, a bar for each; otherwise one line for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+from roundel.cli.output import one_line
+from roundel.cli.plot import Measure, measures
+from roundel.runs.rounds import LoopRounds, Round
+
+COLOURS = {"score": "green", "tokens": "blue", "cost": "yellow", "novelty": "magenta", "time": "cyan"}
+MOST_ROWS = 24
+WIDTHS = {1: 24, 2: 18, 3: 12, 4: 8, 5: 5}
+"""How long bars may be, by the number of measures."""
+LINE = 48
+PARTS = " ▏▎▍▌▋▊▉█"
+HEIGHTS = " ▁▂▃▄▅▆▇█"
+
+
+class TextPlot:
+    def __init__(self, loops: Sequence[LoopRounds]) -> None:
+        self.loops = loops
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for number, loop in enumerate(self.loops):
+            if number:
+                yield Text()
+            yield _title(loop)
+            found = measures(loop)
+            if len(loop.rounds) <= MOST_ROWS:
+                yield _bars(loop.rounds, found)
+            else:
+                yield _lines(found)
+
+
+def _title(loop: LoopRounds) -> Text:
+    count = len(loop.rounds)
+    rounds = f"{count:,} round{'' if count == 1 else 's'}"
+    left = one_line(loop.exit_reason) or "at work"
+    return Text.assemble((one_line(loop.loop), "bold"), (f"  {rounds} · {left}", "dim"))
+
+
+def _bars(rounds: tuple[Round, ...], found: list[Measure]) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", pad_edge=False)
+    table.add_column("round", justify="right", no_wrap=True)
+    for measure in found:
+        table.add_column(measure.name, justify="right", no_wrap=True)
+        table.add_column("", no_wrap=True, min_width=WIDTHS[len(found)] + 1)
+    for number, one in enumerate(rounds):
+        table.add_row(Text(_number(one, rounds), "dim"), *_cells(found, number))
+    if len(rounds) > 1:
+        table.add_row("", *(Text(word, "dim") for measure in found for word in measure.whole))
+    return table
+
+
+def _number(one: Round, rounds: tuple[Round, ...]) -> str:
+    """The round; with that of the loop around it where there are several entries."""
+    entries = sum(other.number == 1 for other in rounds)
+    if entries < 2:
+        return str(one.number)
+    outer = one.address.rpartition(".")[0]
+    around = outer[outer.rfind("[") + 1 : -1] if outer.endswith("]") else ""
+    return f"{around}.{one.number}" if around.isdigit() else str(one.number)
+
+
+def _cells(found: list[Measure], number: int) -> Iterator[Text]:
+    for measure in found:
+        value = measure.values[number]
+        if value is None:
+            yield Text("–", "dim")
+            yield Text("")
+        else:
+            yield Text(measure.told(value))
+            yield Text(bar(value / measure.top, WIDTHS[len(found)]), COLOURS[measure.name])
+
+
+def bar(share: float, width: int) -> str:
+    """A share of 1 is the whole width; what is more than nothing is seen."""
+    eighths = round(min(1.0, max(0.0, share)) * width * 8)
+    if share > 0:
+        eighths = max(1, eighths)
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + (PARTS[rest] if rest else "")
+
+
+def _lines(found: list[Measure]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, style="dim")
+    for measure in found:
+        first, last = (measure.told(value) if value is not None else "–" for value in _ends(measure.values))
+        colour = COLOURS[measure.name]
+        upper, lower = sparkline(measure.values, measure.top)
+        table.add_row(measure.name, Text(upper, colour), f"{first} → {last}")
+        table.add_row("", Text(lower, colour), " ".join(measure.whole))
+    return table
+
+
+def _ends(values: tuple[float | None, ...]) -> tuple[float | None, float | None]:
+    known = [value for value in values if value is not None]
+    return (known[0], known[-1]) if known else (None, None)
+
+
+def sparkline(values: Sequence[float | None], top: float, width: int = LINE) -> tuple[str, str]:
+    """Two lines, one above the other: a column for each round, or for the mean of several."""
+    columns = min(width, len(values))
+    levels = [
+        _level(values[column * len(values) // columns : (column + 1) * len(values) // columns], top)
+        for column in range(columns)
+    ]
+    half = len(HEIGHTS) - 1
+    upper = "".join(HEIGHTS[max(0, level - half)] for level in levels)
+    return upper, "".join(HEIGHTS[min(half, level)] for level in levels)
+
+
+def _level(values: Sequence[float | None], top: float) -> int:
+    """0 for nothing to say, at least 1 otherwise."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return 0
+    share = min(1.0, max(0.0, sum(known) / len(known) / top))
+    return max(1, round(share * 2 * (len(HEIGHTS) - 1)))

@@ -1,0 +1,281 @@
+"""`roundel check`: what is wrong with workflow files, and what bounds their loops.
+
+`roundel show`: draws a workflow with its loops.
+
+`roundel forecast`: what a run may cost, before it starts.
+
+`roundel schema`: the JSON Schema of workflow files, or the description of all their fields.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from roundel.cli import INVALID
+from roundel.cli.next_step import suggest_plainly
+from roundel.cli.options import WorkflowFile, file_argument, or_exit, suggest_check, suggest_run
+from roundel.cli.output import (
+    allow_option,
+    concealment,
+    console,
+    counted,
+    dollars,
+    one_line,
+    print_json,
+    printable,
+    say,
+    tell,
+    variables,
+)
+from roundel.kernel.facts import secrets_of
+from roundel.nodes import TYPES
+from roundel.nodes.loading import check_plan, draft_plan, load_plan
+from roundel.plan.forecast import Estimate, Forecast, NodeForecast, Pricing, forecast
+from roundel.plan.graph import Plan
+from roundel.plan.proof import Proof, prove
+from roundel.workflow.diagnostics import Diagnostic, Finding
+from roundel.workflow.graph import Node
+from roundel.workflow.model_profile import ALIASES, Price, Profile
+
+if TYPE_CHECKING:
+    from roundel.drawing.drawing import Drawing
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=WorkflowFile())
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
+@allow_option
+def check_command(
+    files: tuple[str, ...], as_json: bool, strict: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]
+) -> None:
+    """Say what is wrong with workflow files, and what bounds their loops."""
+    values = variables(pairs)
+    counting = ("error", "warning") if strict else ("error",)
+    diagnostics: list[Diagnostic] = []
+    wrong: list[str] = []
+    proofs: list[Proof] = []
+    for file in files:
+        plan, report = check_plan(file, values, allow_paths=allowed)
+        diagnostics += report.diagnostics
+        if any(found.severity in counting for found in report.diagnostics):
+            wrong.append(file)
+        if plan is not None:
+            concealment.know(secrets_of(plan))
+        found = prove(plan) if plan is not None else []
+        proofs += found
+        if not as_json:
+            _tell_file(file, report.diagnostics, found)
+    if as_json:
+        print_json({"diagnostics": diagnostics, "loops": proofs})
+    if wrong:
+        suggest_check(wrong[0])
+        sys.exit(INVALID)
+    suggest_run(files[0])
+
+
+def _tell_file(file: str, diagnostics: list[Diagnostic], proofs: list[Proof]) -> None:
+    tell(diagnostics, err=False)
+    errors = sum(found.severity == "error" for found in diagnostics)
+    warnings = len(diagnostics) - errors
+    if not errors:
+        for line in dict.fromkeys(
+            map(str, proofs)
+        ):  # entered by different ways, a loop may have the same bound
+            say(f"{file}: loop {line}", err=False)
+    verdict = "ok" if not errors else "not ok"
+    say(f"{file}: {verdict}, {counted(errors, 'error')}, {counted(warnings, 'warning')}", err=False)
+
+
+FORMATS = ("tree", "mermaid", "svg", "json")
+
+
+@click.command("show")
+@file_argument
+@click.option("--format", "form", type=click.Choice(FORMATS), default="tree", show_default=True)
+@click.option("--compact", is_flag=True, help="Draw smaller nodes and shorter labels, with svg and json.")
+@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
+@allow_option
+def show_command(
+    file: str, form: str, compact: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]
+) -> None:
+    """Draw a workflow with its loops."""
+    if compact and form not in ("svg", "json"):
+        raise click.UsageError("--compact goes with --format svg or --format json")
+    plan, report = draft_plan(file, variables(pairs), allow_paths=allowed)
+    if not report.ok:
+        tell(report.errors)
+        suggest_check(file)
+    else:
+        suggest_run(file)
+    if plan is not None:
+        secrets = secrets_of(plan)
+        if not report.ok and report.secrets is not None:
+            secrets = report.secrets.masker  # a faulty file may have a secret in a name
+        concealment.know(secrets)
+        try:
+            _draw(plan, report.findings, form, compact)
+        except RecursionError:
+            raise click.ClickException(f"the loops of {file} are nested too deep to draw") from None
+    if not report.ok:
+        sys.exit(INVALID)
+
+
+def _draw(plan: Plan, findings: Sequence[Finding], form: str, compact: bool) -> None:
+    if form == "mermaid":
+        from roundel.drawing.mermaid import mermaid
+
+        say(mermaid(plan, findings, mask=printable), err=False)
+    elif form == "tree":
+        from roundel.drawing.tree import tree
+
+        console(stderr=False).print(tree(plan, findings, mask=printable))
+    else:
+        drawing = _laid_out(plan, findings, compact)
+        if form == "json":
+            print_json(drawing)
+        else:
+            from roundel.drawing.svg import svg
+
+            say(svg(drawing), err=False)
+
+
+def _laid_out(plan: Plan, findings: Sequence[Finding], compact: bool) -> Drawing:
+    from roundel.drawing.assembly import draw
+
+    drawing = draw(plan, findings, mask=printable, density="compact" if compact else "normal")
+    for problem in drawing.problems:
+        if problem.code == "too-large-to-draw":
+            raise click.ClickException(f"{problem.message}; use --format tree or --format mermaid")
+    return drawing
+
+
+MOST_NAMED = 5
+
+
+@click.command("forecast")
+@file_argument
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
+@allow_option
+def forecast_command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
+    """Say how many calls of models and tools a run takes, how many tokens, and what they cost."""
+    plan = or_exit(lambda: load_plan(file, variables(pairs), allow_paths=allowed), file)
+    concealment.know(secrets_of(plan))
+    made, proofs = forecast(plan, _pricing(plan.workflow.models)), prove(plan)
+    if as_json:
+        print_json({"forecast": made, "loops": proofs})
+        return
+    for line in dict.fromkeys(map(str, proofs)):
+        say(line, err=False)
+    _tell(made)
+
+
+def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
+    """By the price of a profile, else by the listed one; nothing is imported before an agent needs it."""
+
+    def price(node: Node) -> Price | None:
+        from roundel.llm.models import agent_profile
+        from roundel.llm.prices import Prices, listed_price
+        from roundel.nodes.agent_config import Config
+        from roundel.nodes.services import NodeError
+
+        if not isinstance(node.config, Config):
+            return None
+        try:
+            provider, name = agent_profile(node, profiles).named
+        except NodeError:
+            return None  # it names no model
+        return Prices(profiles).profile_price(provider, name) or listed_price(
+            ALIASES.get(provider, provider), name
+        )
+
+    return price
+
+
+def _tell(made: Forecast) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    # Narrow enough for a terminal of 80 columns.
+    table = Table(box=None, pad_edge=False, collapse_padding=bool(made.tool_calls.typical))
+    table.add_column("\n\nnode", overflow="fold")
+    table.add_column("\n\nin loop", overflow="fold")
+    calls = ["model_calls", "tool_calls"] if made.tool_calls.typical else ["model_calls"]
+    for heading in ("\nruns", *(name.replace("_", "\n") for name in calls)):
+        table.add_column(f"{heading}\nworst", justify="right", no_wrap=True)
+        table.add_column("\n\ntypical", justify="right", no_wrap=True)
+    table.add_column("\ntokens\ntypical", justify="right", no_wrap=True)
+    if made.cost_usd is not None:
+        table.add_column("\ncost\ntypical", justify="right", no_wrap=True)
+    for row in made.nodes:
+        figures = _figures(row, calls, priced=made.cost_usd is not None)
+        table.add_row(one_line(f"{row.path}{row.node}"), one_line(row.loop), *_cells(row.runs), *figures)
+    table.add_section()
+    table.add_row("in all", "", "", "", *_figures(made, calls, priced=made.cost_usd is not None))
+    out = console(stderr=False)
+    out.print(table)
+    for line in (*_unpriced(made), *made.assumptions):
+        out.print(Padding(Text(line, "dim"), (0, 0, 0, 2), expand=False))
+
+
+def _figures(of: NodeForecast | Forecast, calls: Iterable[str], *, priced: bool) -> Iterator[str]:
+    for name in calls:
+        yield from _cells(getattr(of, name))
+    yield f"{of.tokens.typical:,}"
+    if priced:
+        least = "≥ " if isinstance(of, Forecast) and of.unpriced else ""
+        yield "?" if of.cost_usd is None else least + dollars(of.cost_usd)
+
+
+def _cells(estimate: Estimate) -> tuple[str, str]:
+    worst = "no bound" if estimate.worst is None else f"{estimate.worst:,}"
+    return worst, f"{estimate.typical:,}"
+
+
+def _unpriced(made: Forecast) -> Iterator[str]:
+    """Whose cost is not in the sum."""
+    if made.unpriced:
+        named = ", ".join(made.unpriced[:MOST_NAMED])
+        more = len(made.unpriced) - MOST_NAMED
+        others = f" and {more} more" if more > 0 else ""
+        yield f"cost: not known for {named}{others}; a model profile may give a price"
+
+
+@click.command("schema")
+@click.option(
+    "--fields",
+    is_flag=True,
+    help="Print the title, text, widget and default of every field, for forms, in place of the schema.",
+)
+@click.option(
+    "--lang",
+    type=click.Choice(["en", "zh"]),
+    help="With --fields: the texts in one language alone, not both.",
+)
+def schema_command(fields: bool, lang: str | None) -> None:
+    """Print the JSON Schema of workflow files, for editors."""
+    if lang and not fields:
+        raise click.UsageError("--lang chooses the language of --fields; give both, or leave it out")
+    suggest_plainly("check", "--help")
+    say(json.dumps(_fields(lang) if fields else _schema(), indent=2, ensure_ascii=False), err=False)
+
+
+def _schema() -> object:
+    from roundel.workflow.schema import workflow_schema
+
+    return workflow_schema(TYPES)
+
+
+def _fields(lang: str | None) -> object:
+    from roundel.workflow.catalog import describe, in_language
+
+    described = describe(TYPES)
+    return in_language(described, "zh" if lang == "zh" else "en") if lang else described

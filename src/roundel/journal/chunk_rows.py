@@ -1,0 +1,274 @@
+"""Appends chunks of facts to runs: in order, under the newest claim, each at a position of its own.
+
+One statement appends a chunk. It checks the fence of the claim and where the run's facts end, and inserts
+nothing if either does not match. How many facts a run has follows from its chunks; the run's own row is
+updated only once a second, and whenever the status changes.
+
+*Positions.* A chunk's position is its row id: one more than the largest in the table, given inside the
+transaction that inserts it. SQLite has one writer at a time, so positions rise in commit order over all runs
+and all processes: a reader who has seen everything up to a position never finds a smaller one later. The
+largest position must not be given again after its chunk was deleted, so an empty marker takes its place then.
+
+*Repeating.* A caller who does not know whether an append succeeded repeats it: the same chunk at the same
+place under the same claim is no error and changes nothing. Another chunk at that place is an error.
+
+The facts of a run as they are read: all of them, in order, or why not.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from roundel.journal.run_journal import unpack
+from roundel.journal.store import Appended, Chunk, Claim, Fenced, Gone, NoRun, StoreError
+from roundel.kernel.facts import VERSION, Entry
+
+OF_RUN = "place BETWEEN {0} << 32 AND ({0} << 32) + 4294967295"
+"""The chunks of a run: their place is its number, and that of their first fact."""
+_LAST = f"SELECT place + count FROM chunks WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
+REACHED = f"coalesce(({_LAST}) - (no << 32), 0)"
+"""Where the facts of a run end."""
+FACTS = f"max(facts, {REACHED})"
+"""How many facts a run should have: those that are there, or more if its row knows of more."""
+_MAY_APPEND = f"no = ?5 AND fence = ?6 AND {REACHED} = ?1"
+# Where nothing may be appended there is no count, without which no chunk is added. To select the whole of it
+# from `runs` would say the same, but has SQLite put it aside first, since it reads from where it writes to.
+APPEND = (
+    "INSERT OR IGNORE INTO chunks (place, count, version, body) "
+    f"VALUES ((?5 << 32) + ?1, (SELECT ?2 FROM runs WHERE {_MAY_APPEND}), ?3, ?4)"
+)
+UPDATE_ROW = f"UPDATE runs SET status = ?2, updated = ?3, facts = ?4 WHERE {_MAY_APPEND}"
+UPDATE_EVERY = 1.0
+"""Seconds after which a run's row is updated although its status is the same."""
+
+
+class RowUpdate(Struct, frozen=True):
+    """The last update of a run's row."""
+
+    status: str = ""
+    time: float = 0.0
+
+    def is_recent(self, status: str, now: float) -> bool:
+        return status == self.status and self.time <= now < self.time + UPDATE_EVERY
+
+
+def row_of(claim: Claim, first: int, chunk: Chunk) -> tuple[Any, ...]:
+    """The values of APPEND."""
+    return (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence)
+
+
+def append(
+    db: sqlite3.Connection,
+    claim: Claim,
+    first: int,
+    location: str,
+    chunk: Chunk,
+    update: RowUpdate,
+    summary: dict[str, Any] | None,
+) -> None:
+    """Appends a chunk and updates the run's row; both or nothing, in a transaction of the caller."""
+    reached = first + chunk.count
+    values = (first, update.status, update.time, reached, claim.run, claim.fence)
+    if db.execute(UPDATE_ROW, values).rowcount != 1:
+        failure = refusal(db, claim, first, chunk, location)
+        if failure is not None:
+            raise failure
+        return  # repeated: the row was updated with it the first time
+    insert(db, claim.run, first, chunk)
+    if summary is not None:
+        body = msgspec.json.encode(summary, enc_hook=repr)
+        db.execute("UPDATE runs SET summary = ? WHERE no = ?", (body, claim.run))
+
+
+def insert(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
+    if chunk.count:
+        values = ((run << 32) + first, chunk.count, VERSION, chunk.body)
+        db.execute("INSERT INTO chunks (place, count, version, body) VALUES (?, ?, ?, ?)", values)
+
+
+def refusal(
+    db: sqlite3.Connection, claim: Claim, first: int, chunk: Chunk, location: str
+) -> StoreError | None:
+    """Why a chunk was not appended; None if it is there already."""
+    query = f"SELECT fence, {REACHED} FROM runs WHERE no = ?"
+    found = db.execute(query, (claim.run,)).fetchone()
+    if found is None or found[0] != claim.fence:
+        return taken_over(claim, found is not None)
+    query = "SELECT 1 FROM chunks WHERE place = ? AND count = ? AND version = ? AND body = ?"
+    if db.execute(query, ((claim.run << 32) + first, chunk.count, VERSION, chunk.body)).fetchone():
+        return None
+    return gap(claim, found[1], first, location)
+
+
+def gap(claim: Claim, reached: int, first: int, location: str) -> StoreError:
+    """Why nothing can be appended behind missing facts."""
+    return StoreError(
+        f"{location}: run {claim.run_id} has {reached} facts where {first} should be, since something "
+        f"could not be written; `roundel resume {claim.run_id}` continues from there"
+    )
+
+
+def appended(db: sqlite3.Connection, after: int, limit: int) -> list[Appended]:
+    """The chunks with larger positions, in order."""
+    query = (
+        "SELECT c.position, r.id, c.place & 4294967295, c.count FROM chunks c "
+        "JOIN runs r ON r.no = c.place >> 32 WHERE c.position > ? ORDER BY c.position LIMIT ?"
+    )
+    return [Appended(*row) for row in db.execute(query, (after, limit))]
+
+
+def newest_position(db: sqlite3.Connection) -> int:
+    position: int | None = db.execute("SELECT max(position) FROM chunks").fetchone()[0]
+    return position or 0
+
+
+MARKER = -1
+"""The place of the empty row that stands for the largest position; no chunk of a run has it."""
+
+
+def delete_chunks(db: sqlite3.Connection, run: int) -> None:
+    (newest,) = db.execute("SELECT max(position) FROM chunks").fetchone()
+    db.execute(f"DELETE FROM chunks WHERE {OF_RUN.format('?1')}", (run,))
+    if newest is None or db.execute("SELECT 1 FROM chunks WHERE position = ?", (newest,)).fetchone():
+        return
+    db.execute("DELETE FROM chunks WHERE place = ?", (MARKER,))
+    db.execute("INSERT INTO chunks VALUES (?, ?, 0, ?, X'')", (newest, MARKER, VERSION))
+
+
+def delete_run(db: sqlite3.Connection, number: int) -> None:
+    clear_run(db, number, "texts", "controls", "kept", "pins")
+    db.execute("DELETE FROM runs WHERE no = ?", (number,))
+
+
+def clear_run(db: sqlite3.Connection, number: int, *tables: str) -> None:
+    """Deletes a run's facts and snapshots, and its rows in some other tables."""
+    delete_chunks(db, number)
+    db.execute(f"DELETE FROM snapshots WHERE {OF_RUN.format('?1')}", (number,))
+    for table in tables:
+        db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
+
+
+def taken_over(claim: Claim, there: bool) -> StoreError:
+    """Why a claim does not hold any more. `there`: the store still has the run."""
+    if there:
+        return Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
+    return Gone(
+        f"run {claim.run_id} is not in the store any more: it was deleted, or another file was put in place "
+        "of the store; this process has stopped, and the run has to be started again"
+    )
+
+
+Row = tuple[int, int, int, bytes]
+"""The number of a chunk's first fact, how many there are, their version, and the facts."""
+
+
+class Unreadable(Exception):
+    """Which fact cannot be read, and why."""
+
+    def __init__(self, number: int, why: str) -> None:
+        super().__init__(number, why)
+        self.number = number
+        self.why = why
+
+
+def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, list[Row]]:
+    """How many facts there should be, and the chunks with those from number `after` on."""
+    query = f"SELECT no, {FACTS}, pruned FROM runs WHERE id = ?"
+    found = db.execute(query, (run_id,)).fetchone()
+    if found is None:
+        raise no_run(run_id)
+    number, count, pruned = found
+    if pruned:
+        raise StoreError(f"only the rounds '{pruned}' were kept of run {run_id}; its facts are gone")
+    # The chunk that holds the first of them may begin before it.
+    begins, ends = number << 32, number + 1 << 32
+    query = (
+        "SELECT place - ?1, count, version, body FROM chunks WHERE place < ?3 AND place >= "
+        "coalesce((SELECT max(place) FROM chunks WHERE place BETWEEN ?1 AND ?2), ?1) ORDER BY place"
+    )
+    return count, db.execute(query, (begins, begins + after, ends)).fetchall()
+
+
+def chunks_with(db: sqlite3.Connection, run_id: str, numbers: Sequence[int]) -> list[Row]:
+    """The chunks with these facts, each once, in order."""
+    found = db.execute("SELECT no FROM runs WHERE id = ?", (run_id,)).fetchone()
+    if found is None:
+        raise no_run(run_id)
+    begins = found[0] << 32
+    query = (
+        "SELECT place - ?1, count, version, body FROM chunks "
+        "WHERE place BETWEEN ?1 AND ?1 + ?2 ORDER BY place DESC LIMIT 1"
+    )
+    rows: dict[int, Row] = {}
+    reached = -1
+    for number in sorted(numbers):
+        if number >= reached:
+            row = db.execute(query, (begins, number)).fetchone()
+            if row is None:
+                raise Unreadable(number, "it is missing")
+            rows[row[0]] = row
+            reached = row[0] + row[1]
+    return list(rows.values())
+
+
+def entries_among(rows: Sequence[Row], numbers: Iterable[int]) -> dict[int, Entry]:
+    """Single entries of these chunks; Unreadable if one of them is not there."""
+    unpacked = {
+        first + at: entry
+        for first, many, version, body in rows
+        for at, entry in enumerate(_unpacked(first, many, version, body))
+    }
+    for number in numbers:
+        if number not in unpacked:
+            raise Unreadable(number, "it is missing")
+    return {number: unpacked[number] for number in numbers}
+
+
+def entries_in(rows: Sequence[Row], after: int, count: int) -> list[Entry]:
+    """The entries from number `after` on; Unreadable if one of them is not there."""
+    entries: list[Entry] = []
+    reached = after
+    for first, many, version, body in rows:
+        if first > reached:
+            raise Unreadable(reached, f"{first - reached} facts are missing")
+        entries += _unpacked(first, many, version, body)[reached - first :]
+        reached = max(reached, first + many)
+    if reached < count:
+        raise Unreadable(reached, f"{count - reached} facts are missing")
+    return entries
+
+
+def _unpacked(first: int, many: int, version: int, body: bytes) -> list[Entry]:
+    try:
+        found = unpack(body, version)
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise Unreadable(first, str(error)) from None
+    if len(found) != many:
+        raise Unreadable(first, f"there are {len(found)} facts in place of {many}")
+    return found
+
+
+@contextmanager
+def unreadable(location: str, run_id: str) -> Iterator[None]:
+    """Around the decoding of entries: an Unreadable becomes a StoreError that says what to do."""
+    try:
+        yield
+    except Unreadable as found:
+        raise StoreError(
+            f"{location}: run {run_id} cannot be read at fact {found.number}: {found.why}; "
+            "the file is damaged, use a copy of it, or begin the run anew"
+        ) from None
+
+
+def exists_already(run_id: str) -> StoreError:
+    return StoreError(f"there is a run '{run_id}' in this store already; use another id")
+
+
+def no_run(run_id: str) -> NoRun:
+    return NoRun(f"there is no run '{run_id}' in this store; `roundel runs` lists them")

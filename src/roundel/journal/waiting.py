@@ -1,0 +1,85 @@
+"""Work that is completed although its caller is cancelled.
+
+Wakes those who wait for the next append to any run of a store.
+
+Appends of this process wake waiters when they are committed. Appends of other processes are found by a timer
+of the writing thread, which asks for the largest position every POLL_SECONDS, only while somebody waits: that
+reads one page that is in memory unless another process has written since.
+
+A waiter registers before it looks at the newest position. So an append is either seen by that look, or comes
+later and wakes the waiter; none falls in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from roundel.journal.store import StoreError
+
+T = TypeVar("T")
+
+
+async def shielded(work: Coroutine[Any, Any, T]) -> T:
+    """Awaits `work` to its end, even if the caller is cancelled meanwhile.
+
+    For callers that already handle a cancellation and raise it afterwards: what they have to leave in order
+    must not be left half done by a second one, which is therefore not raised here."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            continue
+    return task.result()
+
+
+POLL_SECONDS = 0.05
+
+
+class AppendSignal:
+    """The waiters of one store, on any number of event loops. Created by the store."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiters: dict[asyncio.Future[int], int] = {}
+        """Each with the position that it has seen."""
+
+    def __bool__(self) -> bool:
+        """Somebody waits."""
+        return bool(self._waiters)
+
+    async def wait(self, after: int, newest: Callable[[], Awaitable[int]]) -> int:
+        """The newest position, once it is larger than `after`; `newest` looks it up in the store."""
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        with self._lock:
+            self._waiters[future] = after
+        try:
+            found = await newest()
+            return found if found > after else await future
+        finally:
+            with self._lock:
+                self._waiters.pop(future, None)
+
+    def notify(self, newest: int) -> None:
+        """Wakes those who have not seen this position. From any thread."""
+        self._settle(lambda after: after < newest, lambda future: future.set_result(newest))
+
+    def close(self, why: str) -> None:
+        """Ends all waits with StoreError."""
+        self._settle(lambda _after: True, lambda future: future.set_exception(StoreError(why)))
+
+    def _settle(self, wakes: Callable[[int], bool], settle: Callable[[asyncio.Future[int]], None]) -> None:
+        with self._lock:
+            woken = [future for future, after in self._waiters.items() if wakes(after)]
+
+        def in_loop(future: asyncio.Future[int]) -> None:
+            if not future.done():
+                settle(future)
+
+        for future in woken:
+            with contextlib.suppress(RuntimeError):  # its loop is closed, so nobody waits any more
+                future.get_loop().call_soon_threadsafe(in_loop, future)

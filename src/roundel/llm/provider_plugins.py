@@ -1,0 +1,96 @@
+"""Models of providers that installed packages bring.
+
+A package offers a provider under the entry point group `roundel.providers`: a function from a profile to a
+`ProviderModel`. The model answers one request; retries, fallbacks, the cache and the budget are around it as
+around every other model, so a provider should not retry by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from roundel.llm.prices import MILLION, Prices
+from roundel.llm.remote_model import IncompleteAnswer, TextStream
+from roundel.llm.resource_pool import ResourceLease
+from roundel.nodes.services import NodeError, Reply, Request, Say
+from roundel.workflow.functions import ModuleError, load_entry_point, raised
+from roundel.workflow.model_profile import Profile, offered_providers
+
+
+class ProviderModel(Protocol):
+    """A model of a provider. The function that a package offers creates one for each profile; runs of one
+    process share it. If it has a coroutine `close`, that is awaited when no run has used it for a while."""
+
+    async def reply(self, request: Request, say: Callable[[str], None] | None) -> Reply:
+        """Answers a request. `say` takes each part of the answer as it is written; None if nobody wants them.
+
+        An exception is an attempt that failed. It is made again if the exception has a `status_code` or a
+        text that the agent's `retry` names, or is a ConnectionError or a TimeoutError."""
+
+
+class PluginModel:
+    """One model of such a provider, with its label, its time limit and its price."""
+
+    def __init__(self, model: ProviderModel, profile: Profile, prices: Prices) -> None:
+        provider, name = profile.named
+        self._model = model
+        self._timeout = profile.timeout
+        self._price = prices.profile_price(provider, name)
+        self.label = f"{provider}:{name}"
+
+    async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply:
+        speech = None if say is None else TextStream(say, attempt)
+        limit = asyncio.timeout(self._timeout)
+        try:
+            async with limit:
+                reply = await self._model.reply(request, None if speech is None else speech.add)
+        except TimeoutError:
+            if limit.expired():
+                raise IncompleteAnswer(f"no answer after {self._timeout:g} seconds") from None
+            raise
+        if not isinstance(reply, Reply):
+            raise NodeError(f"{self.label} gave {type(reply).__name__} in place of a Reply")
+        if speech is not None:
+            speech.flush()
+        return self._complete_reply(reply)
+
+    def _complete_reply(self, reply: Reply) -> Reply:
+        """With the model's name, and the cost by the price of its profile, unless the reply has them."""
+        cost = reply.cost_usd
+        if cost is None and self._price is not None:
+            spent = reply.input_tokens * self._price.input + reply.output_tokens * self._price.output
+            cost = spent / MILLION
+        return replace(reply, model=reply.model or self.label, cost_usd=cost)
+
+    def check(self, params: dict[str, Any]) -> None:
+        """Which parameters there are is up to the provider, who gets them with each request."""
+
+
+async def _close(model: ProviderModel) -> None:
+    close = getattr(model, "close", None)
+    if close is not None:
+        await close()
+
+
+def plugin_model(profile: Profile, prices: Prices, lease: ResourceLease) -> PluginModel | None:
+    """The model of a profile whose provider a package brings; None if none does, NodeError if it fails."""
+    provider, name = profile.named
+    point = offered_providers().get(provider)
+    if point is None:
+        return None
+    try:
+        make = load_entry_point(point)
+        key = ("offered", msgspec.json.encode(profile))
+        made: ProviderModel = lease.take(key, lambda: make(profile), _close)
+    except NodeError:
+        raise
+    except ModuleError as error:
+        raise NodeError(f"{provider}:{name} cannot be used: {error}") from None
+    except Exception as error:
+        raise NodeError(f"{provider}:{name} cannot be used: {raised(error)}") from error
+    return PluginModel(made, profile, prices)

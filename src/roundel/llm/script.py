@@ -1,0 +1,350 @@
+"""A script stands in for every model and every person, so that a run is offline and repeatable.
+
+A script gives each node its replies in order; the last one repeats. Which reply a call gets depends
+on how often its node has run before, never on who asked first.
+
+Keeps what real models say as a script, so that the run can be played again without them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from roundel.nodes.services import (
+    UNREADABLE,
+    GivenResult,
+    Model,
+    NodeError,
+    Reply,
+    Request,
+    Say,
+    Toolbox,
+    ToolRequest,
+    ToolResult,
+    ToolSpec,
+)
+from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
+from roundel.workflow.document import Located, read_file, read_text
+from roundel.workflow.fields import INVALID, Reader, child, located
+from roundel.workflow.message import json_text
+from roundel.workflow.secret_finder import SecretFinder
+from roundel.workflow.secrets import Secrets
+
+EVERY_NODE = "*"
+TokenCount = Annotated[int, Meta(ge=0)]
+
+
+class Tokens(Struct, frozen=True, omit_defaults=True):
+    input: TokenCount = 0
+    output: TokenCount = 0
+
+
+class ScriptedCall(Struct, frozen=True, omit_defaults=True):
+    """A tool that a scripted reply asks for."""
+
+    name: str
+    arguments: Any = None
+    id: str = ""
+    result: Any = None
+    """What the call gives: the tool is not called."""
+    error: str = ""
+    """Why the call fails: the tool is not called."""
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        if self.error and self.result is not None:
+            message = f"the call of the tool '{self.name}' has both a 'result' and an 'error'"
+            report.error("two-results", message, child(at, "error"), "keep one of the two")
+            return False
+        return True
+
+    def request(self, number: str) -> ToolRequest:
+        arguments = {} if self.arguments is None else self.arguments
+        if isinstance(arguments, dict):
+            return ToolRequest(self.id or number, self.name, arguments, given=self._scripted_result())
+        problem = f"{UNREADABLE}{json_text(arguments):.200}"
+        return ToolRequest(self.id or number, self.name, {}, problem)
+
+    def _scripted_result(self) -> GivenResult | None:
+        if self.error:
+            return GivenResult(self.error, failed=True)
+        return None if self.result is None else GivenResult(json_text(self.result))
+
+
+class ScriptLine(Struct, frozen=True, omit_defaults=True):
+    """One scripted reply."""
+
+    text: str = ""
+    data: dict[str, Any] | None = None
+    tokens: Tokens = Tokens()
+    delay: Annotated[float, Meta(ge=0)] = 0
+    error: str = ""
+    tool_calls: tuple[ScriptedCall, ...] = ()
+    at: str = ""
+    """The address that it answers for, in a record of a run; without it replies go by their order."""
+    call: int = 0
+    """Which of the calls at that address."""
+
+
+class Script:
+    def __init__(self, lines: Mapping[str, tuple[ScriptLine, ...]], keys: Mapping[str, Located]) -> None:
+        self._lines = lines
+        self._keys = keys
+        self._by_address = {
+            (name, line.at, line.call): line for name, given in lines.items() for line in given if line.at
+        }
+
+    @property
+    def text(self) -> str:
+        """A script file that says the same."""
+        return msgspec.json.encode(self._lines).decode()
+
+    def line(self, node_id: str, ordinal: int, address: str = "", call: int = 0) -> ScriptLine | None:
+        by_address = self._by_address.get((node_id, address, call))
+        if by_address is not None:
+            return by_address
+        lines = self._lines.get(node_id) or self._lines.get(EVERY_NODE)
+        return lines[min(ordinal, len(lines) - 1)] if lines else None
+
+    def without_delays(self) -> Script:
+        """The same without delays."""
+        lines = {
+            name: tuple(msgspec.structs.replace(line, delay=0) for line in given)
+            for name, given in self._lines.items()
+        }
+        return Script(lines, self._keys)
+
+    def decision(self, node_id: str, tool: str, ordinal: int) -> ScriptLine | None:
+        """What a person says to a call of an agent's tool, given under `agent/tool`."""
+        lines = self._lines.get(f"{node_id}/{tool}")
+        return lines[min(ordinal, len(lines) - 1)] if lines else None
+
+    def check(self, node_ids: Iterable[str], report: Report) -> None:
+        """Warns of names that are no node's."""
+        known = set(node_ids)
+        for name, at in self._keys.items():
+            agent = name.rpartition("/")[0]  # `agent/tool` is what a person says to a call of the tool
+            if name != EVERY_NODE and name not in known and agent not in known:
+                hint = did_you_mean(name, known)
+                report.warning("unknown-node", f"the script names '{name}', which is not a node", at, hint)
+
+
+def load_script(source: str | os.PathLike[str]) -> tuple[Script, Report]:
+    """The script of a file; WorkflowError with everything that is wrong with it."""
+    report = Report(str(source), SecretFinder())
+    return _parse_script(read_file(Path(source), report), report)
+
+
+def script_from(value: Mapping[str, Any] | str) -> Script:
+    """A script given as a mapping, or as the text of a script file."""
+    report = Report("<script>", SecretFinder())
+    root = read_text(value, report) if isinstance(value, str) else located(value, report)
+    return _parse_script(root, report)[0]
+
+
+def _parse_script(root: Located | None, report: Report) -> tuple[Script, Report]:
+    lines: dict[str, tuple[ScriptLine, ...]] = {}
+    keys: dict[str, Located] = {}
+    if root is not None and isinstance(root.value, dict):
+        for name, at in root.value.items():
+            line, column = (root.keys or {}).get(name, (at.line, at.column))
+            keys[name] = Located(name, line, column)
+            lines[name] = _lines(name, at, report)
+    elif root is not None and root.value is not None:
+        report.error("wrong-type", "a script must be a mapping from node ids to replies", root)
+    if not report.ok:
+        raise WorkflowError(report.diagnostics)
+    return Script(lines, keys), report
+
+
+def _lines(name: str, at: Located, report: Report) -> tuple[ScriptLine, ...]:
+    items = at.value if isinstance(at.value, list) else [at]
+    if not items:
+        report.error("empty-script", f"the script gives '{name}' no reply", at, "give one, or leave it out")
+    return tuple(_line(name, item, report) for item in items)
+
+
+def _line(name: str, at: Located, report: Report) -> ScriptLine:
+    if at.value is None:
+        return ScriptLine()
+    if not isinstance(at.value, dict):
+        try:
+            return ScriptLine(json_text(at.plain()))
+        except TypeError as error:
+            report.error("wrong-type", f"a reply of '{name}' cannot be written as text: {error}", at)
+            return ScriptLine()
+    line = Reader(report).read_struct(at, ScriptLine, f"a reply of '{name}'")
+    return ScriptLine() if line is INVALID else line
+
+
+class ScriptedModel:
+    """The model of one agent, played from a script."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    async def reply(self, request: Request, say: Say | None = None) -> Reply:
+        line = self._script.line(request.node_id, request.ordinal, request.address, request.call)
+        if line is None:
+            return Reply(request.messages[-1].text if request.messages else "")
+        if line.delay:
+            await asyncio.sleep(line.delay)
+        if line.error:
+            raise NodeError(line.error)
+        calls = tuple(
+            call.request(f"call_{request.ordinal + 1}_{number}")
+            for number, call in enumerate(line.tool_calls, 1)
+        )
+        return Reply(line.text, line.data, line.tokens.input, line.tokens.output, calls)
+
+
+WRITE_INTERVAL = 1.0
+"""Seconds: what a killed process may lose of its record."""
+MAX_WRITE_SHARE = 20
+"""A long record takes long to write, so it is written less often: at most this part of the time."""
+
+_OUTCOME_KEYS = {"result", "error"}
+_log = logging.getLogger("roundel")
+
+
+class ScriptRecorder:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._replies: dict[str, list[tuple[int, str, int, dict[str, Any]]]] = {}
+        self._due = time.monotonic() + WRITE_INTERVAL
+        self._is_saved = True
+        self.problem = ""
+        """Why the record is not complete, if it is not."""
+
+    def check(self) -> None:
+        """OSError if the record could not be written; what stands there is left as it is."""
+        path = self._path
+        if path.exists() and not path.is_file():
+            raise OSError(f"the record '{path}' cannot be written: there is something that is not a file")
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(f"the record '{path}' cannot be written: it may only be read")
+        part = self._temporary_path()
+        try:
+            part.touch()
+            part.unlink()
+        except OSError as error:
+            raise type(error)(f"the record '{path}' cannot be written: {error.strerror}") from None
+
+    def record_reply(self, request: Request, reply: Reply) -> None:
+        line: dict[str, Any] = {"text": reply.text}
+        if reply.data is not None:
+            line["data"] = reply.data
+        if reply.tool_calls:
+            line["tool_calls"] = [
+                {"id": call.id, "name": call.name, "arguments": _recorded_arguments(call)}
+                for call in reply.tool_calls
+            ]
+        line["tokens"] = {"input": reply.input_tokens, "output": reply.output_tokens}
+        self._record(request, line)
+
+    def record_error(self, request: Request, error: str) -> None:
+        self._record(request, {"error": error})
+
+    def record_tool_result(self, node_id: str, result: ToolResult) -> None:
+        """What came of a call that only a server can answer, which a run by this record does not start."""
+        for *_, line in reversed(self._replies.get(node_id, [])):
+            for call in line.get("tool_calls", ()):
+                if (call["id"], call["name"]) == (result.id, result.name) and not call.keys() & _OUTCOME_KEYS:
+                    completed = result.status == "completed"
+                    call.update({"result": result.text} if completed else {"error": result.text or "failed"})
+                    self._is_saved = False
+                    return
+
+    def _record(self, request: Request, line: dict[str, Any]) -> None:
+        place = {"at": request.address, **({"call": request.call} if request.call else {})}
+        line = {**place, **line}
+        replies = self._replies.setdefault(request.node_id, [])
+        replies.append((request.ordinal, request.address, request.call, line))
+        self._is_saved = False
+        if time.monotonic() >= self._due:
+            self.write()
+
+    def write(self) -> None:
+        """The whole record; what stood there before is there until the new one is complete.
+
+        It never raises: no run is lost because its record is."""
+        if self._is_saved and self._path.exists():
+            return
+        began = time.monotonic()
+        try:
+            self._replace()
+            self._is_saved, self.problem = True, ""
+        except OSError as error:
+            self.problem = f"the record '{self._path}' could not be written: {error.strerror or error}"
+            _log.warning("%s", self.problem)
+        now = time.monotonic()
+        self._due = now + max(WRITE_INTERVAL, MAX_WRITE_SHARE * (now - began))
+
+    def _replace(self) -> None:
+        import yaml
+
+        script = {
+            node: [line for *_, line in sorted(replies, key=_sort_key)]
+            for node, replies in self._replies.items()
+        }
+        part = self._temporary_path()
+        text = yaml.dump(
+            script, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), allow_unicode=True, sort_keys=False
+        )
+        part.write_text(text, encoding="utf-8")
+        part.replace(self._path)
+
+    def _temporary_path(self) -> Path:
+        return self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
+
+
+def _recorded_arguments(call: ToolRequest) -> Any:
+    return call.problem.removeprefix(UNREADABLE) if call.problem else call.arguments
+
+
+def _sort_key(replies: tuple[int, str, int, dict[str, Any]]) -> tuple[int, str, int]:
+    return replies[:3]
+
+
+class RecordedModel:
+    def __init__(self, model: Model, recorder: ScriptRecorder, secrets: Secrets) -> None:
+        self._model, self._recorder, self._secrets = model, recorder, secrets
+
+    async def reply(self, request: Request, say: Say | None = None) -> Reply:
+        try:
+            reply = await self._model.reply(request, say)
+        except NodeError as error:
+            self._recorder.record_error(request, self._secrets.mask(str(error)))
+            raise
+        self._recorder.record_reply(request, self._secrets.masked(reply))
+        return reply
+
+
+class RecordedTools:
+    """The tools of one agent, whose calls of servers are kept: a script answers for these too."""
+
+    def __init__(self, tools: Toolbox, recorder: ScriptRecorder, node_id: str) -> None:
+        self._tools, self._recorder, self._node_id = tools, recorder, node_id
+
+    async def specs(self) -> tuple[ToolSpec, ...]:
+        return await self._tools.specs()
+
+    async def check_request(self, request: ToolRequest) -> ToolRequest:
+        return await self._tools.check_request(request)
+
+    async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
+        result, called = await self._tools.call(request, key)
+        if called and self._tools.is_remote(request.name):
+            self._recorder.record_tool_result(self._node_id, result)
+        return result, called
+
+    def is_remote(self, name: str) -> bool:
+        return self._tools.is_remote(name)

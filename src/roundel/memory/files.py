@@ -1,0 +1,291 @@
+"""Files that are read for a memory, and never written to.
+
+Long texts in pieces, cut where a reader would pause; each begins with the end of the one before.
+
+Memories that other programs have written, as a JSON file: a list of what was said, and on what.
+
+The passages of files, on a shelf: read when they are first asked for, and again when they have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from roundel.memory.search import index_words
+from roundel.memory.store import Item, Match, MemoryEntry, MemoryStore, Shelf
+from roundel.nodes.user_code import run_in_thread
+from roundel.workflow.file_access import FileAccess, Outside
+from roundel.workflow.memory_config import AUTO, Files, FileSource
+
+MAX_BYTES = 5 * 1024 * 1024
+FileStamp = tuple[str, int, int]
+
+
+def list_files(place: Path, source: FileSource) -> Iterator[Path]:
+    """The files of a source, in an order that stays the same."""
+    if place.is_file():
+        yield place
+        return
+    endings = tuple(ending.lower() for ending in source.file_types)
+    for folder, inner, names in os.walk(place):
+        inner[:] = sorted(inner) if source.recursive else []
+        for name in sorted(names):
+            path = Path(folder, name)
+            if path.is_file() and (not endings or name.lower().endswith(endings)):
+                yield path
+
+
+def file_stamp(path: Path) -> FileStamp:
+    """Another one if the file has changed."""
+    try:
+        status = path.stat()
+    except OSError:
+        return (str(path), 0, 0)
+    return (str(path), status.st_mtime_ns, status.st_size)
+
+
+def read_content(path: Path) -> bytes:
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES // 1024**2} MB")
+    return data
+
+
+def display_path(path: Path) -> str:
+    """A path as it can be shown and kept: in a name there may be bytes that are no text."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def valid_unicode(text: str) -> str:
+    """As it can be shown and kept: what stands in a file may hold halves of surrogate pairs."""
+    return text.encode("utf-8", "replace").decode()
+
+
+PASSAGE_SIZE = 500
+PASSAGE_OVERLAP = 50
+PAUSES = (("\n\n",), ("\n",), (". ", "! ", "? ", "。", "！", "？"), (" ",))
+"""From the best place for a cut to the worst."""
+
+
+def passages(text: str, size: int = PASSAGE_SIZE, overlap: int = PASSAGE_OVERLAP) -> list[str]:
+    text, begin = text.strip(), 0
+    found: list[str] = []
+    while len(text) - begin > size:
+        end = _passage_end(text, begin, size)
+        found.append(text[begin:end])
+        begin = max(_passage_start(text, end - overlap, end), begin + 1)
+    found.append(text[begin:])
+    return [piece.strip() for piece in found if piece.strip()]
+
+
+def _passage_end(text: str, begin: int, size: int) -> int:
+    """The end of a piece: behind the last pause in its second half, else at its full size."""
+    for pauses in PAUSES:
+        places = (text.rfind(pause, begin + size // 2, begin + size) for pause in pauses)
+        ends = [place + len(pause) for place, pause in zip(places, pauses, strict=True) if place >= 0]
+        if ends:
+            return min(max(ends), begin + size)
+    return begin + size
+
+
+def _passage_start(text: str, place: int, end: int) -> int:
+    """Where the first whole word begins that is to be repeated; the place itself if there are no words."""
+    words = (at for at in range(place, end) if text[at - 1].isspace())
+    begin = next(words, place)
+    while text[begin].isspace():
+        begin += 1
+    return begin
+
+
+class JsonImportError(Exception):
+    """A memory cannot be read; the text says why."""
+
+
+class JsonImport:
+    """What lies at the path of a memory, if anything does."""
+
+    def __init__(self, path: str, folder: Path | None, access: FileAccess) -> None:
+        self._path = "" if path == AUTO else path
+        self._folder, self._access = folder, access
+        self._last_stamp: FileStamp | None = None
+        self._matches: list[Match] = []
+
+    def matches(self) -> list[Match]:
+        """Trouble if it cannot be read."""
+        try:
+            found = self._access.find(self._path, self._folder) if self._path else None
+        except Outside as outside:
+            raise JsonImportError(f"{self._path} cannot be read: {outside}; {outside.hint}") from None
+        if found is None or not found.place.is_file():
+            return []
+        place = found.place
+        now = file_stamp(place)
+        if now != self._last_stamp:
+            self._matches = self._read(place)
+            self._last_stamp = now
+        return self._matches
+
+    def _read(self, place: Path) -> list[Match]:
+        try:
+            found = json.loads(read_content(place).decode("utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise JsonImportError(f"{self._path} cannot be read: {error}") from None
+        items = found.get("items", found.get("memories")) if isinstance(found, dict) else found
+        if not isinstance(items, list):
+            raise JsonImportError(f"{self._path} cannot be read: it holds no list of memories")
+        texts = [map(valid_unicode, _item_texts(item)) for item in items]
+        return [
+            _make_match(number, output, input_text)
+            for number, (output, input_text) in enumerate(texts, 1)
+            if output
+        ]
+
+
+def _item_texts(item: Any) -> tuple[str, str]:
+    """What was said, and what it was about."""
+    if not isinstance(item, dict):
+        return (item if isinstance(item, str) else ""), ""
+    output, input_text = _snapshot(item.get("output_snapshot")), _snapshot(item.get("input_snapshot"))
+    summary = item.get("content_summary")
+    return (output or (summary if isinstance(summary, str) else "") or input_text), input_text
+
+
+def _snapshot(value: Any) -> str:
+    if isinstance(value, dict):
+        value = value.get("text", value.get("content"))
+    return value if isinstance(value, str) else ""
+
+
+def _make_match(number: int, output: str, input_text: str) -> Match:
+    return Match(MemoryEntry(-number, "", "", output, 0.0), frozenset(index_words(f"{output}\n{input_text}")))
+
+
+MAX_FILES = 5000
+WRITE_BATCH = 500
+"""Passages that are written together; those of one file always are."""
+FileVersion = tuple[str, str]
+"""A file, and what is in it."""
+
+
+class FileIndex:
+    """One for all agents of a run that read the same files: those at work at once wait for the first of them,
+    and find the files read."""
+
+    def __init__(
+        self,
+        config: Files,
+        folder: Path | None,
+        shelf: Shelf,
+        access: FileAccess,
+        mask: Callable[[str], str],
+    ) -> None:
+        self._config, self._folder, self._shelf, self._access = config, folder, shelf, access
+        self._mask = mask
+        """Takes secrets out of what is read: passages are stored, and shown to models."""
+        self._last_stamps: list[FileStamp] | None = None
+        self._lock = asyncio.Lock()
+
+    async def refresh(self, memories: MemoryStore, now: float) -> list[str]:
+        """What is wrong with the sources; whatever can be read is on the shelf."""
+        async with self._lock:
+            return await self._refresh(memories, now)
+
+    async def _refresh(self, memories: MemoryStore, now: float) -> list[str]:
+        """A few files at a time: who is interrupted goes on from there the next time."""
+        files: Mapping[Path, FileSource]
+        files, stamps, problems = await run_in_thread(self._list_sources)
+        if stamps == self._last_stamps:
+            return list(problems)
+        known = await self._known(memories, now)
+        fresh: list[Item] = []
+        for path, source in files.items():
+            try:
+                version, items = await run_in_thread(
+                    _read_passages, path, source, known.keys(), now, self._mask
+                )
+            except (OSError, ValueError, LookupError) as error:
+                problems.append(f"{display_path(Path(path.name))} cannot be read: {error}")
+                continue
+            known.pop(version, None)
+            fresh += items
+            if len(fresh) >= WRITE_BATCH:
+                await self._replace(memories, known, fresh)
+                fresh = []
+        await self._replace(memories, known, fresh)
+        await self._forget(memories, [number for ids in known.values() for number in ids])
+        self._last_stamps = stamps
+        return list(problems)
+
+    async def _known(self, memories: MemoryStore, now: float) -> dict[FileVersion, list[int]]:
+        """The entries of each file as it was when it was read."""
+        known: dict[FileVersion, list[int]] = {}
+        for entry in await memories.entries(self._shelf.group, now, self._shelf.name):
+            known.setdefault((entry.about["file"], entry.about["hash"]), []).append(entry.id)
+        return known
+
+    async def _replace(
+        self, memories: MemoryStore, known: dict[FileVersion, list[int]], items: list[Item]
+    ) -> None:
+        """What stands in files now, in place of what stood there."""
+        files = {item.about["file"] for item in items}
+        old = [version for version in known if version[0] in files]
+        await self._forget(memories, [number for version in old for number in known.pop(version)])
+        if items:
+            await memories.remember(self._shelf, items)
+
+    async def _forget(self, memories: MemoryStore, ids: list[int]) -> None:
+        if ids:
+            await memories.forget(self._shelf.group, ids)
+
+    def _list_sources(self) -> tuple[dict[Path, FileSource], list[FileStamp], list[str]]:
+        found: dict[Path, FileSource] = {}
+        problems: list[str] = []
+        for source in self._config.file_sources:
+            try:
+                found_path = self._access.find(source.path, self._folder)
+            except Outside as outside:
+                problems.append(f"'{source.path}' cannot be read: {outside}; {outside.hint}")
+                continue
+            if found_path is None:
+                problems.append(f"'{source.path}' is not there")
+                continue
+            for path in list_files(found_path.place, source):
+                try:  # a link in a folder may lead out of it
+                    self._access.checked(path, found_path.root)
+                except Outside as outside:
+                    problems.append(
+                        f"{display_path(Path(path.name))} cannot be read: {outside}; {outside.hint}"
+                    )
+                    continue
+                found.setdefault(path, source)
+        if len(found) > MAX_FILES:
+            problems.append(f"there are {len(found)} files; only the first {MAX_FILES} are read")
+        files = dict(list(found.items())[:MAX_FILES])
+        return files, [file_stamp(path) for path in files], problems
+
+
+def _read_passages(
+    path: Path,
+    source: FileSource,
+    known: Mapping[FileVersion, object],
+    now: float,
+    mask: Callable[[str], str],
+) -> tuple[FileVersion, list[Item]]:
+    """A file as it is, and its passages if it is not known."""
+    data = read_content(path)
+    version = (display_path(path), hashlib.blake2b(data, digest_size=12).hexdigest())
+    if version in known:
+        return version, []
+    about = {"file": version[0], "hash": version[1]}
+    texts = passages(mask(valid_unicode(data.decode(source.encoding))))
+    return version, [
+        Item(text, now, about=about, found_by=display_path(Path(path.name)), apart=version[0])
+        for text in texts
+    ]

@@ -1,0 +1,96 @@
+"""Which shelf of the store a memory of a workflow stands for, and who may use which."""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from roundel.memory.files import display_path
+from roundel.memory.store import Shelf
+from roundel.nodes import subgraph
+from roundel.nodes.agent_config import MemoryUse
+from roundel.plan.graph import GraphPlan, Plan
+from roundel.workflow.graph import Node, name_of
+from roundel.workflow.memory_config import (
+    ALWAYS_THERE,
+    AUTO,
+    LONG_TERM,
+    WORKING,
+    Attachment,
+    Files,
+    LongTerm,
+    Mem0,
+    Working,
+    built_in,
+    find_path,
+)
+
+Scope = Mapping[str, tuple[Attachment, str]]
+"""The memories that an agent may name, and whose they are."""
+BUILT_IN: Scope = {name: (built_in(name), "") for name in ALWAYS_THERE}
+PATH_PREFIX, NAME_PREFIX, FILES_PREFIX = "path:", "name:", "files:"
+"""How the shelves of attachments begin, so that none is ever called as working memory is."""
+
+
+class MemoryBinding(Struct, frozen=True):
+    """A memory as one agent uses it."""
+
+    use: MemoryUse
+    attachment: Attachment
+    owner: str
+    """The graph that it is declared in, as `_within` calls it."""
+
+
+def bind_memories(plan: Plan) -> dict[int, tuple[MemoryBinding, ...]]:
+    """The memories of each node that has any, by the identity of the node."""
+    found = _bind_graph(plan.graph, BUILT_IN, escape_name(plan.workflow.name))
+    return {id(node): uses for node, uses in found if uses}
+
+
+def _bind_graph(
+    graph: GraphPlan, outer_scope: Scope, owner: str
+) -> Iterator[tuple[Node, tuple[MemoryBinding, ...]]]:
+    scope = {**outer_scope, **{one.name: (one, owner) for one in graph.graph.memory}}
+    for node in graph.nodes:
+        display_path: tuple[MemoryUse, ...] = getattr(node.config, "memories", ())
+        uses = (MemoryBinding(use, *scope[use.name]) for use in display_path)
+        yield node.node, tuple(use for use in uses if not isinstance(use.attachment.config, Mem0))
+        # A file has only its own, and is a workflow whoever uses it.
+        path = node.config.path if isinstance(node.config, subgraph.Config) else ""
+        for body in node.bodies:
+            name = escape_name(name_of(body.graph, path)) if path else f"{owner}/{escape_name(node.id)}"
+            yield from _bind_graph(body, BUILT_IN if path else scope, name)
+
+
+def escape_name(name: str) -> str:
+    """A name as it stands between the slashes of a shelf's name."""
+    return name.replace("%", "%25").replace("/", "%2F")
+
+
+def shelf_of(use: MemoryBinding, group: str) -> Shelf | None:
+    """None for working and long-term memory without a group: there is none."""
+    attachment, config = use.attachment, use.attachment.config
+    if isinstance(config, (Working, LongTerm)):
+        return Shelf(group, WORKING if isinstance(config, Working) else LONG_TERM) if group else None
+    if isinstance(config, Files):
+        # What stands in files belongs to no group.
+        return Shelf("", FILES_PREFIX + _index_name(config, attachment.folder))
+    path = config.memory_path
+    if path and path != AUTO:
+        return Shelf(group, PATH_PREFIX + posixpath.normpath(path))
+    return Shelf(group, f"{NAME_PREFIX}{use.owner}/{escape_name(attachment.name)}")
+
+
+def _index_name(config: Files, folder: Path | None) -> str:
+    """By the places that the paths mean from here: from another working folder they may mean others."""
+    beside = folder or Path.cwd()
+    places = [
+        display_path(find_path(source.path, folder) or beside / source.path) for source in config.file_sources
+    ]
+    encoded = msgspec.json.encode((places, config.file_sources))
+    return hashlib.blake2b(encoded, digest_size=12).hexdigest()

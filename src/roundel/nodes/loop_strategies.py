@@ -1,0 +1,374 @@
+"""What a loop agent is asked before its rounds: of a CEL expression, or of a Python function.
+
+When a loop agent goes on: so many times, until something holds, for each element, as somebody's code says.
+
+A strategy is what a workflow says (the structs here); its controller (nodes/loop_controllers.py)
+carries it out.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from msgspec import Meta, Struct
+
+from roundel.workflow.condition import check_expression
+from roundel.workflow.description import Description, Field, Short, Variants
+from roundel.workflow.diagnostics import did_you_mean
+from roundel.workflow.document import Located
+from roundel.workflow.fields import INVALID, Reader
+from roundel.workflow.functions import ModuleError, modules_beside, names_of
+from roundel.workflow.graph import GraphReader
+from roundel.workflow.loader import WorkflowReader
+
+
+class Predicate(Struct, frozen=True, omit_defaults=True):
+    """A CEL expression, or a Python function that is called with the messages so far."""
+
+    expression: str = ""
+    function: str = ""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="predicate",
+            en=(
+                "Expression or function",
+                "A CEL expression, or a Python function that gets the messages so far.",
+            ),
+            zh=("表达式或函数", "CEL 表达式，或接收此前全部消息的 Python 函数。"),
+            complete=True,
+            short=(
+                Short(
+                    kind=str,
+                    key="cel",
+                    en=("Expression", "A CEL expression over `text`, `data`, `messages` and `round`."),
+                    zh=("表达式", "针对 `text`、`data`、`messages` 和 `round` 的 CEL 表达式。"),
+                    widget="expression",
+                ),
+                Short(
+                    kind=bool,
+                    en=("Constant", "Always the same answer."),
+                    zh=("常量", "始终相同的答案。"),
+                ),
+            ),
+            fields={
+                "cel": Field(
+                    en=("CEL", "The expression, written out."),
+                    zh=("CEL 表达式", "表达式的完整写法。"),
+                    widget="expression",
+                    kind=str,
+                    see="workflow-files.md#expressions",
+                ),
+                "function": Field(
+                    en=(
+                        "Function",
+                        "A Python function that gets the messages so far: a registered name, or "
+                        "`module:function`.",
+                    ),
+                    zh=("函数", "接收此前全部消息的 Python 函数：已注册的名称，或 `module:function`。"),
+                    widget="function",
+                    kind=str,
+                ),
+            },
+            alone=("cel", "function"),
+        )
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        value = at.value
+        if isinstance(value, (str, bool)):
+            return cls(expression=value if isinstance(value, str) else str(value).lower())
+        if isinstance(value, dict) and set(value) in ({"function"}, {"cel"}):
+            key = next(iter(value))
+            text = reader.read(value[key], str, f"'{key}'")
+            if text is INVALID:
+                return INVALID
+            return cls(function=text) if key == "function" else cls(expression=text)
+        message = "expected a CEL expression, or a mapping with 'function' and the name of one"
+        reader.report.error("wrong-type", message, at, "for example data.score >= 90")
+        return INVALID
+
+    def check(self, at: Located, names: tuple[str, ...], reader: Reader) -> bool:
+        """Whether the function is there, or the expression can be read and knows its names."""
+        if isinstance(at.value, dict):
+            at = next(iter(at.value.values()))
+        if self.function:
+            assert isinstance(reader, GraphReader)
+            reader.check_function("function", self.function, at)
+            return True  # the report says if it is not there
+        return check_expression(self.expression, names, at, reader)
+
+
+UNTIL_NAMES = ("text", "messages", "data", "round")
+ITEMS_NAMES = ("text", "messages", "data")
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class CountStrategy(Struct, frozen=True, omit_defaults=True):
+    """So many rounds; none for 0 or less."""
+
+    max: int
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="count_strategy",
+            en=("Count", "A fixed number of rounds."),
+            zh=("固定次数", "执行固定的轮次。"),
+            fields={
+                "max": Field(
+                    en=("Rounds", "How many rounds; none for 0 or less."),
+                    zh=("轮次", "执行的轮次；0 或更小则不执行。"),
+                    unit="rounds",
+                ),
+            },
+        )
+
+
+class UntilStrategy(Struct, frozen=True, omit_defaults=True):
+    """Until the predicate holds, tested before each round."""
+
+    until: Predicate
+    max: Positive = 1000
+    on_limit: Literal["finish", "suspend"] = "finish"
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="condition_strategy",
+            en=("Until", "Rounds until a condition holds, which is tested before each round."),
+            zh=("直到条件成立", "每轮之前检查条件，直到条件成立。"),
+            fields={
+                "until": Field(
+                    en=(
+                        "Until",
+                        "When to end: a CEL expression over `text` (the last message), `data`, `messages` "
+                        "(all texts so "
+                        "far) and `round` (how many there were), or a Python function.",
+                    ),
+                    zh=(
+                        "结束条件",
+                        "何时结束：针对 `text`（最后一条消息）、`data`、`messages`（此前全部文本）和 "
+                        "`round`（已执行的轮次）的 "
+                        "CEL 表达式，或一个 Python 函数。",
+                    ),
+                    widget="expression",
+                    see="workflow-files.md#expressions",
+                ),
+                "max": Field(
+                    en=("Rounds", "How many rounds there are at most."),
+                    zh=("最多轮次", "最多执行的轮次。"),
+                    unit="rounds",
+                ),
+                "on_limit": Field(
+                    en=("At the limit", "What happens after the last round if the condition does not hold."),
+                    zh=("达到上限时", "最后一轮之后条件仍不成立时如何处理。"),
+                    choices={"finish": ("End the loop", "结束循环"), "suspend": ("Lock the run", "锁定运行")},
+                ),
+            },
+        )
+
+
+class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
+    """A round for each element of a list."""
+
+    items: Predicate | None = None
+    """Where the list is; without it the last message is one, as JSON."""
+    max: Positive = 1000
+    max_parallel: Positive = 1
+    on_error: Literal["stop", "null", "drop"] | None = "stop"
+    """What becomes of a round that fails: the run, a null, or nothing. (In YAML `null` is no text.)"""
+    gather: bool = True
+    """The output is the list of all results; otherwise the last one."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="array_strategy",
+            en=("For each element", "One round for each element of a list."),
+            zh=("逐个元素", "对列表的每个元素各执行一轮。"),
+            fields={
+                "items": Field(
+                    en=(
+                        "List",
+                        "Where the list is: a CEL expression over `text`, `data` and `messages`, or a "
+                        "Python function. If "
+                        "not set, the last message is a JSON array.",
+                    ),
+                    zh=(
+                        "列表",
+                        "列表的来源：针对 `text`、`data` 和 `messages` 的 CEL 表达式，或一个 Python 函数。"
+                        "不填则最后一条消息为 JSON 数组。",
+                    ),
+                    widget="expression",
+                    see="workflow-files.md#expressions",
+                ),
+                "max": Field(
+                    en=(
+                        "Most elements",
+                        "How many elements there may be. A longer list locks the run after this many.",
+                    ),
+                    zh=("元素上限", "最多处理的元素数；列表更长时，处理到此数量后锁定运行。"),
+                    unit="elements",
+                ),
+                "max_parallel": Field(
+                    en=("In parallel", "How many rounds run at the same time."),
+                    zh=("并行数", "同时执行的轮次数。"),
+                ),
+                "on_error": Field(
+                    en=("On failure", "What becomes of a round that fails."),
+                    zh=("失败时", "某一轮失败时如何处理。"),
+                    choices={
+                        "stop": ("The node fails", "节点失败"),
+                        "null": ("Its result is null", "结果记为 null"),
+                        "drop": ("It has no result", "不计入结果"),
+                    },
+                ),
+                "gather": Field(
+                    en=(
+                        "Gather",
+                        "Whether the output is the list of all results as JSON, or that of the last element.",
+                    ),
+                    zh=("汇总", "输出是否为全部结果组成的 JSON 列表；否则为最后一个元素的结果。"),
+                ),
+            },
+        )
+
+
+class CustomStrategy(Struct, frozen=True, omit_defaults=True):
+    """A LoopStrategy in Python, by its registered name or as module:Class."""
+
+    use: str
+    max: Positive = 1000
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="custom_strategy",
+            en=("Own code", "A `LoopStrategy` in Python decides before each round."),
+            zh=("自定义代码", "由 Python 中的 `LoopStrategy` 在每轮之前决定。"),
+            fields={
+                "use": Field(
+                    en=("Strategy", "Its registered name, or `module:Class`."),
+                    zh=("策略", "已注册的名称，或写作 `module:Class`。"),
+                    widget="function",
+                ),
+                "max": Field(
+                    en=("Rounds", "After this many rounds the run is locked."),
+                    zh=("最多轮次", "达到此轮次后锁定运行。"),
+                    unit="rounds",
+                ),
+            },
+        )
+
+
+StrategyKind = CountStrategy | UntilStrategy | ArrayStrategy | CustomStrategy
+
+
+class Strategy(Struct, frozen=True):
+    kind: StrategyKind
+
+    forms: ClassVar[dict[str, type[Struct]]] = {
+        "count": CountStrategy,
+        "condition": UntilStrategy,
+        "array": ArrayStrategy,
+        "custom": CustomStrategy,
+    }
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="strategy",
+            en=("Strategy", "When a loop agent starts another round."),
+            zh=("策略", "循环智能体何时开始下一轮。"),
+            variants=Variants(
+                key="mode",
+                config="",
+                forms=Strategy.forms,
+                en=("Mode", "What decides whether another round follows."),
+                zh=("模式", "由什么决定是否继续下一轮。"),
+            ),
+        )
+
+    @property
+    def function(self) -> str:
+        """The name of the Python code that it asks; empty if it asks none."""
+        kind = self.kind
+        if isinstance(kind, CustomStrategy):
+            return kind.use
+        asked = predicate_of(kind)
+        return asked.function if asked is not None else ""
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        known = ", ".join(cls.forms)
+        if not isinstance(at.value, dict) or "mode" not in at.value:
+            hint = f"write strategy: {{mode: …}} with one of {known}"
+            message = (
+                f"'strategy' is not a loop strategy: {_describe_wrong_value(reader.report.hidden(at.value))}"
+            )
+            reader.report.error("no-strategy", message, at, hint)
+            return INVALID
+        mode = at.value["mode"]
+        name = reader.read(mode, str, "'mode' of the strategy")
+        if name is INVALID:
+            return INVALID
+        form = cls.forms.get(name)
+        if form is None:
+            hint = did_you_mean(name, cls.forms) or f"known are {known}"
+            reader.report.error("no-strategy", f"'{name}' is not a loop strategy", mode, hint)
+            return INVALID
+        rest = {key: value for key, value in at.value.items() if key != "mode"}
+        kind = reader.read(Located(rest, at.line, at.column, at.keys), form, f"the {name} strategy")
+        return cls(kind) if kind is not INVALID and _check_strategy(kind, at.value, reader) else INVALID
+
+
+def _describe_wrong_value(value: object) -> str:
+    if isinstance(value, dict):
+        return "it has no 'mode'"
+    return "it is a list" if isinstance(value, list) else f"it is {value!r:.60}"
+
+
+def predicate_of(kind: StrategyKind) -> Predicate | None:
+    """What is asked before the rounds, or before each: of an expression or a function."""
+    if isinstance(kind, UntilStrategy):
+        return kind.until
+    return kind.items if isinstance(kind, ArrayStrategy) else None
+
+
+def _check_strategy(kind: StrategyKind, given: dict[str, Located], reader: Reader) -> bool:
+    if isinstance(kind, CustomStrategy):
+        return _check_custom(kind.use, given["use"], reader)
+    asked = predicate_of(kind)
+    if asked is None:
+        return True
+    if isinstance(kind, UntilStrategy):
+        return asked.check(given["until"], UNTIL_NAMES, reader)
+    return asked.check(given["items"], ITEMS_NAMES, reader)
+
+
+def _check_custom(use: str, at: Located, reader: Reader) -> bool:
+    """Whether the code of a custom strategy is there, and can be imported."""
+    assert isinstance(reader, WorkflowReader)
+    module, colon, name = use.partition(":")
+    if not colon or use in reader.finder.names("function"):
+        return Predicate(function=use).check(at, (), reader)
+    if not reader.finder.known("function", use):
+        message = f"there is no module '{module}', which the strategy '{use}' is to come from"
+        place = "it has to stand beside the workflow file, or on the import path"
+        hint = did_you_mean(module, modules_beside(reader.top)) or place
+        reader.report.error("unknown-function", message, at, hint)
+        return False
+    names = names_of(module, reader.top)
+    try:
+        reader.finder.find("function", use)
+    except ModuleError as error:
+        reader.report.error("unknown-function", str(error), at)
+        return False
+    except LookupError as error:
+        public = sorted(known for known in names or () if not known.startswith("_"))
+        hint = did_you_mean(name, public) or (f"it has {', '.join(public[:12])}" if public else "")
+        reader.report.error("unknown-function", str(error.args[0]), at, hint)
+        return False
+    return True

@@ -1,0 +1,90 @@
+"""Nodes that do nothing but conduct: their bodies run in turns, and nobody calls the node itself.
+
+Those who take part in a debate or a vote: nodes of any type, each run as a graph of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from roundel.kernel.commands import Call
+from roundel.kernel.composite import Move
+from roundel.kernel.facts import Decide, Outcome, decide_live
+from roundel.kernel.state import Turn
+from roundel.nodes.services import Behaviour, NodeError, Services
+from roundel.workflow.description import Description
+from roundel.workflow.diagnostics import Report
+from roundel.workflow.document import Located
+from roundel.workflow.fields import INVALID, Place, Reader, child
+from roundel.workflow.graph import Graph, Node
+
+
+class ParticipantTurns:
+    """A conductor of turns and nothing else: it lets failures pass, and has nothing to ask."""
+
+    decide: Decide = staticmethod(decide_live)
+
+    def catches(self, _turn: Turn) -> bool:
+        return False
+
+    def failed(self, _turn: Turn, error: str) -> Move:
+        raise AssertionError(error)
+
+    def told(self, _answer: Any) -> Move:
+        raise AssertionError("nothing was asked")
+
+    def unanswered(self, error: str) -> Move:
+        raise AssertionError(error)
+
+
+def prepare_composite(node: Node, _services: Services) -> Behaviour:
+    def behave(call: Call) -> Outcome:
+        raise NodeError(f"{call.address} is a {node.type}, not called as a whole")
+
+    return behave
+
+
+class Participant(Struct, frozen=True):
+    graph: Graph
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(refers=("node",))
+
+    @property
+    def id(self) -> str:
+        return self.graph.nodes[0].id
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        if isinstance(at.value, dict) and "nodes" in at.value and "type" not in at.value:
+            message = "a participant must be a node, not a graph"
+            reader.report.error("wrong-type", message, at, "put the graph into a node of the type subgraph")
+            return INVALID
+        node = reader.read(at, Node, "the participant")
+        if node is INVALID:
+            return INVALID
+        place = Place(reader.report.file, at.line, at.column)
+        return cls(Graph((node,), start=(node.id,), end=(node.id,), at=place))
+
+
+def check_participants(
+    participants: tuple[Participant, ...], least: int, what: str, at: Located, report: Report
+) -> bool:
+    """Whether there are enough of them, and no two of the same name."""
+    place = child(at, "participants")
+    if len(participants) < least:
+        count = f"{least} participants" if least > 1 else "a participant"
+        message = f"{what} needs at least {count}, and has {len(participants) or 'none'}"
+        report.error("few-participants", message, place, "list nodes under 'participants'")
+    seen: dict[str, Located] = {}
+    items = place.value if isinstance(place.value, list) else []
+    for participant, item in zip(participants, items, strict=True):
+        if participant.id in seen:
+            first = seen[participant.id]
+            message = f"there is already a participant '{participant.id}', in line {first.line}"
+            report.error("duplicate-id", message, item, "give each participant an id of its own")
+        seen.setdefault(participant.id, item)
+    return len(participants) >= least and len(seen) == len(participants)

@@ -1,0 +1,111 @@
+"""What is certain of an edge or a node before it runs, whatever is said.
+
+Conditions that count rounds: `round < n` on an edge bounds a loop that cannot go on without the edge.
+
+On an edge `round` is that of the innermost loop around its source, as the loop was entered; so it says
+something only of a loop that the source stands in directly, not of one around that.
+
+An expression is not evaluated here. It is read as far as it is plain: a comparison of `round` with a number,
+also in parentheses and as a part of a conjunction. Whatever else it holds may only make the edge fire less
+often, and what cannot be read for certain says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from roundel.plan.graph import EdgePlan, NodePlan
+
+
+def sure(edge: EdgePlan) -> bool:
+    """Whether the edge triggers its target for certain, whatever its source says."""
+    return (
+        edge.trigger
+        and edge.test is None
+        and edge.process is None
+        and edge.port is None
+        and not edge.consults
+    )
+
+
+def never(edge: EdgePlan) -> bool:
+    """Whether the edge cannot fire, whatever its source says."""
+    return edge.edge.condition is not None and edge.edge.condition.never
+
+
+def always_speaks(node: NodePlan) -> bool:
+    """Whether each run of the node gives a message, and for all its edges."""
+    return not (node.kind.silent or node.kind.guard or node.bodies or node.expands)
+
+
+def may_jump(node: NodePlan) -> bool:
+    """Whether it may end the round of a loop agent around it: `break`, `continue`, or code that says so."""
+    return node.kind.silent and not node.kind.guard
+
+
+def one_message(node: NodePlan) -> bool:
+    """Whether no run of the node gives more than one message."""
+    return bool(node.kind.single(node.config)) and not node.expands
+
+
+_COMPARISON = re.compile(r"round\s*(<=?)\s*(-?\d{1,15})|(-?\d{1,15})\s*(>=?)\s*round")
+_STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
+_HARD_TO_READ = ("\\", "//", '"""', "'''")
+"""Escapes, comments and long strings: where they stand, the plain reading of strings may be wrong."""
+
+
+def last_round(edge: EdgePlan) -> int | None:
+    """The last round in which the edge can fire, by its condition; None if that says nothing of rounds."""
+    condition = edge.edge.condition
+    return None if condition is None or condition.expression is None else _last(condition.expression)
+
+
+@lru_cache(maxsize=1024)
+def _last(expression: str) -> int | None:
+    if any(mark in expression for mark in _HARD_TO_READ):
+        return None
+    text = _STRING.sub(lambda found: "_" * len(found[0]), expression)
+    return None if '"' in text or "'" in text else _of_conjunction(text)
+
+
+def _of_conjunction(text: str) -> int | None:
+    text = text.strip()
+    parts = _conjuncts(text)
+    if len(parts) != 1:
+        found = [last for part in parts if (last := _of_conjunction(part)) is not None]
+        return min(found, default=None)
+    if text.startswith("(") and _closing(text) == len(text) - 1:
+        return _of_conjunction(text[1:-1])
+    return _of_comparison(text)
+
+
+def _of_comparison(text: str) -> int | None:
+    found = _COMPARISON.fullmatch(text)
+    if found is None:
+        return None
+    operator, number = found[1] or found[4], int(found[2] or found[3])
+    return number if operator.endswith("=") else number - 1
+
+
+def _conjuncts(text: str) -> list[str]:
+    """What stands between the outermost `&&`; nothing if something that binds less tightly stands there."""
+    parts, begin, depth = [], 0, 0
+    for at, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if depth == 0 and (character == "?" or text.startswith("||", at)):
+            return []
+        if depth == 0 and text.startswith("&&", at):
+            parts.append(text[begin:at])
+            begin = at + 2
+    return [*parts, text[begin:]]
+
+
+def _closing(text: str) -> int:
+    """Where the parenthesis ends that the text begins with."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character in "([{") - (character in ")]}")
+        if depth == 0:
+            return at
+    return -1

@@ -1,0 +1,127 @@
+"""Loops that never end: no edge leaves them, and each round causes the next, whatever the nodes say.
+
+That is an error, so it has to hold for every run, short of one that fails. What a round triggers for certain
+is found unit by unit, in the order in which they run:
+
+  - the entry runs, and so does each node that has been triggered for certain in an earlier layer;
+  - a node that runs, and that always speaks, triggers whatever its unconditional edges lead to;
+  - a loop inside that is entered for certain, and at one node, triggers outside of it what each of its
+    rounds does, since there is at least one; nothing else, for it may end quietly, or be left elsewhere;
+  - behind a layer in which the loop may be left nothing is certain.
+
+A loop in the body of a loop agent may also be ended by a `break` somewhere else in that body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from roundel.plan.components import reachable
+from roundel.plan.edge_certainty import always_speaks, may_jump, never, sure
+from roundel.plan.graph import GraphPlan, Plan
+from roundel.plan.loops import Loop
+from roundel.plan.scope import Scope, Unit
+from roundel.workflow.diagnostics import Diagnostic, Report
+
+MOST_NODES = 20
+"""So many nodes of a loop are named in a message."""
+
+Certain = dict[Scope, set[int]]
+"""For each loop the nodes, inside and outside of it, that each of its rounds triggers for certain."""
+
+
+def check_ways_out(found: list[Loop], report: Report) -> None:
+    for loop in endless(found):
+        report.add(_never_ends(loop))
+
+
+def _never_ends(loop: Loop) -> Diagnostic:
+    leaving = loop.leaving()
+    shown = [node.id for node in loop.nodes[:MOST_NODES]]
+    shown += [f"… ({len(loop.nodes) - len(shown)} more)"] if len(shown) < len(loop.nodes) else []
+    path = " → ".join([*shown, loop.nodes[0].id])
+    told = f"the loop {path} never ends"
+    if not leaving:
+        hint = "add an edge out of the loop, with a condition or from a loop_counter"
+        return loop.entry.node.at.diagnostic("error", "no-way-out", f"{told}: no edge leaves it", hint)
+    edge = next((edge for edge in leaving if not never(edge)), leaving[0])
+    told += f": its way out, {edge.edge},"
+    if never(edge):
+        message = f"{told} has `condition: false` and never fires"
+        hint = "give it a condition that may hold, or lead out of the loop elsewhere"
+        return edge.edge.at.diagnostic("error", "no-way-out", message, hint)
+    hint = f"'{edge.source_id}' never runs; let an edge of the loop lead to it"
+    return edge.edge.at.diagnostic("error", "unreachable-exit", f"{told} is out of reach", hint)
+
+
+def endless(found: list[Loop]) -> list[Loop]:
+    """Those of the loops of a graph, outer ones first, that go on for ever once they are entered."""
+    certain: Certain = {}
+    caught = []
+    for loop in reversed(found):  # inner ones before those around them
+        runs = _runs(loop)
+        triggered = certain[loop.scope] = _triggered(loop.scope, runs, certain)
+        open_ = any(edge.source in runs and not never(edge) for edge in loop.leaving())
+        if loop.entry.index in triggered and not open_ and _may_be_entered(loop):
+            caught.append(loop)
+    return caught[::-1]
+
+
+def _runs(loop: Loop) -> set[int]:
+    """The nodes of the loop that may run in it."""
+    follow: dict[int, list[int]] = {node.index: [] for node in loop.nodes}
+    for edge in loop.edges():
+        if edge.target in follow and not never(edge):
+            follow[edge.source].append(edge.target)
+    return reachable([loop.entry.index], follow)
+
+
+def _triggered(scope: Scope, runs: set[int], certain: Certain) -> set[int]:
+    found: set[int] = set()
+    last = min((unit.layer for unit in scope.units if _may_leave(unit, runs)), default=len(scope.units))
+    for unit in scope.units:  # in the order of their layers
+        if unit.layer > last:
+            break
+        entered = [node for node in unit.members if node in found or node == scope.entry]
+        if unit.node is None:
+            if len(entered) == 1:
+                inner = scope.known_inner(unit, entered[0])
+                inside = certain.get(inner, set()) if inner is not None else set()
+                found |= inside.difference(unit.members)
+        elif entered and always_speaks(unit.node):
+            found.update(edge.target for edge in unit.node.edges if sure(edge))
+    return found
+
+
+def _may_leave(unit: Unit, runs: set[int]) -> bool:
+    return any(edge.trigger and left and edge.source in runs and not never(edge) for edge, left in unit.out)
+
+
+def _may_be_entered(loop: Loop) -> bool:
+    graph, parent, entry = loop.scope.graph, loop.scope.parent, loop.entry.index
+    assert parent is not None
+    if parent.entry is None and entry in graph.start:
+        return True
+    outside = (
+        edge
+        for edge in graph.nodes[entry].into
+        if edge.source in parent.members and edge.source not in loop.scope.members
+    )
+    return any(edge.trigger and not never(edge) for edge in outside)
+
+
+def cut_short(plan: Plan) -> set[GraphPlan]:
+    """The graphs that a `break` or `continue` may end while their loops are at work."""
+    found: set[GraphPlan] = set()
+    for body in (body for node in plan.sites if node.kind.loops for body in node.bodies):
+        inside = list(_graphs(body))
+        if any(may_jump(node) for graph in inside for node in graph.nodes):
+            found.update(inside)
+    return found
+
+
+def _graphs(graph: GraphPlan) -> Iterator[GraphPlan]:
+    pending = [graph]
+    for inner in pending:  # grows while we walk it
+        yield inner
+        pending += [body for node in inner.nodes for body in node.bodies]

@@ -1,0 +1,128 @@
+"""Reports the loops whose analysis does not fit into the budget of the survey.
+
+What the proof leaves open: loops that only their cap ends for certain, and guards that come too late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+from roundel.plan.edge_certainty import never, sure
+from roundel.plan.graph import GraphPlan, NodePlan, Plan
+from roundel.plan.guards import Watch, Ways, acts
+from roundel.plan.loops import Loop, Unseen, survey
+from roundel.plan.proof import Case, cases, counted
+from roundel.workflow.diagnostics import Diagnostic, Report
+from roundel.workflow.fields import Place
+
+MOST_LISTED = 5
+HINT = (
+    "let fewer edges lead back, or move parts of the loop into subgraphs; "
+    "limits: {steps: …} bounds a run whatever its loops do"
+)
+
+
+def check_unseen(graph: GraphPlan, report: Report) -> None:
+    """Warns once for each outermost loop that has not been analysed, or not with all that is inside it."""
+    outermost = {node: unit.index for unit in graph.root.units for node in unit.members}
+    missed: dict[int, list[Unseen]] = {}
+    for unseen in survey(graph).unseen:
+        missed.setdefault(outermost[unseen.unit.members[0]], []).append(unseen)
+    for group in missed.values():
+        report.add(_not_analysed(graph, group))
+
+
+def _not_analysed(graph: GraphPlan, missed: list[Unseen]) -> Diagnostic:
+    units = {id(unseen.unit): unseen.unit for unseen in missed}
+    members = sorted({member for unit in units.values() for member in unit.members})
+    entries = {unseen.entry.index: unseen.entry for unseen in missed}
+    message = (
+        f"too many loops to analyse, or too large ones, among {named([graph.nodes[at] for at in members])}: "
+        f"those that are entered at {named(list(entries.values()))}, as far as they are not listed, and the "
+        "loops inside them have not been analysed; nothing but their caps is known to end them, and "
+        "mistakes in them show only when they run"
+    )
+    return missed[0].entry.node.at.diagnostic("warning", "loops-not-analysed", message, HINT)
+
+
+def named(nodes: Sequence[NodePlan], most: int = MOST_LISTED) -> str:
+    """Their ids; the first of them if there are many."""
+    shown = ", ".join(f"'{node.id}'" for node in nodes[:most])
+    return shown if len(nodes) <= most else f"{shown} and {len(nodes) - most} more"
+
+
+MOST_NAMED = 8
+"""So many guards and deciders are named in a warning."""
+
+
+def check_loops(plan: Plan, report: Report) -> None:
+    """Warns of each loop once for each entry, however it nests."""
+    known: set[NodePlan] = set()
+    for case in cases(plan):
+        if case.loop.entry not in known and _warned(case, report):
+            known.add(case.loop.entry)
+
+
+def _warned(case: Case, report: Report) -> bool:
+    proof = case.proof
+    counts = counted(proof.bounded_by)
+    if not proof.bounded_by and proof.worst_case_rounds is None and case.default:
+        _only_capped(case, report)
+    elif counts and min(counts.values()) > proof.cap:
+        _above_cap(case, min(counts, key=lambda guard: counts[guard]), min(counts.values()), report)
+    else:
+        return False
+    return True
+
+
+def _only_capped(case: Case, report: Report) -> None:
+    loop = case.loop
+    message = f"loop '{loop.id}' is bounded only by its cap of {case.proof.cap} rounds"
+    ways, idle = Ways(loop.scope), _idle_guards(loop)
+    for node in idle[:MOST_NAMED]:
+        message += f"; '{node.id}' does not bound it, since {_reason(loop, node, ways)}"
+    if len(idle) > MOST_NAMED:
+        message += f"; nor do {len(idle) - MOST_NAMED} other guards"
+    deciders = named([node for node in loop.nodes if _decides(node)], MOST_NAMED)
+    if deciders:
+        message += f"; whether it ends before depends on what {deciders} says"
+    hint = (
+        f"lead to a loop_counter beside each edge back to '{loop.id}', under the same condition, "
+        f"and from it out of the loop; or choose the cap: loops: {{{loop.id}: {{max_rounds: …}}}}"
+    )
+    report.add(loop.entry.node.at.diagnostic("warning", "only-capped", message, hint))
+
+
+def _idle_guards(loop: Loop) -> list[NodePlan]:
+    return [unit.node for unit in loop.scope.units if unit.node is not None and unit.node.kind.guard]
+
+
+def _reason(loop: Loop, guard: NodePlan, ways: Ways) -> str:
+    if guard.expands:
+        return "a dynamic edge leads to it"
+    if acts(guard, loop.scope) is None:
+        return "its way out is not always open"
+    gap = Watch(loop.scope, guard, ways=ways).gap()
+    assert gap is not None
+    return f"{gap.edge} may begin a round that it does not count"
+
+
+def _decides(node: NodePlan) -> bool:
+    """Whether a person or a model answers there, and where that goes depends on the answer."""
+    forks = (edge for edge in node.edges if edge.trigger and not sure(edge) and not never(edge))
+    return (node.kind.asks or node.kind.speaks) and any(forks)
+
+
+def _above_cap(case: Case, guard: str, limit: int, report: Report) -> None:
+    loop, cap = case.loop, case.proof.cap
+    message = f"'{guard}' comes too late: after {cap} rounds, not {limit}, the loop's cap locks the run"
+    hint = f"set max_rounds of the loop '{loop.id}' to {limit} or more, or let '{guard}' count to less"
+    report.add(_place(loop, guard).diagnostic("warning", "guard-above-cap", message, hint))
+
+
+def _place(loop: Loop, guard: str) -> Place:
+    """Where in the file the guard is: a node, or the first of the edges that bound the loop."""
+    nodes = (node.node.at for node in loop.nodes if node.id == guard)
+    edges = (edge.edge.at for edge in loop.edges() if guard.startswith(str(edge.edge)))
+    return next(chain(nodes, edges))

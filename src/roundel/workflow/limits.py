@@ -1,0 +1,158 @@
+"""Money, counted in whole picodollars (10⁻¹² dollars).
+
+Binary fractions do not add up: three calls of 0.10 dollars are more than 0.30. Whole numbers do, so a limit
+of 0.30 pays for three such calls. A token of the cheapest models costs some ten thousand picodollars.
+
+The breaker: when a run is locked because it goes in circles, costs too much or takes too long.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from roundel.workflow.description import Description, Field, Short
+from roundel.workflow.document import Located
+from roundel.workflow.fields import INVALID, Reader
+
+PICO = 10**12
+
+
+def picodollars(dollars: float) -> int:
+    return round(dollars * PICO)
+
+
+def dollars(picodollars: int) -> float:
+    return picodollars / PICO
+
+
+def total(amounts: list[float]) -> float:
+    """The sum of amounts in dollars."""
+    return dollars(sum(map(picodollars, amounts)))
+
+
+PATIENCE = 600.0
+NEVER = 1e18
+
+
+class Breaker(Struct, frozen=True, omit_defaults=True):
+    """On unless it is turned off, as a whole (`breaker: false`) or one by one."""
+
+    enabled: bool = True
+    dead_loop: bool = True
+    """Trips when every speaker of a loop repeats itself, and nothing else in it makes progress."""
+    window: Annotated[int, Meta(ge=2)] = 3
+    """The least number of messages that must be repetitions, in at least two rounds in a row."""
+    threshold: Annotated[float, Meta(ge=0, le=1)] = 0.1
+    """A message whose novelty is below this is a repetition; 1 is all new, 0 a repetition."""
+    token_surge: bool = True
+    """Trips when far more tokens are spent than the forecast says."""
+    factor: Annotated[float, Meta(ge=1)] = 3
+    """So many times the estimate."""
+    timeout: bool = True
+    """Trips when the run has worked for too long; waiting for people does not count."""
+    seconds: Annotated[float, Meta(gt=0)] | None = None
+    """So long; if it is not given, ten minutes and what the timers of the workflow ask for."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="breaker",
+            en=(
+                "Breaker",
+                "Locks a run that repeats itself, costs far more than expected, or takes too long.",
+            ),
+            zh=("熔断器", "当运行原地打转、开销远超预期或耗时过长时将其锁定。"),
+            short=(
+                Short(
+                    kind=bool,
+                    key="enabled",
+                    en=("On or off", "The whole breaker, with the defaults of its settings."),
+                    zh=("开关", "整个熔断器的开关，其余设置取默认值。"),
+                ),
+            ),
+            fields={
+                "enabled": Field(
+                    en=("Enabled", "Whether the breaker watches the run at all."),
+                    zh=("启用", "熔断器是否监视运行。"),
+                ),
+                "dead_loop": Field(
+                    en=(
+                        "Dead loops",
+                        "Whether a loop in which every speaker repeats itself locks the run, and the same "
+                        "tool call is "
+                        "not made a third time.",
+                    ),
+                    zh=(
+                        "死循环检测",
+                        "循环中每个发言者都在重复自己时是否锁定运行；同一工具调用也不再进行第三次。",
+                    ),
+                    see="breaker.md",
+                ),
+                "window": Field(
+                    en=(
+                        "Window",
+                        "The least number of messages that must be repetitions, in at least two rounds in a "
+                        "row.",
+                    ),
+                    zh=("窗口", "至少有多少条消息是重复的才会触发，且须跨越至少连续两轮。"),
+                    unit="messages",
+                ),
+                "threshold": Field(
+                    en=(
+                        "Novelty threshold",
+                        "A message whose novelty is below this is a repetition: 1 is all new, 0 is nothing "
+                        "new.",
+                    ),
+                    zh=("新颖度阈值", "新颖度低于此值的消息视为重复：1 表示全新，0 表示毫无新意。"),
+                    see="breaker.md#what-a-repetition-is",
+                ),
+                "token_surge": Field(
+                    en=("Token surge", "Whether far more tokens than the forecast lock the run."),
+                    zh=("Token 激增检测", "消耗的 token 远超预估时是否锁定运行。"),
+                ),
+                "factor": Field(
+                    en=("Surge factor", "How many times the estimate may be used before the run is locked."),
+                    zh=("激增倍数", "消耗达到预估的多少倍时锁定运行。"),
+                ),
+                "timeout": Field(
+                    en=(
+                        "Time",
+                        "Whether a run that works for too long is locked. Waiting for people does not count.",
+                    ),
+                    zh=("超时检测", "运行工作过久时是否锁定，等待人工答复的时间不计入。"),
+                ),
+                "seconds": Field(
+                    en=(
+                        "Longest time",
+                        "How long the run may work. If not set: 600, plus what the timers of the workflow "
+                        "take.",
+                    ),
+                    zh=("最长时间", "运行最多可工作的时间。不填则为 600 秒，外加工作流中计时器所需的时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+            },
+        )
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        if isinstance(at.value, (bool, str)):  # text as of an environment variable
+            enabled = reader.read(at, bool, "'breaker'")
+            return INVALID if enabled is INVALID else cls(enabled=enabled)
+        return reader.read_struct(at, cls, "'breaker'")
+
+    @property
+    def watches_loops(self) -> bool:
+        return self.enabled and self.dead_loop
+
+    @property
+    def watches_tokens(self) -> bool:
+        return self.enabled and self.token_surge
+
+    def patience(self, timers: float) -> float:
+        """The seconds of work that are allowed, in a workflow whose timers take so many."""
+        if not (self.enabled and self.timeout):
+            return NEVER
+        return self.seconds or PATIENCE + timers

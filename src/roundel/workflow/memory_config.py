@@ -1,0 +1,438 @@
+"""What agents may remember by: the entries under `memory` of a graph, and `memory` of the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta, Struct
+
+from roundel.workflow.description import Description, Field, Variants
+from roundel.workflow.diagnostics import Report
+from roundel.workflow.document import Located
+from roundel.workflow.fields import INVALID, Place, Reader, child
+from roundel.workflow.model_profile import check_provider
+
+Name = Annotated[str, Meta(min_length=1)]
+Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
+Positive = Annotated[int, Meta(ge=1)]
+Seconds = Annotated[float, Meta(gt=0)]
+WORKING, LONG_TERM = "working", "long_term"
+ALWAYS_THERE = (WORKING, LONG_TERM)
+"""The names of memories that need not be declared."""
+DIMENSIONS = "dimensions"
+"""The parameter of an embedding that says how long its vectors are."""
+LOCAL = "local"
+"""The provider of embeddings by a model of sentence-transformers, in this process."""
+AUTO = "auto"
+"""As a path it says as much as none."""
+
+
+class MemorySettings(Struct, frozen=True, omit_defaults=True):
+    """`memory` of the file: whose memory a run has part in, and what working memory takes."""
+
+    group_id: str = ""
+    newest: Positive = 50
+    hours: Annotated[float, Meta(gt=0)] = 24
+    confidence: Annotated[float, Meta(ge=0, le=1)] = 0.8
+    timeout: Seconds = 5
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="memory_settings",
+            en=("Memory", "Whose memory a run shares, and what goes into working memory."),
+            zh=("记忆设置", "运行使用哪个分组的记忆，以及哪些内容进入工作记忆。"),
+            fields={
+                "group_id": Field(
+                    en=(
+                        "Group",
+                        "The group whose working and long-term memory a run reads and writes; none if not "
+                        "set. "
+                        "`roundel run --group` overrides it.",
+                    ),
+                    zh=(
+                        "分组",
+                        "运行读写哪个分组的工作记忆与长期记忆；不填则不使用。`roundel run --group` "
+                        "会覆盖此值。",
+                    ),
+                    see="memory.md#the-group",
+                ),
+                "newest": Field(
+                    en=("Size", "How many entries working memory keeps."),
+                    zh=("容量", "工作记忆保留的记录条数。"),
+                    unit="entries",
+                ),
+                "hours": Field(
+                    en=("Lifetime", "How long an entry of working memory stays."),
+                    zh=("保留时间", "工作记忆中每条记录的保留时间。"),
+                    widget="duration",
+                    unit="hours",
+                ),
+                "confidence": Field(
+                    en=(
+                        "Confidence",
+                        "How sure a node must be of what goes into working memory, from 0 to 1.",
+                    ),
+                    zh=("置信度", "内容进入工作记忆所需的置信度，从 0 到 1。"),
+                    see="memory.md#working-memory",
+                ),
+                "timeout": Field(
+                    en=(
+                        "Time limit",
+                        "How long reading or writing one memory may take before the run continues without "
+                        "it.",
+                    ),
+                    zh=("时间限制", "读写单个记忆最长可用的时间，超时后运行将跳过它继续。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+            },
+        )
+
+
+class Embedding(Struct, frozen=True, omit_defaults=True):
+    """The model that makes vectors of texts."""
+
+    model: Name
+    provider: str = "openai"
+    base_url: str = ""
+    api_key: str = ""
+    params: dict[str, Any] = {}
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="embedding",
+            en=("Embedding", "The model that turns texts into vectors, to find them by meaning."),
+            zh=("向量模型", "把文本转换为向量、从而按语义检索的模型。"),
+            fields={
+                "model": Field(en=("Model", "The name of the model."), zh=("模型", "模型的名称。")),
+                "provider": Field(
+                    en=(
+                        "Provider",
+                        "A provider, or `local` for a model of sentence-transformers on this machine.",
+                    ),
+                    zh=("提供商", "模型提供商；`local` 表示本机上的 sentence-transformers 模型。"),
+                ),
+                "base_url": Field(
+                    en=("Address", "Where the model is: any server that speaks the protocol of `openai`."),
+                    zh=("地址", "模型的服务地址，可为任何兼容 `openai` 协议的服务器。"),
+                    widget="url",
+                ),
+                "api_key": Field(
+                    en=("API key", "The key of the provider."),
+                    zh=("API 密钥", "提供商的密钥。"),
+                    widget="secret",
+                ),
+                "params": Field(
+                    en=(
+                        "Parameters",
+                        "`dimensions` is the size of the vectors. Anything else has no effect, with a "
+                        "warning.",
+                    ),
+                    zh=("参数", "`dimensions` 为向量的维数；其他参数无效，并给出警告。"),
+                ),
+            },
+        )
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        for name in self.params:
+            if name != DIMENSIONS:
+                message, hint = f"'{name}' has no effect on vectors", f"only '{DIMENSIONS}' has"
+                report.warning("without-effect", message, child(at, "params", name), hint)
+        size = self.params.get(DIMENSIONS, 1)
+        if type(size) is not int or size < 1:
+            place = child(at, "params", DIMENSIONS)
+            report.error("wrong-type", f"'{DIMENSIONS}' must be a whole number of at least 1", place)
+            return False
+        return check_provider(self.provider, child(at, "provider"), report, (LOCAL,))
+
+
+def _path_field() -> dict[str, Field]:
+    """Where a memory of a graph is kept."""
+    return {
+        "memory_path": Field(
+            en=(
+                "Path",
+                "Memories of the same path are one memory, in the whole store. A JSON file at this "
+                "path is read "
+                "too. `auto` counts as not set.",
+            ),
+            zh=(
+                "路径",
+                "路径相同的记忆在整个存储中是同一个；该路径上若有 JSON 文件，也会被读取。`auto` 等同于不填。",
+            ),
+            widget="file",
+        ),
+    }
+
+
+class Simple(Struct, frozen=True, omit_defaults=True):
+    memory_path: str = ""
+    embedding: Embedding | None = None
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="simple_memory",
+            en=("Simple", "What agents said, found by what is asked."),
+            zh=("对话记忆", "智能体说过的内容，按提问检索。"),
+            fields={
+                **_path_field(),
+                "embedding": Field(
+                    en=("Embedding", "The model by which entries are found, in place of words."),
+                    zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
+                ),
+            },
+        )
+
+
+class Blackboard(Struct, frozen=True, omit_defaults=True):
+    memory_path: str = ""
+    max_items: Positive = 1000
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="blackboard_memory",
+            en=("Blackboard", "What agents said last."),
+            zh=("黑板", "智能体最近说过的内容。"),
+            fields={
+                **_path_field(),
+                "max_items": Field(
+                    en=("Size", "How many entries it keeps; the oldest go first."),
+                    zh=("容量", "保留的记录条数，超出时先删除最旧的。"),
+                    unit="entries",
+                ),
+            },
+        )
+
+
+class FileSource(Struct, frozen=True, omit_defaults=True):
+    path: Name
+    file_types: Names = ()
+    """How the names of the files end; all files if it is empty."""
+    recursive: bool = True
+    encoding: str = "utf-8"
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="file_source",
+            en=("File source", "A file, or the files of a folder."),
+            zh=("文件来源", "一个文件，或一个目录中的文件。"),
+            fields={
+                "path": Field(
+                    en=("Path", "A file or a folder, beside the workflow file or in the working folder."),
+                    zh=("路径", "文件或目录，位于工作流文件旁或工作目录中。"),
+                    widget="file",
+                    see="workflow-files.md#files-that-a-workflow-names",
+                ),
+                "file_types": Field(
+                    en=("File types", "How the names of the files end, such as `.md`; all files if not set."),
+                    zh=("文件类型", "文件名的后缀，例如 `.md`；不填则包括全部文件。"),
+                ),
+                "recursive": Field(
+                    en=("Subfolders", "Whether the folders inside the folder are read too."),
+                    zh=("包含子目录", "是否同时读取子目录。"),
+                ),
+                "encoding": Field(
+                    en=("Encoding", "The encoding of the files: one that Python knows."),
+                    zh=("编码", "文件的编码，须为 Python 支持的编码。"),
+                ),
+            },
+        )
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        if not _is_encoding(self.encoding):
+            shown = report.hidden(self.encoding)
+            message = f"'{self.path}' cannot be read: there is no encoding {shown!r:.60}"
+            hint = "one that Python knows, for example utf-8 or latin-1"
+            report.warning("unknown-encoding", message, child(at, "encoding"), hint)
+        return True
+
+
+class Files(Struct, frozen=True, omit_defaults=True):
+    file_sources: Annotated[tuple[FileSource, ...], Meta(extra={"wrap": True})]
+    index_path: str = ""
+    embedding: Embedding | None = None
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="file_memory",
+            en=("Files", "Files, found by what is asked; never written to."),
+            zh=("文件", "按提问检索的文件，只读。"),
+            fields={
+                "file_sources": Field(
+                    en=("Sources", "The files to read."),
+                    zh=("来源", "要读取的文件。"),
+                ),
+                "index_path": Field(
+                    en=("Index path", "No effect, with a warning: the index is in the store."),
+                    zh=("索引路径", "无效，并给出警告：索引位于存储中。"),
+                    widget="file",
+                ),
+                "embedding": Field(
+                    en=("Embedding", "The model by which passages are found, in place of words."),
+                    zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
+                ),
+            },
+        )
+
+    __aliases__: ClassVar[dict[str, str]] = {"memory_path": "index_path"}
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        if self.index_path not in ("", AUTO):
+            place = child(at, "index_path" if "index_path" in at.value else "memory_path")  # type: ignore[operator]
+            report.warning("without-effect", "'index_path' has no effect: the index is in the store", place)
+        return True
+
+
+class Working(Struct, frozen=True):
+    """That of the run's group."""
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="working_memory",
+            en=("Working memory", "The working memory of the run's group, under another name."),
+            zh=("工作记忆", "运行所属分组的工作记忆，可另取名称。"),
+        )
+
+
+class LongTerm(Struct, frozen=True, omit_defaults=True):
+    """What was promoted for the run's group."""
+
+    embedding: Embedding | None = None
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="long_term_memory",
+            en=("Long-term memory", "What was promoted for the run's group."),
+            zh=("长期记忆", "为运行所属分组长期保存的内容。"),
+            fields={
+                "embedding": Field(
+                    en=("Embedding", "The model by which passages are found, in place of words."),
+                    zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
+                ),
+            },
+        )
+
+
+class Mem0(Struct, frozen=True, omit_defaults=True):
+    api_key: str = ""
+    org_id: str = ""
+    project_id: str = ""
+    user_id: str = ""
+    agent_id: str = ""
+
+    @staticmethod
+    def __describe__() -> Description:
+        idle = "Read for compatibility, without effect.", "仅为兼容而读取，没有作用。"
+        return Description(
+            name="mem0_memory",
+            en=("Mem0", "A service of its own; no effect here, with a warning."),
+            zh=("Mem0 服务", "独立的外部服务；在此无效，并给出警告。"),
+            fields={
+                "api_key": Field(en=("API key", idle[0]), zh=("API 密钥", idle[1]), widget="secret"),
+                "org_id": Field(en=("Organization", idle[0]), zh=("组织", idle[1])),
+                "project_id": Field(en=("Project", idle[0]), zh=("项目", idle[1])),
+                "user_id": Field(en=("User", idle[0]), zh=("用户", idle[1])),
+                "agent_id": Field(en=("Agent", idle[0]), zh=("智能体", idle[1])),
+            },
+        )
+
+
+Kind = Simple | Blackboard | Files | Working | LongTerm | Mem0
+FORMS: dict[str, type[Struct]] = {
+    "simple": Simple,
+    "file": Files,
+    "blackboard": Blackboard,
+    WORKING: Working,
+    LONG_TERM: LongTerm,
+    "mem0": Mem0,
+}
+
+
+class Attachment(Struct, frozen=True, omit_defaults=True):
+    """A memory that the agents of a graph may name."""
+
+    name: str
+    config: Any
+    at: Place = Place()
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="memory",
+            en=("Memory", "A memory that the agents of a graph may name."),
+            zh=("记忆", "图中的智能体可以引用的记忆。"),
+            variants=Variants(
+                forms=FORMS,
+                en=("Type", "What the memory is made of."),
+                zh=("类型", "记忆的种类。"),
+            ),
+            fields={
+                "name": Field(
+                    en=("Name", "The name by which agents name it."),
+                    zh=("名称", "智能体引用此记忆所用的名称。"),
+                    kind=Name,
+                    required=True,
+                ),
+            },
+        )
+
+    @property
+    def embedding(self) -> Embedding | None:
+        return getattr(self.config, "embedding", None)
+
+    @property
+    def folder(self) -> Path | None:
+        """That of the file it stands in."""
+        return Path(self.at.file).resolve().parent if Path(self.at.file).is_file() else None
+
+    @classmethod
+    def __read__(cls, at: Located, reader: Reader) -> Any:
+        form = reader.variant(at, FORMS, "memory", also=("name",))
+        if form is None:
+            return INVALID
+        kind, config_at = form
+        config = reader.read_struct(config_at, kind, "'config' of the memory")
+        assert isinstance(at.value, dict)
+        if at.value.get("name") is None:
+            reader.report.error("missing-key", "the memory has no 'name'", at)
+            return INVALID
+        name = reader.read(at.value["name"], Name, "'name' of the memory")
+        if config is INVALID or name is INVALID:
+            return INVALID
+        if kind is Mem0:
+            message = f"the memory '{name}' has no effect: mem0 is a service of its own"
+            reader.report.warning("without-effect", message, child(at, "type"), "for example `type: simple`")
+        return cls(name, config, Place(reader.report.file, at.line, at.column))
+
+
+def _is_encoding(name: str) -> bool:
+    try:
+        b"a".decode(name)
+    except UnicodeError:  # known, but not of this text
+        return True
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+def built_in(name: str) -> Attachment:
+    """One that is there without being declared."""
+    return Attachment(name, FORMS[name]())
+
+
+def find_path(path: str, folder: Path | None) -> Path | None:
+    """What a path means: beside the file, else in the working folder; None if there is nothing."""
+    places = [place / path for place in (folder, Path.cwd()) if place is not None]
+    try:
+        return next((place for place in places if place.exists()), None)
+    except (OSError, ValueError):  # no name that a file could have
+        return None

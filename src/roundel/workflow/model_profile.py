@@ -1,0 +1,248 @@
+"""The names of model providers, known without importing the library that speaks to them.
+
+That takes seconds, and a workflow is to be checked in a fraction of one. A test holds the table against the
+library's own; a provider that only a newer version knows is therefore a warning, not an error.
+
+Which model answers: profiles under `models`, and what an agent says of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, ClassVar, Final
+
+from msgspec import Meta, Struct
+
+from roundel.workflow.description import Description, Field
+from roundel.workflow.diagnostics import Report, misspelling_of
+from roundel.workflow.document import Located
+from roundel.workflow.fields import Place
+from roundel.workflow.functions import entry_points
+
+ALIASES: Final = {
+    "gemini": "google",
+    "google-gla": "google",
+    "google-vertex": "google-cloud",
+    "claude": "anthropic",
+}
+"""What providers are also called."""
+PROVIDERS: Final = (
+    *("openai", "openai-chat", "openai-responses", "openai-decisions", "openai-codex", "openai-chatgpt"),
+    *("anthropic", "google", "google-cloud", "azure", "azure-responses", "bedrock", "bedrock-mantle"),
+    *("alibaba", "cerebras", "cohere", "crusoe", "deepseek", "elevenlabs", "fireworks", "github"),
+    *("github-copilot", "groq", "heroku", "huggingface", "litellm", "meta", "mistral", "moonshotai"),
+    *("nebius", "ollama", "openrouter", "ovhcloud", "sambanova", "sentence-transformers", "snowflake"),
+    *("system-one", "together", "typesafe", "vercel", "vllm", "voyageai", "xai", "zai"),
+)
+GATEWAY: Final = "gateway/"
+"""Stands before the name of a provider that is reached through pydantic-ai's gateway."""
+
+
+def offered_providers() -> dict[str, Any]:
+    """The providers of installed packages, by name: entry points that are not loaded yet."""
+    return entry_points("roundel.providers")
+
+
+def check_provider(name: str, at: Located, report: Report, also: Iterable[str] = ()) -> bool:
+    """Whether a provider may be used: it is known, or no misspelling of one that is."""
+    known = (*PROVIDERS, *ALIASES, *also)
+    if name in known or name.startswith(GATEWAY) or name in offered_providers():
+        return True
+    meant = misspelling_of(name, (*known, *offered_providers()))
+    if meant is not None:
+        message = f"there is no model provider '{name}'"
+        report.error("unknown-provider", message, at, f"did you mean '{meant}'?")
+        return False
+    hint = "for a server that speaks OpenAI's protocol write openai, with its base_url"
+    report.warning("unknown-provider", f"the model provider '{name}' is not known", at, hint)
+    return True
+
+
+Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
+Amount = Annotated[float, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0)]
+DEFAULT_PROFILE = "default"
+
+
+class Price(Struct, frozen=True, omit_defaults=True):
+    """US dollars for a million tokens."""
+
+    input: Amount
+    output: Amount
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="price",
+            en=("Price", "What a model costs, for a million tokens."),
+            zh=("价格", "模型每百万 token 的价格。"),
+            fields={
+                "input": Field(
+                    en=("Input", "The price of tokens that the model reads."),
+                    zh=("输入价格", "模型读取的 token 的价格。"),
+                    widget="money",
+                    unit="usd_per_million_tokens",
+                ),
+                "output": Field(
+                    en=("Output", "The price of tokens that the model writes."),
+                    zh=("输出价格", "模型生成的 token 的价格。"),
+                    widget="money",
+                    unit="usd_per_million_tokens",
+                ),
+            },
+        )
+
+
+def client_fields() -> dict[str, Field]:
+    """How a profile, and an agent without one, says which model is meant."""
+    return {
+        "provider": Field(
+            en=("Provider", "The provider, where it is given apart from the name."),
+            zh=("提供商", "与名称分开填写时的模型提供商。"),
+        ),
+        "name": Field(
+            en=("Model name", "The name of the model, where it is given apart from the provider."),
+            zh=("模型名称", "与提供商分开填写时的模型名称。"),
+        ),
+        "base_url": Field(
+            en=("Address", "Where the model is, in place of the provider's own address."),
+            zh=("地址", "模型的服务地址，取代提供商的默认地址。"),
+            widget="url",
+        ),
+        "api_key": Field(
+            en=(
+                "API key",
+                "The key of the provider. Better left to the environment, or to a variable.",
+            ),
+            zh=("API 密钥", "提供商的密钥。建议放在环境变量或工作流变量中。"),
+            widget="secret",
+            see="agents.md#keys",
+        ),
+    }
+
+
+class Profile(Struct, frozen=True, omit_defaults=True):
+    """A model, and how it is asked."""
+
+    provider: str = ""
+    name: str = ""
+    model: str = ""
+    """Both in one, as `provider:name`."""
+    base_url: str = ""
+    api_key: str = ""
+    headers: dict[str, str] = {}
+    params: dict[str, Any] = {}
+    timeout: Seconds | None = None
+    """The seconds that one call may take."""
+    price: Price | None = None
+    fallback: Names = ()
+    """Other profiles, tried in turn when this model does not answer."""
+    cache: bool = False
+    """Whether a request that was answered before gets the same answer, without a call."""
+    at: Place = Place()
+
+    @staticmethod
+    def __describe__() -> Description:
+        return Description(
+            name="model_profile",
+            en=("Model profile", "A model and how it is called. Agents name it with `profile_id`."),
+            zh=("模型配置", "一个模型及其调用方式。智能体通过 `profile_id` 引用。"),
+            fields={
+                "model": Field(
+                    en=("Model", "The model, as `provider:name`."),
+                    zh=("模型", "模型，写作 `provider:name`。"),
+                    see="agents.md#which-model",
+                ),
+                **client_fields(),
+                "headers": Field(
+                    en=("Headers", "Further HTTP headers of each request."),
+                    zh=("请求头", "每个请求附加的 HTTP 头。"),
+                    widget="secret",
+                ),
+                "params": Field(
+                    en=("Parameters", "Parameters for the provider, such as `temperature`."),
+                    zh=("参数", "传给提供商的参数，例如 `temperature`。"),
+                    see="agents.md#parameters",
+                ),
+                "timeout": Field(
+                    en=("Time limit", "How long one call may take."),
+                    zh=("时间限制", "单次调用最长可用的时间。"),
+                    widget="duration",
+                    unit="seconds",
+                ),
+                "price": Field(
+                    en=("Price", "What the model costs, if the price is not known or another one holds."),
+                    zh=("价格", "模型的价格；用于价格未知或与公开价格不同的情况。"),
+                    see="agents.md#what-it-costs",
+                ),
+                "fallback": Field(
+                    en=("Fallback", "Other profiles, tried in this order when the model does not answer."),
+                    zh=("备用模型", "模型没有响应时依次尝试的其他模型配置。"),
+                    widget="model",
+                ),
+                "cache": Field(
+                    en=(
+                        "Cache",
+                        "Whether a request that was answered before gets the same answer, without a call.",
+                    ),
+                    zh=("缓存", "相同的请求是否直接使用之前的答案，不再调用模型。"),
+                    see="agents.md#the-same-answer-again",
+                ),
+            },
+        )
+
+    __aliases__: ClassVar[dict[str, str]] = {
+        "parameters": "params",
+        "baseUrl": "base_url",
+        "apiKey": "api_key",
+    }
+
+    def __check__(self, at: Located, report: Report) -> bool:
+        if not check_model(self.model, self.provider, self.name, at, report):
+            return False
+        if self.model or self.name:
+            return True
+        report.error("no-model", "a profile has neither 'model' nor 'name'", at, "for example openai:gpt-4o")
+        return False
+
+    @property
+    def named(self) -> tuple[str, str]:
+        return named(self.model, self.provider, self.name)
+
+
+def named(model: str, provider: str, name: str) -> tuple[str, str]:
+    """Provider and name of a model; without a provider it is `openai`, whose protocol most servers speak."""
+    if model:
+        first, colon, rest = model.partition(":")
+        return (first, rest) if colon else (provider or "openai", model)
+    return provider or "openai", name
+
+
+def check_model(model: str, provider: str, name: str, at: Located, report: Report) -> bool:
+    """Whether a model, where there is one, is named in one way only, with a provider that there is."""
+    given = at.value if isinstance(at.value, dict) else {}
+    for key in ("model", "provider", "name"):
+        if key in given and given[key].value is not None and not str(given[key].value).strip():
+            hint = f"write a {key}, or leave it out; is a variable empty?"
+            report.error("no-model", f"'{key}' of a model is empty", given[key], hint)
+            return False
+    if model and name:
+        message = "the model is named twice, by 'model' and by 'name'"
+        report.error("two-models", message, given.get("name", at), "keep one of the two")
+        return False
+    if model and provider and ":" in model:
+        message = "the provider is named twice, by 'model' and by 'provider'"
+        hint = "keep one of the two; a model whose name has a colon is written with 'provider' and 'name'"
+        report.error("two-models", message, given.get("provider", at), hint)
+        return False
+    return _check_named(model, provider, given.get("model" if ":" in model else "provider", at), report)
+
+
+def _check_named(model: str, provider: str, at: Located, report: Report) -> bool:
+    first, colon, rest = model.partition(":")
+    if colon and not (first.strip() and rest.strip()):
+        message = f"the model '{model}' has no {'name' if first.strip() else 'provider'}"
+        report.error("no-model", message, at, "for example openai:gpt-4o")
+        return False
+    named_provider = first if colon else provider
+    return not named_provider or check_provider(named_provider, at, report)

@@ -1,0 +1,490 @@
+"""What a plain scalar stands for, by the core schema of YAML 1.2.
+
+From the events of a parser to values, with what is unsafe or ambiguous refused on the way.
+
+Syntax errors in plain words.
+
+Strict JSON as the events of a YAML parser.
+
+Parsers of YAML 1.1 stumble over some of it: surrogate pairs, leading tabs, long keys.
+
+YAML texts, as PyYAML's parsers can take them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+
+import yaml
+from yaml import events as ev
+
+from roundel.workflow.diagnostics import Report
+from roundel.workflow.document import MAX_DEPTH, Located, line_and_column
+
+MAX_DIGITS: Final = 4000  # Python refuses to write integers from 4300 digits on
+
+_NAMED: Final[dict[str, bool | float | None]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **{sign + word: float(sign + "inf") for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")},
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+_NUMBER = re.compile(
+    r"(?P<decimal>[-+]?[0-9]+)|0o(?P<octal>[0-7]+)|0x(?P<hex>[0-9a-fA-F]+)"
+    r"|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+)
+_BASES: Final = {"decimal": 10, "octal": 8, "hex": 16}
+_LARGEST: Final = 10**MAX_DIGITS
+
+
+def plain_value(text: str) -> bool | int | float | str | None:
+    """OverflowError if it is an integer with too many digits."""
+    if text in _NAMED:
+        return _NAMED[text]
+    match = _NUMBER.fullmatch(text) if text[0] in "+-.0123456789" else None
+    if match is None:
+        return text
+    if match.lastgroup is None:
+        return float(text)
+    return _integer(match[match.lastgroup], _BASES[match.lastgroup])
+
+
+def _integer(digits: str, base: int) -> int:
+    # The digits are counted first, since it takes long to read a million of them.
+    if len(digits.lstrip("+-")) > MAX_DIGITS:
+        raise OverflowError
+    number = int(digits, base)
+    if number > _LARGEST:
+        raise OverflowError
+    return number
+
+
+MAX_ALIASED: Final = 100_000
+
+_Places: TypeAlias = dict[str, tuple[int, int]]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def compose(events: Iterator[Any], report: Report, hidden: dict[int, str] | None = None) -> Located | None:
+    """The tree of one document; `hidden` says which characters stand for others in it."""
+    try:
+        return _Composer(events, report, hidden or {}).document()
+    except _UnreadableError:
+        return None
+
+
+class _UnreadableError(Exception):
+    """The rest of the text cannot be read; the report says why."""
+
+
+class _Anchor(NamedTuple):
+    node: Located
+    size: int
+    """How many values it stands for, those behind its own aliases too."""
+    height: int
+    """How many lists and mappings are nested in it, itself too."""
+
+
+class _Composer:
+    def __init__(self, events: Iterator[Any], report: Report, hidden: dict[int, str]) -> None:
+        self._events = events
+        self._report = report
+        self._hidden = hidden
+        self._anchors: dict[str, _Anchor | None] = {}  # None while the value is being read
+        self._seen = 0
+        self._aliased = 0
+        self._deepest = 0
+
+    def document(self) -> Located | None:
+        next(self._events)  # the start of the stream
+        opening = next(self._events)
+        first = None if isinstance(opening, ev.StreamEndEvent) else next(self._events)
+        if first is None or _is_nothing(first):
+            self._report.error("empty-file", "the file is empty")
+            return None
+        root = self._value(first, 1)
+        next(self._events)  # the end of the document
+        more = next(self._events)
+        if isinstance(more, ev.DocumentStartEvent):
+            self._error("several-documents", "a second document starts here", more, "use one file for each")
+        return root
+
+    def _error(self, code: str, message: str, event: Any, hint: str = "") -> None:
+        self._report.error(code, message, _start(event), hint)
+
+    def _value(self, event: Any, depth: int) -> Located:
+        if isinstance(event, ev.AliasEvent):
+            return self._alias(event, depth)
+        self._seen += 1
+        if event.tag is not None:
+            self._refuse_tag(event)
+        return self._content(event, depth) if event.anchor is None else self._anchored(event, depth)
+
+    def _content(self, event: Any, depth: int) -> Located:
+        if isinstance(event, ev.ScalarEvent):
+            return self._scalar(event)
+        self._descend(event, depth)
+        if isinstance(event, ev.SequenceStartEvent):
+            return self._list(event, depth)
+        return self._mapping(event, depth)
+
+    def _descend(self, event: Any, depth: int) -> None:
+        self._deepest = max(self._deepest, depth)
+        if depth > MAX_DEPTH:
+            self._error("too-deep", f"the text is nested more than {MAX_DEPTH} deep here", event)
+            raise _UnreadableError
+
+    def _refuse_tag(self, event: Any) -> None:
+        tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+        hint = "leave the tag out; text that starts with ! needs quotes"
+        self._error("tag", f"tags such as {_shown(tag)} are not allowed", event, hint)
+
+    # Anchors
+
+    def _anchored(self, event: Any, depth: int) -> Located:
+        self._anchors[event.anchor] = None
+        seen, above = self._seen, self._deepest
+        self._deepest = depth - 1
+        node = self._content(event, depth)
+        self._anchors[event.anchor] = _Anchor(node, self._seen - seen + 1, self._deepest - depth + 1)
+        self._deepest = max(above, self._deepest)
+        return node
+
+    def _alias(self, event: Any, depth: int) -> Located:
+        anchor = self._anchors.get(event.anchor)
+        if anchor is None:
+            self._refuse_alias(event)
+            return Located(None, *_start(event))
+        self._seen += anchor.size
+        self._aliased += anchor.size
+        if self._aliased > MAX_ALIASED:
+            message = f"the aliases up to here stand for more than {MAX_ALIASED:,} values"
+            self._error("alias-bomb", message, event, "write the values out, or use fewer aliases")
+            raise _UnreadableError
+        self._descend(event, depth - 1 + anchor.height)
+        return anchor.node
+
+    def _refuse_alias(self, event: Any) -> None:
+        if event.anchor in self._anchors:
+            message = f"the alias {_shown('*' + event.anchor)} stands inside the value that it names"
+            self._error("recursive-alias", message, event)
+        else:
+            message = f"there is no anchor {_shown('&' + event.anchor)} above"
+            self._error("unknown-alias", message, event, "text that starts with * needs quotes")
+
+    # Lists and mappings
+
+    def _list(self, event: Any, depth: int) -> Located:
+        items = []
+        while not isinstance(item := next(self._events), ev.SequenceEndEvent):
+            items.append(self._value(item, depth + 1))
+        return Located(items, *_start(event))
+
+    def _mapping(self, event: Any, depth: int) -> Located:
+        values: dict[str, Located] = {}
+        places: _Places = {}
+        merged: Located | None = None
+        while not isinstance(key := next(self._events), ev.MappingEndEvent):
+            name = self._key(key, depth)
+            item = self._value(next(self._events), depth + 1)
+            if name is None:
+                continue
+            if name in places:
+                self._refuse_duplicate(name, places[name], key)
+                continue
+            places[name] = _start(key)
+            if name == "<<" and not key.style:
+                merged = item
+            else:
+                values[name] = item
+        if merged is not None:
+            others, theirs = self._merged(merged, places.pop("<<"))
+            values, places = others | values, theirs | places
+        line, column = _start(event)
+        return Located(values, line, column, places)
+
+    def _refuse_duplicate(self, name: str, first: tuple[int, int], key: Any) -> None:
+        message = f"the key {_shown(name)} is already on line {first[0]}"
+        self._error("duplicate-key", message, key, "take out one of the two")
+
+    def _merged(self, node: Located, at: tuple[int, int]) -> tuple[dict[str, Located], _Places]:
+        """The entries behind `<<`; of several mappings, the first that has a key wins."""
+        values: dict[str, Located] = {}
+        places: _Places = {}
+        for source in node.value if isinstance(node.value, list) else [node]:
+            if isinstance(source.value, dict):
+                for name, place in (source.keys or {}).items():
+                    values.setdefault(name, source.value[name])
+                    places.setdefault(name, place)
+            elif source.value is not None:  # an alias that was refused has been reported
+                self._report.error("bad-merge", "<< can only take in mappings", at)
+        return values, places
+
+    def _key(self, event: Any, depth: int) -> str | None:
+        if isinstance(event, ev.ScalarEvent):
+            if event.tag is not None:
+                self._refuse_tag(event)
+            text = self._text(event)
+            if event.anchor is not None:
+                self._anchors[event.anchor] = _Anchor(Located(text, *_start(event)), 1, 0)
+            return text
+        hint = "" if isinstance(event, ev.AliasEvent) else "text that starts with { or [ needs quotes"
+        self._error("complex-key", "a key must be plain text", event, hint)
+        self._value(event, depth + 1)
+        return None
+
+    # Scalars
+
+    def _scalar(self, event: Any) -> Located:
+        text = self._text(event)
+        line, column = _start(event)
+        if event.style:
+            return Located(text, line, column)
+        try:
+            return Located(plain_value(text), line, column)
+        except OverflowError:
+            hint = "put it in quotes if it is text"
+            self._error("number-too-long", f"the number has more than {MAX_DIGITS:,} digits", event, hint)
+            return Located(text, line, column)
+
+    def _text(self, event: Any) -> str:
+        text: str = event.value
+        if text.isascii():
+            return text
+        if self._hidden:
+            text = text.translate(self._hidden)
+        if _SURROGATE.search(text):
+            text = self._with_pairs_joined(text, event)
+        return text
+
+    def _with_pairs_joined(self, text: str, event: Any) -> str:
+        data = text.encode("utf-16-le", "surrogatepass")
+        try:
+            return data.decode("utf-16-le")
+        except UnicodeDecodeError:
+            hint = "escapes from \\ud800 to \\udfff only stand for a character in pairs"
+            self._error("lone-surrogate", "the text holds half of a surrogate pair", event, hint)
+            return data.decode("utf-16-le", "replace")
+
+
+def _start(event: Any) -> tuple[int, int]:
+    mark = event.start_mark
+    return mark.line + 1, mark.column + 1
+
+
+def _is_nothing(event: Any) -> bool:
+    return isinstance(event, ev.ScalarEvent) and not (event.value or event.style or event.tag or event.anchor)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:39] + "…")
+
+
+_Words: TypeAlias = tuple[str, str, tuple[int, int]]
+
+_NEEDS_QUOTES = "put the text in quotes"
+_BACKSLASH = "write \\\\ for a backslash, or use single quotes"
+_QUOTED_VALUE = re.compile(r"""(?:^|:\s|-\s)\s*(["'{\[])""")
+_BAD_STARTS: Final = ("cannot start any token", "alphabetic or numeric", "directive", "tag", "block node")
+# A piece of the parser's message, ours, and a hint. PyYAML has two parsers, which differ in words.
+_IN_WORDS: Final = (
+    ("sequence entries are not allowed", "a list cannot start here", "start it on a line of its own"),
+    ("mapping keys are not allowed", "a `? ` is not allowed here", _NEEDS_QUOTES),
+    ("unexpected ':'", "a colon inside brackets", f"write a space after it, or {_NEEDS_QUOTES}"),
+    ("escape code", "this escape is not a character", "write the character itself"),
+    ("escape", "this escape is not known", _BACKSLASH),
+    ("hex", "the digits of this escape are not complete", _BACKSLASH),
+    ("document start", "there is more text after the end", "check quotes, brackets and indentation"),
+    ("unexpected document", "a line --- or ... stands inside quotes", "is a closing quote missing above?"),
+    (
+        "block scalar",
+        "no text may follow | or > on this line",
+        f"start it on the next line, or {_NEEDS_QUOTES}",
+    ),
+)
+
+
+class _Fault:
+    """A syntax error, and the text around it."""
+
+    def __init__(self, error: yaml.MarkedYAMLError, text: str) -> None:
+        mark: Any = error.problem_mark
+        opened: Any = error.context_mark or mark
+        end = len(text.rstrip())
+        self.problem = f"{error.problem} {error.context or ''}"
+        self.at = line_and_column(text, min(mark.index, end))
+        self.opened = line_and_column(text, min(opened.index, end))
+        self.first = text[opened.index : opened.index + 1]
+        self.line = text[text.rfind("\n", 0, mark.index) + 1 : mark.index]
+        self.next = text[mark.index : mark.index + 1]
+        self.ended = mark.index >= end
+
+
+def report_syntax(error: yaml.MarkedYAMLError, json_error: Exception, text: str, report: Report) -> None:
+    fault = _Fault(error, text)
+    message, hint, where = _explained(fault)
+    # In JSON with a mistake, surrogate pairs are a problem of the parser, not of the author.
+    if "escape code" in fault.problem and isinstance(json_error, json.JSONDecodeError):
+        message, hint = f"this is not valid JSON: {json_error.msg.lower()}", ""
+        where = (json_error.lineno, json_error.colno)
+    report.error("syntax", message, where, hint)
+
+
+def _explained(fault: _Fault) -> _Words:
+    problem = fault.problem
+    if "tab character" in problem or fault.next == "\t":
+        return "a tab is used for indentation", "indent with spaces", fault.at
+    if "end of stream" in problem:
+        return "this quote is never closed", "add the closing quote", fault.opened
+    if "',' or" in problem or "flow node" in problem:
+        return _explained_brackets(fault)
+    if "mapping values" in problem:
+        return _explained_colon(fault)
+    if "could not find expected ':'" in problem:
+        return "this line has no colon", "write `key: value`", fault.opened
+    if "block mapping" in problem or "block collection" in problem:
+        return _explained_block(fault)
+    if any(piece in problem for piece in _BAD_STARTS):
+        return f"text cannot start with {fault.first}", _NEEDS_QUOTES, fault.opened
+    for piece, message, hint in _IN_WORDS:
+        if piece in problem:
+            return message, hint, fault.at
+    return f"the text cannot be read: {problem.strip()}", "", fault.at
+
+
+def _explained_brackets(fault: _Fault) -> _Words:
+    if fault.ended:
+        return "a bracket is opened and never closed", "add the missing ] or }", fault.opened
+    if fault.line.endswith("$") and fault.next == "{":
+        hint = 'inside { } and [ ] write "${NAME}" in quotes'
+        return "a placeholder without quotes inside brackets", hint, fault.at
+    if "flow node" in fault.problem:
+        return (
+            "a value is missing here",
+            "inside brackets, text with special characters needs quotes",
+            fault.at,
+        )
+    hint = f"the bracket of line {fault.opened[0]} is still open; text with brackets or colons needs quotes"
+    return "a comma or a closing bracket is missing before this", hint, fault.at
+
+
+def _explained_colon(fault: _Fault) -> _Words:
+    if ": " in fault.line:
+        return "a second `: ` in one line", "text that holds `: ` needs quotes", fault.at
+    hint = "does the line above lack its colon, or the space after it, or is this line indented too far?"
+    return "a key is not allowed here", hint, fault.at
+
+
+def _explained_block(fault: _Fault) -> _Words:
+    quoted = _QUOTED_VALUE.search(fault.line)
+    if quoted is None:
+        hint = "the lines of one block start in the same column"
+        return "this line does not fit the lines above", hint, fault.at
+    if quoted[1] in "\"'":
+        hint = "put the whole text in quotes; inside '…' write an apostrophe twice"
+        return "there is more text after the closing quote", hint, fault.at
+    return "there is more text after the closing bracket", "put the whole text in quotes", fault.at
+
+
+class _Mark(NamedTuple):
+    line: int
+    column: int
+
+
+class _NotJsonError(ValueError):
+    pass
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise _NotJsonError(name)
+
+
+_STRICT = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|[^\s{}\[\]:,"]+')
+_BRACKETS: Final[dict[str, Any]] = {
+    "{": lambda mark: ev.MappingStartEvent(None, None, True, mark),
+    "[": lambda mark: ev.SequenceStartEvent(None, None, True, mark),
+    "}": ev.MappingEndEvent,
+    "]": ev.SequenceEndEvent,
+}
+
+
+def find_json_error(text: str) -> Exception | None:
+    """None if the text is strict JSON."""
+    if text.lstrip()[:1] not in ("{", "[", '"'):
+        return _NotJsonError("does not look like JSON")
+    try:
+        _STRICT.decode(text)
+    except (ValueError, RecursionError) as error:
+        return error
+    return None
+
+
+def json_events(text: str) -> Iterator[Any]:
+    """The events of a text that is strict JSON."""
+    yield from (ev.StreamStartEvent(), ev.DocumentStartEvent())
+    line = line_start = end = 0
+    for match in _TOKEN.finditer(text):
+        if breaks := text.count("\n", end, match.start()):
+            line += breaks
+            line_start = text.rfind("\n", end, match.start()) + 1
+        end = match.end()
+        yield _event(match[0], _Mark(line, match.start() - line_start))
+    yield from (ev.DocumentEndEvent(), ev.StreamEndEvent())
+
+
+def _event(token: str, mark: Any) -> Any:
+    if token in _BRACKETS:
+        return _BRACKETS[token](mark)
+    if token.startswith('"'):
+        value = json.loads(token) if "\\" in token else token[1:-1]
+        return ev.ScalarEvent(None, None, (False, True), value, mark, style='"')
+    return ev.ScalarEvent(None, None, (True, False), token, mark)
+
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+# What YAML calls printable, the other way round.
+_FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_MOST_FORBIDDEN: Final = 20
+_ODD_BREAKS: Final = "\x85\u2028\u2029"
+
+
+def compose_yaml(text: str, json_error: Exception, report: Report) -> Located | None:
+    """The tree of a text that is not JSON, for the reason given."""
+    if _holds_forbidden(text, report):
+        return None
+    text, hidden = _with_hidden_breaks(text)
+    try:
+        # This is yaml.parse without a Python frame for each event.
+        return compose(iter(_Loader(text).get_event, None), report, hidden)
+    except yaml.MarkedYAMLError as error:  # errors without a mark are about forbidden characters
+        report_syntax(error, json_error, text, report)
+    except (ValueError, OverflowError):  # PyYAML's own scanner, on escapes beyond Unicode
+        report.error("syntax", "the text holds an escape that is not a character")
+    return None
+
+
+def _holds_forbidden(text: str, report: Report) -> bool:
+    found = list(islice(_FORBIDDEN.finditer(text), _MOST_FORBIDDEN))
+    for match in found:
+        message = f"the character U+{ord(match[0]):04X} is not allowed in a workflow file"
+        report.error("control-character", message, line_and_column(text, match.start()), "remove it")
+    return bool(found)
+
+
+def _with_hidden_breaks(text: str) -> tuple[str, dict[int, str]]:
+    """Replaces the characters that only YAML 1.1 takes for line breaks, and says how to get them back."""
+    if not any(character in text for character in _ODD_BREAKS):
+        return text, {}
+    private = (chr(code) for code in range(0xF0000, 0xFFFFE))
+    spare = (character for character in private if character not in text)
+    masks = dict(zip(spare, _ODD_BREAKS, strict=False))
+    hidden = text.translate({ord(odd): mask for mask, odd in masks.items()})
+    return hidden, {ord(mask): odd for mask, odd in masks.items()}
