@@ -58,7 +58,7 @@ def cost(series: list[str]) -> float:
     best = float("inf")
     for _ in range(5):
         novelty._units.cache_clear()
-        novelty.read.cache_clear()
+        novelty.parse_text.cache_clear()
         for place in range(len(series) - 1):
             novelty.novelty_at(series[: place + 1], place)
         started = time.perf_counter()

@@ -41,7 +41,7 @@ def checked(file: Path) -> tuple[int, int]:
     assert report.ok, report
     prove(plan)
     found = survey(plan.graph)
-    return len(found.found), len(found.unseen)
+    return len(found.found), len(found.unanalysed)
 
 
 def measure(name: str, size: int, mapping: dict[str, Any], folder: Path) -> None:
@@ -49,9 +49,9 @@ def measure(name: str, size: int, mapping: dict[str, Any], folder: Path) -> None
     file.write_text(json.dumps(mapping))
     read = seconds(lambda: examine(file, TYPES))
     whole = seconds(lambda: checked(file))
-    analysed, unseen = checked(file)
+    analysed, unanalysed = checked(file)
     figures = f"{read * 1e3:>8.0f} {whole * 1e3:>8.0f} ({whole / read:.2f}×)"
-    print(f"{name:>18} {size:>6,} {figures} {analysed:>9,} {unseen:>7,}")
+    print(f"{name:>18} {size:>6,} {figures} {analysed:>9,} {unanalysed:>7,}")
 
 
 def report() -> None:

@@ -28,7 +28,7 @@ from typing import Any
 
 import roundel
 from roundel.hosts.local_run import LocalRun
-from roundel.hosts.stored_run import events_of, open_run
+from roundel.hosts.stored_run import open_run, read_events
 from roundel.journal.sqlite import SqliteStore, Sync
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
@@ -268,11 +268,11 @@ async def reading(path: Path) -> list[tuple[int, float]]:
         plan = roundel.prepare(graph)
         store = SqliteStore(path.with_name(f"{rounds}.db"), sync="off")
         run_id = await kept(roundel.Runs(store), plan)
-        events = len(await events_of(store, run_id))
+        events = len(await read_events(store, run_id))
         seconds = []
         for _ in range(SAMPLES):
             started = time.perf_counter()
-            assert len(await events_of(store, run_id, after=events - 10)) == 10
+            assert len(await read_events(store, run_id, after=events - 10)) == 10
             seconds.append(time.perf_counter() - started)
         await store.close()
         found.append((events, statistics.median(seconds)))

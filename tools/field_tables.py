@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from roundel.nodes import TYPES
-from roundel.workflow.catalog import describe, in_language
+from roundel.workflow.catalog import describe, localize
 
 DOCS = Path(__file__).parents[1] / "docs"
 NODES = "nodes.md"
@@ -62,7 +62,7 @@ class Manual:
 
     def __init__(self, folder: Path = DOCS) -> None:
         self.pages = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
-        self.data: dict[str, Any] = in_language(describe(TYPES), "en")
+        self.data: dict[str, Any] = localize(describe(TYPES), "en")
         self._add_missing_node_types()
 
     def _add_missing_node_types(self) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives. It is imported when first used, so that `import roundel`, and with it
 # the command line, starts quickly.
-_HOMES = {
+_LOCATIONS = {
     "Agent": "roundel.agents",
     "Diagnostic": "roundel.workflow.diagnostics",
     "Event": "roundel.kernel.events",
@@ -118,9 +118,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LOCATIONS:
         raise AttributeError(f"module 'roundel' has no attribute '{name}'")
-    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+    value = globals()[name] = getattr(importlib.import_module(_LOCATIONS[name]), name)
     return value
 
 

@@ -11,8 +11,8 @@ from concurrent.futures import Executor
 from itertools import pairwise
 from typing import Any, Literal
 
-from roundel.builder import Graph, Pooled
-from roundel.modes import LoopMode, LoopStrategy, executor_of, mode_of, workers_of
+from roundel.builder import Graph, GraphOnExecutor
+from roundel.modes import LoopMode, LoopStrategy, count_workers, to_executor, to_mode
 from roundel.nodes.loop_agent import describe_value
 from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
 from roundel.workflow.file_access import AllowPaths
@@ -42,11 +42,11 @@ class Step:
     def workflow(self) -> Workflow:
         return self.graph().workflow()
 
-    def examined(
+    def build_and_check(
         self, variables: Mapping[str, Any] | None = None, allow_paths: AllowPaths = ()
     ) -> tuple[Workflow | None, Report]:
         """The workflow of this alone, if it is sound, and what there is to say about it."""
-        return self.graph().examined(variables, allow_paths)
+        return self.graph().build_and_check(variables, allow_paths)
 
 
 class Agent(Step):
@@ -114,7 +114,7 @@ class SequentialAgent(Step):
         self.agents = [_step(agent, name) for agent in agents]
         if not self.agents:
             raise _error("no-nodes", f"'{name}' has no agents", "give it at least one")
-        _tell_apart(self.agents, name)
+        _make_names_unique(self.agents, name)
 
     def add_to(self, graph: Graph) -> None:
         graph.node(self.name, "subgraph", graph=self.graph())
@@ -129,7 +129,7 @@ class SequentialAgent(Step):
         return graph
 
 
-def _tell_apart(steps: list[Step], whole: str) -> None:
+def _make_names_unique(steps: list[Step], whole: str) -> None:
     """Gives each step a name of its own. Functions that share a name are numbered."""
     names: set[str] = set()
     for step in steps:
@@ -170,19 +170,19 @@ class LoopAgent(Step):
         executor: Any = None,
     ) -> None:
         super().__init__(name)
-        self.body = _only(name, body)
+        self.body = _single_body(name, body)
         mode = _mode(name, strategy)
-        self.executor, self.strategy = _width(name, mode, max_parallel, executor)
+        self.executor, self.strategy = _parallelism(name, mode, max_parallel, executor)
         self.context = context
 
     def add_to(self, graph: Graph) -> None:
         body: Any = self.body.graph()
         if self.executor is not None:
-            body = Pooled(body, self.executor)
+            body = GraphOnExecutor(body, self.executor)
         graph.node(self.name, "loop_agent", strategy=self.strategy, body=body, context=self.context)
 
 
-def _only(name: str, body: Any) -> Step:
+def _single_body(name: str, body: Any) -> Step:
     bodies = list(body) if isinstance(body, (list, tuple)) else [] if body is None else [body]
     if len(bodies) == 1:
         return _step(bodies[0], name)
@@ -197,24 +197,24 @@ def _mode(name: str, strategy: Any) -> LoopMode:
     if strategy is None:
         raise _error("no-strategy", f"'{name}' has no strategy", hint)
     try:
-        return mode_of(strategy)
+        return to_mode(strategy)
     except LookupError as error:
         raise _error("no-strategy", f"'{name}': {error.args[0]}", hint) from None
 
 
-def _width(
+def _parallelism(
     name: str, mode: LoopMode, max_parallel: int | None, given: Any
 ) -> tuple[Executor | None, Mapping[str, Any]]:
     """What the body's functions run on, and the strategy with as many rounds at once as were asked for."""
     try:
-        executor = executor_of(given, name)
+        executor = to_executor(given, name)
     except ValueError as error:
         raise _error("bad-executor", f"'{name}': {error}", "for example ThreadPoolExecutor(4)") from None
     try:
-        said = mode.strategy.get("max_parallel", 1) != 1
-        if max_parallel is None and executor is not None and mode.has_parallel_rounds and not said:
-            max_parallel = workers_of(executor)
-        return executor, mode.at_once(max_parallel).strategy
+        is_configured = mode.strategy.get("max_parallel", 1) != 1
+        if max_parallel is None and executor is not None and mode.has_parallel_rounds and not is_configured:
+            max_parallel = count_workers(executor)
+        return executor, mode.with_max_parallel(max_parallel).strategy
     except ValueError as error:
         hint = "only LoopMode.array has rounds that need not follow each other"
         raise _error("not-parallel", f"'{name}': {error}", hint) from None

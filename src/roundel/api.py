@@ -7,15 +7,15 @@ import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
-from roundel.hosts.control import Asker
+from roundel.hosts.control import AskHandler
 from roundel.hosts.engine import Attachment, Result
 from roundel.kernel.events import Event
 from roundel.llm.resource_pool import close_pool
 from roundel.nodes.loading import Source, draft_plan
 from roundel.nodes.middleware import Middleware
 from roundel.plan.graph import Plan
-from roundel.runs.lookup import StorePlace
-from roundel.runs.runs import Runs, ScriptSource, recorder_of
+from roundel.runs.lookup import StoreLocation
+from roundel.runs.runs import Runs, ScriptSource, open_recorder
 from roundel.workflow.diagnostics import WorkflowError
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.message import Message
@@ -31,13 +31,13 @@ class Options(TypedDict, total=False):
 
     script: ScriptSource
     """Replies for models and people, in place of them."""
-    ask: Asker | None
+    ask: AskHandler | None
     """Answers for people; without it the run waits where a person has to answer."""
     variables: Mapping[str, Any] | None
     """In place of those of the workflow."""
     record: str | os.PathLike[str] | None
     """The file that records what models say, as a script; OSError before the run if it cannot be written."""
-    store: StorePlace
+    store: StoreLocation
     """Where the run is stored, so that it survives a crash: a path, a URL or a store; None: nowhere."""
     limits: Mapping[str, float] | None
     """In place of those of the workflow."""
@@ -68,7 +68,9 @@ async def run_async(
     if record is not None and script is not None:
         raise ValueError("record= records what models say, and with script= none is called")
     store = options.get("store")
-    attachment = Attachment(options.get("ask"), on_event, options.get("middleware", ()), recorder_of(record))
+    attachment = Attachment(
+        options.get("ask"), on_event, options.get("middleware", ()), open_recorder(record)
+    )
     async with Runs(store) as runs:
         run_id = await runs.start(
             workflow,
@@ -116,9 +118,9 @@ async def stream(
 async def resume_async(
     run_id: str,
     *,
-    store: StorePlace = None,
+    store: StoreLocation = None,
     workflow: Source | None = None,
-    ask: Asker | None = None,
+    ask: AskHandler | None = None,
     on_event: Callable[[Event], object] | None = None,
     record: str | os.PathLike[str] | None = None,
     middleware: Sequence[Middleware] = (),

@@ -19,7 +19,7 @@ from roundel.nodes import TYPES
 from roundel.nodes.python import on_executor
 from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
 from roundel.workflow.file_access import AllowPaths
-from roundel.workflow.graph import Envelope, Workflow
+from roundel.workflow.graph import NodeEnvelope, Workflow
 from roundel.workflow.loader import examine_mapping, from_mapping
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ Entries = Mapping[str, Any]
 Code = TypeVar("Code", bound=Callable[..., Any])
 
 
-class Part(Protocol):
+class GraphPart(Protocol):
     """What can be added to a graph as a node, such as the agents of `roundel.agents`."""
 
     def add_to(self, graph: Graph) -> object: ...
 
 
-class Pooled(NamedTuple):
+class GraphOnExecutor(NamedTuple):
     """A graph whose functions run on an executor; a graph inside it may have another one."""
 
     graph: Graph
@@ -61,7 +61,7 @@ class Graph:
         **settings: Any,
     ) -> None:
         self.id = id
-        self._beside = {"models": models or {}, "tools": tools or {}}
+        self._shared_entries = {"models": models or {}, "tools": tools or {}}
         self._settings: dict[str, Any] = {"id": id, "start": _names(start), "end": _names(end), **settings}
         self._nodes: list[dict[str, Any]] = []
         self._edges: list[dict[str, Any]] = []
@@ -73,7 +73,7 @@ class Graph:
         config = {name: value for name, value in fields.items() if name in known}
         if isinstance(config.get("graph"), Graph):
             config = {"type": "config", "config": config["graph"]}
-        unknown = set(envelope) - set(Envelope.__struct_fields__)
+        unknown = set(envelope) - set(NodeEnvelope.__struct_fields__)
         if unknown:
             # It is the config's business to say what it does not know.
             config.update({name: envelope.pop(name) for name in sorted(unknown)})
@@ -89,7 +89,7 @@ class Graph:
 
         return add
 
-    def add(self, part: Part) -> Graph:
+    def add(self, part: GraphPart) -> Graph:
         """Adds an agent, several agents or a loop agent as a node."""
         part.add_to(self)
         return self
@@ -103,26 +103,26 @@ class Graph:
 
     def mapping(self) -> dict[str, Any]:
         """What a file with this workflow would hold."""
-        return _Writer().root(self, {})
+        return _GraphWriter().root(self, {})
 
     def workflow(self, **root: Any) -> Workflow:
         """The finished workflow; `root` are the keys beside `graph`. WorkflowError if it is not sound."""
-        writer = _Writer()
+        writer = _GraphWriter()
         return from_mapping(writer.root(self, root), TYPES, writer.named)
 
-    def examined(
+    def build_and_check(
         self, variables: Mapping[str, Any] | None = None, allow_paths: AllowPaths = ()
     ) -> tuple[Workflow | None, Report]:
         """The workflow, if it is sound, and what there is to say about it."""
-        writer = _Writer()
+        writer = _GraphWriter()
         return examine_mapping(writer.root(self, {}), TYPES, writer.named, variables, allow_paths)
 
-    def _written(self, writer: _Writer) -> dict[str, Any]:
+    def _to_mapping(self, writer: _GraphWriter) -> dict[str, Any]:
         nodes = [writer.node(node) for node in self._nodes]
-        return {**self._settings, "nodes": nodes, "edges": writer.plain(self._edges)}
+        return {**self._settings, "nodes": nodes, "edges": writer.to_plain(self._edges)}
 
 
-class _Writer:
+class _GraphWriter:
     """Writes graphs as a file would have them: code by names, which are unique in the whole workflow."""
 
     def __init__(self) -> None:
@@ -131,24 +131,24 @@ class _Writer:
         self._executors: list[Executor] = []
         self._pooled: dict[tuple[int, int], Any] = {}
         """Each function as it runs on an executor, by the identities of both."""
-        self._beside: dict[str, dict[str, Any]] = {"models": {}, "tools": {}}
+        self._shared_entries: dict[str, dict[str, Any]] = {"models": {}, "tools": {}}
 
     def root(self, graph: Graph, given: Entries) -> dict[str, Any]:
         """The whole file; what is `given` goes before what the graph has beside it."""
-        for what, known in self._beside.items():
+        for what, known in self._shared_entries.items():
             # All of it comes first, so that no function in a graph takes the name of a tool.
-            self._take(what, {**graph._beside[what], **given.get(what, {})})
+            self._add_shared(what, {**graph._shared_entries[what], **given.get(what, {})})
             for inner in _graphs_in(graph._nodes, {id(graph)}):
-                self._take(what, inner._beside[what])
+                self._add_shared(what, inner._shared_entries[what])
             if known:
                 given = {**given, what: known}
-        return {**self.plain(given), "graph": graph._written(self)}
+        return {**self.to_plain(given), "graph": graph._to_mapping(self)}
 
     def node(self, node: dict[str, Any]) -> dict[str, Any]:
         config = node["config"]
-        if self._executors and node["type"] == "python" and _blocks(config.get("function")):
+        if self._executors and node["type"] == "python" and _is_blocking(config.get("function")):
             node = {**node, "config": {**config, "function": self._on_executor(config["function"])}}
-        written: dict[str, Any] = self.plain(node)
+        written: dict[str, Any] = self.to_plain(node)
         return written
 
     def _on_executor(self, function: Any) -> Any:
@@ -159,8 +159,8 @@ class _Writer:
             self._pooled[key] = on_executor(function, executor)
         return self._pooled[key]
 
-    def plain(self, value: Any) -> Any:
-        if isinstance(value, Pooled):
+    def to_plain(self, value: Any) -> Any:
+        if isinstance(value, GraphOnExecutor):
             self._executors.append(value.executor)
             written = self._graph(value.graph)
             self._executors.pop()
@@ -168,51 +168,51 @@ class _Writer:
         if isinstance(value, Graph):
             return self._graph(value)
         if isinstance(value, Mapping):
-            return {key: self.plain(item) for key, item in value.items()}
+            return {key: self.to_plain(item) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self.plain(item) for item in value]
+            return [self.to_plain(item) for item in value]
         return self._name(value) if _is_code(value) else value
 
     def _graph(self, graph: Graph) -> dict[str, Any]:
         if graph in self._around:
             raise ValueError(f"the graph '{graph.id}' stands inside itself")
         self._around.append(graph)
-        written = graph._written(self)
+        written = graph._to_mapping(self)
         self._around.pop()
         return written
 
-    def _take(self, what: str, entries: Entries) -> None:
-        known = self._beside[what]
+    def _add_shared(self, what: str, entries: Entries) -> None:
+        known = self._shared_entries[what]
         for name, entry in entries.items():
-            written = self.plain({"python": entry} if _is_code(entry) else entry)
+            written = self.to_plain({"python": entry} if _is_code(entry) else entry)
             if known.setdefault(name, written) != written:
                 message = f"'{name}' under '{what}' is another one than in the graph around this one"
-                raise WorkflowError([_two_meanings(message)])
+                raise WorkflowError([_conflict(message)])
 
     def _name(self, code: Any) -> str:
         """Its own name, by which a model knows a tool; a number follows if another has it."""
         own = name = str(getattr(code, "__name__", type(code).__name__))
         number = 1
-        while self._is_another(name, code):
+        while self._is_name_taken(name, code):
             number += 1
             name = f"{own}_{number}"
         self.named[name] = code
         return name
 
-    def _is_another(self, name: str, code: Any) -> bool:
+    def _is_name_taken(self, name: str, code: Any) -> bool:
         if self.named.get(name, code) is not code:
             return True
         # An agent that names a tool means the entry under `tools`, if there is one.
-        entry = self._beside["tools"].get(name)
+        entry = self._shared_entries["tools"].get(name)
         return entry is not None and entry != {"python": name}
 
 
-def _two_meanings(message: str) -> Diagnostic:
+def _conflict(message: str) -> Diagnostic:
     hint = "give it another name"
     return Diagnostic(code="two-meanings", severity="error", file="<python>", message=message, hint=hint)
 
 
-def _blocks(function: Any) -> bool:
+def _is_blocking(function: Any) -> bool:
     """Whether it is a function that has to run somewhere else than in the event loop."""
     return callable(function) and not iscoroutinefunction(function)
 

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from roundel.workflow.model_profile import Price, Profile
     from roundel.workflow.node_type import Bound, Calls, NodeType
 
-_HOMES = {
+_LOCATIONS = {
     # Node types
     "NodeType": "roundel.workflow.node_type",
     "Bound": "roundel.workflow.node_type",
@@ -238,9 +238,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _LOCATIONS:
         raise AttributeError(f"module 'roundel.extend' has no attribute '{name}'")
-    module, _, there = _HOMES[name].partition(":")
+    module, _, there = _LOCATIONS[name].partition(":")
     value = globals()[name] = getattr(importlib.import_module(module), there or name)
     return value
 

@@ -16,7 +16,7 @@ from roundel.nodes.consensus import has_consensus
 from roundel.nodes.loop import Config, ScoreHistory, count_round, decide_round
 from roundel.nodes.score import find_score, make_scorer
 from roundel.workflow.diagnostics import Report, WorkflowError
-from roundel.workflow.fields import INVALID, Reader, located
+from roundel.workflow.fields import INVALID, Reader, locate_or_report
 from roundel.workflow.message import Message, as_message, json_text
 
 
@@ -46,10 +46,10 @@ class LoopProcessor:
             "min_delta": min_delta,
             "consensus": consensus,
         }
-        self._config = _checked({name: value for name, value in settings.items() if value is not None})
+        self._config = _read_config({name: value for name, value in settings.items() if value is not None})
         self._score_of = make_scorer(self._config.score)
         self._history = ScoreHistory()
-        self._own = 0
+        self._rounds_done = 0
 
     def process(self, input: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """What a `loop` node adds to the `data` of its message in this round.
@@ -59,17 +59,17 @@ class LoopProcessor:
         each participant said last, by name. `score_error` is added if the expression for the score failed.
         """
         fields = _mapping(input)
-        own_round = self._own + 1
+        own_round = self._rounds_done + 1
         number = count_round(own_round, (fields.get("iteration"),), self._history)
         said = Message(json_text(fields.get("text", "")), data=fields)
         found = find_score(self._score_of, (said,), number)
-        given = {"iteration": number, "score": found.score, "consensus": self._agreed(fields)}
+        given = {"iteration": number, "score": found.score, "consensus": self._has_consensus(fields)}
         decision = decide_round(self._config, given, self._history, own_round)
-        self._own, self._history = own_round, decision.history
+        self._rounds_done, self._history = own_round, decision.history
         decided = decision.fields(stamp(time.time()))
         return {**decided, "score_error": found.error} if found.error else decided
 
-    def _agreed(self, fields: dict[str, Any]) -> bool:
+    def _has_consensus(self, fields: dict[str, Any]) -> bool:
         if "messages" not in fields:
             return fields.get("consensus") is True
         said = fields["messages"]
@@ -79,9 +79,9 @@ class LoopProcessor:
         return has_consensus(self._config.consensus, latest)
 
 
-def _checked(settings: dict[str, Any]) -> Config:
+def _read_config(settings: dict[str, Any]) -> Config:
     report = Report("<python>")
-    root = located(settings, report)
+    root = locate_or_report(settings, report)
     config = INVALID if root is None else Reader(report).read_struct(root, Config, "the LoopProcessor")
     if not report.ok or not isinstance(config, Config):
         raise WorkflowError(report.diagnostics)

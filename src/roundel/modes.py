@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from roundel.nodes.loop_agent import describe_value, strategy_methods
 
-Asked = str | Callable[..., Any]
+Predicate = str | Callable[..., Any]
 """A CEL expression, or a function of the messages."""
 
 
@@ -42,15 +42,15 @@ class LoopMode(Struct, frozen=True):
 
     @classmethod
     def condition(
-        cls, predicate: Asked, max: int = 1000, on_limit: Literal["finish", "suspend"] = "finish"
+        cls, predicate: Predicate, max: int = 1000, on_limit: Literal["finish", "suspend"] = "finish"
     ) -> LoopMode:
         """Until the predicate holds, tested before each round."""
-        return cls({"mode": "condition", "until": _asked(predicate), "max": max, "on_limit": on_limit})
+        return cls({"mode": "condition", "until": _to_config(predicate), "max": max, "on_limit": on_limit})
 
     @classmethod
     def array(
         cls,
-        converter: Asked | None = None,
+        converter: Predicate | None = None,
         *,
         max: int = 1000,
         max_parallel: int = 1,
@@ -60,7 +60,7 @@ class LoopMode(Struct, frozen=True):
         """A round for each element of a list: of the last message, or of what the converter gives."""
         strategy: dict[str, Any] = {"mode": "array", "max": max, "max_parallel": max_parallel}
         if converter is not None:
-            strategy["items"] = _asked(converter)
+            strategy["items"] = _to_config(converter)
         return cls({**strategy, "on_error": on_error, "gather": gather})
 
     @classmethod
@@ -70,15 +70,15 @@ class LoopMode(Struct, frozen=True):
         strategy_methods(made)
         return cls({"mode": "custom", "use": made, "max": max})
 
-    def at_once(self, width: int | None) -> LoopMode:
+    def with_max_parallel(self, width: int | None) -> LoopMode:
         """The same with so many rounds at the same time, if that can be."""
-        said = self.strategy.get("max_parallel", 1)
-        if width is None or width == said:
+        configured = self.strategy.get("max_parallel", 1)
+        if width is None or width == configured:
             return self
         if not self.has_parallel_rounds:
             raise ValueError(f"there cannot be {width} rounds at the same time")
-        if said != 1:
-            raise ValueError(f"it is told to run {said} rounds at the same time, and {width}")
+        if configured != 1:
+            raise ValueError(f"it is told to run {configured} rounds at the same time, and {width}")
         return LoopMode({**self.strategy, "max_parallel": width})
 
     @property
@@ -87,11 +87,11 @@ class LoopMode(Struct, frozen=True):
         return self.strategy.get("mode") == "array"
 
 
-def _asked(asked: Asked) -> Any:
-    return {"function": asked} if callable(asked) else asked
+def _to_config(value: Predicate) -> Any:
+    return {"function": value} if callable(value) else value
 
 
-def mode_of(strategy: Any) -> LoopMode:
+def to_mode(strategy: Any) -> LoopMode:
     """A strategy of any form; LookupError says what is wrong with it."""
     if isinstance(strategy, LoopMode):
         return strategy
@@ -104,7 +104,7 @@ def mode_of(strategy: Any) -> LoopMode:
     return LoopMode.custom(strategy)
 
 
-def executor_of(given: Any, name: str) -> Executor | None:
+def to_executor(given: Any, name: str) -> Executor | None:
     """What the functions of a body run on; a number stands for a pool of so many threads."""
     if given is None or isinstance(given, Executor):
         return given
@@ -117,7 +117,7 @@ def executor_of(given: Any, name: str) -> Executor | None:
     )
 
 
-def workers_of(executor: Executor) -> int:
+def count_workers(executor: Executor) -> int:
     """How many calls it can run at the same time; ValueError if it does not say."""
     workers = getattr(executor, "_max_workers", None)
     if isinstance(workers, int):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from roundel.kernel.dead_loop import History
+from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.facts import decide_live
 from roundel.workflow.limits import Breaker
 
@@ -34,12 +34,12 @@ class Series(NamedTuple):
 
 def first_trip(series: Series, breaker: Breaker = Breaker()) -> int | None:  # noqa: B008 (it is frozen)
     """The round after which the loop is found dead."""
-    history = History()
+    history = LoopHistory()
     for number, messages in enumerate(series.rounds, 1):
         for order, (speaker, text) in enumerate(messages):
-            history.hear(order, speaker, f"L[{number}]/{speaker}", text)
+            history.record_message(order, speaker, f"L[{number}]/{speaker}", text)
         for result in series.results[number - 1 : number]:
-            history.note_result(result)
+            history.record_result(result)
         if history.end_round(breaker, decide_live) is not None:
             return number
     return None

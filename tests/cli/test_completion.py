@@ -13,7 +13,7 @@ import pytest
 from roundel.cli import COMMANDS, cli
 from roundel.cli.completion import FILES, RUNS
 from roundel.cli.options import RunName, WorkflowFile
-from tests.cli.kept import prepare, roundel, run, runs
+from tests.cli.stored_runs import prepare, roundel, run, runs
 
 PROGRAM = Path(sys.executable).with_name("roundel")
 

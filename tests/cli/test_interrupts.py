@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli import kept
-from tests.cli.kept import Process, open_gate, roundel, runs
+from tests.cli import stored_runs
+from tests.cli.stored_runs import Process, open_gate, roundel, runs
 from tests.cli.terminal import CTRL_C, CTRL_D, Terminal
 
 CODE = '''
@@ -265,14 +265,14 @@ def test_an_interrupted_model_call_is_made_again(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("store", ["kept", "not kept"])
+@pytest.mark.parametrize("store", ["stored", "not stored"])
 def test_an_endless_loop_of_quick_nodes_is_interrupted(tmp_path: Path, store: str) -> None:
     nodes = [{"id": "A", "type": "passthrough"}, {"id": "B", "type": "passthrough"}]
     nodes.append({"id": "Out", "type": "passthrough"})
     flow = graph(nodes, [("A", "B"), ("B", "A")], limits={"rounds": 10**8})
     flow["graph"]["edges"].append({"from": "B", "to": "Out", "condition": {"cel": "text == 'z'"}})
     prepare(tmp_path, flow, {})
-    with Process(tmp_path, *RUN, *(["--no-store"] if store == "not kept" else [])) as process:
+    with Process(tmp_path, *RUN, *(["--no-store"] if store == "not stored" else [])) as process:
         process.until_running("B")
         interrupted(process)
     last = process.events[-1]
@@ -621,8 +621,8 @@ def test_ctrl_c_in_the_demo(tmp_path: Path) -> None:
 
 
 def test_a_command_that_follows_a_run_is_interrupted_alone(tmp_path: Path) -> None:
-    kept.prepare(tmp_path, opened=False)
-    with kept.begun(tmp_path) as process:
+    stored_runs.prepare(tmp_path, opened=False)
+    with stored_runs.begun(tmp_path) as process:
         with Process(tmp_path, "log", "last", "--follow") as looker:
             looker.until_running("Gate")
             interrupted(looker)

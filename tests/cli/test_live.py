@@ -14,7 +14,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from roundel.cli.event_lines import Bounds
+from roundel.cli.event_lines import LoopBounds
 from roundel.cli.live_view import Display, LiveView, Summary, clock, duration
 from roundel.cli.progress import Progress
 from roundel.cli.prompt import ask_in_terminal
@@ -90,9 +90,9 @@ def picture(plan: Plan, events: list[Event], width: int = 80, height: int = 24) 
     """The display after these events."""
     progress = Progress(plan)
     for event in events:
-        progress.take(event)
+        progress.apply_event(event)
     file = io.StringIO()
-    console_to(file, False, width, height).print(Display("review", progress.snapshot(), Bounds(plan)))
+    console_to(file, False, width, height).print(Display("review", progress.snapshot(), LoopBounds(plan)))
     return file.getvalue()
 
 
@@ -259,7 +259,7 @@ def test_the_tables_stand_below_each_other_where_there_is_no_room() -> None:
     plan, file = plan_of(REVIEW), io.StringIO()
     progress = Progress(plan)
     for event in events_of(plan):
-        progress.take(event)
+        progress.apply_event(event)
     console_to(file, False, width=44).print(Summary(progress.snapshot()))
     lines = [line.split() for line in file.getvalue().splitlines()]
     assert lines[0] == ["node", "times", "run"]

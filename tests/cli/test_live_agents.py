@@ -14,7 +14,7 @@ from rich.text import Text
 
 from roundel.cli.live_view import LiveView, cost_words
 from roundel.cli.output import dollars
-from roundel.cli.progress import Usage
+from roundel.cli.progress import UsageTotals
 from roundel.cli.prompt import ask_in_terminal
 from roundel.hosts.control import Question
 from roundel.hosts.engine import Result
@@ -240,16 +240,16 @@ def test_what_is_said_is_no_line_of_a_log(spoken: tuple[Plan, list[Event]]) -> N
 @pytest.mark.parametrize(
     ("usage", "words"),
     [
-        (Usage(), ""),
-        (Usage(3, 0, 10, 0.0, 3), "cost unknown"),
-        (Usage(3, 0, 10, 0.12, 0), "$0.12"),
-        (Usage(7, 0, 10, 0.12, 3), "at least $0.12, 3 calls without a price"),
-        (Usage(2, 0, 10, 1234.5, 1), "at least $1,234.50, 1 call without a price"),
-        (Usage(1, 0, 10, 0.0, 0), "$0.00"),
-        (Usage(3, 0, 10, 0.0, 3, paid=False), ""),
+        (UsageTotals(), ""),
+        (UsageTotals(3, 0, 10, 0.0, 3), "cost unknown"),
+        (UsageTotals(3, 0, 10, 0.12, 0), "$0.12"),
+        (UsageTotals(7, 0, 10, 0.12, 3), "at least $0.12, 3 calls without a price"),
+        (UsageTotals(2, 0, 10, 1234.5, 1), "at least $1,234.50, 1 call without a price"),
+        (UsageTotals(1, 0, 10, 0.0, 0), "$0.00"),
+        (UsageTotals(3, 0, 10, 0.0, 3, paid=False), ""),
     ],
 )
-def test_a_cost_that_nobody_knows_is_never_nothing(usage: Usage, words: str) -> None:
+def test_a_cost_that_nobody_knows_is_never_nothing(usage: UsageTotals, words: str) -> None:
     assert cost_words(usage) == words
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.kept import roundel
+from tests.cli.stored_runs import roundel
 
 FLOW = """
 memory: {group_id: team}

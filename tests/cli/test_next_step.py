@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.kept import roundel
+from tests.cli.stored_runs import roundel
 from tests.cli.test_safe_output import in_terminal
 
 PROGRAM = Path(sys.executable).with_name("roundel")

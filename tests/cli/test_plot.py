@@ -12,7 +12,7 @@ from rich.console import Console
 from roundel.cli.plot import measures, svg
 from roundel.cli.text_plot import TextPlot, bar, sparkline
 from roundel.runs.rounds import LoopRounds, Round
-from tests.cli.kept import prepare, roundel, run
+from tests.cli.stored_runs import prepare, roundel, run
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -65,7 +65,7 @@ def test_what_nobody_knows_is_left_out() -> None:
     bare = LoopRounds("A", (Round("A[1]", 1, None, 0, None, None, 0),), "")
     assert [measure.name for measure in measures(bare)] == ["time"]
     partly = LoopRounds("A", (*loop(1).rounds, Round("A[2]", 2, None, 0, None, None, 1)), "")
-    costs = {measure.name: measure.whole for measure in measures(partly)}
+    costs = {measure.name: measure.total for measure in measures(partly)}
     assert costs["cost"] == ("≥ $0.01", "in all")
     assert "–" in text(partly)[3]
     assert text(bare)[0] == "A  1 round · at work"

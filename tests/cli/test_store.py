@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.kept import begun, open_gate, prepare, roundel, run, runs
+from tests.cli.stored_runs import begun, open_gate, prepare, roundel, run, runs
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from roundel.cli import execution, main
 from roundel.hosts.local_run import LocalRun
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.events import encode_event
-from roundel.kernel.facts import Finished, Reviewed
+from roundel.kernel.facts import Finished, Intercepted
 from roundel.llm.script import ScriptedModel, load_script
-from roundel.nodes.services import Reply, Request, Say
+from roundel.nodes.services import Reply, Request, StreamCallback
 from tests.crash import kills
 
 STORY = Path(__file__).with_name("story")
@@ -36,7 +36,7 @@ script = load_script(STORY / "script.yaml")[0]
 say_nothing = ScriptedModel.reply
 
 
-async def reply(self: ScriptedModel, request: Request, say: Say | None = None) -> Reply:
+async def reply(self: ScriptedModel, request: Request, say: StreamCallback | None = None) -> Reply:
     """A model that is paid for."""
     kills.append("calls", f"{request.address} {request.call}")
     await asyncio.sleep(kills.pace)
@@ -73,7 +73,7 @@ async def note_kept(store: SqliteStore, run_id: str) -> None:
     """What is known of a run before it goes on."""
     facts = await store.facts(run_id)
     kept = [fact.address for fact in facts if isinstance(fact, Finished)]
-    reviewed = [fact.address for fact in facts if isinstance(fact, Reviewed)]
+    reviewed = [fact.address for fact in facts if isinstance(fact, Intercepted)]
     made = {name: len(kills.lines(name)) for name in ("calls", "attempts", "stamps", "reviews")}
     kills.append("resumed", json.dumps({"kept": kept, "reviewed": reviewed, "made": made}))
 

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from roundel.hosts.stored_run import events_of
+from roundel.hosts.stored_run import read_events
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.events import Event
 
@@ -71,7 +71,7 @@ class Story:
         try:
             (row,) = await store.rows()
             assert row.owner == ""
-            return await events_of(store, row.id)
+            return await read_events(store, row.id)
         finally:
             await store.close()
 

@@ -10,7 +10,7 @@ import pytest
 import roundel
 from roundel.hosts import services
 from roundel.llm.script import ScriptedModel
-from roundel.nodes.services import Reply, Request, Say
+from roundel.nodes.services import Reply, Request, StreamCallback
 
 HERE = Path(__file__).parent
 VARIABLES = {"MODEL": "m", "BASE_URL": "http://localhost", "API_KEY": "none"}
@@ -84,7 +84,7 @@ def test_memories(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Request] = []
 
     class Listening(ScriptedModel):
-        async def reply(self, request: Request, say: Say | None = None) -> Reply:
+        async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
             asked.append(request)
             return await super().reply(request, say)
 

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import roundel
-from tests.nodes.talks import told, wants
+from tests.nodes.conversations import told, wants
 
 FILES = {
     "utils/catalog.py": "class Meta:\n    def __init__(self, text):\n        self.description = text\n",

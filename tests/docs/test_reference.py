@@ -30,12 +30,12 @@ from roundel.nodes.services import ToolResult
 from roundel.plan.forecast import ASSUMPTIONS
 from roundel.plan.proof import Proof
 from roundel.workflow import functions
-from roundel.workflow.condition import NAMES
+from roundel.workflow.condition import EXPRESSION_NAMES
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.expression import _KNOWN_FUNCTIONS
 from roundel.workflow.expression_tree import MACROS
-from roundel.workflow.fields import Place
-from roundel.workflow.memory_config import FORMS
+from roundel.workflow.fields import SourceLocation
+from roundel.workflow.memory_config import MEMORY_FORMS
 from tests.docs.manual import DOCS, code, rows, sections
 from tests.docs.source import diagnostics, event_names
 
@@ -46,7 +46,7 @@ PYTHON = sections(DOCS / "python.md")
 
 def defaults(kind: type[Struct]) -> dict[str, str]:
     """The keys of a struct, each with its default as the manual writes it."""
-    fields = [field for field in msgspec.structs.fields(kind) if field.type is not Place]
+    fields = [field for field in msgspec.structs.fields(kind) if field.type is not SourceLocation]
     return {field.encode_name: _default(field) for field in fields}
 
 
@@ -92,7 +92,7 @@ def test_what_is_said_of_agents_and_tools_is_complete() -> None:
 
 
 def test_what_is_said_of_memory_is_complete() -> None:
-    assert first_column(FILES["Memories"]) == list(FORMS)
+    assert first_column(FILES["Memories"]) == list(MEMORY_FORMS)
 
 
 def test_the_assumptions_of_a_forecast_are_those_of_the_manual() -> None:
@@ -100,7 +100,7 @@ def test_the_assumptions_of_a_forecast_are_those_of_the_manual() -> None:
 
 
 def test_the_names_of_expressions_are_listed() -> None:
-    assert first_column(FILES["Expressions"]) == list(NAMES)
+    assert first_column(FILES["Expressions"]) == list(EXPRESSION_NAMES)
     times = {name for name in _KNOWN_FUNCTIONS if name.startswith("get")}
     words = set(code(FILES["Expressions"]))
     assert _KNOWN_FUNCTIONS - times <= words

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from roundel.drawing.assembly import draw
-from roundel.drawing.drawing import Box, Drawing, DrawnEdge, DrawnNode, Region
+from roundel.drawing.drawing import Drawing, DrawnEdge, DrawnNode, Rect, Region
 from roundel.drawing.layout import MEASURES, title_width
 from roundel.drawing.svg import svg
 from roundel.drawing.tree import tree
@@ -69,7 +69,7 @@ def picture(plan: Plan) -> str:
     return svg(draw(plan))
 
 
-def solid(drawing: Drawing) -> list[Box]:
+def solid(drawing: Drawing) -> list[Rect]:
     nodes = [node.box for node in drawing.nodes if not node.region]
     return nodes + [mark.box for mark in drawing.marks]
 
@@ -104,7 +104,7 @@ def assert_tidy(drawing: Drawing) -> None:
         assert not one.overlaps(other)
     for title, box in product(map(title_box, repeat(drawing), drawing.regions), [*boxes, *labels]):
         assert not title.overlaps(box)
-    whole = Box(0, 0, drawing.width, drawing.height)
+    whole = Rect(0, 0, drawing.width, drawing.height)
     assert all(whole.holds(box) for box in [*boxes, *labels])
     around = parents(drawing)
     for region, node in product(drawing.regions, drawing.nodes):
@@ -117,12 +117,12 @@ def assert_tidy(drawing: Drawing) -> None:
             assert not outer.box.overlaps(inner.box)
 
 
-def title_box(drawing: Drawing, region: Region) -> Box:
+def title_box(drawing: Drawing, region: Region) -> Rect:
     """Where the words at the top of a frame stand; they lie inside it."""
     m, lines = MEASURES[drawing.density], (region.title, *region.captions)
     top, width = region.box.y + m.pad - 4, title_width(lines, m)
     assert region.box.x < region.title_x and region.title_x + width < region.box.right
-    return Box(region.title_x, top, width, m.title_line * len(lines))
+    return Rect(region.title_x, top, width, m.title_line * len(lines))
 
 
 def parents(drawing: Drawing) -> dict[str, set[str]]:

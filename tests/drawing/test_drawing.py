@@ -212,7 +212,7 @@ def test_the_svg_is_well_formed_for_any_id(name: str) -> None:
     assert " ".join(name.split()).replace("\x1b", "\N{REPLACEMENT CHARACTER}") in kept
 
 
-def test_a_long_id_is_cut_and_told_in_full_when_pointed_at() -> None:
+def test_a_long_id_is_truncated_and_shown_in_full_on_hover() -> None:
     name = "非常长的名字" * 12
     drawing = picture(plan_of(graph([node(name)], [])))
     assert name not in texts(drawing)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from roundel.drawing.assembly import draw
 from roundel.drawing.drawing import Density
-from roundel.drawing.nesting import natural
+from roundel.drawing.nesting import natural_key
 from tests.drawing.drawings import (
     assert_tidy,
     council,
@@ -134,7 +134,7 @@ def test_the_edges_that_end_a_loop_are_named_in_the_same_order() -> None:
 
 def test_ids_sort_by_their_numbers() -> None:
     names = ["Step 10", "Step 9", "Step", "9", "10", "Step 9b", "1" * 5000]
-    assert sorted(names, key=natural) == ["9", "10", "1" * 5000, "Step", "Step 9", "Step 9b", "Step 10"]
+    assert sorted(names, key=natural_key) == ["9", "10", "1" * 5000, "Step", "Step 9", "Step 9b", "Step 10"]
 
 
 def test_nodes_of_the_same_id_inside_different_nodes_have_different_keys() -> None:

@@ -16,7 +16,7 @@ from roundel.kernel.state import Run
 from roundel.kernel.step import replay
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 from tests.kernel.simulator import Script, Simulator
 
 
@@ -60,7 +60,7 @@ class CoreHost(Simulator):
         self.settled: dict[object, str] = {}
 
     def _log(self, state: Run) -> RunLog:
-        log = RunLog(state, Secrets())
+        log = RunLog(state, SecretMasker())
         log.observers = (self.shown.append,)
         if self.store is not None:
             claim = Claim("run", 1, 1, len(self.store.entries))
@@ -83,7 +83,7 @@ class CoreHost(Simulator):
     def describe(self, error: BaseException) -> str:
         return str(error)
 
-    def failed(self, address: str, error: BaseException) -> Failed:
+    def failure_fact(self, address: str, error: BaseException) -> Failed:
         return Failed(address, str(error), self.now())
 
     # What happens.
@@ -111,7 +111,7 @@ class CoreHost(Simulator):
         elif isinstance(action, Cancel):
             assert action.address not in self.core.in_flight
         elif not isinstance(action, Action):
-            assert self.store is None or not self.log.uncommitted, (
+            assert self.store is None or not self.log.has_uncommitted, (
                 "it starts before what it depends on is safe"
             )
             self.started.append(action.address)
@@ -120,11 +120,11 @@ class CoreHost(Simulator):
         in_flight = sorted(self.core.in_flight)
         if in_flight:
             address = self.dice.choice(in_flight)
-            self.core.finished(self.answer(self.core.in_flight[address]), address)
+            self.core.on_result(self.answer(self.core.in_flight[address]), address)
 
     def commit(self) -> None:
         at_once(self.log.commit(alone=not self.core.in_flight))
-        self.core.committed()
+        self.core.on_committed()
         self._collect()
 
     def _collect(self) -> None:

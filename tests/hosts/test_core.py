@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roundel.hosts.core import MOST_BEFORE_YIELD, Action
+from roundel.hosts.core import MAX_CALLS_BEFORE_YIELD, Action
 from roundel.kernel.facts import Answered, Finished, Outcome, Paused, Resumed, Stopped
 from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
@@ -216,7 +216,7 @@ def test_following_up_makes_the_same_run_as_queues_do(stored: bool) -> None:
                 and action.address in host.core.in_flight
             ):
                 following = host.core.follow_up(host.answer(action), action.address)
-                if following is not None and host.log.uncommitted:
+                if following is not None and host.log.has_uncommitted:
                     host.commit()
                 action = following if following is not None else host.core.next()
                 continue
@@ -228,7 +228,7 @@ def test_following_up_makes_the_same_run_as_queues_do(stored: bool) -> None:
 def test_a_run_waits_when_only_people_can_continue_it() -> None:
     host = host_of(ASKING, person=True).run()
     assert (host.log.state.status, host.core.questions) == ("waiting", {"H"})
-    assert not host.log.uncommitted
+    assert not host.log.has_uncommitted
     host.core.request(Answered("H", Message("yes"), host.now()), "token")
     host.run()
     assert (host.log.state.status, host.settled["token"]) == ("completed", "")
@@ -239,14 +239,14 @@ def test_a_result_of_a_cancelled_effect_is_dropped() -> None:
     host.core.next()
     host.finish_one()
     host.core.next(), host.core.next()
-    host.core.finished(Finished("B", Outcome(), host.now()), "B")
-    assert host.core.forget("B") is False, "it has finished: there is nothing to cancel"
-    assert host.core.forget("C") is True
+    host.core.on_result(Finished("B", Outcome(), host.now()), "B")
+    assert host.core.drop_effect("B") is False, "it has finished: there is nothing to cancel"
+    assert host.core.drop_effect("C") is True
     assert host.core.next() is Action.IDLE
 
 
 def test_pure_nodes_leave_the_event_loop_to_others() -> None:
-    nodes = [{"id": f"P{number}", "type": "passthrough"} for number in range(2 * MOST_BEFORE_YIELD)]
+    nodes = [{"id": f"P{number}", "type": "passthrough"} for number in range(2 * MAX_CALLS_BEFORE_YIELD)]
     ids = [node["id"] for node in nodes]
     edges = [{"from": one, "to": other} for one, other in pairwise(ids)]
     host = host_of({"graph": {"nodes": nodes, "edges": edges, "start": ids[0], "end": ids[-1]}}, stored=False)
@@ -261,8 +261,8 @@ def test_a_run_that_is_left_keeps_what_has_finished() -> None:
     host.core.next()
     host.commit()
     host.core.next(), host.core.next()
-    host.core.finished(host.answer(host.core.in_flight["B"]), "B")
-    host.core.leave("interrupted")
+    host.core.on_result(host.answer(host.core.in_flight["B"]), "B")
+    host.core.leave_resumable("interrupted")
     host.commit()
     assert host.log.state.status == "paused"
     assert host.log.state.calls.keys() == {"C"}

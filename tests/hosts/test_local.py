@@ -170,7 +170,7 @@ def test_a_failing_node_is_tried_again() -> None:
     assert (result.output, len(tries), result.nodes) == ("at last", 3, {"A": 1})
 
 
-def test_tries_are_limited() -> None:
+def test_attempts_are_limited() -> None:
     graph, tries = roundel.Graph(start="A", end="A"), []
 
     @graph.function("A", retry={"max_attempts": 2, "min_wait_seconds": 0, "max_wait_seconds": 0})
@@ -272,7 +272,7 @@ def test_a_person_is_asked_one_question_at_a_time() -> None:
     assert result.output == "C"
 
 
-def test_other_branches_go_on_while_nobody_answers() -> None:
+def test_other_branches_continue_while_nobody_answers() -> None:
     graph = human_graph()
     graph.node("Other", "literal", content="x").node("Beside", "passthrough").edge("Other", "Beside")
     graph.edge("Beside", "Out")
@@ -317,7 +317,7 @@ def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
         sizes.append(
             (
                 len(state.calls),
-                len(state.agenda),
+                len(state.ready_queue),
                 len(state.held),
                 sum(map(len, state.root.queues)),
                 sum(map(len, state.root.arrivals)),
@@ -348,7 +348,7 @@ def test_drafts_that_will_be_cleared_do_not_pile_up() -> None:
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_a_call_that_is_called_off_may_keep_that_to_itself(tmp_path: Path, kept: bool) -> None:
+def test_a_cancelled_call_may_swallow_the_cancellation(tmp_path: Path, kept: bool) -> None:
     """Nobody waits for what it gives in the end."""
     late = asyncio.Event()
 
@@ -394,7 +394,7 @@ def test_whatever_a_node_raises_that_is_no_error_fails_the_run() -> None:
     assert (result.status, result.error) == ("failed", "A: GeneratorExit")
 
 
-def test_an_error_that_is_no_text_is_kept_as_one(tmp_path: Path) -> None:
+def test_an_error_that_is_not_valid_text_is_stored_as_text(tmp_path: Path) -> None:
     graph = roundel.Graph(start="A", end="A")
 
     @graph.function("A")

@@ -167,7 +167,9 @@ def test_middleware_that_fails_is_named(moment: str) -> None:
     assert result.error == f"A: the middleware Refuse failed {moment} the node: KeyError: 'where'"
 
 
-def test_who_fails_at_watching_is_told_of_and_hurts_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_observer_that_fails_is_logged_and_does_not_affect_the_run(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Blind(roundel.Middleware):
         seen = 0
 
@@ -188,7 +190,7 @@ def test_who_fails_at_watching_is_told_of_and_hurts_nobody(caplog: pytest.LogCap
     ]
 
 
-def test_to_watch_costs_no_fact(tmp_path: Path) -> None:
+def test_observing_costs_no_fact(tmp_path: Path) -> None:
     seen: list[roundel.Event] = []
 
     class Watch(roundel.Middleware):
@@ -210,7 +212,7 @@ def test_to_watch_costs_no_fact(tmp_path: Path) -> None:
     assert asyncio.run(facts(watched.run_id)) == asyncio.run(facts(plain.run_id))
 
 
-def test_a_run_goes_on_with_the_middleware_that_it_is_given_then(tmp_path: Path) -> None:
+def test_a_resumed_run_uses_the_middleware_given_on_resume(tmp_path: Path) -> None:
     nodes = [{"id": "A", "type": "agent"}, {"id": "Person", "type": "human"}, {"id": "B", "type": "agent"}]
     edges = [{"from": "A", "to": "Person"}, {"from": "Person", "to": "B"}]
     workflow = {"graph": {"nodes": nodes, "edges": edges, "start": "A"}}
@@ -300,7 +302,7 @@ def test_a_name_may_be_registered_or_offered_by_a_package(monkeypatch: pytest.Mo
         ("3", "an item of 'middleware' must be a mapping"),
     ],
 )
-def test_what_cannot_be_had_is_told_before_the_run(tmp_path: Path, middleware: str, told: str) -> None:
+def test_missing_middleware_is_reported_before_the_run(tmp_path: Path, middleware: str, told: str) -> None:
     with pytest.raises(roundel.WorkflowError) as raised:
         run_file(tmp_path, middleware)
     assert told in str(raised.value)
@@ -322,7 +324,7 @@ def test_in_the_file_of_a_subgraph_it_has_no_effect(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_what_was_told_before_a_veto_is_shown(tmp_path: Path, kept: bool) -> None:
+def test_events_emitted_before_a_veto_are_published(tmp_path: Path, kept: bool) -> None:
     class Warn(roundel.Middleware):
         def before(self, visit: roundel.Visit) -> None:
             visit.tell("warning", message="a secret")
@@ -341,7 +343,7 @@ def test_what_was_told_before_a_veto_is_shown(tmp_path: Path, kept: bool) -> Non
     ]
 
 
-def test_a_veto_counts_although_what_was_told_cannot_be_kept(tmp_path: Path) -> None:
+def test_a_veto_counts_although_its_events_cannot_be_stored(tmp_path: Path) -> None:
     class Warn(roundel.Middleware):
         def before(self, visit: roundel.Visit) -> None:
             visit.tell("warning", about=object())
@@ -351,7 +353,7 @@ def test_a_veto_counts_although_what_was_told_cannot_be_kept(tmp_path: Path) -> 
     assert result.error == "A: vetoed by the middleware Warn: no secrets"
 
 
-def test_who_gives_what_is_no_message_is_named() -> None:
+def test_middleware_that_returns_no_message_is_named() -> None:
     class Odd(roundel.Middleware):
         def after(self, visit: roundel.Visit, messages: Messages) -> Any:
             return (message.text for message in messages)

@@ -10,7 +10,7 @@ import pytest
 
 import roundel
 from roundel.nodes.user_code import TimeLimit, TimeLimitExceeded
-from tests.nodes.talks import told, wants
+from tests.nodes.conversations import told, wants
 
 BLOCKED = "no answer after 0.05 seconds: the event loop was blocked until "
 

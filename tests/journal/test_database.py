@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.journal.database import APPLICATION_ID, FORMAT, TABLES
+from roundel.journal.database import APPLICATION_ID, FORMAT, SCHEMA
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, Gone, RunRow, Snapshot, StoreError
 from tests.journal.other_user import NOBODY, roundel_as_other_user
@@ -334,7 +334,7 @@ def test_an_old_store_whose_tables_are_all_in_its_log(tmp_path: Path, with_index
     copy.mkdir()
     with closing(sqlite3.connect(path, isolation_level=None)) as old:
         old.execute("PRAGMA journal_mode = WAL")
-        old.executescript(TABLES)
+        old.executescript(SCHEMA)
         old.execute(f"PRAGMA user_version = {FORMAT}")
         for end in ("", "-wal", "-shm") if with_index else ("", "-wal"):
             shutil.copy(f"{path}{end}", copy)
@@ -500,7 +500,7 @@ def replace(path: Path) -> None:
     """Another store takes its place, as an old copy does that is put back."""
     other = path.with_name("other.db")
     with closing(sqlite3.connect(other)) as made:
-        made.executescript(TABLES)
+        made.executescript(SCHEMA)
     other.replace(path)
 
 

@@ -22,7 +22,7 @@ from roundel.hosts.control import Resume
 from roundel.hosts.engine import Attachment
 from roundel.hosts.local import LocalEngine
 from roundel.hosts.local_run import LocalRun
-from roundel.hosts.stored_run import create, events_of, open_run, pin
+from roundel.hosts.stored_run import create, open_run, pin, read_events
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Fenced, StoreError
 from roundel.llm.script import script_from
@@ -62,7 +62,7 @@ class Loop:
         """It is over; what was shown is what happened; only what was cut off was asked for again."""
         (row,) = await store.rows()
         assert row.status == "completed"
-        events = await events_of(store, row.id)
+        events = await read_events(store, row.id)
         assert [event.seq for event in events] == list(range(1, len(events) + 1))
         assert all(events[event.seq - 1] == event for event in self.shown)
         assert events[-1].data["nodes"]["Say"] == len(set(self.said)) >= len(self.said) - repeated
@@ -106,11 +106,11 @@ def test_a_full_disk_and_many_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     loop = Loop(5)
     path = tmp_path / "runs.db"
 
-    async def crowd(store: SqliteStore) -> list[Any]:
+    async def appenders(store: SqliteStore) -> list[Any]:
         return await asyncio.gather(*(loop.run(store) for _ in range(30)), return_exceptions=True)
 
     with limited_pages(monkeypatch, 56):
-        done = asyncio.run(using(path, crowd))
+        done = asyncio.run(using(path, appenders))
     failed = [str(one) for one in done if isinstance(one, StoreError)]
     assert failed
     assert all("database or disk is full; make room" in text for text in failed)
@@ -209,7 +209,7 @@ def hot_copy(path: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("tail", ["garbage", "cut in a page", "cut in a header"])
-def test_a_log_whose_end_is_torn(tail: str, tmp_path: Path) -> None:
+def test_a_truncated_write_ahead_log(tail: str, tmp_path: Path) -> None:
     copy = Path()
 
     async def story(store: SqliteStore) -> None:
@@ -233,7 +233,7 @@ def test_a_log_whose_end_is_torn(tail: str, tmp_path: Path) -> None:
         (row,) = await store.rows()
         lost = tail != "garbage"  # the last commit was not whole
         again = Loop()
-        before = await events_of(store, row.id)
+        before = await read_events(store, row.id)
         assert all(before[event.seq - 1] == event for event in seen if event.seq <= len(before))
         assert (len(before) < len(seen)) == lost
         result = await resumed(store, row.id, workflow=again.graph)
@@ -252,7 +252,7 @@ def test_a_page_that_was_damaged(tmp_path: Path) -> None:
 
     async def read(store: SqliteStore) -> Any:
         (row,) = await store.rows()
-        return await events_of(store, row.id)
+        return await read_events(store, row.id)
 
     with pytest.raises(StoreError, match=r"runs.db: .*the file is damaged"):
         asyncio.run(using(path, read))
@@ -279,14 +279,16 @@ def test_a_clock_that_goes_back(tmp_path: Path) -> None:
 
     async def story(store: SqliteStore) -> None:
         host = LocalRun(plan, clock=lambda: next(times))
-        host.store_in(await create(store, host.run_id, plan, pin(plan), (Message("go"),), now=lambda: 1000.0))
+        host.set_journal(
+            await create(store, host.run_id, plan, pin(plan), (Message("go"),), now=lambda: 1000.0)
+        )
         with pytest.raises(RuntimeError):  # the clock has stopped, and so has the run
             await host.run((Message("go"),))
         engine = LocalEngine(lambda: store, clock=lambda: next(late))
         await engine.control(host.run_id, Resume(), execute=Attachment(), workflow=graph)
         result = await engine.wait(host.run_id)
         assert result.loops["Say"]["exit_reason"] == "max_duration_reached"
-        events = await events_of(store, host.run_id)
+        events = await read_events(store, host.run_id)
         stamps = [event.timestamp for event in events]
         assert stamps == sorted(stamps)
 
@@ -317,14 +319,14 @@ def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> N
         await thief[0]
         assert stolen[0].completed
         (row,) = await store.rows()
-        events = await events_of(store, row.id)
+        events = await read_events(store, row.id)
         assert all(events[event.seq - 1] == event for event in loop.shown + other.shown)
         assert not row.owner
 
     asyncio.run(using(tmp_path / "runs.db", story, lease_seconds=1000))
 
 
-def test_a_run_that_only_waits_hears_that_it_was_taken_over(
+def test_a_run_that_only_waits_notices_that_it_was_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(control, "POLL_SECONDS", 0.01)
@@ -395,7 +397,7 @@ def test_two_processes_that_resume_the_same_run(tmp_path: Path) -> None:
     asyncio.run(using(path, look))
 
 
-def test_a_process_that_lost_its_store_lets_go(tmp_path: Path) -> None:
+def test_a_process_that_lost_its_store_releases_its_runs(tmp_path: Path) -> None:
     """A server lives on, and goes on with its run when the store is back."""
     path = tmp_path / "runs.db"
     asyncio.run(using(path, Loop(1).run))

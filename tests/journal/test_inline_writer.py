@@ -52,7 +52,7 @@ def test_the_log_does_not_grow_for_ever_while_others_look(
         claim = await store.create(new(), chunk(STARTED))
         for first in range(1, 4001):
             await store.append(claim, first, chunk(Waited(first)), "running", None)
-            if not first % (writer.MOST_ROWS // 2):
+            if not first % (writer.MAX_INLINE_ROWS // 2):
                 await store.requests([claim])
         assert log.stat().st_size < 4000 * 4096 / 2
 
@@ -89,12 +89,12 @@ def test_the_rows_of_many_runs_are_written_on_the_loop_if_no_disk_is_waited_for(
 ) -> None:
     async def story(store: SqliteStore) -> None:
         claims = [await store.create(new(f"run {number}"), chunk(STARTED)) for number in range(20)]
-        commits, batches = store.commits, store._writer._handed
+        commits, batches = store.commits, store._writer._batches_queued
         for first in range(1, 11):
             appends = (store.append(claim, first, chunk(Waited(first)), "running", None) for claim in claims)
             await asyncio.gather(*appends)
         assert store.commits == commits + 10
-        assert (store._writer._handed == batches) == inline
+        assert (store._writer._batches_queued == batches) == inline
         for claim in claims:
             assert len(await store.facts(claim.run_id)) == 11
 

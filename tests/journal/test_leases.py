@@ -50,7 +50,7 @@ class Machine:
         return store
 
     async def beat(self, store: SqliteStore) -> None:
-        await store._writer.write(store._beat)
+        await store._writer.write(store._send_heartbeat)
 
     async def close(self) -> None:
         await self._opened.aclose()
@@ -271,7 +271,7 @@ def test_a_claim_that_is_cancelled_leaves_the_run_as_it_was(tmp_path: Path) -> N
 @contextmanager
 def owner_of(path: Path, lease: float, *before: str) -> Iterator[subprocess.Popen[str]]:
     """A process that owns a run (owning.py)."""
-    command = [*before, sys.executable, "-m", "tests.journal.owning", str(path), str(lease)]
+    command = [*before, sys.executable, "-m", "tests.journal.owner_process", str(path), str(lease)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         try:
             assert owner.stdout is not None

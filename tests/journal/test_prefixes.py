@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts.engine import result_of
-from roundel.hosts.stored_run import Origin, create, events_of, open_run, pin
+from roundel.hosts.engine import make_result
+from roundel.hosts.stored_run import Origin, create, open_run, pin, read_events
 from roundel.journal import run_journal as snapshots_module
 from roundel.journal.run_journal import pack
 from roundel.journal.sqlite import SqliteStore
@@ -130,13 +130,13 @@ def test_any_prefix_of_the_facts_leads_to_the_same_end(kind: str, tmp_path: Path
         for seed, case in cases(kind, 0, 50):
             workflow, text, script = case
             whole = await roundel.run_async(workflow, text, script=script, store=store, ask=person)
-            trace = await events_of(store, whole.run_id)
+            trace = await read_events(store, whole.run_id)
             entries = await store.entries(whole.run_id)
             chance = random.Random(seed)
             for length in sorted(chance.sample(range(1, len(entries)), min(12, len(entries) - 1))):
                 name = f"{seed} {length}"
                 result = await begun_again(store, case, entries[:length], name)
-                check(result, await events_of(store, name), whole, trace)
+                check(result, await read_events(store, name), whole, trace)
                 prefixes += 1
 
     asyncio.run(using(tmp_path / "runs.db", story))
@@ -169,7 +169,7 @@ def test_cut_off_again_and_again_with_snapshots_everywhere(
         for seed, (workflow, text, script) in cases(kind, 100, 40):
             store = Failing(tmp_path / f"{seed}.db", sync="off")
             whole = await roundel.run_async(workflow, text, script=script, store=store, ask=person)
-            trace = await events_of(store, whole.run_id)
+            trace = await read_events(store, whole.run_id)
             chance = random.Random(seed)
             store.left = chance.randint(1, 4)
             shown: list[Event] = []
@@ -180,8 +180,8 @@ def test_cut_off_again_and_again_with_snapshots_everywhere(
             except Ended:
                 run_id = (await store.rows())[0].id
                 snapshots += await carried_on(store, run_id, workflow, chance, shown)
-                result = result_of((await open_run(store, run_id)).state)
-            again = await events_of(store, result.run_id)
+                result = make_result((await open_run(store, run_id)).state)
+            again = await read_events(store, result.run_id)
             check(result, again, whole, trace)
             assert all(again[event.seq - 1] == event for event in shown)
             await store.close()

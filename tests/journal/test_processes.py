@@ -74,7 +74,7 @@ def test_a_child_is_alive_until_it_is_killed() -> None:
         assert child.stdout is not None
         process = msgspec.json.decode(child.stdout.readline(), type=Process)
         assert process.pid == child.pid
-        assert process.is_beside(here)
+        assert process.shares_pid_namespace(here)
         assert not has_ended(process, here, system)
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 import roundel
-from roundel.hosts.stored_run import events_of
+from roundel.hosts.stored_run import read_events
 from roundel.journal.in_memory import InMemoryStore
 from roundel.journal.registry import open_store, scheme_of
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
-from roundel.runs.lookup import store_at
+from roundel.runs.lookup import resolve_store
 from tests.journal.stores import STARTED, chunk, new
 
 PACKAGE = """
@@ -97,7 +97,7 @@ def test_a_store_in_memory_is_the_same_for_the_same_url() -> None:
 @pytest.mark.usefixtures("_package")
 def test_other_packages_add_stores(tmp_path: Path) -> None:
     async def story() -> None:
-        store = store_at("other://host/runs")
+        store = resolve_store("other://host/runs")
         assert store.location == "other://host/runs"
         await store.create(new(), chunk(STARTED))
         assert [row.id for row in await store.rows()] == ["run"]
@@ -142,7 +142,7 @@ def test_a_run_in_memory_is_a_stored_run(tmp_path: Path, monkeypatch: pytest.Mon
         store = open_store("memory:runs")
         (row,) = await store.rows()
         assert (row.id, row.status, row.owner) == (result.run_id, "completed", "")
-        assert await events_of(store, row.id) == shown
+        assert await read_events(store, row.id) == shown
         assert [entry.text for entry in await store.memory().entries("", 0)] == ["tea"]
 
     asyncio.run(story())

@@ -11,7 +11,7 @@ import pytest
 
 import roundel
 from roundel.hosts.local_run import LocalRun
-from roundel.hosts.stored_run import events_of, open_run
+from roundel.hosts.stored_run import open_run, read_events
 from roundel.journal import run_journal
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.sqlite import SqliteStore
@@ -140,7 +140,7 @@ def test_a_snapshot_of_another_workflow_is_not_used(tmp_path: Path, monkeypatch:
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_a_run_that_is_gone_on_with_often_is_snapshotted_too(tmp_path: Path) -> None:
+def test_a_run_that_is_resumed_often_is_snapshotted_too(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         claim = await store.create(new(), chunk(STARTED))
         await store.append(claim, 1, chunk(*[Waited(1.0)] * 99), "running", None)
@@ -189,12 +189,12 @@ def test_what_cannot_be_written_fails_its_node(odd: object, tmp_path: Path) -> N
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_a_fact_that_was_not_true_is_taken_back(tmp_path: Path) -> None:
+def test_a_fact_that_was_not_applied_is_discarded(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         journal = RunJournal(store, await store.create(new(), chunk(STARTED)))
         state = LocalRun(roundel.prepare(counted(1))).state
         journal.add(Finished("A", Outcome(), 1.0))
-        journal.take_back()
+        journal.discard_last()
         journal.add(Waited(2.0))
         await journal.commit(state)
         await journal.commit(state)
@@ -207,7 +207,7 @@ def test_events_can_be_made_again_from_the_facts(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         shown: list[roundel.Event] = []
         result = await kept(store, counted(20), on_event=shown.append)
-        assert await events_of(store, result.run_id) == shown
+        assert await read_events(store, result.run_id) == shown
         assert [event.seq for event in shown] == list(range(1, len(shown) + 1))
 
     asyncio.run(using(tmp_path / "runs.db", story))

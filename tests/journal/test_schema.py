@@ -89,7 +89,7 @@ def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
 
 def test_tables_are_created_all_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "runs.db"
-    monkeypatch.setattr(database, "TABLES", database.TABLES + "NONSENSE;")
+    monkeypatch.setattr(database, "SCHEMA", database.SCHEMA + "NONSENSE;")
     with pytest.raises(StoreError, match="syntax error"):
         asyncio.run(using(path, add))
     monkeypatch.undo()

@@ -15,12 +15,12 @@ import pytest
 from msgspec.structs import replace
 
 import roundel
-from roundel.hosts.stored_run import events_of, open_run
+from roundel.hosts.stored_run import open_run, read_events
 from roundel.journal import run_journal
-from roundel.journal.run_journal import restore
+from roundel.journal.run_journal import restore_state
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel.facts import Entry
-from roundel.kernel.snapshot import LONG, SNAPSHOTS, VERSION, Stored
+from roundel.kernel.snapshot import LONG, SNAPSHOTS, VERSION, StoredSnapshot
 from tests.journal.stores import query, resumed, using
 
 SHARE = run_journal.SNAPSHOT_SHARE
@@ -83,7 +83,7 @@ def test_events_can_be_read_from_any_number_on(tmp_path: Path, say: dict[str, An
 
     async def story(store: SqliteStore) -> None:
         for after in (0, 1, *range(2, len(shown), 7), len(shown) - 1, len(shown), len(shown) + 9):
-            assert await events_of(store, run_id, after=after) == shown[after:]
+            assert await read_events(store, run_id, after=after) == shown[after:]
 
     asyncio.run(using(path, story))
     assert query(path, "SELECT count(*) FROM snapshots")[0][0] >= 3
@@ -96,11 +96,11 @@ def test_to_read_the_end_of_a_long_run_few_facts_are_read(tmp_path: Path) -> Non
         store = Counting(path)
         for after in (len(shown) // 2, len(shown) - 10):
             # Not the end of the run: what is behind an event has to be read in any case.
-            state, _ = await restore(store, run_id, roundel.prepare(graph), after)
+            state, _ = await restore_state(store, run_id, roundel.prepare(graph), after)
             assert state.seq <= after
             between = [event for event in shown if state.seq < event.seq <= after]
             assert len(between) <= 4 * 5 * 20  # events of 20 facts, and of those until the next commit
-        assert await events_of(store, run_id, after=len(shown) - 10) == shown[-10:]
+        assert await read_events(store, run_id, after=len(shown) - 10) == shown[-10:]
         await store.close()
         return store.read
 
@@ -137,9 +137,9 @@ def test_facts_that_take_little_room_are_snapshotted_too(
     assert 4 <= chunks <= len(bodies(tmp_path / "runs.db"))
 
 
-def bodies(path: Path) -> list[Stored]:
+def bodies(path: Path) -> list[StoredSnapshot]:
     found = query(path, "SELECT body FROM snapshots ORDER BY place")
-    return [SNAPSHOTS.unseal(zlib.decompress(body)) for (body,) in found]
+    return [SNAPSHOTS.decode_versioned(zlib.decompress(body)) for (body,) in found]
 
 
 def test_long_texts_of_the_state_are_references_to_facts(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_long_texts_of_the_state_are_references_to_facts(tmp_path: Path) -> None
 
     async def story(store: SqliteStore) -> None:
         state = (await open_run(store, run_id)).state
-        assert await events_of(store, run_id, after=len(shown) - 3) == shown[-3:]
+        assert await read_events(store, run_id, after=len(shown) - 3) == shown[-3:]
         assert state.input[0].text == LONG_TEXT
 
     asyncio.run(using(path, story))
@@ -182,7 +182,7 @@ def test_a_long_text_that_no_fact_holds_is_stored_once(tmp_path: Path) -> None:
     assert len(bodies(path)) >= 3
 
     async def last(store: SqliteStore) -> list[roundel.Event]:
-        return await events_of(store, run_id, after=len(shown) - 10)
+        return await read_events(store, run_id, after=len(shown) - 10)
 
     assert asyncio.run(using(path, last)) == shown[-10:]
     for damage in ("UPDATE texts SET body = X'00'", "DELETE FROM texts"):
@@ -197,8 +197,8 @@ def other_version(body: bytes) -> bytes:
 
 def other_texts(body: bytes) -> bytes:
     """Its references lead to other texts than those that it was made with."""
-    stored = SNAPSHOTS.unseal(zlib.decompress(body))
-    return zlib.compress(SNAPSHOTS.seal(replace(stored, sources=stored.sources[::-1])))
+    stored = SNAPSHOTS.decode_versioned(zlib.decompress(body))
+    return zlib.compress(SNAPSHOTS.encode_versioned(replace(stored, sources=stored.sources[::-1])))
 
 
 @pytest.mark.parametrize(
@@ -213,9 +213,9 @@ def test_what_cannot_be_read_is_rebuilt_from_the_facts(tmp_path: Path, damage: A
         query(path, "UPDATE snapshots SET body = ? WHERE place = ?", damage(body), place)
 
     async def story(store: SqliteStore) -> None:
-        state, known = await restore(store, run_id, roundel.prepare(graph))
+        state, known = await restore_state(store, run_id, roundel.prepare(graph))
         assert (state.status, known) == ("new", 0)
-        assert await events_of(store, run_id, after=len(shown) - 10) == shown[-10:]
+        assert await read_events(store, run_id, after=len(shown) - 10) == shown[-10:]
         assert (await open_run(store, run_id)).state.status == "completed"
 
     asyncio.run(using(path, story))
@@ -240,8 +240,8 @@ def test_a_resumed_run_knows_where_its_texts_are(tmp_path: Path, readable: bool)
 
     async def story(store: SqliteStore) -> None:
         assert (await resumed(store, run_id, workflow=graph)).completed
-        everything = await events_of(store, run_id)
-        assert await events_of(store, run_id, after=len(everything) - 10) == everything[-10:]
+        everything = await read_events(store, run_id)
+        assert await read_events(store, run_id, after=len(everything) - 10) == everything[-10:]
 
     asyncio.run(using(path, story))
     assert query(path, "SELECT count(*) FROM texts") == [(0,)]

@@ -85,7 +85,7 @@ def test_the_log_of_a_run_that_is_alone_does_not_grow_for_ever(
         ),
     ],
 )
-def test_damage_is_told_with_its_place(damage: str, told: str, tmp_path: Path) -> None:
+def test_damage_is_reported_with_its_location(damage: str, told: str, tmp_path: Path) -> None:
     async def write(store: SqliteStore) -> None:
         claim = await store.create(new(), chunk(STARTED))
         for first in (1, 2):

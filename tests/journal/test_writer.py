@@ -12,30 +12,30 @@ from typing import Any
 import pytest
 
 from roundel.journal.store import StoreError
-from roundel.journal.writer import Database, Writer
+from roundel.journal.writer import WritableDatabase, Writer
 
 Work = Callable[[sqlite3.Connection], Any]
 
 
-class Numbers(Database):
+class Numbers(WritableDatabase):
     """A database with one table."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def open(self) -> sqlite3.Connection:
-        made = self.second()
+        made = self.open_second()
         made.execute("PRAGMA journal_mode = WAL")
         made.execute("CREATE TABLE IF NOT EXISTS t (n INTEGER PRIMARY KEY)")
         return made
 
-    def second(self) -> sqlite3.Connection:
+    def open_second(self) -> sqlite3.Connection:
         return sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
 
     def is_current(self, connection: sqlite3.Connection) -> bool:
         return True
 
-    def lost(self) -> None:
+    def loss(self) -> None:
         return None
 
     def explain(self, error: Exception) -> StoreError:

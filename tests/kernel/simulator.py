@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Self
 
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
+from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
-    Consulted,
+    EdgeResult,
+    EdgesEvaluated,
     Fact,
     Failed,
     Finished,
+    Intercepted,
+    InterceptPoints,
     Outcome,
-    Reviewed,
-    Reviews,
     Started,
-    Verdict,
     decode_entry,
     decode_fact,
     encode_fact,
@@ -75,8 +75,8 @@ class Simulator:
         self.clock += 0.25
         return self.clock
 
-    def start(self, text: str, reviews: Reviews = Reviews()) -> Self:  # noqa: B008 (it is frozen)
-        self.tell(Started("run", (Message(text),), self.now(), reviews))
+    def start(self, text: str, intercepts: InterceptPoints = InterceptPoints()) -> Self:  # noqa: B008 (it is frozen)
+        self.tell(Started("run", (Message(text),), self.now(), intercepts))
         return self
 
     def resume(self, journal: Iterable[bytes]) -> Self:
@@ -104,11 +104,11 @@ class Simulator:
         return self
 
     def answer(self, command: Command) -> Fact:
-        if isinstance(command, Consult):
-            verdicts = tuple(Verdict(edge, number, True) for edge, number in command.questions)
-            return Consulted(command.address, verdicts, self.now())
-        if isinstance(command, Review):
-            return Reviewed(command.address, self.now())
+        if isinstance(command, EvaluateEdges):
+            edge_results = tuple(EdgeResult(edge, number, True) for edge, number in command.pairs)
+            return EdgesEvaluated(command.address, edge_results, self.now())
+        if isinstance(command, Intercept):
+            return Intercepted(command.address, self.now())
         assert isinstance(command, (Call, Ask))
         node = self.plan.sites[command.site]
         if isinstance(command, Ask) and command.about is not None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.kernel.breaker import expectation
-from roundel.kernel.dead_loop import History
+from roundel.kernel.breaker import expected_usage
+from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Finished, Outcome, Reopened, Started, decide_live
 from roundel.kernel.state import Run
@@ -210,7 +210,7 @@ def test_it_does_not_matter_who_is_quicker(quick: int) -> None:
     assert [said["node"] for said in event.data["messages"]] == ["A", "B", "A", "B"]
 
 
-def test_of_a_long_round_only_the_last_messages_are_kept() -> None:
+def test_only_the_last_messages_of_a_long_round_are_stored() -> None:
     inner = speaking(600)["graph"]
     ways = [("Top", "A0"), ("Out", "Top"), ("Out", "Twice"), ("Twice", "Top"), ("Twice", "End")]
     nodes = [{"id": "Top", "type": "passthrough"}, *inner["nodes"], {"id": "End", "type": "passthrough"}]
@@ -224,7 +224,7 @@ def test_of_a_long_round_only_the_last_messages_are_kept() -> None:
     while run.at_work:
         run.tell(run.answer(run.at_work.pop()))
         assert run.state.root is not None
-        most = max([most, *(len(history.heard) for history in run.state.root.histories.values())])
+        most = max([most, *(len(history.current_messages) for history in run.state.root.histories.values())])
     [event] = tripped(run)
     assert (event.address, most) == ("Top[3]", 256)
 
@@ -395,7 +395,7 @@ def test_a_higher_threshold_sees_less_news() -> None:
     assert tripped(say(workflow, script))
 
 
-def test_time_in_which_nobody_was_at_work_does_not_count() -> None:
+def test_idle_time_does_not_count() -> None:
     plan = plan_of(speaking(3))
     started = Started("run", (Message("go"),), 0.0)
     for reopened in (True, False):
@@ -416,22 +416,22 @@ def test_a_run_that_is_over_is_not_reopened() -> None:
 
 
 def test_rounds_in_which_nobody_speaks_cost_the_same_however_many_there_are() -> None:
-    history, looked = History(), 0
+    history, looked = LoopHistory(), 0
 
     def decide(function: Any, *arguments: Any) -> Any:
         nonlocal looked
         looked += 1
         return function(*arguments)
 
-    history.hear((), "A", "L[1]/A", SAME)
+    history.record_message((), "A", "L[1]/A", SAME)
     for _ in range(2000):
-        history.note_result("the same")
+        history.record_result("the same")
         assert history.end_round(Breaker(), decide) is None
     # One look at the results of each round, and one at the message.
     assert looked <= 2001
     assert len(history.said) + len(history.seen) <= 101
     for number in range(1000):  # as many rounds of a loop inside may give
-        history.note_result(str(number))
+        history.record_result(str(number))
     assert len(history.results) <= 200
 
 
@@ -442,17 +442,17 @@ def test_the_forecast_says_how_many_calls_to_expect_and_how_large_each_is(
     names = [f"A{number}" for number in range(agents)]
     nodes = [{"id": "In", "type": "passthrough"}, *({"id": name, "type": "agent"} for name in names)]
     plan = plan_of({"graph": {"nodes": nodes, "start": ["In", *names]}})
-    assert expectation(plan) == (calls, size)
+    assert expected_usage(plan) == (calls, size)
 
 
 def test_a_loop_that_was_unlocked_is_found_dead_only_by_what_follows() -> None:
-    history = History()
+    history = LoopHistory()
 
     def said_again() -> bool:
-        history.hear((), "A", f"L[{history.round + 1}]/A", SAME)
+        history.record_message((), "A", f"L[{history.round + 1}]/A", SAME)
         dead = history.end_round(Breaker(), decide_live) is not None
         if dead:
-            history.start_anew()
+            history.reset_staleness()
         return dead
 
     assert [said_again() for _ in range(10)] == [

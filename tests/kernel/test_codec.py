@@ -56,7 +56,7 @@ def test_every_decision_comes_back(decided: list[Any]) -> None:
 @given(data=st.data())
 def test_every_command_comes_back(kind: Any, data: st.DataObject) -> None:
     command = data.draw(values_of(kind))
-    assert COMMANDS.unseal(encode_command(command)) == command
+    assert COMMANDS.decode_versioned(encode_command(command)) == command
 
 
 @settings(max_examples=80, deadline=None)
@@ -76,9 +76,9 @@ def test_every_decision_of_a_step_is_json() -> None:
     """An exception among them is what a mapping stands for."""
     decisions = Decisions()
     decisions.begin(None)
-    assert decisions.take(lambda: [True, 0.25, None, "text"]) == [True, 0.25, None, "text"]
+    assert decisions.record_or_replay(lambda: [True, 0.25, None, "text"]) == [True, 0.25, None, "text"]
     with pytest.raises(ZeroDivisionError):
-        decisions.take(lambda: 1 / 0)
+        decisions.record_or_replay(lambda: 1 / 0)
     made = decisions.made
     assert list(DECISIONS.decode(DECISIONS.encode(made))) == made
 
@@ -110,8 +110,8 @@ def test_an_older_version_is_upgraded_step_by_step() -> None:
     assert TEAS.decode(b'{"sort":"green","minutes":2}', 1) == tea
     assert TEAS.decode(b'{"kind":"green","minutes":2}', 2) == tea
     assert TEAS.decode(TEAS.encode(tea), 3) == TEAS.decode(TEAS.encode(tea)) == tea
-    assert TEAS.unseal(b'1 {"sort":"green","minutes":2}') == tea
-    assert TEAS.unseal(TEAS.seal(tea)) == tea
+    assert TEAS.decode_versioned(b'1 {"sort":"green","minutes":2}') == tea
+    assert TEAS.decode_versioned(TEAS.encode_versioned(tea)) == tea
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_an_older_version_is_upgraded_step_by_step() -> None:
 )
 def test_what_cannot_be_decoded_is_named(body: bytes, why: str) -> None:
     with pytest.raises(CodecError) as refused:
-        TEAS.unseal(body)
+        TEAS.decode_versioned(body)
     assert str(refused.value).startswith(why)
 
 
@@ -137,7 +137,7 @@ def test_a_codec_has_an_upgrade_for_each_version_that_it_reads() -> None:
         Codec("a tea", Tea, version=3, upgrades={2: in_seconds})
     only_newest: Codec[Tea] = Codec("a tea", Tea, version=3, oldest=3)
     with pytest.raises(CodecError, match="a tea of version 2: this program knows 3"):
-        only_newest.unseal(b'2 {"kind":"green","minutes":2}')
+        only_newest.decode_versioned(b'2 {"kind":"green","minutes":2}')
 
 
 def test_facts_and_decisions_share_the_version_of_their_line() -> None:
@@ -155,7 +155,7 @@ def test_facts_and_decisions_share_the_version_of_their_line() -> None:
 def test_what_a_command_carries_has_its_type(carried: Any) -> None:
     agent = {"id": "A", "type": "agent", "config": {"output_schema": {"type": "object"}}}
     plan = plan_of({"graph": {"nodes": [agent], "start": "A"}})
-    assert plan.sites[0].talks
+    assert plan.sites[0].has_tool_loop
     call = Call("A", 0, (), carried, 0, 0)
     assert decode_command(encode_command(call), plan) == call
 

@@ -12,21 +12,21 @@ from roundel.kernel.facts import (
     Fact,
     Failed,
     Finished,
+    InterceptPoints,
     Outcome,
-    Reviews,
     Started,
     Unlocked,
-    masked_fact,
+    mask_fact,
     secrets_of,
 )
 from roundel.nodes.loading import load
 from roundel.nodes.services import Reply, ToolRequest, ToolResult
 from roundel.plan.graph import compile_workflow
 from roundel.workflow.message import Block, Message
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 
 KEY = "sk-live-0123456789"
-SECRETS = Secrets([KEY])
+SECRETS = SecretMasker([KEY])
 
 
 @pytest.mark.parametrize(
@@ -48,25 +48,25 @@ SECRETS = Secrets([KEY])
     ],
 )
 def test_a_fact_without_its_secrets(fact: Fact, expected: Fact) -> None:
-    assert masked_fact(fact, SECRETS) == expected
+    assert mask_fact(fact, SECRETS) == expected
 
 
 def test_what_names_parts_of_the_workflow_stays() -> None:
-    fact = Started(KEY, (Message(KEY, "user"),), 1.0, Reviews((KEY,)))
-    masked = masked_fact(fact, SECRETS)
-    assert masked == Started(KEY, (Message("***", "user"),), 1.0, Reviews((KEY,)))
+    fact = Started(KEY, (Message(KEY, "user"),), 1.0, InterceptPoints((KEY,)))
+    masked = mask_fact(fact, SECRETS)
+    assert masked == Started(KEY, (Message("***", "user"),), 1.0, InterceptPoints((KEY,)))
 
 
 def test_a_fact_without_secrets_is_the_same_object() -> None:
     fact = Failed("A", "no", 1.0)
-    assert masked_fact(fact, SECRETS) is fact
-    assert masked_fact(fact, Secrets()) is fact
+    assert mask_fact(fact, SECRETS) is fact
+    assert mask_fact(fact, SecretMasker()) is fact
 
 
 def test_a_fact_that_is_no_json_is_masked_all_the_same() -> None:
     thing = object()
     fact = Finished("A", Outcome((Message(KEY, data={"thing": thing}),)), 1.0)
-    masked = masked_fact(fact, SECRETS)
+    masked = mask_fact(fact, SECRETS)
     assert isinstance(masked, Finished)
     assert masked.outcome.messages == (Message("***", data={"thing": thing}),)
 
@@ -85,7 +85,7 @@ def _words(*kinds: type[Any]) -> set[str]:
 def test_words_of_the_format_are_never_masked() -> None:
     words = _words(Message, Block, Reply, ToolRequest, ToolResult, Outcome)
     assert {"assistant", "completed", "rejected", "continue"} <= words
-    secrets = Secrets(words)
+    secrets = SecretMasker(words)
     assert {secrets.mask(word) for word in words} == words
 
 

@@ -72,7 +72,7 @@ def test_a_loop_is_left_although_another_node_leads_back(leaves: str) -> None:
     assert in_flight(run) == ["O"]
 
 
-def test_each_round_is_told_of_and_counted() -> None:
+def test_each_round_has_an_event_and_is_counted() -> None:
     run = pair()
     say(run, "A[1]/B", "again")
     say(run, "A[1]/C", "again")

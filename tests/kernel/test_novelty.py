@@ -173,7 +173,7 @@ def test_half_old_and_half_new_lies_between() -> None:
     assert 0.25 < novelty(old[:1000] + new[:1000], [old]) < 0.75
 
 
-def test_two_texts_that_take_turns_are_seen_through() -> None:
+def test_two_alternating_texts_count_as_repetition() -> None:
     one, other = prose(1, 300), prose(2, 300)
     said = [one, other]
     for text in (one, other, one, other):

@@ -92,12 +92,12 @@ def check_pauses(plan: Plan, script: Script, text: str, seed: int, how: type[Pau
 
 @given(seeds, seeds)
 @settings(max_examples=60, deadline=None)
-def test_a_paused_run_goes_on_to_the_same_end(seed: int, order: int) -> None:
+def test_a_paused_run_resumes_to_the_same_end(seed: int, order: int) -> None:
     workflow, text, script = graphs.case(seed)
     check_pauses(plan_of(workflow), script, text, order)
 
 
-def test_pauses_in_loop_agents_and_talks() -> None:
+def test_pauses_in_loop_agents_and_tool_loops() -> None:
     pauses = 0
     for seed in range(120):
         workflow, text, script, _ = loop_agents.case(seed, tools=bool(seed % 2))
@@ -228,7 +228,7 @@ def started(*kinds: str) -> Run:
     return run
 
 
-def test_what_is_at_work_finishes_and_nothing_new_begins() -> None:
+def test_calls_in_flight_finish_and_nothing_new_begins() -> None:
     run = started("agent", "agent")
     assert step(run, Paused("lunch", 2.0)) == ([], [])
     assert run.status == "running"
@@ -282,7 +282,7 @@ def test_a_paused_run_can_be_stopped() -> None:
     assert run.status == "stopped"
 
 
-def test_what_is_asked_can_be_changed_while_it_is_at_work() -> None:
+def test_an_input_can_be_edited_while_the_call_is_in_flight() -> None:
     run = started("agent", "agent")
     step(run, said("N0", "a"))
     commands, events = step(run, Edited("N1", Message("better"), 4.0))
@@ -354,7 +354,7 @@ def test_a_question_of_functions_cannot_be_edited() -> None:
     assert freeze(run, PlanIndex(plan)) == before
 
 
-def test_a_talk_is_frozen_at_every_call() -> None:
+def test_a_tool_loop_is_snapshot_at_every_call() -> None:
     """A tool is at work, another is done, a person is asked: the rest of the talk needs nothing else."""
     config = {"tools": ["look", "ask"], "approval": ["ask"], "max_tool_calls": 2}
     workflow = {

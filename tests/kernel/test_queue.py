@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from roundel.kernel.queue import Arrival, Key, admit, compacted, retained
+from roundel.kernel.queue import Arrival, Key, admit, compact, retain
 from roundel.plan.graph import EdgePlan
 from roundel.workflow.message import Message
 from tests.kernel.simulator import plan_of
@@ -75,7 +75,7 @@ def test_what_a_loop_clears_later_need_not_wait(before: Key | None) -> None:
             arrivals.append(((*inside, number, 0, 0), chance.choice(ways), message))
         chance.shuffle(arrivals)
         queue = [Message("before"), Message("kept before", keep=True)]
-        fewer = compacted(list(arrivals), (1, 1, 0))
+        fewer = compact(list(arrivals), (1, 1, 0))
         spared += len(arrivals) - len(fewer)
         expected, found = list(queue), list(queue)
         late = admit(expected, list(arrivals), before)
@@ -87,14 +87,14 @@ def test_of_ten_drafts_with_an_edge_that_clears_one_is_left() -> None:
     _, clears, _, clears_all = edges()
     for edge in (clears, clears_all):
         drafts: list[Arrival] = [((1, 1, 0, n, 0, 0), edge, Message(str(n))) for n in range(10)]
-        assert [arrival[0][3] for arrival in compacted(drafts, (1, 1, 0))] == [9]
+        assert [arrival[0][3] for arrival in compact(drafts, (1, 1, 0))] == [9]
 
 
 def test_of_kept_drafts_before_an_edge_that_clears_them_none_is_left() -> None:
     adds, _, clears_kept, _ = edges()
     drafts: list[Arrival] = [((1, 1, 0, n, 0, 0), adds, Message(str(n), keep=True)) for n in range(9)]
     drafts.append(((1, 1, 0, 9, 0, 0), clears_kept, Message("last")))
-    assert [arrival[0][3] for arrival in compacted(drafts, (1, 1, 0))] == [9]
+    assert [arrival[0][3] for arrival in compact(drafts, (1, 1, 0))] == [9]
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_of_kept_drafts_before_an_edge_that_clears_them_none_is_left() -> None:
 )
 def test_what_stays_after_a_run(window: int, stays: str) -> None:
     taken = tuple(Message(name, keep=name in "bd") for name in "abcde")
-    assert texts(retained(taken, window)) == list(stays)
+    assert texts(retain(taken, window)) == list(stays)

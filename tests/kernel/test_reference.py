@@ -47,7 +47,7 @@ def says(word: str) -> Dict:
     return {"condition": keyword(any=[word])}
 
 
-def lacks(word: str) -> Dict:
+def exceeded_limit(word: str) -> Dict:
     return {"condition": keyword(none=[word])}
 
 
@@ -80,8 +80,8 @@ def review_loop(message: str | None = None) -> Dict:
         [
             edge("Writer", "Reviewer"),
             edge("Reviewer", "Final Output", **says("ACCEPT")),
-            edge("Reviewer", "Writer", **lacks("ACCEPT")),
-            edge("Reviewer", "Loop Guard", **lacks("ACCEPT")),
+            edge("Reviewer", "Writer", **exceeded_limit("ACCEPT")),
+            edge("Reviewer", "Loop Guard", **exceeded_limit("ACCEPT")),
             edge("Loop Guard", "Writer"),
             edge("Loop Guard", "Final Output"),
         ],
@@ -180,8 +180,8 @@ def test_scope_of_a_counter(scope: str, runs: int) -> None:
         [agent("O"), agent("B"), counter("G", max_iterations=3, scope=scope), agent("K"), agent("End")],
         [
             edge("O", "B"),
-            edge("B", "B", **lacks("skip")),
-            edge("B", "G", **lacks("skip")),
+            edge("B", "B", **exceeded_limit("skip")),
+            edge("B", "G", **exceeded_limit("skip")),
             edge("B", "K", **says("skip")),
             edge("G", "B"),
             edge("G", "K"),
@@ -337,8 +337,8 @@ def test_the_cap_locks_the_run(graph: Dict, rounds: int) -> None:
 def noted(*more: Dict, out: bool = True) -> Dict:
     """A coder and a tester, and notes that the tester asks for and the coder reads."""
     nodes = [agent("Coder"), agent("Tester"), agent("Notes"), agent("Aside"), passthrough("End")]
-    edges = [edge("Coder", "Tester"), edge("Tester", "Coder", **lacks("PASS")), *more]
-    edges += [edge("Tester", "Notes", **lacks("PASS"))]
+    edges = [edge("Coder", "Tester"), edge("Tester", "Coder", **exceeded_limit("PASS")), *more]
+    edges += [edge("Tester", "Notes", **exceeded_limit("PASS"))]
     return workflow(
         "Coder", "End", nodes, [*edges, *([edge("Tester", "End", **says("PASS"))] if out else [])]
     )
@@ -471,7 +471,7 @@ def test_data_within_a_layer_waits_for_the_next_round() -> None:
             *(
                 edge("S", "A"),
                 edge("S", "B"),
-                edge("A", "S", **lacks("out")),
+                edge("A", "S", **exceeded_limit("out")),
                 edge("B", "S", condition=False),
             ),
             *(data("A", "B"), data("B", "A"), edge("A", "End", **says("out"))),
@@ -492,7 +492,7 @@ def test_data_from_a_later_layer_waits_for_the_next_round() -> None:
             *(
                 edge("A", "B"),
                 edge("B", "C"),
-                edge("C", "A", **lacks("out")),
+                edge("C", "A", **exceeded_limit("out")),
                 edge("C", "End", **says("out")),
             ),
             *(data("C", "B"), data("B", "A")),
@@ -555,7 +555,7 @@ def test_each_message_walks_the_edges() -> None:
         edge("A", "P"),
         edge("B", "P"),
         data("S", "P"),
-        edge("P", "End", **lacks("b")),
+        edge("P", "End", **exceeded_limit("b")),
     ]
     trace = interpret(workflow("S", "End", nodes, edges), "in", {"A": ["a"], "B": ["b"]})
     assert heard(trace, "P") == ["in", "a", "b"]
@@ -576,7 +576,7 @@ def test_each_message_walks_the_edges() -> None:
     ],
 )
 def test_windows(window: int, second: list[str], third: list[str]) -> None:
-    flow = workflow("A", "A", [agent("A", context_window=window)], [edge("A", "A", **lacks("a3"))])
+    flow = workflow("A", "A", [agent("A", context_window=window)], [edge("A", "A", **exceeded_limit("a3"))])
     trace = interpret(flow, "in", {"A": ["a1", "a2", "a3"]})
     assert heard(trace, "A[2]/A") == second
     assert heard(trace, "A[3]/A") == third
@@ -599,7 +599,7 @@ def test_windows(window: int, second: list[str], third: list[str]) -> None:
 )
 def test_keeping_and_clearing(window: int, flags: Dict, third: list[str]) -> None:
     """S speaks to T in three rounds. In the second T has s1, t1 and s2, as far as they are still there."""
-    edges = [edge("S", "T", **flags), edge("T", "S", **lacks("t3"))]
+    edges = [edge("S", "T", **flags), edge("T", "S", **exceeded_limit("t3"))]
     flow = workflow("S", "T", [agent("S"), agent("T", context_window=window)], edges)
     trace = interpret(flow, "in", {"S": ["s1", "s2", "s3"], "T": ["t1", "t2", "t3"]})
     assert heard(trace, "S[3]/T") == third

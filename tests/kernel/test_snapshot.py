@@ -11,30 +11,30 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from roundel.kernel.facts import Reviews, decode_entry
+from roundel.kernel.facts import InterceptPoints, decode_entry
 from roundel.kernel.snapshot import (
     LONG,
     SNAPSHOTS,
     VERSION,
     PlanIndex,
     SnapshotError,
-    Stored,
+    StoredSnapshot,
     checksum,
     decode,
     thaw,
 )
 from roundel.kernel.step import replay
-from roundel.nodes.loop_controllers import LoopRounds
+from roundel.nodes.loop_controllers import LoopController
 from roundel.plan.graph import Plan
 from tests.kernel import graphs, loop_agents
 from tests.kernel.frozen import copied, frozen, thawed
 from tests.kernel.simulator import Script, Simulator, plan_of
 
-NONE = Reviews()
+NONE = InterceptPoints()
 
 
 def frozen_at_every_step(
-    make: Callable[[], Plan], script: Script, text: str, seed: int, reviews: Reviews = NONE
+    make: Callable[[], Plan], script: Script, text: str, seed: int, intercepts: InterceptPoints = NONE
 ) -> int:
     """Runs once as it is, once with a new state, made from a snapshot, before each step, on a new plan."""
     chooser = random.Random(seed)
@@ -44,9 +44,9 @@ def frozen_at_every_step(
         choices.append(chooser.randrange(count))
         return choices[-1]
 
-    plain = Simulator(make(), script, choose).start(text, reviews).finish()
+    plain = Simulator(make(), script, choose).start(text, intercepts).finish()
     again = iter(choices)
-    other = Simulator(make(), script, lambda _count: next(again)).start(text, reviews)
+    other = Simulator(make(), script, lambda _count: next(again)).start(text, intercepts)
     steps = 0
     while other.at_work:
         other.state = copied(other.state, make())
@@ -99,16 +99,16 @@ def test_a_snapshot_names_no_code_but_ours() -> None:
         ({"os:system": []}, []),
     ]
     for shapes, table in cases:
-        stored = Stored(index.fingerprint, shapes, table, [], checksum(()))
-        body = zlib.compress(SNAPSHOTS.seal(stored))
+        stored = StoredSnapshot(index.fingerprint, shapes, table, [], checksum(()))
+        body = zlib.compress(SNAPSHOTS.encode_versioned(stored))
         with pytest.raises(SnapshotError, match="belongs to none of roundel"):
             thaw(decode(body, index), [], index)
 
 
 def changed(**fields: Any) -> bytes:
     run = Simulator(plan_of(graphs.case(7)[0]), {}).start("go")
-    stored = SNAPSHOTS.unseal(zlib.decompress(frozen(run.state)[0]))
-    return zlib.compress(SNAPSHOTS.seal(replace(stored, **fields)))
+    stored = SNAPSHOTS.decode_versioned(zlib.decompress(frozen(run.state)[0]))
+    return zlib.compress(SNAPSHOTS.encode_versioned(replace(stored, **fields)))
 
 
 def of_version(version: int) -> bytes:
@@ -134,7 +134,7 @@ def test_a_snapshot_of_another_version_is_refused(body: bytes, why: str) -> None
         decode(body, PlanIndex(plan_of(graphs.case(7)[0])))
 
 
-def test_a_conductor_that_notes_other_things_now_refuses_an_older_snapshot(
+def test_a_controller_with_other_fields_refuses_an_older_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     body = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "end": "A"}
@@ -142,14 +142,14 @@ def test_a_conductor_that_notes_other_things_now_refuses_an_older_snapshot(
     workflow = {"graph": {"nodes": [{"id": "Loop", "type": "loop_agent", "config": config}], "start": "Loop"}}
     run = Simulator(plan_of(workflow), {}).start("go")
     assert copied(run.state, plan_of(workflow)).calls.keys() == run.state.calls.keys()
-    before = LoopRounds.__init__
+    before = LoopController.__init__
 
-    def newer(self: LoopRounds, *arguments: Any, **named: Any) -> None:
+    def newer(self: LoopController, *arguments: Any, **named: Any) -> None:
         before(self, *arguments, **named)
         self.pace = 1  # type: ignore[attr-defined]
 
     written, texts = frozen(run.state)
-    monkeypatch.setattr(LoopRounds, "__init__", newer)
+    monkeypatch.setattr(LoopController, "__init__", newer)
     with pytest.raises(SnapshotError, match="another version: 'CountRounds' notes other things"):
         thawed(written, plan_of(workflow), texts)
 

@@ -71,7 +71,7 @@ def test_the_trace_does_not_depend_on_who_finishes_first(seed: int, one: int, ot
 
 @settings(max_examples=400, deadline=None)
 @given(seeds, seeds, st.floats(0, 1))
-def test_any_prefix_of_a_journal_goes_on_to_the_same_end(seed: int, order: int, where: float) -> None:
+def test_any_prefix_of_a_journal_resumes_to_the_same_end(seed: int, order: int, where: float) -> None:
     workflow, text, script = case(seed)
     plan = plan_of(workflow)
     whole = Simulator(plan, script, chooser(order)).start(text).finish()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roundel.kernel.novelty import Unit, differences, lies_in
+from roundel.kernel.novelty import TextUnit, differences, spans_overlap
 
 LETTERS = "a b c d e f g h i j"
 
@@ -32,7 +32,7 @@ LETTERS = "a b c d e f g h i j"
     ],
 )
 def test_where_two_units_differ(before: str, now: str, places: object) -> None:
-    assert differences(Unit(now, False), Unit(before, False)) == places
+    assert differences(TextUnit(now, False), TextUnit(before, False)) == places
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,15 @@ def test_where_two_units_differ(before: str, now: str, places: object) -> None:
 def test_whether_a_change_lies_in_a_place(
     change: tuple[int, int], place: tuple[int, int], touches: bool
 ) -> None:
-    assert lies_in((change,), (place,)) is touches
-    assert lies_in((change, (8, 9)), (place,)) is False
-    assert lies_in((change,), ((8, 9), place)) is touches
+    assert spans_overlap((change,), (place,)) is touches
+    assert spans_overlap((change, (8, 9)), (place,)) is False
+    assert spans_overlap((change,), ((8, 9), place)) is touches
 
 
 def test_a_unit_in_its_forms() -> None:
-    unit = Unit('> "The  run-2 FAILED (again)!"', False)
+    unit = TextUnit('> "The  run-2 FAILED (again)!"', False)
     assert unit.words == ("the", "0", "failed", "(", "again")
     assert (unit.key, unit.exact) == ("the0failed(again", '"the0failed(again)!"')
     assert unit.figures == '>"therun-2failed(again)!"'
-    assert Unit("12 > 7", True).words == ("12", ">", "7")
-    assert Unit("no digits", False).figures == ""
+    assert TextUnit("12 > 7", True).words == ("12", ">", "7")
+    assert TextUnit("no digits", False).figures == ""

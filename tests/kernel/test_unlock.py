@@ -71,7 +71,7 @@ def test_a_run_that_is_not_locked_cannot_be_unlocked() -> None:
     assert can(run.state, unlocked(run.now())) == "the run is not locked"
 
 
-def test_who_when_and_why_are_told_and_kept() -> None:
+def test_who_when_and_why_are_recorded() -> None:
     run = capped()
     address = run.state.lock.address  # type: ignore[union-attr]
     run.unlock(reason="the draft is nearly there", by="mei", limits={"rounds": 5})
@@ -380,7 +380,7 @@ def compare(
 
 
 @pytest.mark.parametrize("what", ["tokens", "steps", "model_calls", "cost_usd"])
-def test_random_spending_goes_on_as_with_the_higher_limit(what: str) -> None:
+def test_random_spending_resumes_as_with_the_higher_limit(what: str) -> None:
     locks = 0
     for seed in range(60):
         workflow, sizes, limit = random_spending(seed, 100)
@@ -396,7 +396,7 @@ def test_random_spending_goes_on_as_with_the_higher_limit(what: str) -> None:
     assert locks > 20
 
 
-def test_random_graphs_go_on_as_with_the_higher_limit() -> None:
+def test_random_graphs_resume_as_with_the_higher_limit() -> None:
     locks = 0
     for seed in range(150):
         workflow, text, script = graphs.case_with_tools(seed) if seed % 2 else graphs.case(seed)
@@ -405,7 +405,7 @@ def test_random_graphs_go_on_as_with_the_higher_limit() -> None:
     assert locks > 80
 
 
-def test_random_loop_agents_go_on_as_with_the_higher_limit() -> None:
+def test_random_loop_agents_resume_as_with_the_higher_limit() -> None:
     locks = 0
     for seed in range(120):
         workflow, text, script, _ = loop_agents.case(seed)
@@ -416,7 +416,7 @@ def test_random_loop_agents_go_on_as_with_the_higher_limit() -> None:
     assert locks > 60
 
 
-def test_rounds_go_on_as_with_the_higher_cap() -> None:
+def test_rounds_resume_as_with_the_higher_cap() -> None:
     few, many = ring(12, limits={"rounds": 3}), ring(12, limits={"rounds": 50})
     run = locked(few)
     run = run.thawed(plan_of(few)).unlock(limits={"rounds": 50}).finish()

@@ -16,7 +16,7 @@ from roundel.kernel.unlock import CHECKS
 from roundel.telemetry import Metrics
 from tests.llm.canaries import CANARIES, EVERYTHING, SAYS, SOURCES, TOOLS, Gossip, World
 from tests.llm.wire import Reply, Wire
-from tests.telemetry.watching import Watch
+from tests.telemetry.in_memory import RecordedTelemetry
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_function_on_an_edge_that_fails(world: World) -> None:
 
 @pytest.mark.parametrize("moment", ["", "begin", "before", "after", "observe", "close"])
 def test_middleware_that_tells_and_fails(world: World, moment: str) -> None:
-    watch, metrics = Watch(capture_content=True), Metrics()
+    watch, metrics = RecordedTelemetry(capture_content=True), Metrics()
     events: list[roundel.Event] = []
     result = roundel.run(
         world.file,

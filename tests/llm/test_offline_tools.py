@@ -13,7 +13,7 @@ import yaml
 import roundel
 from roundel.llm import mcp
 from tests.llm.wire import Reply, Wire
-from tests.nodes.talks import told, wants
+from tests.nodes.conversations import told, wants
 
 TOOLBOX = str(Path(__file__).parent / "servers" / "toolbox.py")
 

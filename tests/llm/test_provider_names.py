@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roundel.workflow.model_profile import ALIASES, PROVIDERS
+from roundel.workflow.model_profile import PROVIDER_ALIASES, PROVIDERS
 
 providers = pytest.importorskip("pydantic_ai.providers")
 
@@ -33,8 +33,8 @@ def test_the_table_holds_every_provider_of_the_library() -> None:
 def test_the_table_holds_no_other() -> None:
     gone = set(PROVIDERS) - names_of_the_library()
     assert not gone, f"remove from roundel.workflow.model_profile.PROVIDERS: {sorted(gone)}"
-    assert set(ALIASES.values()) <= set(PROVIDERS)
-    assert not set(ALIASES) & set(PROVIDERS)
+    assert set(PROVIDER_ALIASES.values()) <= set(PROVIDERS)
+    assert not set(PROVIDER_ALIASES) & set(PROVIDERS)
 
 
 def test_check_does_not_import_the_library(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from roundel.llm.python_tool import PythonTool, to_text
 from roundel.nodes import TYPES
 from roundel.nodes.services import NodeError, ToolError
 from roundel.workflow.loader import from_mapping
-from tests.nodes.talks import agent, told, wants
+from tests.nodes.conversations import agent, told, wants
 
 
 class Caller:

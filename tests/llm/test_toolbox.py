@@ -12,7 +12,7 @@ import pytest
 
 import roundel
 from roundel.workflow.functions import _registered
-from tests.nodes.talks import Told, agent, look, told, wants
+from tests.nodes.conversations import Told, agent, look, told, wants
 
 
 def workflow(beside: dict[str, Any], /, **config: Any) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def test_a_graph_may_have_tools_and_models_beside_it() -> None:
     )
     graph.node("A", "agent", tools=["double", "mean", "look"])
     assert set(graph.workflow().tools) == {"double", "look", "mean"}
-    assert graph.workflow().models["default"].named == ("openai", "m")
+    assert graph.workflow().models["default"].provider_and_name == ("openai", "m")
     assert set(graph.workflow(tools={"more": look}).tools) == {"double", "look", "mean", "more"}
     assert results(told(graph, {"A": [wants("double", word="ab"), "done"]})) == ["abab"]
 

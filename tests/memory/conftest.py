@@ -6,7 +6,7 @@ import pytest
 
 from roundel.hosts import services
 from roundel.llm.script import ScriptedModel
-from roundel.nodes.services import Reply, Request, Say
+from roundel.nodes.services import Reply, Request, StreamCallback
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     asked: list[Request] = []
 
     class Listening(ScriptedModel):
-        async def reply(self, request: Request, say: Say | None = None) -> Reply:
+        async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
             asked.append(request)
             return await super().reply(request, say)
 

@@ -14,7 +14,7 @@ import roundel
 from roundel.journal.sqlite_memory import SqliteMemoryStore
 from roundel.memory import files, run_memory
 from roundel.nodes.services import Request
-from tests.memory.remembering import agents, kept, said, texts, troubles
+from tests.memory.memory_runs import agents, kept, said, texts, troubles
 
 
 def reminded(requests: list[Request]) -> list[str]:

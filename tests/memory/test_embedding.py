@@ -17,9 +17,9 @@ import roundel
 from roundel.hosts import services
 from roundel.llm.script import ScriptedModel, script_from
 from roundel.memory.search import cosine, pack_vector
-from roundel.nodes.services import Reply, Request, Say
+from roundel.nodes.services import Reply, Request, StreamCallback
 from tests.journal.stores import query
-from tests.memory.remembering import agents, do, troubles
+from tests.memory.memory_runs import agents, do, troubles
 
 MEANINGS = {"dog": (1, 0, 0), "puppy": (0.9, 0.1, 0), "car": (0, 1, 0), "lorry": (0.1, 0.95, 0)}
 KEY = "sk-embedding-0123456789"
@@ -94,7 +94,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     asked: list[list[str]] = []
 
     class Real(ScriptedModel):
-        async def reply(self, request: Request, say: Say | None = None) -> Reply:
+        async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
             text = request.messages[0].text if len(request.messages) > 1 else ""
             lines = [line.partition("] ")[2] for line in text.splitlines() if line.startswith("[")]
             asked.append(lines)

@@ -11,8 +11,8 @@ from roundel.journal.sqlite import SqliteStore
 from roundel.memory.search import query_words
 from roundel.memory.store import Shelf
 from tests.journal.stores import query
-from tests.memory.crowd import GROUPS
-from tests.memory.remembering import agents, do, kept, remember, said, texts
+from tests.memory.concurrent_runs import GROUPS
+from tests.memory.memory_runs import agents, do, kept, remember, said, texts
 
 PROCESSES, ROUNDS = 3, 12
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 def test_two_groups_under_load(store: Path) -> None:
     crowd = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.memory.crowd", str(store), str(number), str(ROUNDS)],
+            [sys.executable, "-m", "tests.memory.concurrent_runs", str(store), str(number), str(ROUNDS)],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"},
             stdout=subprocess.PIPE,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roundel.memory.files import PASSAGE_OVERLAP, PASSAGE_SIZE, passages
+from roundel.memory.files import PASSAGE_OVERLAP, PASSAGE_SIZE, split_passages
 
 
 @pytest.mark.parametrize(
@@ -23,18 +23,18 @@ from roundel.memory.files import PASSAGE_OVERLAP, PASSAGE_SIZE, passages
     ],
 )
 def test_pieces(text: str, size: int, overlap: int, pieces: list[str]) -> None:
-    assert passages(text, size, overlap) == pieces
+    assert split_passages(text, size, overlap) == pieces
 
 
 def test_a_paragraph_is_a_better_place_than_a_sentence() -> None:
     first, second = "A line. " * 40, "Another line. " * 30
-    pieces = passages(f"{first.strip()}\n\n{second}")
+    pieces = split_passages(f"{first.strip()}\n\n{second}")
     assert pieces[0] == first.strip()
 
 
 @given(st.text(alphabet="ab \n。字", max_size=3000))
 def test_nothing_is_lost_and_no_piece_is_too_long(text: str) -> None:
-    pieces = passages(text)
+    pieces = split_passages(text)
     assert all(0 < len(piece) <= PASSAGE_SIZE for piece in pieces)
     place, plain = 0, text
     for piece in pieces:

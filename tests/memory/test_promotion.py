@@ -11,7 +11,7 @@ import roundel
 from roundel.journal.store import StoreError
 from roundel.nodes.services import Request
 from roundel.runs.memory import Quarantined
-from tests.memory.remembering import agents, do, kept, said, texts
+from tests.memory.memory_runs import agents, do, kept, said, texts
 
 
 def promote(store: Path, group: str, *given: Any, **named: Any) -> list[str]:

@@ -10,7 +10,7 @@ import pytest
 
 import roundel
 from roundel.nodes.services import Request
-from tests.memory.remembering import BEGIN, END, agents, kept, said, texts, troubles
+from tests.memory.memory_runs import BEGIN, END, agents, kept, said, texts, troubles
 
 BOARD = {"name": "board", "type": "blackboard"}
 REFLECTION = {"type": "reflection", "config": {"reflection_prompt": "Sure?"}}

@@ -17,7 +17,7 @@ from roundel.memory.process_store import ProcessMemoryStore
 from roundel.memory.search import query_words
 from roundel.memory.store import Item, Match, MemoryEntry, MemoryStore, Shelf
 from tests.journal.stores import query
-from tests.memory.remembering import do, remember
+from tests.memory.memory_runs import do, remember
 
 GROUPS = ("", "a", "A")
 NAMES = ("x", "working")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roundel
-from tests.memory.remembering import Group, agents, do, said, texts
+from tests.memory.memory_runs import Group, agents, do, said, texts
 
 HOUR = 3600
 

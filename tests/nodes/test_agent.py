@@ -11,7 +11,7 @@ from roundel.hosts import services
 from roundel.llm.script import ScriptedModel, script_from
 from roundel.nodes.agent import NODE
 from roundel.nodes.services import Reply, Request
-from tests.nodes.talks import fail, look, told, wants
+from tests.nodes.conversations import fail, look, told, wants
 
 
 def agent(**config: Any) -> roundel.Graph:

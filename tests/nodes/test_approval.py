@@ -9,7 +9,7 @@ import pytest
 
 import roundel
 from roundel.nodes.agent_conversation import read_decision
-from tests.nodes.talks import agent, look, told, wants
+from tests.nodes.conversations import agent, look, told, wants
 
 ARGUMENTS = {"place": "here"}
 

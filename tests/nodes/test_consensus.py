@@ -11,11 +11,11 @@ from roundel.nodes.consensus import (
     Ballot,
     Choice,
     Consensus,
-    ballot,
     count_consecutive,
     has_consensus,
     is_agreement,
     phrase_consensus,
+    read_ballot,
     vote_consensus,
 )
 from roundel.workflow.message import Message
@@ -225,13 +225,13 @@ def test_all_have_to_agree_and_there_have_to_be_two() -> None:
     ],
 )
 def test_what_a_vote_says(text: str, choice: Choice) -> None:
-    assert ballot(text) == Ballot(choice)
+    assert read_ballot(text) == Ballot(choice)
 
 
 def test_structured_fields_say_it_best() -> None:
-    assert ballot("no", data={"vote": "approve"}).choice == "approve"
-    assert ballot("no", data={"vote": "perhaps"}).choice == "reject"
-    assert ballot("6", "score_1_10", {"score": 2}) == Ballot("reject", 2)
+    assert read_ballot("no", data={"vote": "approve"}).choice == "approve"
+    assert read_ballot("no", data={"vote": "perhaps"}).choice == "reject"
+    assert read_ballot("6", "score_1_10", {"score": 2}) == Ballot("reject", 2)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_structured_fields_say_it_best() -> None:
     ],
 )
 def test_scores_from_1_to_10(text: str, expected: Ballot) -> None:
-    assert ballot(text, "score_1_10") == expected
+    assert read_ballot(text, "score_1_10") == expected
 
 
 @pytest.mark.parametrize(

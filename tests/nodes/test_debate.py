@@ -196,7 +196,7 @@ def test_how_often_each_is_asked_at_most_is_known_beforehand() -> None:
     pairs = [["Ada", "Bo"], ["Bo", "Ada"], ["Ada", "Bo"]]
     node = roundel.prepare(debate(agent_pairs=pairs, max_rounds=4, **judged())).graph.nodes[0]
     assert [body.nodes[0].id for body in node.bodies] == ["Ada", "Bo", "Judge"]
-    assert node.kind.turns(node.config) == (8, 4, 4)
+    assert node.kind.iterations(node.config) == (8, 4, 4)
 
 
 def test_a_judge_who_does_not_say_yes_or_no_says_no() -> None:

@@ -11,7 +11,7 @@ from roundel.kernel.commands import Call
 from roundel.nodes.prompt import Template, build_messages, flatten_messages
 from roundel.workflow.expression import ExpressionError
 from tests.deadline import Deadline
-from tests.nodes.talks import told
+from tests.nodes.conversations import told
 
 DRAFT = roundel.Message("a draft", data={"score": 7, "text": "hidden"}, metadata={"source": "Writer"})
 NOTE = roundel.Message("shorter", "assistant", metadata={"source": "Critic"})

@@ -141,7 +141,7 @@ def test_one_participant_is_enough() -> None:
 
 def test_each_is_asked_once() -> None:
     node = roundel.prepare(vote("Ann", "Bob")).graph.nodes[0]
-    assert node.kind.turns(node.config) == (1, 1)
+    assert node.kind.iterations(node.config) == (1, 1)
 
 
 # --- Inside of other things

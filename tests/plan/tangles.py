@@ -11,9 +11,9 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from roundel.kernel.commands import Call, Command, Consult
+from roundel.kernel.commands import Call, Command, EvaluateEdges
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Consulted, Fact, Outcome, Verdict
+from roundel.kernel.facts import EdgeResult, EdgesEvaluated, Fact, Outcome
 from roundel.nodes import TYPES
 from roundel.nodes.passthrough import Config
 from roundel.plan.graph import Plan, compile_workflow
@@ -75,13 +75,13 @@ class Gambler(Simulator):
         return self.random.choice(self.words)
 
     def answer(self, command: Command) -> Fact:
-        if not isinstance(command, Consult):
+        if not isinstance(command, EvaluateEdges):
             return super().answer(command)
-        verdicts = [
-            Verdict(edge, number, self.random.random() < 0.7, Message("a"))
-            for edge, number in command.questions
+        edge_results = [
+            EdgeResult(edge, number, self.random.random() < 0.7, Message("a"))
+            for edge, number in command.pairs
         ]
-        return Consulted(command.address, tuple(verdicts), self.now())
+        return EdgesEvaluated(command.address, tuple(edge_results), self.now())
 
 
 def plan_of(workflow: Dict, seed: int) -> Plan:

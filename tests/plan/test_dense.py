@@ -19,15 +19,15 @@ from roundel.nodes import TYPES
 from roundel.plan.edge_certainty import last_round
 from roundel.plan.forecast import Estimate, forecast
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.plan.guards import Watch, inner_edges
-from roundel.plan.loops import Survey, explore, survey
+from roundel.plan.guards import WatchedNodes, inner_edges
+from roundel.plan.loops import Survey, survey, survey_graphs
 from roundel.plan.proof import prove
-from roundel.plan.scope import Candidate, leading_back
+from roundel.plan.scope import SideCandidate, leading_back
 from roundel.plan.structure import check_structure
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.loader import from_mapping
 from tests.kernel.graphs import case
-from tests.plan import plainly
+from tests.plan import reference
 from tests.plan.shapes import PLAIN, SHAPES, complete, dense, edge, guarded_ladder, ladder, ring, workflow
 from tests.plan.tangles import WORDS, Gambler, plan_of, rounds, spiced, tangle, woven
 
@@ -48,14 +48,14 @@ def compiled(mapping: dict[str, Any]) -> Plan:
 
 def check_within(plan: Plan, limit: int) -> None:
     """Lets the analysis of the plan cost no more than this."""
-    for graph, found in explore(plan.graph.family, limit):
+    for graph, found in survey_graphs(plan.graph.family, limit):
         graph._survey = found
 
 
 # The same as the rules say, step by step.
 
 
-def shown(found: Survey) -> list[plainly.Pair]:
+def shown(found: Survey) -> list[reference.Pair]:
     return [(tuple(node.index for node in loop.nodes), loop.entry.index, loop.depth) for loop in found.found]
 
 
@@ -66,8 +66,8 @@ def test_the_loops_are_those_that_a_plain_search_finds(kind: str) -> None:
         plan = plan_of(RANDOM[kind](seed), seed)
         for graph in plan.graph.family:
             found = survey(graph)
-            if not found.unseen:
-                assert shown(found) == [pair for pair, _ in plainly.pairs(graph)], seed
+            if not found.unanalysed:
+                assert shown(found) == [pair for pair, _ in reference.pairs(graph)], seed
                 compared += len(found.found)
     assert compared > 200
 
@@ -80,12 +80,12 @@ def test_what_bounds_a_loop_is_what_its_rules_say(kind: str) -> None:
         for loop in (loop for graph in plan.graph.family for loop in survey(graph).found[:20]):
             own = [unit.node for unit in loop.scope.units if unit.node is not None and unit.node.kind.guard]
             for guard in (None, *own):
-                gap = Watch(loop.scope, guard).gap()
-                assert gap is plainly.gap(loop.scope, guard), (seed, loop.id, guard and guard.id)
+                gap = WatchedNodes(loop.scope, guard).gap()
+                assert gap is reference.gap(loop.scope, guard), (seed, loop.id, guard and guard.id)
                 counts[gap is None] += 1
             lasts = [edge for node in loop.nodes for edge in node.edges if last_round(edge) is not None]
             shut = [edge for edge in lasts if edge in inner_edges(loop.scope)]
-            assert Watch(loop.scope, None, shut).gap() is plainly.gap(loop.scope, None, shut), seed
+            assert WatchedNodes(loop.scope, None, shut).gap() is reference.gap(loop.scope, None, shut), seed
     assert counts[True] > 50
     assert counts[False] > 50
 
@@ -96,12 +96,12 @@ def test_side_nodes_are_those_that_a_plain_search_finds() -> None:
         random = Random(seed)
         nodes = range(random.randint(1, 8))
         beside = [
-            Candidate(node, frozenset(), frozenset(random.sample(range(-2, 9), random.randint(1, 3))))
+            SideCandidate(node, frozenset(), frozenset(random.sample(range(-2, 9), random.randint(1, 3))))
             for node in nodes
         ]
         core = frozenset((-1, -2))
         found = leading_back(core, beside)
-        assert found == plainly.leading_back(core, beside), seed
+        assert found == reference.leading_back(core, beside), seed
         sizes[len(found)] += 1
     assert len(sizes) > 4
 
@@ -115,18 +115,21 @@ def test_what_is_not_analysed_is_put_down(limit: int) -> None:
     missed = 0
     for seed in range(60):
         plan = plan_of(dense(seed, 3, 5), seed)
-        whole = {scope: pair for graph in plan.graph.family for pair, scope in plainly.pairs(graph)}
-        for graph, found in explore(plan.graph.family, limit):
+        whole = {scope: pair for graph in plan.graph.family for pair, scope in reference.pairs(graph)}
+        for graph, found in survey_graphs(plan.graph.family, limit):
             seen = {loop.scope for loop in found.found}
-            unseen = {unseen.scope.inner(unseen.unit, unseen.entry.index) for unseen in found.unseen}
-            missed += len(unseen)
-            assert not seen & unseen
+            unanalysed = {
+                unanalysed.scope.inner(unanalysed.unit, unanalysed.entry.index)
+                for unanalysed in found.unanalysed
+            }
+            missed += len(unanalysed)
+            assert not seen & unanalysed
             for scope in (scope for scope in whole if scope.graph is graph):
                 around = scope
-                while around not in seen and around not in unseen:
+                while around not in seen and around not in unanalysed:
                     assert around.parent is not None, (seed, whole[scope])
                     around = around.parent
-                assert around in unseen or around is scope, (seed, whole[scope])
+                assert around in unanalysed or around is scope, (seed, whole[scope])
                 assert around in seen or scope.members <= found.opaque
     assert missed
 

@@ -16,7 +16,7 @@ from roundel.plan.structure import check_structure
 from roundel.workflow.diagnostics import Report
 from tests.kernel.graphs import case
 from tests.plan.tangles import PORTS, WORDS, Gambler, plan_of, spiced, tangle, woven
-from tests.plan.test_endless import grim, nest
+from tests.plan.test_non_termination import grim, nest
 
 Dict = dict[str, Any]
 CODES = ("two-entries", "maybe-two-entries")

@@ -131,7 +131,7 @@ def test_a_price_gives_a_cost_and_what_has_none_is_named() -> None:
     assert (free.cost_usd, free.unpriced) == (0, ())
 
 
-def test_loop_agents_take_turns() -> None:
+def test_loop_agents_run_in_iterations() -> None:
     body = {"id": "Step", "type": "agent"}
     graph = roundel.Graph(start="Each", end="Each")
     graph.node("Each", "loop_agent", strategy={"mode": "array"}, body=body)

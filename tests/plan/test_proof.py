@@ -10,8 +10,8 @@ import pytest
 
 import roundel
 from roundel.plan.graph import Plan, compile_workflow
-from roundel.plan.guards import acts
-from roundel.plan.proof import Limit, Proof, cases, prove
+from roundel.plan.guards import effective_bound
+from roundel.plan.proof import Limit, Proof, prove, proven_loops
 from tests.kernel.graphs import case
 from tests.plan.tangles import WORDS, Gambler, plan_of, rounds, spiced, tangle, woven
 
@@ -435,7 +435,7 @@ KINDS: dict[str, Callable[[int], dict[str, Any]]] = {
 
 
 def contradictions(plan: Plan, seed: int, counts: Counter[str]) -> list[str]:
-    known = {found.loop.scope: found.proof for found in cases(plan)}
+    known = {found.loop.scope: found.proof for found in proven_loops(plan)}
     found = []
     for number, word in enumerate(WORDS):
         longest, totals = rounds(plan, Gambler(plan, seed * 31 + number).start(word).finish().events)
@@ -472,9 +472,9 @@ def test_guards_that_are_wired_as_they_should_be_are_seen() -> None:
     """Most counters of these workflows stand beside the edge back; a few are spoilt by one edge more."""
     proved: Counter[bool] = Counter()
     for seed in range(600):
-        for found in cases(plan_of(case(seed)[0], seed)):
+        for found in proven_loops(plan_of(case(seed)[0], seed)):
             scope = found.loop.scope
-            if any(unit.node is not None and acts(unit.node, scope) for unit in scope.units):
+            if any(unit.node is not None and effective_bound(unit.node, scope) for unit in scope.units):
                 proved[found.proof.worst_case_rounds is not None] += 1
     assert proved[True] > 200
     assert proved[True] > 4 * proved[False]

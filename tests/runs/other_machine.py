@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 import roundel.workflow.expression
 import roundel.workflow.functions
 import roundel.workflow.loader
-from roundel.hosts.stored_run import events_of, open_run
+from roundel.hosts.stored_run import open_run, read_events
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel import breaker, dead_loop
 from roundel.kernel.events import encode_event
@@ -41,19 +41,19 @@ def break_libraries() -> None:
     for name in ("category", "name", "normalize", "bidirectional"):
         setattr(unicodedata, name, decides)
     places: list[tuple[Any, tuple[str, ...]]] = [
-        (roundel.workflow.expression, ("_cel", "_compile")),
+        (roundel.workflow.expression, ("_load_cel", "_compile")),
         (roundel.workflow.loader, ("examine", "examine_mapping", "read_dotenv", "read_file")),
         (
             roundel.workflow.functions,
-            ("import_named", "import_file", "load_entry_point", "entry_points", "spec_of"),
+            ("import_by_name", "import_file", "load_entry_point", "entry_points", "find_module_spec"),
         ),
-        (pattern, ("Pattern", "compiled")),
-        (condition, ("holds_word",)),
-        (breaker, ("expectation",)),
-        (dead_loop, ("novelty_at", "judge", "repetitions")),
-        (consensus, ("is_agreement", "ballot")),
-        (vote, ("ballot",)),
-        (score, ("Expression", "compiled")),
+        (pattern, ("Pattern", "compile_pattern")),
+        (condition, ("contains_word",)),
+        (breaker, ("expected_usage",)),
+        (dead_loop, ("novelty_at", "find_stale_messages", "repetitions")),
+        (consensus, ("is_agreement", "read_ballot")),
+        (vote, ("read_ballot",)),
+        (score, ("Expression", "compile_pattern")),
     ]
     for module, names in places:
         for name in names:
@@ -66,7 +66,7 @@ async def read(place: Path) -> dict[str, Any]:
     for row in await store.rows():
         run = await open_run(store, row.id)
         found[row.id] = {
-            "events": [json.loads(encode_event(event)) for event in await events_of(store, row.id)],
+            "events": [json.loads(encode_event(event)) for event in await read_events(store, row.id)],
             "status": [row.status, run.state.status],
             "summary": run.state.summary(),
             "given": [one.content for one in await quarantine(store, row.id)],

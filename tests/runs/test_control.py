@@ -14,7 +14,7 @@ from roundel.hosts.engine import Attachment
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import Claim, Fenced, StoreError
 from tests.journal.stores import chunk, using, waits
-from tests.runs.polishing import ALONE, in_store, kept
+from tests.runs.polish_workflow import ALONE, in_store, kept
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts.stored_run import events_of, open_run
+from roundel.hosts.stored_run import open_run, read_events
 from roundel.journal.sqlite import SqliteStore
 from roundel.kernel import breaker, dead_loop
 from roundel.kernel.novelty import novelty_at
@@ -23,7 +23,7 @@ from roundel.workflow.processor import RegexExtract
 from tests.journal.stores import using
 
 Workflow = Mapping[str, Any]
-found_something_out = dead_loop.History._found_something_out
+found_something_out = dead_loop.LoopHistory._has_new_result
 
 
 def agent(name: str) -> dict[str, Any]:
@@ -127,10 +127,10 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     def patch() -> None:
         monkeypatch.setattr(Expression, "evaluate", turned(Expression.evaluate))
         monkeypatch.setattr(dead_loop, "novelty_at", turned(novelty_at))
-        monkeypatch.setattr(dead_loop.History, "_found_something_out", turned(found_something_out))
-        monkeypatch.setattr(breaker, "expectation", lambda _plan: (1, 1.0))
+        monkeypatch.setattr(dead_loop.LoopHistory, "_has_new_result", turned(found_something_out))
+        monkeypatch.setattr(breaker, "expected_usage", lambda _plan: (1, 1.0))
         monkeypatch.setattr(consensus, "is_agreement", turned(is_agreement))
-        monkeypatch.setattr(vote, "ballot", lambda *_arguments: Ballot("abstain"))
+        monkeypatch.setattr(vote, "read_ballot", lambda *_arguments: Ballot("abstain"))
         monkeypatch.setattr(RegexExtract, "process", lambda _self: lambda _message: None)
         monkeypatch.setattr(RegexSplit, "texts", lambda _self, _message: [])
         test = Keyword.test
@@ -150,7 +150,7 @@ def test_a_stored_run_is_read_as_it_happened(
         result = await roundel.run_async(workflow, "go", script=script, store=store, on_event=shown.append)
         before = await open_run(store, result.run_id)
         other_machine()
-        assert await events_of(store, result.run_id) == shown
+        assert await read_events(store, result.run_id) == shown
         after = await open_run(store, result.run_id)
         assert after.state.status == before.state.status == result.status
         assert after.state.summary() == before.state.summary()

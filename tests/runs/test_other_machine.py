@@ -17,7 +17,7 @@ import pytest
 import roundel
 from roundel.journal.store import Store
 from roundel.kernel.unlock import CHECKS
-from roundel.runs.lookup import store_at
+from roundel.runs.lookup import resolve_store
 from tests.runs.other_machine import read
 from tests.runs.test_decisions import CASES, edge, graph
 
@@ -150,7 +150,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 )
 def test_a_run_is_the_same_on_another_machine(made: Runs, home: Path, tmp_path: Path) -> None:
     async def story() -> Any:
-        store = store_at(home / "runs.db")
+        store = resolve_store(home / "runs.db")
         await made(store, home)
         await store.close()
         return await read(home / "runs.db")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import roundel as engine
-from tests.cli.kept import roundel
+from tests.cli.stored_runs import roundel
 
 SCRIPT = {"Writer": ["a draft", "a better draft"]}
 MAPPING: dict[str, Any] = {
@@ -50,7 +50,7 @@ def prepared(how: str) -> Any:
 
 
 @pytest.mark.parametrize("how", ["graph, plan", "graph, workflow", "mapping, plan", "mapping, workflow"])
-def test_a_prepared_graph_without_functions_is_taken_up_elsewhere(tmp_path: Path, how: str) -> None:
+def test_a_prepared_graph_without_functions_is_resumed_elsewhere(tmp_path: Path, how: str) -> None:
     place = ["--store", "runs.db"]
     waiting = engine.run(prepared(how), "go", script=SCRIPT, store=tmp_path / "runs.db")
     assert waiting.status == "waiting"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 import roundel
-from roundel.hosts.stored_run import events_of
+from roundel.hosts.stored_run import read_events
 from roundel.journal.sqlite import SqliteStore
 from roundel.journal.store import StoreError
 from roundel.kernel import events as kernel_events
 from roundel.kernel.codec import Codec
 from roundel.kernel.events import Event
-from roundel.runs.retention import kept, parsed, prune
+from roundel.runs.retention import parse_policy, prune, select_events
 from tests.journal.stores import query, using
 
 LITERAL = {"id": "A", "type": "literal", "config": {"content": "word"}}
@@ -50,7 +50,7 @@ def rounds(*scores: float | None) -> list[Event]:
 )
 def test_rounds_are_chosen(keep: str, stay: list[int]) -> None:
     events = rounds(10, 30, 20, 90, 40, 50)
-    left = list(kept(events, parsed(keep)))
+    left = list(select_events(events, parse_policy(keep)))
     nodes = [one.address for one in left if one.event == "node_state_change"]
     assert nodes == [*(f"Writer[{number}]/Gate" for number in stay), "Final"]
     assert [one.event for one in left if one.event.startswith(("run_", "loop_exit"))] == [
@@ -61,19 +61,19 @@ def test_rounds_are_chosen(keep: str, stay: list[int]) -> None:
 
 
 def test_the_best_of_rounds_without_scores_is_the_last() -> None:
-    left = kept(rounds(None, None, None), ["best"])
+    left = select_events(rounds(None, None, None), ["best"])
     assert [one.address for one in left if one.event == "loop_round"] == ["Writer[3]"]
 
 
 def test_of_two_that_are_equally_good_the_later_one_stays() -> None:
-    left = kept(rounds(70, 70, 10), ["best"])
+    left = select_events(rounds(70, 70, 10), ["best"])
     assert [one.address for one in left if one.event == "loop_round"] == ["Writer[2]"]
 
 
 @pytest.mark.parametrize("keep", ["", " , ", "bits", "every:", "every:0", "every:-1", "Best", "first;last"])
 def test_words_that_name_no_rounds(keep: str) -> None:
     with pytest.raises(StoreError, match="every:N"):
-        parsed(keep)
+        parse_policy(keep)
 
 
 def test_what_is_left_of_a_run_is_read_by_later_versions(
@@ -87,16 +87,16 @@ def test_what_is_left_of_a_run_is_read_by_later_versions(
 
     async def story(store: SqliteStore) -> None:
         result = await roundel.run_async({"graph": {"nodes": [LITERAL], "start": "A"}}, store=store)
-        events = await events_of(store, result.run_id)
+        events = await read_events(store, result.run_id)
         await prune(store, result.run_id, "last")
-        assert await events_of(store, result.run_id) == events
+        assert await read_events(store, result.run_id) == events
         newer: Codec[Event] = Codec("an event", Event, version=2, upgrades={1: upgraded})
         monkeypatch.setattr(kernel_events, "EVENTS", newer)
-        assert [event.event for event in await events_of(store, result.run_id)] == [
+        assert [event.event for event in await read_events(store, result.run_id)] == [
             f"{event.event}!" for event in events
         ]
         query(path, "UPDATE kept SET version = 7")
         with pytest.raises(StoreError, match="an event of version 7: this program knows 1 to 2"):
-            await events_of(store, result.run_id)
+            await read_events(store, result.run_id)
 
     asyncio.run(using(path, story))

@@ -10,7 +10,7 @@ import pytest
 import roundel
 from roundel.kernel.events import Event, stamp
 from roundel.runs.rounds import loop_rounds
-from tests.runs.polishing import BOTH, POLISH
+from tests.runs.polish_workflow import BOTH, POLISH
 
 WORDS = [
     "walnut",

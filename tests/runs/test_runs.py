@@ -9,7 +9,7 @@ import pytest
 
 import roundel
 from roundel.hosts.control import Question
-from tests.runs.polishing import ALONE, BOTH, DRAFTS, POLISH, kept, using
+from tests.runs.polish_workflow import ALONE, BOTH, DRAFTS, POLISH, kept, using
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_resume_asks_whoever_is_there(place: Path) -> None:
         roundel.resume(run_id, store=place)
 
 
-def test_a_run_that_nobody_is_at_work_on_is_paused_and_stopped_in_the_store(place: Path) -> None:
+def test_a_run_that_no_process_executes_is_paused_and_stopped_in_the_store(place: Path) -> None:
     kept(place, ALONE)
 
     async def story(runs: roundel.Runs) -> None:
@@ -202,7 +202,7 @@ def test_pruned_runs_keep_what_was_chosen(place: Path) -> None:
     using(place, story)
 
 
-def test_code_works_beside_the_store_wherever_the_run_goes_on(
+def test_code_works_beside_the_store_wherever_the_run_is_resumed(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = {"Write": "open('notes', 'w').write('kept')", "Read": "print(open('notes').read())"}

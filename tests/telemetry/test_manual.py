@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roundel.telemetry import Metrics, conventions
 from tests.docs.manual import DOCS, code, rows, sections
-from tests.telemetry.watching import CIRCLE, Watch
+from tests.telemetry.in_memory import CIRCLE, RecordedTelemetry
 
 PAGE = sections(DOCS / "telemetry.md")
 OURS = ("gen_ai.", "roundel.", "error.")
@@ -23,9 +23,9 @@ def test_every_attribute_is_listed() -> None:
 
 
 def test_every_metric_is_listed() -> None:
-    watch = Watch()
+    watch = RecordedTelemetry()
     watch.run(CIRCLE, script={"Talker": "I will look into it."})
-    measures = vars(watch.telemetry._tally._figures).values()
+    measures = vars(watch.telemetry._metrics._sink).values()
     instruments = {one.name for one in measures if hasattr(one, "name")}
     assert first_column("Metrics") == instruments
 

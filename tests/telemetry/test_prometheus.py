@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import roundel
 from roundel.telemetry import Metrics, TelemetryError
 from tests.docs.offline import copy_examples
-from tests.telemetry.watching import CIRCLE, agents, reply
+from tests.telemetry.in_memory import CIRCLE, agents, reply
 
 
 def samples(metrics: Metrics) -> dict[tuple[str, ...], float]:
@@ -83,7 +83,7 @@ def test_two_of_them_do_not_share_what_they_count() -> None:
     assert len(samples(other)) == 2
 
 
-def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "roundel.telemetry.prometheus", raising=False)
     monkeypatch.delitem(vars(roundel.telemetry), "Metrics", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)

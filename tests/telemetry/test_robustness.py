@@ -11,7 +11,7 @@ from opentelemetry.trace import StatusCode
 
 import roundel
 from roundel.telemetry import Metrics, Telemetry
-from tests.telemetry.watching import Watch, agents, notes, of, reply
+from tests.telemetry.in_memory import RecordedTelemetry, agents, attributes_of, reply, span_events
 
 
 def events_of(*names: str) -> list[roundel.Event]:
@@ -25,43 +25,46 @@ def test_a_run_that_is_watched_from_the_middle_on_still_has_spans() -> None:
     """The first event that is seen may be any of them."""
     events = events_of("Ann", "Ben")
     for first in range(len(events)):
-        watch, metrics = Watch(), Metrics()
+        watch, metrics = RecordedTelemetry(), Metrics()
         for event in events[first:]:
             watch.telemetry.observe(event)
             metrics.observe(event)
         (run,) = (span for span in watch.spans if span.name.startswith("invoke_workflow"))
-        assert of(run)["roundel.status"] == "completed"
-        assert of(run).get("roundel.partial", False) is (first > 0)
+        assert attributes_of(run)["roundel.status"] == "completed"
+        assert attributes_of(run).get("roundel.partial", False) is (first > 0)
         assert all(span.end_time is not None for span in watch.spans)
         assert metrics.registry.get_sample_value("roundel_runs_at_work") == 0
 
 
-def test_an_agent_that_is_first_heard_of_when_it_ends_has_its_tokens() -> None:
+def test_an_agent_first_seen_when_it_ends_has_its_tokens() -> None:
     events = events_of("Ann")
     spent = next(number for number, event in enumerate(events) if event.event == "token_usage")
-    watch = Watch()
+    watch = RecordedTelemetry()
     for event in events[spent:]:
         watch.telemetry.observe(event)
     ann = watch.one("invoke_agent Ann")
-    assert (of(ann)["gen_ai.usage.input_tokens"], of(ann)["roundel.partial"]) == (10, True)
+    assert (attributes_of(ann)["gen_ai.usage.input_tokens"], attributes_of(ann)["roundel.partial"]) == (
+        10,
+        True,
+    )
     assert ann.start_time is not None
     assert ann.end_time is not None
     assert ann.start_time <= ann.end_time
 
 
-def test_a_gap_means_that_the_run_went_on_elsewhere() -> None:
+def test_a_gap_in_events_means_the_run_resumed_elsewhere() -> None:
     events = events_of("Ann", "Ben", "Cem")
-    watch = Watch()
+    watch = RecordedTelemetry()
     for event in (*events[:3], *events[-3:]):
         watch.telemetry.observe(event)
     lost, later = watch.all("invoke_workflow chain")
-    assert (of(lost)["roundel.status"], lost.status.status_code) == ("lost", StatusCode.ERROR)
-    assert of(later)["roundel.status"] == "completed"
+    assert (attributes_of(lost)["roundel.status"], lost.status.status_code) == ("lost", StatusCode.ERROR)
+    assert attributes_of(later)["roundel.status"] == "completed"
     assert watch.counts("roundel.runs") == {("chain", "lost"): 1, ("chain", "completed"): 1}
 
 
 def test_a_run_whose_host_is_gone_leaves_nothing_open_and_others_alone() -> None:
-    watch, metrics = Watch(), Metrics()
+    watch, metrics = RecordedTelemetry(), Metrics()
     gone, other = events_of("Ann"), events_of("Ben")
 
     def see(events: list[roundel.Event]) -> None:
@@ -79,15 +82,15 @@ def test_a_run_whose_host_is_gone_leaves_nothing_open_and_others_alone() -> None
         await asyncio.create_task(host())
 
     asyncio.run(program())
-    assert [of(span)["roundel.run_id"] for span in watch.spans] == [gone[0].run_id] * 2
-    assert of(watch.one("invoke_workflow chain"))["roundel.status"] == "lost"
+    assert [attributes_of(span)["roundel.run_id"] for span in watch.spans] == [gone[0].run_id] * 2
+    assert attributes_of(watch.one("invoke_workflow chain"))["roundel.status"] == "lost"
     assert metrics.registry.get_sample_value("roundel_runs_at_work") == 1
     see(other[3:])
     assert metrics.registry.get_sample_value("roundel_runs_at_work") == 0
 
 
 def test_many_runs_at_once_share_one_telemetry() -> None:
-    watch, metrics = Watch(), Metrics()
+    watch, metrics = RecordedTelemetry(), Metrics()
 
     async def all_of_them() -> list[roundel.Result]:
         script = {"Ann": reply("hello"), "Ben": {**reply("good day"), "delay": 0.001}}
@@ -101,7 +104,7 @@ def test_many_runs_at_once_share_one_telemetry() -> None:
 
     results = asyncio.run(all_of_them())
     for result in results:
-        spans = [span for span in watch.spans if of(span)["roundel.run_id"] == result.run_id]
+        spans = [span for span in watch.spans if attributes_of(span)["roundel.run_id"] == result.run_id]
         assert sorted(span.name for span in spans) == [
             "invoke_agent Ann",
             "invoke_agent Ben",
@@ -113,20 +116,20 @@ def test_many_runs_at_once_share_one_telemetry() -> None:
     assert metrics.registry.get_sample_value("roundel_runs_total", labels) == 20
 
 
-def test_events_of_other_middleware_are_told_without_what_they_say() -> None:
+def test_events_of_other_middleware_are_recorded_without_content() -> None:
     class Teller(roundel.Middleware):
         def before(self, visit: roundel.Visit) -> None:
             visit.tell("checked", secret="the heron")
 
-    watch = Watch()
+    watch = RecordedTelemetry()
     options: dict[str, Any] = {"middleware": [Teller(), watch.telemetry], "script": {"Ann": "hello"}}
     roundel.run(agents("Ann"), "tea", **options)
     assert "roundel.checked" in [event.name for span in watch.spans for event in span.events]
     assert "heron" not in watch.text
 
 
-def test_a_telemetry_that_fails_does_not_hurt_the_run(caplog: pytest.LogCaptureFixture) -> None:
-    watch = Watch()
+def test_failing_telemetry_does_not_fail_the_run(caplog: pytest.LogCaptureFixture) -> None:
+    watch = RecordedTelemetry()
 
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no spans today")
@@ -147,11 +150,11 @@ def test_a_processor_that_fails_leaves_no_run_behind() -> None:
     telemetry = Telemetry(tracer_provider=tracers)
     for _ in range(3):
         assert roundel.run(agents("Ann"), "tea", script={"Ann": "hello"}, middleware=[telemetry]).completed
-    assert (telemetry._spans._parts, telemetry._tally._runs) == ({}, {})
+    assert (telemetry._spans._segments, telemetry._metrics._runs) == ({}, {})
 
 
 def test_a_run_that_is_stopped_closes_what_is_open() -> None:
-    watch = Watch()
+    watch = RecordedTelemetry()
 
     async def story() -> None:
         script = {"Ann": "hello", "Ben": {"text": "late", "delay": 60}}
@@ -161,15 +164,18 @@ def test_a_run_that_is_stopped_closes_what_is_open() -> None:
                 break
 
     asyncio.run(story())
-    assert of(watch.one("invoke_workflow chain"))["roundel.status"] == "stopped"
+    assert attributes_of(watch.one("invoke_workflow chain"))["roundel.status"] == "stopped"
     ben = watch.at("Ben")
-    assert (of(ben)["roundel.status"], of(ben)["roundel.reason"]) == ("skipped", "stopped")
+    assert (attributes_of(ben)["roundel.status"], attributes_of(ben)["roundel.reason"]) == (
+        "skipped",
+        "stopped",
+    )
 
 
 NOW = "2026-11-15T20:00:00.000Z"
 
 
-def told(watch: Watch, *events: tuple[str, str | None, dict[str, Any]]) -> None:
+def observe_events(watch: RecordedTelemetry, *events: tuple[str, str | None, dict[str, Any]]) -> None:
     """Events of one run, between its beginning and its end."""
     begun = ("run_started", None, {"workflow": "chain", "input": "tea"})
     over = ("run_finished", None, {"status": "completed", "usage": {}})
@@ -177,18 +183,18 @@ def told(watch: Watch, *events: tuple[str, str | None, dict[str, Any]]) -> None:
         watch.telemetry.observe(roundel.Event(number, name, NOW, "5b1c8e0f2a7d", "Ann", address, data))
 
 
-def test_memory_that_fails_is_told_and_counted() -> None:
-    watch = Watch()
+def test_memory_errors_are_recorded_and_counted() -> None:
+    watch = RecordedTelemetry()
     running = ("node_state_change", "Ann", {"status": "running"})
-    told(watch, running, ("memory_error", "Ann", {"store": "notes", "error": "the disk is full"}))
-    assert notes(watch.at("Ann"))["roundel.memory_error"]["roundel.error"] == "the disk is full"
+    observe_events(watch, running, ("memory_error", "Ann", {"store": "notes", "error": "the disk is full"}))
+    assert span_events(watch.at("Ann"))["roundel.memory_error"]["roundel.error"] == "the disk is full"
     assert watch.counts("roundel.memory_errors") == {(): 1}
 
 
 def test_an_answer_from_the_cache_uses_no_tokens() -> None:
-    watch = Watch()
-    told(watch, ("token_usage", "Ann", {"model": "gpt-4o", "cost_usd": 0, "cached": True}))
-    ann = of(watch.at("Ann"))
+    watch = RecordedTelemetry()
+    observe_events(watch, ("token_usage", "Ann", {"model": "gpt-4o", "cost_usd": 0, "cached": True}))
+    ann = attributes_of(watch.at("Ann"))
     assert (ann["roundel.cached"], ann["gen_ai.provider.name"], ann["gen_ai.request.model"]) == (
         True,
         "openai",
@@ -198,18 +204,18 @@ def test_an_answer_from_the_cache_uses_no_tokens() -> None:
 
 
 def test_a_tool_that_was_not_called_has_no_span() -> None:
-    watch = Watch()
+    watch = RecordedTelemetry()
     running = ("node_state_change", "Ann", {"status": "running"})
-    told(watch, running, ("tool_call", "Ann[1]/order", {"name": "order", "status": "rejected"}))
+    observe_events(watch, running, ("tool_call", "Ann[1]/order", {"name": "order", "status": "rejected"}))
     assert [span.name for span in watch.spans] == ["invoke_agent Ann", "invoke_workflow chain"]
-    assert notes(watch.at("Ann"))["roundel.tool_call"]["roundel.status"] == "rejected"
+    assert span_events(watch.at("Ann"))["roundel.tool_call"]["roundel.status"] == "rejected"
     assert watch.counts("roundel.tool_calls") == {("order", "rejected"): 1}
 
 
 def test_what_begins_twice_at_one_address_has_two_spans() -> None:
-    watch = Watch()
+    watch = RecordedTelemetry()
     running = ("node_state_change", "A[1]/Ann", {"status": "running"})
     round_ = ("loop_round", "A[1]", {"loop": "A", "round": 1})
-    told(watch, round_, running, running, round_, running)
+    observe_events(watch, round_, running, running, round_, running)
     assert [span.name for span in watch.spans].count("node Ann") == 3
     assert [span.name for span in watch.spans].count("round A") == 2

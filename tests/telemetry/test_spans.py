@@ -9,33 +9,44 @@ import pytest
 from opentelemetry.trace import StatusCode
 
 import roundel
-from roundel.telemetry.events import nanoseconds
+from roundel.telemetry.events import to_nanoseconds
 from tests.docs.offline import copy_examples
 from tests.llm.story import profile, workflow
 from tests.llm.wire import Reply, Wire
-from tests.runs.polishing import using
-from tests.telemetry.watching import CIRCLE, Watch, agents, context, notes, of, reply
+from tests.runs.polish_workflow import using
+from tests.telemetry.in_memory import (
+    CIRCLE,
+    RecordedTelemetry,
+    agents,
+    attributes_of,
+    context,
+    reply,
+    span_events,
+)
 
 
-def example(folder: Path, name: str, input: str = "tea", **options: Any) -> Watch:
-    watch, place = Watch(**options), copy_examples(folder) / name
+def example(folder: Path, name: str, input: str = "tea", **options: Any) -> RecordedTelemetry:
+    watch, place = RecordedTelemetry(**options), copy_examples(folder) / name
     watch.run(place / "workflow.yaml", input, script=place / "script.yaml")
     return watch
 
 
 def test_a_run_is_a_span_and_so_is_each_time_that_a_node_runs() -> None:
-    watch, events = Watch(), list[roundel.Event]()
+    watch, events = RecordedTelemetry(), list[roundel.Event]()
     script = {"Ann": reply("hello", 12, 4), "Ben": reply("good day", 20, 6)}
     result = watch.run(agents("Ann", "Ben"), script=script, on_event=events.append)
     run = watch.one("invoke_workflow chain")
-    assert of(run)["gen_ai.operation.name"] == "invoke_workflow"
-    assert of(run)["gen_ai.workflow.name"] == "chain"
-    assert of(run)["roundel.run_id"] == result.run_id
-    assert of(run)["roundel.status"] == "completed"
-    assert (of(run)["roundel.input_tokens"], of(run)["roundel.output_tokens"]) == (32, 10)
-    assert (run.start_time, run.end_time) == tuple(nanoseconds(events[n].timestamp) for n in (0, -1))
+    assert attributes_of(run)["gen_ai.operation.name"] == "invoke_workflow"
+    assert attributes_of(run)["gen_ai.workflow.name"] == "chain"
+    assert attributes_of(run)["roundel.run_id"] == result.run_id
+    assert attributes_of(run)["roundel.status"] == "completed"
+    assert (attributes_of(run)["roundel.input_tokens"], attributes_of(run)["roundel.output_tokens"]) == (
+        32,
+        10,
+    )
+    assert (run.start_time, run.end_time) == tuple(to_nanoseconds(events[n].timestamp) for n in (0, -1))
     ann = watch.one("invoke_agent Ann")
-    assert dict(of(ann)) == {
+    assert dict(attributes_of(ann)) == {
         "roundel.run_id": result.run_id,
         "roundel.node": "Ann",
         "roundel.address": "Ann",
@@ -47,28 +58,35 @@ def test_a_run_is_a_span_and_so_is_each_time_that_a_node_runs() -> None:
         "gen_ai.usage.output_tokens": 4,
     }
     assert ann.status.status_code is StatusCode.UNSET
-    assert watch.holders() == {"Ann": "", "Ben": ""}
+    assert watch.parents_by_address() == {"Ann": "", "Ben": ""}
 
 
 def test_rounds_hold_their_nodes_and_loops_in_loops_their_rounds(tmp_path: Path) -> None:
     watch = example(tmp_path, "nested_loops")
-    holders = watch.holders()
-    assert holders["Planner[1]"] == holders["Planner[2]"] == holders["Final"] == ""
-    assert holders["Planner[1].Coder[2]"] == holders["Planner[1]/Reviewer"] == "Planner[1]"
-    assert holders["Planner[1].Coder[2]/Tester"] == "Planner[1].Coder[2]"
+    parents_by_address = watch.parents_by_address()
+    assert (
+        parents_by_address["Planner[1]"]
+        == parents_by_address["Planner[2]"]
+        == parents_by_address["Final"]
+        == ""
+    )
+    assert (
+        parents_by_address["Planner[1].Coder[2]"] == parents_by_address["Planner[1]/Reviewer"] == "Planner[1]"
+    )
+    assert parents_by_address["Planner[1].Coder[2]/Tester"] == "Planner[1].Coder[2]"
     second = watch.at("Planner[1].Coder[2]")
-    assert (second.name, of(second)["roundel.loop"], of(second)["roundel.round"]) == (
+    assert (second.name, attributes_of(second)["roundel.loop"], attributes_of(second)["roundel.round"]) == (
         "round Coder",
         "Coder",
         2,
     )
-    assert of(watch.at("Planner[1].Coder[2]/Tester"))["roundel.round"] == 2
-    assert notes(second)["roundel.skipped"] == {
+    assert attributes_of(watch.at("Planner[1].Coder[2]/Tester"))["roundel.round"] == 2
+    assert span_events(second)["roundel.skipped"] == {
         "roundel.node": "Test Guard",
         "roundel.address": "Planner[1].Coder[2]/Test Guard",
         "roundel.reason": "the loop was left",
     }
-    assert notes(second)["roundel.loop_exit"]["roundel.reason"] == "exit_edge"
+    assert span_events(second)["roundel.loop_exit"]["roundel.reason"] == "exit_edge"
     for span in watch.spans:
         inside = [one for one in watch.spans if one.parent and one.parent.span_id == context(span).span_id]
         assert all((span.start_time or 0) <= (one.start_time or 0) for one in inside)
@@ -76,51 +94,59 @@ def test_rounds_hold_their_nodes_and_loops_in_loops_their_rounds(tmp_path: Path)
 
 
 def test_what_is_in_a_subgraph_is_in_its_span(tmp_path: Path) -> None:
-    holders = example(tmp_path, "subgraph").holders()
-    assert holders["Draft"] == holders["Polish"] == ""
-    assert holders["Draft/Writer[1]"] == holders["Draft/Latest"] == "Draft"
-    assert holders["Draft/Writer[2]/Critic"] == "Draft/Writer[2]"
+    parents_by_address = example(tmp_path, "subgraph").parents_by_address()
+    assert parents_by_address["Draft"] == parents_by_address["Polish"] == ""
+    assert parents_by_address["Draft/Writer[1]"] == parents_by_address["Draft/Latest"] == "Draft"
+    assert parents_by_address["Draft/Writer[2]/Critic"] == "Draft/Writer[2]"
 
 
 def test_a_debate_holds_its_rounds_and_they_who_speaks_in_them(tmp_path: Path) -> None:
     watch = example(tmp_path, "debate")
-    holders = watch.holders()
-    assert [holders[f"Council[{number}]"] for number in (1, 2, 3)] == ["Council"] * 3
-    assert holders["Council[3]/Bo"] == "Council[3]"
-    assert notes(watch.at("Council"))["roundel.loop_exit"]["roundel.rounds"] == 3
+    parents_by_address = watch.parents_by_address()
+    assert [parents_by_address[f"Council[{number}]"] for number in (1, 2, 3)] == ["Council"] * 3
+    assert parents_by_address["Council[3]/Bo"] == "Council[3]"
+    assert span_events(watch.at("Council"))["roundel.loop_exit"]["roundel.rounds"] == 3
     assert watch.at("Council").name == "node Council"
 
 
 def test_rounds_at_the_same_time_have_each_their_own_nodes(tmp_path: Path) -> None:
     watch = example(tmp_path, "batch")
-    holders = watch.holders()
+    parents_by_address = watch.parents_by_address()
     for number in (1, 2, 3, 4):
-        assert holders[f"Sections[{number}]"] == "Sections"
+        assert parents_by_address[f"Sections[{number}]"] == "Sections"
         assert (
-            holders[f"Sections[{number}]/Writer"]
-            == holders[f"Sections[{number}]/Editor"]
+            parents_by_address[f"Sections[{number}]/Writer"]
+            == parents_by_address[f"Sections[{number}]/Editor"]
             == f"Sections[{number}]"
         )
 
 
 def test_parts_of_a_node_are_spans_beside_each_other(tmp_path: Path) -> None:
-    holders = example(tmp_path, "fan_out").holders()
-    assert {holders[f"Researcher#{number}"] for number in range(1, 6)} == {""}
-    assert holders["Summariser#1.2"] == holders["Summariser#2.1"] == ""
+    parents_by_address = example(tmp_path, "fan_out").parents_by_address()
+    assert {parents_by_address[f"Researcher#{number}"] for number in range(1, 6)} == {""}
+    assert parents_by_address["Summariser#1.2"] == parents_by_address["Summariser#2.1"] == ""
 
 
 def test_a_call_of_a_tool_is_a_span_in_its_agent(tmp_path: Path) -> None:
     watch = example(tmp_path, "analyst")
     agent, second = watch.at("Analyst"), watch.at("Analyst[1]/sales#2")
     assert agent.name == "invoke_agent Analyst"
-    assert (of(agent)["gen_ai.usage.input_tokens"], of(agent)["gen_ai.usage.output_tokens"]) == (930, 85)
+    assert (
+        attributes_of(agent)["gen_ai.usage.input_tokens"],
+        attributes_of(agent)["gen_ai.usage.output_tokens"],
+    ) == (930, 85)
     assert second.name == "execute_tool sales"
-    assert of(second)["gen_ai.operation.name"] == "execute_tool"
-    assert of(second)["gen_ai.tool.call.id"] == "call_1_2"
-    assert (of(second)["roundel.status"], of(second)["roundel.round"]) == ("completed", 1)
-    holders = watch.holders()
-    assert [holders[f"Analyst[{call}"] for call in ("1]/sales", "1]/sales#2", "2]/order")] == ["Analyst"] * 3
-    assert notes(agent)["roundel.tool_call"]["roundel.status"] == "waiting"
+    assert attributes_of(second)["gen_ai.operation.name"] == "execute_tool"
+    assert attributes_of(second)["gen_ai.tool.call.id"] == "call_1_2"
+    assert (attributes_of(second)["roundel.status"], attributes_of(second)["roundel.round"]) == (
+        "completed",
+        1,
+    )
+    parents_by_address = watch.parents_by_address()
+    assert [parents_by_address[f"Analyst[{call}"] for call in ("1]/sales", "1]/sales#2", "2]/order")] == [
+        "Analyst"
+    ] * 3
+    assert span_events(agent)["roundel.tool_call"]["roundel.status"] == "waiting"
 
 
 def test_an_agent_in_a_loop_holds_its_tools(tmp_path: Path) -> None:
@@ -128,50 +154,54 @@ def test_an_agent_in_a_loop_holds_its_tools(tmp_path: Path) -> None:
     talker = {"id": "Talker", "type": "agent", "config": {"tools": ["look"]}}
     graph = {**CIRCLE["graph"], "nodes": [talker, {"id": "Out", "type": "passthrough"}]}
     call = {"tool_calls": [{"name": "look", "arguments": {"place": "Oslo"}}]}
-    watch = Watch()
+    watch = RecordedTelemetry()
     watch.run({"tools": tools, "graph": graph}, script={"Talker": [call, "not yet", call, "DONE"]})
-    holders = watch.holders()
-    assert holders["Talker[2].Talker[1]/look"] == "Talker[2]/Talker"
-    assert holders["Talker[2]/Talker"] == "Talker[2]"
+    parents_by_address = watch.parents_by_address()
+    assert parents_by_address["Talker[2].Talker[1]/look"] == "Talker[2]/Talker"
+    assert parents_by_address["Talker[2]/Talker"] == "Talker[2]"
 
 
-def test_model_and_cost_are_told() -> None:
-    watch = Watch()
+def test_model_and_cost_are_recorded() -> None:
+    watch = RecordedTelemetry()
     with Wire() as wire:
         wire.replies(Reply(text="Quiet.", input_tokens=1000, output_tokens=200))
         watch.run(workflow({"default": profile(wire, "google", price={"input": 3, "output": 10})}))
     agent, run = watch.at("A"), watch.one("invoke_workflow workflow")
-    assert of(agent)["gen_ai.provider.name"] == "gcp.gemini"
-    assert of(agent)["gen_ai.request.model"] == "gemini-2.5-flash"
-    assert of(agent)["roundel.cost_usd"] == of(run)["roundel.cost_usd"] == pytest.approx(0.005)
+    assert attributes_of(agent)["gen_ai.provider.name"] == "gcp.gemini"
+    assert attributes_of(agent)["gen_ai.request.model"] == "gemini-2.5-flash"
+    assert (
+        attributes_of(agent)["roundel.cost_usd"]
+        == attributes_of(run)["roundel.cost_usd"]
+        == pytest.approx(0.005)
+    )
     assert watch.counts("roundel.cost_usd") == {("gcp.gemini", "gemini-2.5-flash"): pytest.approx(0.005)}
     tokens = watch.metric("gen_ai.client.token.usage")
     assert tokens["chat", "gcp.gemini", "gemini-2.5-flash", "input"].sum == 1000
 
 
 def test_what_fails_has_an_error_and_a_reason() -> None:
-    watch = Watch()
+    watch = RecordedTelemetry()
     watch.run(agents("Ann", "Ben"), script={"Ann": "hello", "Ben": {"error": "rate limit"}})
     ben, run = watch.at("Ben"), watch.one("invoke_workflow chain")
     assert (ben.status.status_code, ben.status.description) == (StatusCode.ERROR, "rate limit")
     assert (run.status.status_code, run.status.description) == (StatusCode.ERROR, "Ben: rate limit")
-    assert of(ben)["error.type"] == of(run)["error.type"] == "failed"
+    assert attributes_of(ben)["error.type"] == attributes_of(run)["error.type"] == "failed"
     assert watch.at("Ann").status.status_code is StatusCode.UNSET
 
 
-def test_a_lock_is_told_where_it_happened_and_closes_everything(tmp_path: Path) -> None:
-    watch = Watch()
+def test_a_lock_is_recorded_where_it_happened_and_ends_all_spans(tmp_path: Path) -> None:
+    watch = RecordedTelemetry()
     watch.run(CIRCLE, script={"Talker": "I will look into it."}, store=tmp_path / "runs.db")
     run = watch.one("invoke_workflow circle")
-    assert of(run)["roundel.status"] == "suspended_locked"
-    tripped = notes(watch.at("Talker[4]"))["roundel.breaker_tripped"]
+    assert attributes_of(run)["roundel.status"] == "suspended_locked"
+    tripped = span_events(watch.at("Talker[4]"))["roundel.breaker_tripped"]
     assert (tripped["roundel.trigger"], tripped["roundel.stale_rounds"]) == ("dead_loop", 3)
     assert watch.counts("roundel.locks") == {("dead_loop",): 1}
     assert watch.counts("roundel.runs") == {("circle", "suspended_locked"): 1}
 
 
-def test_who_unlocked_a_run_is_told_by_the_part_that_follows(tmp_path: Path) -> None:
-    store, watch = tmp_path / "runs.db", Watch()
+def test_the_next_segment_records_who_unlocked_the_run(tmp_path: Path) -> None:
+    store, watch = tmp_path / "runs.db", RecordedTelemetry()
     locked = roundel.run(CIRCLE, script={"Talker": "I will look into it."}, store=store)
 
     async def unlocked(runs: roundel.Runs) -> list[roundel.Event]:
@@ -183,23 +213,26 @@ def test_who_unlocked_a_run_is_told_by_the_part_that_follows(tmp_path: Path) -> 
     for event in using(store, unlocked):
         watch.telemetry.observe(event)
     first, later = watch.all("invoke_workflow circle")
-    assert [of(part)["roundel.status"] for part in (first, later)] == ["suspended_locked", "completed"]
-    assert notes(later)["roundel.breaker_unlocked"]["roundel.by"] == "ada"
-    assert notes(later)["roundel.goes_on"]["roundel.reason"] == "unlocked: it is late"
+    assert [attributes_of(part)["roundel.status"] for part in (first, later)] == [
+        "suspended_locked",
+        "completed",
+    ]
+    assert span_events(later)["roundel.breaker_unlocked"]["roundel.by"] == "ada"
+    assert span_events(later)["roundel.goes_on"]["roundel.reason"] == "unlocked: it is late"
 
 
-def test_a_run_that_waits_and_goes_on_elsewhere_is_one_trace(tmp_path: Path) -> None:
+def test_a_run_resumed_elsewhere_is_one_trace(tmp_path: Path) -> None:
     place, store = copy_examples(tmp_path) / "human_review", tmp_path / "runs.db"
-    here, elsewhere = Watch(), Watch()
+    here, elsewhere = RecordedTelemetry(), RecordedTelemetry()
     waiting = here.run(place / "workflow.yaml", script=place / "writer_only.yaml", store=store)
     assert waiting.status == "waiting"
     editor = here.at("Writer[1]/Editor")
     assert (
-        of(editor)["roundel.status"]
-        == of(here.one("invoke_workflow human_review"))["roundel.status"]
+        attributes_of(editor)["roundel.status"]
+        == attributes_of(here.one("invoke_workflow human_review"))["roundel.status"]
         == "waiting"
     )
-    assert of(here.one("invoke_workflow human_review"))["roundel.reason"] == "for Writer[1]/Editor"
+    assert attributes_of(here.one("invoke_workflow human_review"))["roundel.reason"] == "for Writer[1]/Editor"
 
     async def answered_elsewhere(runs: roundel.Runs) -> None:
         await runs.answer(waiting.run_id, "Say when.")
@@ -208,32 +241,36 @@ def test_a_run_that_waits_and_goes_on_elsewhere_is_one_trace(tmp_path: Path) -> 
     using(store, answered_elsewhere)
     first, later = here.one("invoke_workflow human_review"), elsewhere.one("invoke_workflow human_review")
     assert {context(span).trace_id for span in (*here.spans, *elsewhere.spans)} == {context(first).trace_id}
-    assert {of(span)["roundel.run_id"] for span in (*here.spans, *elsewhere.spans)} == {waiting.run_id}
+    assert {attributes_of(span)["roundel.run_id"] for span in (*here.spans, *elsewhere.spans)} == {
+        waiting.run_id
+    }
     assert (first.parent, later.parent) == (None, None)
     assert [link.context.span_id for link in later.links] == [context(first).span_id]
-    assert of(later)["roundel.partial"] is True
-    assert of(later)["roundel.status"] == "waiting"
-    assert elsewhere.holders()["Writer[2]/Editor"] == "Writer[2]"
+    assert attributes_of(later)["roundel.partial"] is True
+    assert attributes_of(later)["roundel.status"] == "waiting"
+    assert elsewhere.parents_by_address()["Writer[2]/Editor"] == "Writer[2]"
 
 
-def test_someone_who_answers_at_once_is_heard_in_the_same_process(tmp_path: Path) -> None:
+def test_an_immediate_answer_stays_in_the_same_process(tmp_path: Path) -> None:
     async def editor(question: roundel.Question) -> str:
         return "OK"
 
-    place, watch = copy_examples(tmp_path) / "human_review", Watch()
+    place, watch = copy_examples(tmp_path) / "human_review", RecordedTelemetry()
     watch.run(place / "workflow.yaml", script=place / "writer_only.yaml", ask=editor)
     first, later = watch.all("invoke_workflow human_review")
-    assert [of(part)["roundel.status"] for part in (first, later)] == ["waiting", "completed"]
+    assert [attributes_of(part)["roundel.status"] for part in (first, later)] == ["waiting", "completed"]
     assert context(first).trace_id == context(later).trace_id
-    answered = [span for span in watch.spans if of(span).get("roundel.address") == "Writer[1]/Editor"]
-    assert [of(span).get("roundel.partial", False) for span in answered] == [False, True]
+    answered = [
+        span for span in watch.spans if attributes_of(span).get("roundel.address") == "Writer[1]/Editor"
+    ]
+    assert [attributes_of(span).get("roundel.partial", False) for span in answered] == [False, True]
 
 
 def test_an_outer_span_holds_the_run() -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import use_span
 
-    watch = Watch()
+    watch = RecordedTelemetry()
     request = TracerProvider(shutdown_on_exit=False).get_tracer("a server").start_span("GET /")
     with use_span(request):
         watch.run(agents("Ann"), script={"Ann": "hello"})
@@ -248,20 +285,20 @@ SECRET = "the heron stands in the reeds"
 
 def test_what_was_said_is_not_recorded_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     script = {"Ann": reply(SECRET), "Ben": SECRET}
-    watch = Watch()
+    watch = RecordedTelemetry()
     watch.run(agents("Ann", "Ben"), SECRET, script=script)
     watch.run(CIRCLE, SECRET, script={"Talker": SECRET})
     assert SECRET not in watch.text
 
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
-    for watch in (Watch(), Watch(capture_content=True)):
+    for watch in (RecordedTelemetry(), RecordedTelemetry(capture_content=True)):
         watch.run(agents("Ann", "Ben"), SECRET, script=script)
         run = watch.one("invoke_workflow chain")
         said = '[{"role":"user","parts":[{"type":"text","content":"' + SECRET + '"}]}]'
-        assert of(run)["gen_ai.input.messages"] == said
-        assert SECRET in of(run)["gen_ai.output.messages"]
-        assert SECRET in of(watch.at("Ann"))["gen_ai.output.messages"]
-    assert Watch(capture_content=False).text == ""
+        assert attributes_of(run)["gen_ai.input.messages"] == said
+        assert SECRET in attributes_of(run)["gen_ai.output.messages"]
+        assert SECRET in attributes_of(watch.at("Ann"))["gen_ai.output.messages"]
+    assert RecordedTelemetry(capture_content=False).text == ""
 
 
 def test_what_tools_are_given_is_recorded_with_content_only(tmp_path: Path) -> None:
@@ -269,16 +306,16 @@ def test_what_tools_are_given_is_recorded_with_content_only(tmp_path: Path) -> N
         example(tmp_path / "a", "analyst"),
         example(tmp_path / "b", "analyst", capture_content=True),
     )
-    assert "gen_ai.tool.call.arguments" not in of(without.at("Analyst[1]/sales"))
+    assert "gen_ai.tool.call.arguments" not in attributes_of(without.at("Analyst[1]/sales"))
     assert "oolong" not in without.text
-    assert of(asked.at("Analyst[1]/sales#2"))["gen_ai.tool.call.arguments"] == '{"tea":"oolong"}'
-    assert "gen_ai.tool.call.result" in of(asked.at("Analyst[1]/sales#2"))
+    assert attributes_of(asked.at("Analyst[1]/sales#2"))["gen_ai.tool.call.arguments"] == '{"tea":"oolong"}'
+    assert "gen_ai.tool.call.result" in attributes_of(asked.at("Analyst[1]/sales#2"))
 
 
 def test_a_node_that_is_not_to_be_logged_is_not_recorded_either() -> None:
-    watch = Watch(capture_content=True)
+    watch = RecordedTelemetry(capture_content=True)
     flow = agents("Ann", "Ben")
     flow["graph"]["nodes"][0]["log_output"] = False
     watch.run(flow, script={"Ann": SECRET, "Ben": "well"})
-    assert "gen_ai.output.messages" not in of(watch.at("Ann"))
-    assert "gen_ai.output.messages" in of(watch.at("Ben"))
+    assert "gen_ai.output.messages" not in attributes_of(watch.at("Ann"))
+    assert "gen_ai.output.messages" in attributes_of(watch.at("Ben"))

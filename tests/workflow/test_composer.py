@@ -10,7 +10,7 @@ import yaml
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import read_text
 from roundel.workflow.yaml_parser import MAX_ALIASED
-from tests.workflow.reading import PARSERS, parsed_by, problems, read
+from tests.workflow.parsing import PARSERS, parsed_by, problems, read
 
 # Places
 
@@ -72,7 +72,7 @@ def test_a_complex_key_is_refused_and_reading_goes_on(text: str) -> None:
     assert problems(text) == [("complex-key", 1, 3), ("duplicate-key", 4, 1)]
 
 
-def test_a_template_in_braces_is_told_to_use_quotes() -> None:
+def test_a_template_in_braces_gets_a_hint_to_use_quotes() -> None:
     report = Report()
     read_text("prompt: {{ name }}", report)
     assert "needs quotes" in report.errors[0].hint

@@ -15,13 +15,13 @@ from msgspec import Meta, Struct
 
 import roundel
 from roundel.nodes import TYPES
-from roundel.workflow.catalog import describe, in_language
+from roundel.workflow.catalog import describe, localize
 from roundel.workflow.description import UNITS, Unit, Widget
-from roundel.workflow.graph import Edge, Envelope, Settings
-from roundel.workflow.loader import Root, examine, examine_mapping
+from roundel.workflow.graph import Edge, GraphSettings, NodeEnvelope
+from roundel.workflow.loader import WorkflowFile, examine, examine_mapping
 from roundel.workflow.node_type import NodeType, NodeTypes
-from roundel.workflow.schema import description_of, infos_of, is_struct, value_of, workflow_schema
-from tests.workflow.described import INSTEAD, NODE_TYPES, OBJECTS, TEXTS, Mapping, node
+from roundel.workflow.schema import field_infos, get_description, inspect_type, is_struct, workflow_schema
+from tests.workflow.samples import INSTEAD, NODE_TYPES, OBJECTS, TEXTS, Mapping, node
 
 DATA = describe(TYPES)
 SCHEMA = workflow_schema(TYPES)
@@ -108,10 +108,10 @@ def test_no_two_fields_of_an_object_have_the_same_title(name: str) -> None:
 
 
 def test_one_language_can_be_asked_for() -> None:
-    chinese = in_language(DATA, "zh")
+    chinese = localize(DATA, "zh")
     assert chinese["objects"]["edge"]["title"] == "边"
     assert not list(texts(chinese))
-    assert in_language(DATA, "en")["node_types"]["human"]["title"] == "Person"
+    assert localize(DATA, "en")["node_types"]["human"]["title"] == "Person"
 
 
 def test_the_data_is_json_and_refers_to_nothing_that_is_not_there() -> None:
@@ -135,20 +135,26 @@ def test_the_data_is_json_and_refers_to_nothing_that_is_not_there() -> None:
 def described_types() -> dict[Any, None]:
     """All types that can be met in a workflow file."""
     found: dict[Any, None] = {}
-    waiting: list[Any] = [Root, Settings, Envelope, Edge, *(kind.config for kind in TYPES.values())]
+    waiting: list[Any] = [
+        WorkflowFile,
+        GraphSettings,
+        NodeEnvelope,
+        Edge,
+        *(kind.config for kind in TYPES.values()),
+    ]
     while waiting:
         kind = waiting.pop()
         if kind in found or not hasattr(kind, "__describe__"):
             assert kind in found or not is_struct(kind), f"{kind} has no __describe__"
             continue
         found[kind] = None
-        about = description_of(kind)
+        about = get_description(kind)
         if about.variants is not None:
             waiting += about.variants.forms.values()
-        infos = {} if about.refers or about.complete else infos_of(kind)
+        infos = {} if about.refers or about.complete else field_infos(kind)
         given = [field.kind for field in about.fields.values() if field.kind is not None]
         own = [info.type for name, info in infos.items() if name in about.fields]
-        waiting += [value_of(each).kind for each in (*given, *own) if value_of(each).type == "object"]
+        waiting += [inspect_type(each).kind for each in (*given, *own) if inspect_type(each).type == "object"]
     return found
 
 
@@ -156,9 +162,9 @@ def described_types() -> dict[Any, None]:
 def test_a_class_describes_exactly_its_own_keys(kind: Any) -> None:
     about = kind.__describe__()
     if not (about.refers or about.complete or about.variants):
-        assert set(about.fields) == set(infos_of(kind))
+        assert set(about.fields) == set(field_infos(kind))
     for name, field in about.fields.items():
-        value = value_of(field.kind if field.kind is not None else infos_of(kind)[name].type)
+        value = inspect_type(field.kind if field.kind is not None else field_infos(kind)[name].type)
         assert set(field.choices) == set(value.choices), name
 
 

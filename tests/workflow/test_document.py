@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import MAX_BYTES, Located, read_file, read_text
-from tests.workflow.reading import PARSERS, parsed_by, problems, read
+from tests.workflow.parsing import PARSERS, parsed_by, problems, read
 
 
 def file_problems(path: Path) -> list[tuple[str, int, int]]:

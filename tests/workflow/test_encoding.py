@@ -13,7 +13,7 @@ from msgspec.structs import replace
 import roundel
 from roundel.nodes import TYPES
 from roundel.plan.graph import compile_workflow
-from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow, secrets_in
+from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow, referenced_secrets
 from roundel.workflow.graph import Workflow
 from tests.conformance.test_vectors import VECTORS
 from tests.runs.test_decisions import CASES
@@ -110,7 +110,7 @@ def test_secrets_are_written_by_name() -> None:
     workflow = secretive()
     text = encode_workflow(workflow)
     assert KEY not in text
-    assert secrets_in(text) == ["DOOR", "SERVICE"]
+    assert referenced_secrets(text) == ["DOOR", "SERVICE"]
     read = decode_workflow(text, TYPES)
     profile = read.models["default"]
     assert profile.api_key == "${secret:DOOR}"

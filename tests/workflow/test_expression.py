@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import roundel
-from roundel.workflow.expression import MAX_LENGTH, Expression, ExpressionError, _cel
-from roundel.workflow.expression_tree import Literal, SyntaxProblem, parse
+from roundel.workflow.expression import MAX_LENGTH, Expression, ExpressionError, _load_cel
+from roundel.workflow.expression_tree import LiteralValue, UnsupportedSyntax, parse_expression
 from tests.deadline import Deadline
 
 NAMES = ("text", "data", "round", "messages")
@@ -96,7 +96,7 @@ def test_a_macro_inside_another_is_refused_however_it_is_written(source: str) ->
         ("['a', text].exists(word, text.matches(word))", True),
     ],
 )
-def test_others_are_not(source: str, value: Any) -> None:
+def test_other_macros_are_accepted(source: str, value: Any) -> None:
     assert within(source, {"data": {"x": [0, 1, 2]}, "text": "b"}) == ("value", value)
 
 
@@ -119,7 +119,7 @@ def test_others_are_not(source: str, value: Any) -> None:
         "data.x.all(a, '\\x7b' == '' || text.matches('a\\x7b500\\x7d'))",
     ],
 )
-def test_what_would_take_too_long_is_not_evaluated(source: str) -> None:
+def test_an_expensive_expression_is_refused(source: str) -> None:
     kind, text = numbers(source, 2000)
     assert kind == "failed" and "it may take more than 5000000 steps" in text
     assert numbers(source, 2)[0] == "value"
@@ -138,7 +138,7 @@ def test_what_would_take_too_long_is_not_evaluated(source: str) -> None:
         "text + text + text != text",
     ],
 )
-def test_what_does_not_is(source: str) -> None:
+def test_a_cheap_expression_is_evaluated(source: str) -> None:
     assert numbers(source, 2000) == ("value", True)
 
 
@@ -200,14 +200,14 @@ PREFIXES = st.sampled_from(["", "r", "R", "b", "B", "br", "Rb"])
 def test_a_text_is_the_same_text_to_both(prefix: str, quotes: str, body: str) -> None:
     source = f"{prefix}{quotes}{body}{quotes}"
     try:
-        program = _cel().compile(source)
+        program = _load_cel().compile(source)
     except ValueError:
         return
-    tree = parse(source)
+    tree = parse_expression(source)
     assert tree.functions == frozenset()
     head = tree.root.operands[0].head
     alone = len(tree.root.operands) == 1  # the body may have ended the text, and begun another
-    if alone and isinstance(head, Literal) and head.text is not None and "b" not in prefix.lower():
+    if alone and isinstance(head, LiteralValue) and head.text is not None and "b" not in prefix.lower():
         assert head.text == program.execute({})
 
 
@@ -281,7 +281,7 @@ def test_a_long_source_neither_hangs_nor_crashes(source: str) -> None:
 
 
 def test_what_only_the_evaluator_reads_is_refused() -> None:
-    with pytest.raises(SyntaxProblem):
-        parse("a.?b")
+    with pytest.raises(UnsupportedSyntax):
+        parse_expression("a.?b")
     with pytest.raises(ExpressionError, match="cannot use"):
         Expression("Message{text: 'a'} == text", NAMES)

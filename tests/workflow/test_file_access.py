@@ -12,7 +12,7 @@ from click.testing import Result
 
 import roundel
 from roundel.journal.sqlite import SqliteStore
-from tests.cli.kept import roundel as command
+from tests.cli.stored_runs import roundel as command
 
 INNER = """
 graph:
@@ -158,7 +158,7 @@ def test_in_python(flows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # Runs that go on later.
 
 
-def test_a_run_goes_on_with_the_files_that_it_was_started_with(flows: Path) -> None:
+def test_a_resumed_run_keeps_its_files(flows: Path) -> None:
     (flows.parent / "library/inner.yaml").write_text(ASKS)
     (flows / "outer.yaml").write_text(outer("../library/inner.yaml"))
     run = ("run", "flows/outer.yaml", "-i", "go", "--allow-path", "library")

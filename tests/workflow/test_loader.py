@@ -37,7 +37,7 @@ def test_a_registered_function_is_called_by_its_name() -> None:
     assert roundel.run(graph, "ab").output == "AB"
 
 
-def test_settings_that_do_nothing_are_said() -> None:
+def test_settings_without_effect_are_warned_about() -> None:
     graph = roundel.Graph(start="A", end="A", limits={"tokens": 0, "rounds": 4})
     graph.node("A", "human", timeout=3, retry={"max_attempts": 2})
     found = roundel.check(graph)[1].diagnostics
@@ -54,7 +54,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("said", SETTINGS)
-def test_settings_of_a_memory_that_do_nothing_are_said(said: str) -> None:
+def test_memory_settings_without_effect_are_warned_about(said: str) -> None:
     graph = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "memory": [SETTINGS[said]]}
     _, report = roundel.check({"graph": graph})
     (found,) = report.diagnostics
@@ -70,7 +70,7 @@ def test_vectors_have_a_length(size: Any) -> None:
 
 
 @pytest.mark.parametrize("where", ["auto_load", "auto_fill"])
-def test_tools_are_always_found_out(where: str) -> None:
+def test_disabling_tool_discovery_has_no_effect(where: str) -> None:
     tool = {"name": "mean", "auto_fill": where != "auto_fill"}
     config = {"tools": [tool], "auto_load": where != "auto_load"}
     agent = {"id": "A", "type": "agent", "config": {"tooling": {"type": "function", "config": config}}}

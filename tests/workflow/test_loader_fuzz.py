@@ -30,7 +30,7 @@ from jsonschema.exceptions import best_match
 import roundel
 from roundel import Workflow, WorkflowError
 from roundel.nodes import TYPES
-from roundel.workflow.diagnostics import Report, misspelling_of
+from roundel.workflow.diagnostics import Report, match_misspelling
 from roundel.workflow.document import read_text
 from roundel.workflow.graph import Limits, Node, Retry
 from roundel.workflow.loader import examine_text
@@ -572,7 +572,7 @@ def test_a_misspelt_key_is_never_ignored_in_silence(case: tuple[dict[str, Any], 
     value, key, word = case
     workflow, report = roundel.check(value)
     assert_sound(workflow, report)
-    if misspelling_of(word, [key]) is not None:
+    if match_misspelling(word, [key]) is not None:
         assert report.errors, f"'{word}' for '{key}' is not an error"
     else:
         assert report.errors or any(f"'{word}'" in found.message for found in report.diagnostics)

@@ -234,7 +234,7 @@ def test_the_first_match_is_all_that_is_looked_for_if_one_is_wanted() -> None:
     assert within(graph, "z" + "x" * 10_000) == ("completed", "None")
 
 
-def test_it_is_an_error_of_the_file() -> None:
+def test_a_bad_pattern_is_an_error_of_the_file() -> None:
     condition = {"type": "keyword", "config": {"regex": ["fine", r"\p{L}"]}}
     with pytest.raises(roundel.WorkflowError) as refused:
         roundel.run({"graph": two(condition=condition)})

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tests.workflow.reading import problems, read
+from tests.workflow.parsing import problems, read
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 import roundel
 from roundel.nodes.loading import check, load
-from roundel.workflow.graph import grouped, limited
+from roundel.workflow.graph import with_group, with_limits
 
 LONG = "a-long-value-0123456789"
 
@@ -61,7 +61,7 @@ def test_a_variable_with_another_name_in_the_place_of_a_key() -> None:
 
 
 @pytest.mark.parametrize("name", ["API_KEY", "token", "MySecret", "db_password"])
-def test_names_that_say_so(name: str) -> None:
+def test_names_that_mark_a_secret(name: str) -> None:
     assert secrets(vars={name: LONG}) == {name: LONG}
     assert load({"graph": graph()}, {name: LONG}).secrets == {name: LONG}
 
@@ -132,7 +132,7 @@ def test_a_marked_variable_without_a_value_comes_from_outside(
     assert workflow.graph.node("A").config.prompt == LONG
 
 
-def test_a_marked_variable_that_nobody_gave() -> None:
+def test_a_marked_variable_without_any_value() -> None:
     source = {"vars": {"db": {"secret": True}}, "graph": graph(agent(prompt="${db}"))}
     _, report = check(source)
     assert [(found.code, found.message) for found in report.errors] == [
@@ -207,7 +207,7 @@ def test_a_secret_is_no_name() -> None:
     ],
     ids=["graph", "group"],
 )
-def test_nor_a_name_of_a_graph_or_a_group(source: dict[str, Any]) -> None:
+def test_a_secret_is_not_a_graph_or_group_name(source: dict[str, Any]) -> None:
     _, report = check({"vars": {"API_TOKEN": LONG}, **source})
     assert [found.code for found in report.errors] == ["secret-in-name"]
 
@@ -220,7 +220,7 @@ def test_a_value_of_a_server_may_be_a_name() -> None:
 
 def test_limits_and_groups_leave_the_secrets() -> None:
     workflow = load({"graph": graph(agent(api_key=LONG))})
-    assert grouped(limited(workflow, {"steps": 3}), "team").secrets == {"ROUNDEL_SECRET_1": LONG}
+    assert with_group(with_limits(workflow, {"steps": 3}), "team").secrets == {"ROUNDEL_SECRET_1": LONG}
 
 
 def test_graphs_that_are_built_in_python() -> None:

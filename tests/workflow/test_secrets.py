@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from roundel.workflow.secrets import MASK, MaskedStream, Secrets, is_secret_name
+from roundel.workflow.secrets import MASK, SecretMasker, StreamMasker, is_secret_name
 
 KEY = "sk-live-0123456789"
 ODD = 'pass "word" ä\\0'
@@ -51,30 +51,30 @@ def test_names_that_are_not(name: str) -> None:
     ],
 )
 def test_a_value_is_found_however_it_is_written(written: str) -> None:
-    masked = Secrets([ODD]).mask(f"before {written} after")
-    assert MASK in masked
-    assert "word" not in masked
-    assert masked.startswith("before ") and masked.endswith(" after")
+    mask_value = SecretMasker([ODD]).mask(f"before {written} after")
+    assert MASK in mask_value
+    assert "word" not in mask_value
+    assert mask_value.startswith("before ") and mask_value.endswith(" after")
 
 
 def test_the_longest_goes_first() -> None:
-    secrets = Secrets(["sk-0123456", "sk-0123456-and-more"])
+    secrets = SecretMasker(["sk-0123456", "sk-0123456-and-more"])
     assert secrets.mask("sk-0123456-and-more, sk-0123456") == "***, ***"
 
 
 def test_a_key_behind_its_scheme() -> None:
-    secrets = Secrets()
+    secrets = SecretMasker()
     secrets.add_header(f"Bearer {KEY}")
     assert secrets.mask(f"Bearer {KEY} or {KEY}") == "*** or ***"
 
 
 def test_the_lines_of_a_long_secret() -> None:
-    secrets = Secrets(["-----BEGIN-----\nMIIBVAIBADANBg\nkqhkiG9w0BAQEF\n"])
+    secrets = SecretMasker(["-----BEGIN-----\nMIIBVAIBADANBg\nkqhkiG9w0BAQEF\n"])
     assert secrets.mask("cannot read MIIBVAIBADANBg") == "cannot read ***"
 
 
 def test_credentials_of_a_url() -> None:
-    secrets = Secrets()
+    secrets = SecretMasker()
     secrets.add_urls("https://ann:pa55%40word@host/v1?api_key=q-0123456&page=2")
     basic = base64.b64encode(b"ann:pa55@word").decode()
     text = f"https://ann:pa55%40word@host/v1?api_key=q-0123456&page=2 pa55@word q-0123456 {basic} ann"
@@ -83,13 +83,13 @@ def test_credentials_of_a_url() -> None:
 
 def test_what_basic_authentication_hides() -> None:
     word = base64.b64encode(b"ann:pa55-word").decode()
-    secrets = Secrets()
+    secrets = SecretMasker()
     secrets.add_header(f"Basic {word}")
     assert secrets.mask(f"{word} is pa55-word") == "*** is ***"
 
 
 def test_a_token_in_the_place_of_a_user() -> None:
-    secrets = Secrets()
+    secrets = SecretMasker()
     secrets.add_urls("https://ghp_0123456789abcdef:x-oauth-basic@host and ssh://git@host")
     assert secrets.mask("ghp_0123456789abcdef x-oauth-basic git") == "*** x-oauth-basic git"
 
@@ -99,11 +99,11 @@ def test_a_token_in_the_place_of_a_user() -> None:
 
 @pytest.mark.parametrize("short", ["", "a", "1234567"])
 def test_a_short_value_is_not_searched_for(short: str) -> None:
-    assert Secrets([short]).mask(f"a{short} 12345678") == f"a{short} 12345678"
+    assert SecretMasker([short]).mask(f"a{short} 12345678") == f"a{short} 12345678"
 
 
 def test_a_short_password_is_hidden_in_its_url_alone() -> None:
-    secrets = Secrets()
+    secrets = SecretMasker()
     secrets.add_urls("http://ann:tea@host/?key=cup")
     assert (
         secrets.mask("http://ann:tea@host/?key=cup tea in a cup")
@@ -112,7 +112,7 @@ def test_a_short_password_is_hidden_in_its_url_alone() -> None:
 
 
 def test_words_of_the_format_and_names_are_not_searched_for() -> None:
-    secrets = Secrets(["assistant", "complete", "Reviewer", "tool_call"], names=["The Reviewer"])
+    secrets = SecretMasker(["assistant", "complete", "Reviewer", "tool_call"], names=["The Reviewer"])
     text = "assistant completed The Reviewer tool_calls"
     assert secrets.mask(text) == text
 
@@ -128,26 +128,26 @@ class Box(Struct, frozen=True):
 
 def test_data_is_masked_at_any_depth() -> None:
     box = Box(KEY, {"list": [KEY, ("x", KEY)], f"key {KEY}": 1, "inner": Box("a", KEY)})
-    masked = Secrets([KEY]).masked(box, frozenset({"address"}))
-    assert masked == Box(KEY, {"list": [MASK, ("x", MASK)], f"key {MASK}": 1, "inner": Box("a", MASK)})
+    mask_value = SecretMasker([KEY]).mask_value(box, frozenset({"address"}))
+    assert mask_value == Box(KEY, {"list": [MASK, ("x", MASK)], f"key {MASK}": 1, "inner": Box("a", MASK)})
 
 
 def test_a_number_in_data_may_be_a_secret() -> None:
-    secrets = Secrets(["12345678"])
-    assert secrets.masked({"pin": 12345678, "size": 1234567}) == {"pin": MASK, "size": 1234567}
-    assert secrets.masked(Box("a", None, 12345678)).count == 12345678
+    secrets = SecretMasker(["12345678"])
+    assert secrets.mask_value({"pin": 12345678, "size": 1234567}) == {"pin": MASK, "size": 1234567}
+    assert secrets.mask_value(Box("a", None, 12345678)).count == 12345678
 
 
 def test_data_without_secrets_is_the_same_object() -> None:
     box = Box("a", {"list": ["x", 1, None, True, 1.5, ("y",)]})
-    assert Secrets([KEY]).masked(box) is box
+    assert SecretMasker([KEY]).mask_value(box) is box
 
 
-def test_a_look_into_json() -> None:
-    secrets = Secrets([ODD])
+def test_secrets_are_detected_in_json() -> None:
+    secrets = SecretMasker([ODD])
     assert secrets.found_in(json.dumps({"x": ODD}, ensure_ascii=False).encode())
     assert not secrets.found_in(b'{"x": "word"}')
-    assert not Secrets().found_in(b"anything")
+    assert not SecretMasker().found_in(b"anything")
 
 
 # The environment.
@@ -156,12 +156,12 @@ def test_a_look_into_json() -> None:
 def test_the_environment_is_known_and_looked_at_again_when_it_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert not Secrets()
+    assert not SecretMasker()
     monkeypatch.setenv("HOUSE_TOKEN", KEY)
     monkeypatch.setenv("DATABASE_URL", "postgres://ann:pa55-word@db/house")
-    assert Secrets().mask(f"{KEY} pa55-word") == "*** ***"
+    assert SecretMasker().mask(f"{KEY} pa55-word") == "*** ***"
     monkeypatch.setenv("HOUSE_TOKEN", "another-0123456")
-    assert Secrets().mask(f"{KEY} another-0123456") == f"{KEY} ***"
+    assert SecretMasker().mask(f"{KEY} another-0123456") == f"{KEY} ***"
 
 
 # A text that comes in pieces.
@@ -169,11 +169,11 @@ def test_the_environment_is_known_and_looked_at_again_when_it_changes(
 
 @given(st.data())
 def test_a_stream_shows_the_same_wherever_it_is_cut(data: st.DataObject) -> None:
-    secrets = Secrets([KEY, "sk-live-0123456789-longer"])
+    secrets = SecretMasker([KEY, "sk-live-0123456789-longer"])
     parts = data.draw(st.lists(st.sampled_from([KEY, "sk-live", "sk-live-0123456789-longer", " ", "tea"])))
     text = "".join(parts) + " the end."
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)))))
-    stream, shown = MaskedStream(secrets), ""
+    stream, shown = StreamMasker(secrets), ""
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
         shown += stream.feed(text[start:end])
         assert KEY not in shown
@@ -194,30 +194,30 @@ def test_a_text_without_secrets_is_left_as_it_is(text: str, secrets: list[str]) 
     known = [
         secret for secret in secrets if not any(line and line in text for line in [secret, secret.strip()])
     ]
-    masker = Secrets(known)
-    masked = masker.mask(text)
+    masker = SecretMasker(known)
+    mask_value = masker.mask(text)
     forms = [
         form for secret in known for form in (secret, quote(secret), quote_plus(secret), repr(secret)[1:-1])
     ]
     forms += [json.dumps(secret)[1:-1] for secret in known]
     if not any(form and form in text for form in forms if len(form) >= 8):
-        assert masked is text or masked == text
+        assert mask_value is text or mask_value == text
 
 
 @given(values)
 def test_data_without_secrets_is_left_as_it_is(value: Any) -> None:
-    assert Secrets(["never-in-there-0123456789"]).masked(value) is value
+    assert SecretMasker(["never-in-there-0123456789"]).mask_value(value) is value
 
 
 @given(texts, texts)
-def test_a_secret_never_stays(before: str, after: str) -> None:
-    secrets = Secrets([KEY, ODD])
+def test_a_secret_is_always_masked(before: str, after: str) -> None:
+    secrets = SecretMasker([KEY, ODD])
     for key in (KEY, ODD):
         assert key not in secrets.mask(f"{before}{key}{after}")
 
 
 def test_a_stream_does_not_cut_a_secret_that_ends_like_another_begins() -> None:
-    stream = MaskedStream(Secrets(["abcd-0123", "0123-efgh"]))
+    stream = StreamMasker(SecretMasker(["abcd-0123", "0123-efgh"]))
     shown = stream.feed("abcd-0123") + stream.feed("-efgh ") + stream.feed("the end.")
     assert "abcd" not in shown
     assert shown.endswith("the end.")

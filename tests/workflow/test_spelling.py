@@ -9,7 +9,7 @@ import pytest
 
 import roundel
 from roundel import WorkflowError
-from roundel.workflow.diagnostics import misspelling_of
+from roundel.workflow.diagnostics import match_misspelling
 
 WORKFLOW: dict[str, Any] = {
     "models": {"default": {"model": "openai:gpt-4o", "price": {"input": 1, "output": 2}}},
@@ -270,9 +270,9 @@ def test_the_replies_of_a_script_are_checked_too(key: str, meant: str) -> None:
     ],
 )
 def test_what_counts_as_a_misspelling(word: str, known: str, meant: bool) -> None:
-    assert misspelling_of(word, [known]) == (known if meant else None)
+    assert match_misspelling(word, [known]) == (known if meant else None)
 
 
 def test_the_nearest_word_is_meant_and_the_first_of_several() -> None:
-    assert misspelling_of("min_waits", ["min_wait_s", "max_wait", "min_wait"]) == "min_wait_s"
-    assert misspelling_of("model_cal", ["model_call", "model_cale"]) == "model_call"
+    assert match_misspelling("min_waits", ["min_wait_s", "max_wait", "min_wait"]) == "min_wait_s"
+    assert match_misspelling("model_cal", ["model_call", "model_cale"]) == "model_call"

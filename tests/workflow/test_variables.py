@@ -218,7 +218,7 @@ def test_a_circle_is_named_once_with_its_chain(text: str, circle: str) -> None:
     ]
 
 
-def test_a_variable_named_like_the_environment_s_is_told_to_change_its_name() -> None:
+def test_a_variable_that_shadows_the_environment_gets_a_hint() -> None:
     [found] = complaints("vars:\n  HOME: ${HOME}/work\n", environment={"HOME": "/root"})
     assert (found.code, found.line, found.column) == ("variable-cycle", 2, 9)
     assert "another name" in found.hint

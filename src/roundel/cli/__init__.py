@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from roundel.cli.next_step import NextStep, again, program
+from roundel.cli.next_step import NextStep, program, repeat_command
 from roundel.cli.signals import INTERRUPTED, interrupts
 
 COMMANDS = {
@@ -69,9 +69,9 @@ class Commands(click.Group):
 
             sys.exit(complete(self, os.environ[COMPLETION]))
         arguments = list(sys.argv[1:] if args is None else args)
-        from roundel.cli.output import concealment
+        from roundel.cli.output import secret_masking
 
-        concealment.start(arguments)
+        secret_masking.start(arguments)
         step = NextStep(arguments)
         extra["obj"] = step
         if not standalone_mode:
@@ -84,7 +84,7 @@ class Commands(click.Group):
             interrupted = isinstance(abort.__context__, KeyboardInterrupt)
             code = INTERRUPTED if interrupted else 1
             click.echo("interrupted" if interrupted else f"{NO_ANSWER}; nothing was changed", err=True)
-            step.command = step.command or again(step)
+            step.command = step.command or repeat_command(step)
         except click.ClickException as error:
             code = error.exit_code
             _show(error, step)
@@ -126,23 +126,23 @@ def cli() -> None:
 
 
 def _show(error: click.ClickException, step: NextStep) -> None:
-    from roundel.cli.output import say
+    from roundel.cli.output import echo
 
     if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2
         error.show()
         return
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
-        say(context.get_usage())
+        echo(context.get_usage())
         step.command = step.command or shlex.join([*program(), *context.command_path.split()[1:], "--help"])
-    say(f"Error: {error.format_message()}")
+    echo(f"Error: {error.format_message()}")
 
 
 def _end(code: Any, step: NextStep) -> NoReturn:
     if step.command:
-        from roundel.cli.output import say, styled
+        from roundel.cli.output import echo, styled
 
-        say(styled(f"next: {step.command}", dim=True))
+        echo(styled(f"next: {step.command}", dim=True))
     sys.exit(code)
 
 

@@ -25,17 +25,17 @@ from click.shell_completion import (
 from roundel.cli import COMMANDS, COMPLETION
 from roundel.cli.next_step import PROGRAM
 from roundel.cli.output import printable
-from roundel.journal.registry import glance, store_url
+from roundel.journal.registry import peek_runs, store_url
 
 Items = list[CompletionItem]
-MOST_RUNS = 50
+MAX_RUNS = 50
 """More would only fill the screen."""
 SUFFIXES = (".yaml", ".yml", ".json")
 LAST = "last"
 FILES = ("run", "check", "show", "forecast")
 RUNS = ("log", "plot", "resume", "pause", "stop", "answer", "unlock", "fork", "replay", "prune")
 """Commands by what their first argument is."""
-SEVERAL = ("check", "prune")
+REPEATABLE = ("check", "prune")
 """Commands that take more than one of them."""
 _SPECIAL = re.compile(r"([^\w@%+=:,./~-])")
 
@@ -47,13 +47,13 @@ def complete(commands: click.Command, instruction: str) -> int:
     return shell_complete(commands, {}, PROGRAM, COMPLETION, instruction)
 
 
-class _Quick(ShellComplete):
+class _QuickComplete(ShellComplete):
     def get_completions(self, args: list[str], incomplete: str) -> Items:
-        found = _without_command(args, incomplete)
+        found = _complete_quickly(args, incomplete)
         return super().get_completions(args, incomplete) if found is None else found
 
 
-class Bash(_Quick, BashComplete):
+class Bash(_QuickComplete, BashComplete):
     def format_completion(self, item: CompletionItem) -> str:
         # Bash puts values into the line as they are; and the script of click reads them with `read`, which
         # takes every backslash for a quotation of its own.
@@ -61,15 +61,15 @@ class Bash(_Quick, BashComplete):
         return f"{item.type},{quoted}"
 
 
-class Zsh(_Quick, ZshComplete):
+class Zsh(_QuickComplete, ZshComplete):
     pass
 
 
-class Fish(_Quick, FishComplete):
+class Fish(_QuickComplete, FishComplete):
     pass
 
 
-def _without_command(args: list[str], incomplete: str) -> Items | None:
+def _complete_quickly(args: list[str], incomplete: str) -> Items | None:
     """None if it takes the command itself to know."""
     if any(word.startswith("-") for word in (*args, incomplete)):
         return None
@@ -77,7 +77,7 @@ def _without_command(args: list[str], incomplete: str) -> Items | None:
         names = (name for name in COMMANDS if name.startswith(incomplete))
         return [CompletionItem(name, help=COMMANDS[name]) for name in names]
     command, *given = args
-    if given and command not in SEVERAL:
+    if given and command not in REPEATABLE:
         return None
     if command in FILES:
         return files(incomplete)
@@ -114,13 +114,13 @@ def _entries(incomplete: str) -> Iterator[str]:
 
 def runs(incomplete: str, place: str | None = None) -> Items:
     """The ids that begin so, the newest first, with what each run is; none if there is no store."""
-    rows = glance(store_url(place), incomplete, MOST_RUNS)
+    rows = peek_runs(store_url(place), incomplete, MAX_RUNS)
     found = [_item(run_id, f"{name}, {status}") for run_id, name, status in rows]
     # No id begins like `last`; where there are no runs, it would name none.
     newest = [_item(LAST, "the newest run")] if LAST.startswith(incomplete) and (found or incomplete) else []
     return newest + found
 
 
-def _item(value: str, told: str) -> CompletionItem:
+def _item(value: str, help_text: str) -> CompletionItem:
     # The protocol has one line for each field.
-    return CompletionItem(value, help=printable(" ".join(told.split())))
+    return CompletionItem(value, help=printable(" ".join(help_text.split())))

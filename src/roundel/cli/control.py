@@ -17,15 +17,15 @@ from collections.abc import Sequence
 
 import click
 
-from roundel.cli.execution import execute, person_is_there
+from roundel.cli.execution import execute, is_interactive
 from roundel.cli.next_step import suggest
-from roundel.cli.options import limit_option, limits_of, run_argument
-from roundel.cli.output import console, say
+from roundel.cli.options import limit_option, parse_limits, run_argument
+from roundel.cli.output import console, echo
 from roundel.cli.store_access import find_run, reason_option, store_option, with_runs
 from roundel.hosts.control import UnclearAnswer
 from roundel.hosts.engine import Attach
 from roundel.journal.store import RunRow, StoreError
-from roundel.kernel.unlock import CHECKS, Refused
+from roundel.kernel.unlock import CHECKS, UnlockRefused
 from roundel.runs.runs import Runs
 
 
@@ -61,7 +61,7 @@ def pause_command(run: str, reason: str, place: str | None) -> None:
         run_id = await find_run(runs, run)
         await runs.pause(run_id, reason)
         suggest("resume", run_id)
-        say(f"run {run_id} pauses")
+        echo(f"run {run_id} pauses")
 
     with_runs(place, work)
 
@@ -79,7 +79,7 @@ def stop_command(run: str, reason: str, place: str | None) -> None:
     async def work(runs: Runs) -> None:
         run_id = await find_run(runs, run)
         await runs.stop(run_id, reason)
-        say(f"run {run_id} is stopped")
+        echo(f"run {run_id} is stopped")
 
     with_runs(place, work)
 
@@ -107,7 +107,7 @@ def answer_command(
         run_id = await find_run(runs, run)
         if text is not None:
             return await _answer(runs, run_id, text, address, no_run, as_json)
-        if person_is_there() and not (address or no_run or as_json):
+        if is_interactive() and not (address or no_run or as_json):
             row = await runs.row(run_id)
             if row.status == "waiting" and not row.owner:  # the run itself asks, once it is resumed
                 return await execute(
@@ -120,13 +120,13 @@ def answer_command(
 
 
 async def _show(runs: Runs, run_id: str) -> None:
-    from roundel.cli.prompt import shown
+    from roundel.cli.prompt import question_panel
 
     questions = await runs.questions(run_id)
     if not questions:
         raise StoreError(f"run {run_id} asks nobody; it is {(await runs.row(run_id)).status}")
     for question in questions:
-        console(stderr=False).print(shown(question))
+        console(stderr=False).print(question_panel(question))
     at = ("--at", questions[0].address) if len(questions) > 1 else ()
     suggest("answer", run_id, "TEXT", *at)
 
@@ -143,9 +143,9 @@ async def _answer(runs: Runs, run_id: str, text: str, address: str, no_run: bool
         return await execute(runs, answer, as_json)
     await answer()
     if row.owner:
-        say(f"answered; run {run_id} continues in the process that executes it")
+        echo(f"answered; run {run_id} continues in the process that executes it")
     else:
-        say("answered")
+        echo("answered")
     return 0
 
 
@@ -176,7 +176,9 @@ OPTIONS = {
 @limit_option
 @click.option("--message", metavar="TEXT", help="What the last message is to be instead.")
 @click.option("--note", default="", metavar="TEXT", help="A word to the agent that runs next.")
-@click.option("--exit", "way_out", default="", metavar="NODE", help="Leave the loop, for this node outside.")
+@click.option(
+    "--exit", "exit_node", default="", metavar="NODE", help="Leave the loop, for this node outside."
+)
 @click.option("--by", default="", metavar="NAME", help="Who unlocks it; you, if it is not said.")
 @click.option("--no-run", is_flag=True, help="Unlock it, and do not resume the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
@@ -190,7 +192,7 @@ def unlock_command(
     limits: tuple[str, ...],
     message: str | None,
     note: str,
-    way_out: str,
+    exit_node: str,
     by: str,
     no_run: bool,
     as_json: bool,
@@ -206,13 +208,13 @@ def unlock_command(
         "cost_accepted": cost_accepted,
         "workflow_reviewed": workflow_reviewed,
     }
-    raised = limits_of(limits)
+    raised = parse_limits(limits)
 
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
         why, checks = reason, [name for name in CHECKS if given[name]]
         if _missing(why, checks):
-            why, checks = await _completed(runs, run_id, why, checks)
+            why, checks = await _ask_missing(runs, run_id, why, checks)
 
         async def unlock(attach: Attach | None = None) -> None:
             try:
@@ -220,11 +222,11 @@ def unlock_command(
                     run_id,
                     why,
                     checks=checks,
-                    by=_me(by),
+                    by=_user_name(by),
                     limits=raised,
                     message=message,
                     note=note,
-                    exit=way_out,
+                    exit=exit_node,
                     execute=attach,
                 )
             except StoreError as error:
@@ -232,19 +234,19 @@ def unlock_command(
 
         if no_run:
             await unlock()
-            say("unlocked")
+            echo("unlocked")
             return 0
         return await execute(runs, unlock, as_json)
 
     sys.exit(with_runs(place, work))
 
 
-async def _completed(runs: Runs, run_id: str, why: str, checks: list[str]) -> tuple[str, list[str]]:
+async def _ask_missing(runs: Runs, run_id: str, why: str, checks: list[str]) -> tuple[str, list[str]]:
     """Shows why the run is locked, and asks for what is missing; UsageError if nobody can be asked."""
     from roundel.cli.prompt import evidence
 
     console().print(evidence(await runs.locked(run_id)))
-    if person_is_there():
+    if is_interactive():
         from roundel.cli.prompt import ask, confirm
 
         why = why or ask("Why may it continue: ", required=True)
@@ -274,13 +276,13 @@ def _must_be_complete(run_id: str, missing: Sequence[str]) -> None:
 def _with_options(error: StoreError) -> StoreError:
     """The error, with the options that it is about."""
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, Refused):
+    while cause is not None and not isinstance(cause, UnlockRefused):
         cause = cause.__cause__
     options = [OPTIONS[field] for field in cause.fields] if cause is not None else []
     return StoreError(f"{error} ({' or '.join(options)})") if options else error
 
 
-def _me(by: str) -> str:
+def _user_name(by: str) -> str:
     try:
         return by or getpass.getuser()
     except (OSError, KeyError, ImportError):

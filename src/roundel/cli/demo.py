@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from roundel.cli.execution import person_is_there
-from roundel.cli.next_step import program, suggest_plainly
-from roundel.cli.store_access import finished
+from roundel.cli.execution import is_interactive
+from roundel.cli.next_step import program, suggest_without_store
+from roundel.cli.store_access import run_to_end
 from roundel.hosts.engine import Attach, Attachment, Inspection, Result
 from roundel.kernel.unlock import CHECKS
 from roundel.llm.script import Script, script_from
@@ -36,7 +36,7 @@ def demo_command() -> None:
     breaker stops because it goes in circles, with the evidence, and the unlock."""
     from roundel.cli.output import console
 
-    finished(lambda: _play(console()))
+    run_to_end(lambda: _play(console()))
 
 
 async def _play(out: Console) -> None:
@@ -47,18 +47,18 @@ async def _play(out: Console) -> None:
     async with Runs("memory:") as runs:
         out.rule(Text("1  A loop that ends because it is good enough", "bold"))
         out.print("A writer and a critic go round until the score is 90; at most 8 times.\n")
-        stage = _Stage(out)
-        run_id = await _start(runs, stage, "polish", "a line that sells tea")
-        result = await stage.watch(runs, run_id)
+        view = _DemoView(out)
+        run_id = await _start(runs, view, "polish", "a line that sells tea")
+        result = await view.watch(runs, run_id)
         await _plot(runs, run_id, out)
         out.print(Text(f"{result.output}\n", "bold"))
         out.rule(Text("2  A loop that goes in circles", "bold"))
         out.print("Ann and Ben are too polite to decide. Only the cap of 100 rounds would end it.\n")
-        stage = _Stage(out)
-        run_id = await _start(runs, stage, "circles", "Find a day for the launch.")
-        await stage.watch(runs, run_id)
+        view = _DemoView(out)
+        run_id = await _start(runs, view, "circles", "Find a day for the launch.")
+        await view.watch(runs, run_id)
         out.print("", evidence(await runs.locked(run_id)), "", sep="\n")
-        if person_is_there():
+        if is_interactive():
             from roundel.cli.prompt import ask
 
             ask("Press Enter to unlock it ")
@@ -66,7 +66,7 @@ async def _play(out: Console) -> None:
     _suggest()
 
 
-class _Stage:
+class _DemoView:
     """Where one run is watched."""
 
     def __init__(self, out: Console) -> None:
@@ -77,7 +77,9 @@ class _Stage:
         from roundel.cli.live_view import LiveView
 
         resumed = inspection.state if inspection.row is not None else None
-        self._view = LiveView(inspection.plan, self.out, self.out.is_terminal, scripted=True, goes_on=resumed)
+        self._view = LiveView(
+            inspection.plan, self.out, self.out.is_terminal, scripted=True, resumed_state=resumed
+        )
         self._view.__enter__()
         return Attachment(on_event=self._view)
 
@@ -92,18 +94,18 @@ class _Stage:
         return result
 
 
-async def _start(runs: Runs, stage: _Stage, name: str, text: str) -> str:
-    plan, script = _story(name, stage.out.is_terminal)
-    return await runs.start(plan, text, script=script, attach=stage.attach)
+async def _start(runs: Runs, view: _DemoView, name: str, text: str) -> str:
+    plan, script = _load_demo(name, view.out.is_terminal)
+    return await runs.start(plan, text, script=script, attach=view.attach)
 
 
-def _story(name: str, slowly: bool) -> tuple[Plan, Script]:
+def _load_demo(name: str, with_delays: bool) -> tuple[Plan, Script]:
     """A workflow and its script; without a terminal nobody watches, so nobody need wait."""
     folder = files("roundel.demo")
     workflow, _ = examine_text((folder / f"{name}.yaml").read_text("utf-8"), TYPES)
     assert workflow is not None
     script = script_from((folder / f"{name}.script.yaml").read_text("utf-8"))
-    return compile_workflow(workflow), script if slowly else script.without_delays()
+    return compile_workflow(workflow), script if with_delays else script.without_delays()
 
 
 async def _plot(runs: Runs, run_id: str, out: Console) -> None:
@@ -117,10 +119,10 @@ async def _unlock(runs: Runs, run_id: str, out: Console) -> None:
 
     out.print(Text("unlocked", "bold").append(", as this command does for a stored run:", "not bold"))
     out.print(Text(f"  {_command()}\n", "cyan", overflow="fold"), soft_wrap=True)
-    stage = _Stage(out)
-    attach: Attach = stage.attach
+    view = _DemoView(out)
+    attach: Attach = view.attach
     await runs.unlock(run_id, REASON, checks=CHECKS, by="you", note=NOTE, execute=attach)
-    result = await stage.watch(runs, run_id)
+    result = await view.watch(runs, run_id)
     out.print(Text(f"{result.output}\n", "bold"))
 
 
@@ -133,6 +135,6 @@ def _command() -> str:
 def _suggest() -> None:
     """A workflow of one's own: to write it, or to run it if it has been written before."""
     if Path(f"{FIRST}.yaml").exists():
-        suggest_plainly("run", f"{FIRST}.yaml", "--script", f"{FIRST}.script.yaml", "--input", "tea")
+        suggest_without_store("run", f"{FIRST}.yaml", "--script", f"{FIRST}.script.yaml", "--input", "tea")
     else:
-        suggest_plainly("new", FIRST)
+        suggest_without_store("new", FIRST)

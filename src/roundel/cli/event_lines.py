@@ -24,7 +24,7 @@ _PART = re.compile(r"(#[\d.]+)?/")
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class LoopBound:
     rounds: int | None
     """How many rounds there can be, as far as that is known."""
     by: str
@@ -34,36 +34,36 @@ class Bound:
         return f"round {number}{limit}{self.by}"
 
 
-class Bounds:
+class LoopBounds:
     """Looked up once a loop, however many rounds it has."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._known: dict[str, Bound] = {}
+        self._known: dict[str, LoopBound] = {}
 
-    def at(self, address: str) -> Bound:
+    def at(self, address: str) -> LoopBound:
         key = _NUMBER.sub("", address)
         bound = self._known.get(key)
         if bound is None:
-            bound = self._known[key] = _in_graph(self._plan.graph.root, address) or Bound(None, "")
+            bound = self._known[key] = _in_graph(self._plan.graph.root, address) or LoopBound(None, "")
         return bound
 
 
-def _of_loop(scope: Scope) -> Bound:
+def _of_loop(scope: Scope) -> LoopBound:
     limits, worst = bounds(scope)
     if worst is None:
         clocks = "".join(f" · {one_line(limit.guard)}: {limit.limit}" for limit in limits)
-        return Bound(scope.cap, f" (cap){clocks}")
+        return LoopBound(scope.cap, f" (cap){clocks}")
     guard = next((limit.guard for limit in limits if limit.limit == worst), "")
-    return Bound(worst, f" · {one_line(guard)}" if guard else "")
+    return LoopBound(worst, f" · {one_line(guard)}" if guard else "")
 
 
-def _in_graph(root: Scope, rest: str) -> Bound | None:
+def _in_graph(root: Scope, rest: str) -> LoopBound | None:
     """The loop that an address leads to from a graph: by loops (`Outer[2].Inner[5]`), or into a node."""
     return _in_loops(root, rest) or _in_nodes(root, rest)
 
 
-def _in_loops(scope: Scope, rest: str) -> Bound | None:
+def _in_loops(scope: Scope, rest: str) -> LoopBound | None:
     """The loop at `rest`, or inside it: one that stands in the scope, or a node that is a loop of its own."""
     for unit in scope.units:
         for member in unit.core if unit.node is None else ():
@@ -77,16 +77,16 @@ def _in_loops(scope: Scope, rest: str) -> Bound | None:
     return _in_looping_nodes(scope, rest)
 
 
-def _behind(scope: Scope, after: str) -> Bound | None:
+def _behind(scope: Scope, after: str) -> LoopBound | None:
     """What `.Loop[1]` or `/Node` leads to from a round of a loop."""
     return _in_loops(scope, after[1:]) if after[0] == "." else _in_nodes(scope, after[1:])
 
 
-def _in_looping_nodes(scope: Scope, rest: str) -> Bound | None:
+def _in_looping_nodes(scope: Scope, rest: str) -> LoopBound | None:
     for node in _nodes(scope):
         after = _after_round(node, rest) if node.kind.loops else None
         if after == "":
-            return Bound(node.kind.rounds(node.config), "")
+            return LoopBound(node.kind.rounds(node.config), "")
         for body in node.bodies if after else ():
             found = _behind(body.root, after or "")
             if found is not None:
@@ -94,7 +94,7 @@ def _in_looping_nodes(scope: Scope, rest: str) -> Bound | None:
     return None
 
 
-def _in_nodes(scope: Scope, rest: str) -> Bound | None:
+def _in_nodes(scope: Scope, rest: str) -> LoopBound | None:
     for node in _nodes(scope):
         part = _PART.match(rest, len(node.label)) if rest.startswith(node.label) else None
         for body in node.bodies if part else ():
@@ -117,7 +117,7 @@ def _after_round(node: NodePlan, rest: str) -> str | None:
 EXCERPT = 100
 
 
-def line_of(event: Event, bounds: Bounds | None) -> str | None:
+def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
     """None for what is not worth a line."""
     kind, data = event.event, event.data
     address = one_line(event.address or "")

@@ -11,9 +11,9 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from roundel.cli import EXIT
-from roundel.cli.next_step import about, again, command_line, current
-from roundel.cli.output import concealment, console, print_json, print_result, say, styled
-from roundel.cli.signals import INTERRUPTED, discard, interrupts
+from roundel.cli.next_step import command_line, current_step, repeat_command, set_current_run
+from roundel.cli.output import console, echo, print_json, print_result, secret_masking, styled
+from roundel.cli.signals import INTERRUPTED, interrupts, redirect_to_null
 from roundel.hosts.control import Question
 from roundel.hosts.engine import Attach, Attachment, Inspection, Result
 from roundel.journal.store import Fenced, Gone, StoreError
@@ -35,13 +35,13 @@ async def execute(
 ) -> int:
     """Executes a run until it is idle; the exit code. If another process turns out to execute the run, it
     continues there."""
-    display = _Json(runs, stored) if as_json else _Live(runs, stored)
+    display = _JsonDisplay(runs, stored) if as_json else _LiveDisplay(runs, stored)
     display.middleware, display.recorder = _telemetry(), recorder
-    with interrupts.acting(display.interrupt):
+    with interrupts.with_action(display.interrupt):
         try:
             await begin(display.attach)
             if not display.run_id:
-                say(f"run {current().run_id} continues in the process that executes it")
+                echo(f"run {current_step().run_id} continues in the process that executes it")
                 return 0
             if display.interrupted:
                 runs.interrupt(display.run_id)
@@ -49,7 +49,7 @@ async def execute(
             display.settle(result)
         finally:
             display.close()
-        display.conclude(result)
+        display.print_outcome(result)
     # Not if the run had come to an end of its own before the interrupt took effect.
     interrupted = display.interrupted and result.status in ("paused", "waiting", "stopped")
     return INTERRUPTED if interrupted else EXIT[result.status]
@@ -88,25 +88,27 @@ class _Display(ABC):
         self.run_id = ""
         """Empty until the run is open here."""
         self.interrupted = False
-        self._lost = False
+        self._output_lost = False
         """Nobody reads the output."""
 
     def attach(self, run_id: str, inspection: Inspection) -> Attachment:
         """Called when the run is open, before anything of it is executed."""
         self.run_id = run_id
-        concealment.know(secrets_of(inspection.plan))
+        secret_masking.set_secrets(secrets_of(inspection.plan))
         if self._stored:
-            about(run_id)
-        interrupts.next_step = command_line("resume", run_id) if self._stored else again(current())
+            set_current_run(run_id)
+        interrupts.next_step = (
+            command_line("resume", run_id) if self._stored else repeat_command(current_step())
+        )
         return Attachment(
-            self.asker(inspection),
+            self.ask_handler(inspection),
             self.on_event,
             self.middleware,
             self.recorder,
-            preparing=interrupts.synchronously(),
+            preparing=interrupts.blocking_section(),
         )
 
-    def asker(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
+    def ask_handler(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
         return None
 
     @abstractmethod
@@ -121,7 +123,7 @@ class _Display(ABC):
         """Nothing more will happen, whatever became of the run."""
 
     @abstractmethod
-    def conclude(self, result: Result) -> None:
+    def print_outcome(self, result: Result) -> None:
         """What is left to say."""
 
     def interrupt(self) -> None:
@@ -130,19 +132,19 @@ class _Display(ABC):
             self._runs.interrupt(self.run_id)
 
     def write(self, write: Callable[..., object], *what: object) -> None:
-        if self._lost:
+        if self._output_lost:
             return
         try:
             write(*what)
         except OSError as error:  # a closed pipe, a terminal that is gone, a full disk
-            self._lost = interrupts.received = True
-            discard(self.stream.fileno())
+            self._output_lost = interrupts.received = True
+            redirect_to_null(self.stream.fileno())
             self.interrupt()
             if not isinstance(error, BrokenPipeError):
-                say(f"the output cannot be written: {error}")
+                echo(f"the output cannot be written: {error}")
 
 
-class _Json(_Display):
+class _JsonDisplay(_Display):
     def __init__(self, runs: Runs, stored: bool) -> None:
         super().__init__(runs, stored)
         self.stream = sys.stdout
@@ -156,7 +158,7 @@ class _Json(_Display):
     def close(self) -> None:
         pass  # each line is complete
 
-    def conclude(self, result: Result) -> None:
+    def print_outcome(self, result: Result) -> None:
         if result.status not in ("completed", "failed", "stopped"):
             summary = {
                 "event": "run_summary",
@@ -167,14 +169,14 @@ class _Json(_Display):
             self.write(print_json, summary)
 
 
-class _Live(_Display):
+class _LiveDisplay(_Display):
     def __init__(self, runs: Runs, stored: bool) -> None:
         super().__init__(runs, stored)
         self.stream = sys.stderr
         self._view: LiveView | None = None
-        self._appeared = False
+        self._is_visible = False
 
-    def asker(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
+    def ask_handler(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
         from roundel.cli.live_view import LiveView
 
         terminal = console()
@@ -183,43 +185,43 @@ class _Live(_Display):
             terminal,
             terminal.is_terminal,
             scripted=inspection.script is not None,
-            goes_on=inspection.state if inspection.row is not None else None,
+            resumed_state=inspection.state if inspection.row is not None else None,
         )
         view.run_id = self.run_id if self._stored else ""
-        if not person_is_there():
+        if not is_interactive():
             return None
         from roundel.cli.prompt import ask_in_terminal
 
-        return lambda question: ask_in_terminal(question, self._shown())
+        return lambda question: ask_in_terminal(question, self._visible_view())
 
-    def _shown(self) -> LiveView:
+    def _visible_view(self) -> LiveView:
         """The view, which appears when there is something to show: not for a run that cannot be started."""
         assert self._view is not None
-        if not self._appeared:
-            self._appeared = True
+        if not self._is_visible:
+            self._is_visible = True
             self.write(self._view.__enter__)
         return self._view
 
     def on_event(self, event: Event) -> None:
-        self.write(self._shown(), event)
+        self.write(self._visible_view(), event)
 
     def settle(self, result: Result) -> None:
-        self._shown().settle(result.usage)
+        self._visible_view().settle(result.usage)
 
     def close(self) -> None:
-        if self._view is not None and self._appeared:
+        if self._view is not None and self._is_visible:
             self.write(self._view.__exit__, None, None, None)
 
-    def conclude(self, result: Result) -> None:
+    def print_outcome(self, result: Result) -> None:
         if result.output:
             print_result(result.output)
         if result.status == "failed":
-            say(styled(f"failed: {result.error}", fg="red"))
+            echo(styled(f"failed: {result.error}", fg="red"))
         elif result.status == "waiting" and not self._stored:
-            say("waiting for a person: run it in a terminal, or give the answer in a script")
+            echo("waiting for a person: run it in a terminal, or give the answer in a script")
         elif result.status == "stopped":
-            say("stopped")
+            echo("stopped")
 
 
-def person_is_there() -> bool:
+def is_interactive() -> bool:
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()

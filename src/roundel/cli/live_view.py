@@ -22,10 +22,18 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from roundel.cli.event_lines import Bound, Bounds, line_of
+from roundel.cli.event_lines import LoopBound, LoopBounds, format_event
 from roundel.cli.output import dollars, one_line, printable
-from roundel.cli.progress import OPEN, Progress, Round, Said, Snapshot, ToolCall, Usage
-from roundel.drawing.text import cut
+from roundel.cli.progress import (
+    OPEN,
+    ActiveRound,
+    FinishedNode,
+    Progress,
+    ProgressSnapshot,
+    ToolCall,
+    UsageTotals,
+)
+from roundel.drawing.text import truncate
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan
@@ -46,12 +54,12 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
-def usage_words(usage: Usage) -> list[str]:
+def usage_words(usage: UsageTotals) -> list[str]:
     counted = ((usage.model_calls, "model call"), (usage.tool_calls, "tool call"), (usage.tokens, "token"))
     return [f"{count:,} {word}{'' if count == 1 else 's'}" for count, word in counted if count]
 
 
-def cost_words(usage: Usage) -> str:
+def cost_words(usage: UsageTotals) -> str:
     """Never 0 for what nobody knows; empty if there was nothing to pay for."""
     if not usage.paid or not (usage.model_calls or usage.cost_usd):
         return ""
@@ -63,7 +71,7 @@ def cost_words(usage: Usage) -> str:
     return f"at least {dollars(usage.cost_usd)}, {calls} without a price"
 
 
-def ending(run: Snapshot) -> str:
+def ending_line(run: ProgressSnapshot) -> str:
     """The run in one line: `completed in 1.2 s · 7 model calls`."""
     joint = " " if run.reason.startswith("for ") else ": "
     reason = joint + run.reason if run.reason not in ("", run.status) else ""
@@ -73,18 +81,18 @@ def ending(run: Snapshot) -> str:
 
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-MOST_DOTS = 12
-AT_WORK = 6
-LEAST_LINES = 6
-MOST_TOOLS = 4
-SPEECH_LINES = 2
+MAX_DOTS = 12
+MAX_ACTIVE_SHOWN = 6
+MIN_LINES = 6
+MAX_TOOLS = 4
+PARTIAL_TEXT_LINES = 2
 INDENT = " " * 6
 TOOL_WIDTH = 60
 """Columns for a tool's name and arguments."""
 
 
 class Display:
-    def __init__(self, title: str, run: Snapshot, bounds: Bounds, run_id: str = "") -> None:
+    def __init__(self, title: str, run: ProgressSnapshot, bounds: LoopBounds, run_id: str = "") -> None:
         self.title = title
         self.run_id = run_id
         self.run = run
@@ -92,18 +100,18 @@ class Display:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         # One line less than the terminal has, since the cursor stands below.
-        room = max(LEAST_LINES, (options.height or console.height) - 1)
+        room = max(MIN_LINES, (options.height or console.height) - 1)
         for line in self._lines(room, console, options.max_width):
             line.no_wrap, line.overflow = True, "ellipsis"
             line.truncate(options.max_width, overflow="ellipsis")
             yield line
 
     def _lines(self, room: int, console: Console, width: int) -> Iterator[Text]:
-        top = [self._headline(), *self._loop_lines(), *self._at_work(console, width)][:room]
+        top = [self._headline(), *self._loop_lines(), *self._active(console, width)][:room]
         yield from top
         rest = room - len(top)
         if rest > 0:
-            yield from (_said(node) for node in self.run.recent[-rest:])
+            yield from (_finished_line(node) for node in self.run.recent[-rest:])
 
     def _headline(self) -> Text:
         run = self.run
@@ -129,30 +137,32 @@ class Display:
 
         yield from nested("", 1)
 
-    def _at_work(self, console: Console, width: int) -> Iterator[Text]:
+    def _active(self, console: Console, width: int) -> Iterator[Text]:
         run = self.run
-        shown = [address for address in run.at_work if not _holds_another(address, run.at_work)]
-        for number, address in enumerate(shown[:AT_WORK]):
-            asked = address in run.asked
-            sign = ("? ", "yellow") if asked else (self._spin(3 * number) + " ", "cyan")
-            label = "waits for a person" if asked else duration(run.at_work[address])
+        shown = [address for address in run.active if not _holds_another(address, run.active)]
+        for number, address in enumerate(shown[:MAX_ACTIVE_SHOWN]):
+            awaiting_answer = address in run.awaiting_answer
+            sign = ("? ", "yellow") if awaiting_answer else (self._spin(3 * number) + " ", "cyan")
+            label = "waits for a person" if awaiting_answer else duration(run.active[address])
             yield Text.assemble("  ", sign, one_line(address), ("  " + label, "dim"))
-            if address in run.talks:
-                agent = run.talks[address]
+            if address in run.agents:
+                agent = run.agents[address]
                 yield from self._tools(agent.tools)
-                yield from _speech(agent.saying, SPEECH_LINES if len(shown) < 4 else 1, console, width)
-        if len(shown) > AT_WORK:
-            yield Text(f"    and {len(shown) - AT_WORK} more at work", "dim")
+                yield from _partial_text_lines(
+                    agent.partial_text, PARTIAL_TEXT_LINES if len(shown) < 4 else 1, console, width
+                )
+        if len(shown) > MAX_ACTIVE_SHOWN:
+            yield Text(f"    and {len(shown) - MAX_ACTIVE_SHOWN} more at work", "dim")
 
     def _tools(self, calls: tuple[ToolCall, ...]) -> Iterator[Text]:
         # Those that are still at work come first, since there may be more than there is room for.
-        for number, call in enumerate(sorted(calls, key=lambda call: call.status not in OPEN)[:MOST_TOOLS]):
+        for number, call in enumerate(sorted(calls, key=lambda call: call.status not in OPEN)[:MAX_TOOLS]):
             yield _tool_line(call, self._spin(5 * number))
-        if len(calls) > MOST_TOOLS:
-            yield Text(f"{INDENT}and {len(calls) - MOST_TOOLS} more tool calls", "dim")
+        if len(calls) > MAX_TOOLS:
+            yield Text(f"{INDENT}and {len(calls) - MAX_TOOLS} more tool calls", "dim")
 
 
-def _around(place: str, loops: dict[str, Round]) -> str:
+def _around(place: str, loops: dict[str, ActiveRound]) -> str:
     """The loop at work that holds the one at a place; empty for none."""
     outer = [
         other for other, loop in loops.items() if place.startswith((loop.address + ".", loop.address + "/"))
@@ -160,9 +170,9 @@ def _around(place: str, loops: dict[str, Round]) -> str:
     return max(outer, key=len, default="")
 
 
-def _holds_another(address: str, at_work: dict[str, float]) -> bool:
+def _holds_another(address: str, active: dict[str, float]) -> bool:
     """A node that runs a graph is at work as long as one in it is, which says more."""
-    return len(at_work) < 100 and any(other.startswith(address + "/") for other in at_work)
+    return len(active) < 100 and any(other.startswith(address + "/") for other in active)
 
 
 def _tool_line(call: ToolCall, spin: str) -> Text:
@@ -170,7 +180,7 @@ def _tool_line(call: ToolCall, spin: str) -> Text:
     if call.status in OPEN:
         waits = call.status == "waiting"
         sign = ("? ", "yellow") if waits else (f"{spin} ", "cyan")
-        arguments = cut(f" {text}", max(1, TOOL_WIDTH - len(name))) if text else ""
+        arguments = truncate(f" {text}", max(1, TOOL_WIDTH - len(name))) if text else ""
         label += "waits for a person" if waits else duration(call.seconds)
         return Text.assemble(INDENT, sign, name, (arguments + label, "dim"))
     done = call.status == "completed"
@@ -179,9 +189,9 @@ def _tool_line(call: ToolCall, spin: str) -> Text:
     return line.append(f"  {text}", "dim" if done else "red") if text else line
 
 
-def _speech(saying: str, most: int, console: Console, width: int) -> list[Text]:
+def _partial_text_lines(partial_text: str, most: int, console: Console, width: int) -> list[Text]:
     """The end of what a model is saying, in whole lines, so that they stand still while it goes on."""
-    text = Text(one_line(saying, len(saying)), "italic")
+    text = Text(one_line(partial_text, len(partial_text)), "italic")
     if not text:
         return []
     lines = list(text.wrap(console, max(10, width - len(INDENT) - 2)))
@@ -192,7 +202,7 @@ def _speech(saying: str, most: int, console: Console, width: int) -> list[Text]:
     ]
 
 
-def _loop_line(loop: Round, bound: Bound, depth: int) -> Text:
+def _loop_line(loop: ActiveRound, bound: LoopBound, depth: int) -> Text:
     line = Text("  " * depth).append(one_line(loop.loop), "bold yellow").append("  ")
     if bound.rounds is not None and loop.number <= bound.rounds:
         done, left = _bar(loop.number, bound.rounds)
@@ -201,13 +211,13 @@ def _loop_line(loop: Round, bound: Bound, depth: int) -> Text:
 
 
 def _bar(number: int, limit: int) -> tuple[str, str]:
-    if limit <= MOST_DOTS:
+    if limit <= MAX_DOTS:
         return "●" * number, "○" * (limit - number)
-    filled = max(1, number * MOST_DOTS // limit)
-    return "━" * filled, "─" * (MOST_DOTS - filled)
+    filled = max(1, number * MAX_DOTS // limit)
+    return "━" * filled, "─" * (MAX_DOTS - filled)
 
 
-def _said(node: Said) -> Text:
+def _finished_line(node: FinishedNode) -> Text:
     sign = ("✗ ", "red") if node.failed else ("✓ ", "green")
     text = one_line(node.text)
     return Text.assemble("  ", sign, one_line(node.address), ("  " + text, "red" if node.failed else "dim"))
@@ -221,12 +231,12 @@ SIGNS = {
     "paused": ("‖", "yellow"),
     "suspended_locked": ("▲", "yellow"),
 }
-MOST_ROWS = 30
+MAX_ROWS = 30
 SIDE_BY_SIDE = 64
 
 
 class Summary:
-    def __init__(self, run: Snapshot, run_id: str = "") -> None:
+    def __init__(self, run: ProgressSnapshot, run_id: str = "") -> None:
         self.run = run
         self.run_id = run_id
 
@@ -241,18 +251,18 @@ class Summary:
         for note in self.run.notes:
             yield Text.assemble(("! ", "yellow"), one_line(note))
         sign, colour = SIGNS.get(self.run.status, ("·", "cyan"))
-        line = Text.assemble((f"{sign} ", colour), (one_line(ending(self.run)), "bold"))
+        line = Text.assemble((f"{sign} ", colour), (one_line(ending_line(self.run)), "bold"))
         yield line.append(f" · {self.run_id}", "dim") if self.run_id else line
 
     def _tables(self) -> Iterator[Table]:
         if self.run.runs:
             yield _table(("node", "times run"), [(name, str(n)) for name, n in self.run.runs.items()])
         if self.run.rounds:
-            rows = [(name, str(loop["rounds"]), _left(loop)) for name, loop in self.run.rounds.items()]
+            rows = [(name, str(loop["rounds"]), _exit_text(loop)) for name, loop in self.run.rounds.items()]
             yield _table(("loop", "rounds", "left by"), rows)
 
 
-def _left(loop: dict[str, Any]) -> str:
+def _exit_text(loop: dict[str, Any]) -> str:
     by, reason = loop["by"], loop["exit_reason"]
     return f"{by} ({reason})" if by and reason else str(reason)
 
@@ -264,10 +274,10 @@ def _table(titles: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table:
             table.add_column(title, justify="right", min_width=len(title), no_wrap=True)
         else:
             table.add_column(title, overflow="ellipsis", no_wrap=True)
-    for row in rows[:MOST_ROWS]:
+    for row in rows[:MAX_ROWS]:
         table.add_row(*(Text(one_line(cell)) for cell in row))
-    if len(rows) > MOST_ROWS:
-        table.add_row(Text(f"and {len(rows) - MOST_ROWS} more", "dim"))
+    if len(rows) > MAX_ROWS:
+        table.add_row(Text(f"and {len(rows) - MAX_ROWS} more", "dim"))
     return table
 
 
@@ -285,7 +295,7 @@ class LiveView:
         interactive: bool,
         *,
         scripted: bool = False,
-        goes_on: Run | None = None,
+        resumed_state: Run | None = None,
     ) -> None:
         self.console = console
         self.interactive = interactive
@@ -293,15 +303,15 @@ class LiveView:
         """Under which name the run is kept; empty if it is not."""
         self._title = one_line(plan.workflow.graph.id) or "workflow"
         self._progress = Progress(plan, scripted=scripted)
-        self._bounds = Bounds(plan)
+        self._bounds = LoopBounds(plan)
         self._live: Live | None = None
-        if goes_on is not None:
-            self._progress.take_up(goes_on)
+        if resumed_state is not None:
+            self._progress.load_state(resumed_state)
 
     def __call__(self, event: Event) -> None:
-        self._progress.take(event)
+        self._progress.apply_event(event)
         if not self.interactive:
-            line = line_of(event, self._bounds)
+            line = format_event(event, self._bounds)
             if line is not None:
                 self.console.file.write(printable(line) + "\n")
 
@@ -321,7 +331,7 @@ class LiveView:
         if self.interactive:
             self.console.print(Summary(run, self.run_id))
             return
-        for line in (*run.notes, ending(run)):
+        for line in (*run.notes, ending_line(run)):
             self.console.file.write(one_line(line) + "\n")
         self.console.file.flush()
 
@@ -342,7 +352,7 @@ class LiveView:
     def _show(self) -> None:
         self._live = Live(
             console=self.console,
-            get_renderable=self._picture,
+            get_renderable=self._render,
             refresh_per_second=PER_SECOND,
             transient=True,
             # What nodes print to a terminal comes out above the display; what goes to a file stays out of it.
@@ -356,5 +366,5 @@ class LiveView:
             self._live.stop()
             self._live = None
 
-    def _picture(self) -> Display:
+    def _render(self) -> Display:
         return Display(self._title, self._progress.snapshot(), self._bounds, self.run_id)

@@ -9,10 +9,10 @@ import click
 import msgspec
 
 from roundel.cli.event_lines import excerpt
-from roundel.cli.next_step import suggest, suggest_plainly
+from roundel.cli.next_step import suggest, suggest_without_store
 from roundel.cli.options import RunName, run_argument
-from roundel.cli.output import counted, print_json, say, styled
-from roundel.cli.store_access import most_option, store_option, with_runs
+from roundel.cli.output import echo, pluralize, print_json, styled
+from roundel.cli.store_access import count_option, store_option, with_runs
 from roundel.kernel.events import stamp
 from roundel.memory.store import MemoryEntry
 from roundel.runs.memory import Memory, Quarantined
@@ -30,8 +30,10 @@ def memory_command() -> None:
     """See and change what groups remember."""
 
 
-def _in_memory(place: str | None, do: Callable[[Memory], Awaitable[Made]], *, makes_it: bool = False) -> Made:
-    return with_runs(place, lambda runs: do(Memory(runs.store)), creates=makes_it)
+def _with_memory(
+    place: str | None, action: Callable[[Memory], Awaitable[Made]], *, creates: bool = False
+) -> Made:
+    return with_runs(place, lambda runs: action(Memory(runs.store)), creates=creates)
 
 
 @memory_command.command("list")
@@ -41,8 +43,8 @@ def _in_memory(place: str | None, do: Callable[[Memory], Awaitable[Made]], *, ma
 @store_option
 def list_entries(group: str, kind: str, as_json: bool, place: str | None) -> None:
     """List what a group remembers, the newest first."""
-    entries = _in_memory(place, lambda memory: memory.list(group, kind))
-    suggest_plainly("memory", "--help")
+    entries = _with_memory(place, lambda memory: memory.list(group, kind))
+    suggest_without_store("memory", "--help")
     _show(entries, as_json, f"group '{group}' remembers nothing{f' in {kind}' if kind else ''}")
 
 
@@ -50,12 +52,12 @@ def list_entries(group: str, kind: str, as_json: bool, place: str | None) -> Non
 @click.argument("text")
 @group_option
 @kind_option
-@most_option(10)
+@count_option(10)
 @json_option
 @store_option
 def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: str | None) -> None:
     """Find what shares words with a text, the best first."""
-    entries = _in_memory(place, lambda memory: memory.search(group, text, kind, limit))
+    entries = _with_memory(place, lambda memory: memory.search(group, text, kind, limit))
     suggest("memory", "list", "--group", group)
     _show(entries, as_json, f"group '{group}' remembers nothing with these words")
 
@@ -81,12 +83,12 @@ def promote(
     if sum((entry is not None, bool(run), bool(text))) != 1 or bool(run) != bool(at):
         raise click.UsageError("give the ID of an entry, --run with --at, or --text")
     # A group may be told what to know before its first run.
-    made = _in_memory(
-        place, lambda memory: memory.promote(group, entry, run=run, at=at, text=text), makes_it=bool(text)
+    made = _with_memory(
+        place, lambda memory: memory.promote(group, entry, run=run, at=at, text=text), creates=bool(text)
     )
     _show(made, as_json, "")
     suggest("memory", "list", "--group", group)
-    say(f"promoted {counted(len(made), 'passage')} for group '{group}'")
+    echo(f"promoted {pluralize(len(made), 'passage')} for group '{group}'")
 
 
 @memory_command.command("forget")
@@ -103,12 +105,12 @@ def forget(entries: tuple[int, ...], group: str, everything: bool, place: str | 
         return await (memory.forget_all(group) if everything else memory.forget(group, *entries))
 
     suggest("memory", "list", "--group", group)
-    gone = _in_memory(place, work)
+    gone = _with_memory(place, work)
     if entries and gone < len(set(entries)):
         raise click.ClickException(
             f"group '{group}' had {gone or 'none'} of these entries; `roundel memory list` shows what it has"
         )
-    say(f"forgot {counted(gone, 'entry') if gone == 1 else f'{gone} entries'}")
+    echo(f"forgot {pluralize(gone, 'entry') if gone == 1 else f'{gone} entries'}")
 
 
 @memory_command.command("quarantine")
@@ -120,17 +122,17 @@ def quarantine(run: str, as_json: bool, place: str | None) -> None:
 
     RUN is an id, the beginning of one, or `last`.
     """
-    given = _in_memory(place, lambda memory: memory.quarantine(run))
-    suggest_plainly("memory", "promote", "--help")
+    given = _with_memory(place, lambda memory: memory.quarantine(run))
+    suggest_without_store("memory", "promote", "--help")
     for one in given:
         if as_json:
             print_json(_as_data(one))
             continue
         sure = "" if one.confidence is None else f"  {one.confidence:g}"
         time = styled(stamp(one.time)[11:23], dim=True)
-        say(time, f"  {one.address}{sure}  {excerpt(one.content)}", err=False)
+        echo(time, f"  {one.address}{sure}  {excerpt(one.content)}", err=False)
     if not given:
-        say("no node of it has given anything")
+        echo("no node of it has given anything")
 
 
 def _as_data(one: MemoryEntry | Quarantined) -> dict[str, Any]:
@@ -143,6 +145,6 @@ def _show(entries: Sequence[MemoryEntry], as_json: bool, nothing: str) -> None:
             print_json(_as_data(entry))
             continue
         number, time = styled(str(entry.id), bold=True), styled(stamp(entry.time)[:16], dim=True)
-        say(number, f"  {entry.shelf}  ", time, f"  {excerpt(entry.text)}", err=False)
+        echo(number, f"  {entry.shelf}  ", time, f"  {excerpt(entry.text)}", err=False)
     if not entries and nothing:
-        say(nothing)
+        echo(nothing)

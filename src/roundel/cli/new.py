@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from roundel.cli.next_step import suggest_plainly
-from roundel.cli.output import say
+from roundel.cli.next_step import suggest_without_store
+from roundel.cli.output import echo
 
 WORKFLOW = """\
 # A writer and a reviewer iterate until the reviewer accepts, for three rounds at most.
@@ -81,7 +81,7 @@ def new_command(name: str) -> None:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"cannot write: {error}") from None
-    say(f"wrote {' and '.join(map(str, files))}")
-    suggest_plainly(
+    echo(f"wrote {' and '.join(map(str, files))}")
+    suggest_without_store(
         "run", f"{name}.yaml", "--script", f"{name}.script.yaml", "--input", "a short text about tea"
     )

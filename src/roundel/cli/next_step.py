@@ -33,7 +33,7 @@ class NextStep:
         """The run that the command is about."""
 
 
-def current() -> NextStep:
+def current_step() -> NextStep:
     """That of this call; a command that is called on its own, without the group, starts one."""
     context = click.get_current_context()
     if context.obj is None:
@@ -44,12 +44,12 @@ def current() -> NextStep:
 
 def suggest(*words: str) -> None:
     """The latest suggestion counts. The store is added if it is not the default one."""
-    current().command = command_line(*words)
+    current_step().command = command_line(*words)
 
 
-def suggest_plainly(*words: str) -> None:
+def suggest_without_store(*words: str) -> None:
     """For a command that has nothing to do with a store."""
-    current().command = shlex.join([*program(), *words])
+    current_step().command = shlex.join([*program(), *words])
 
 
 def command_line(*words: str) -> str:
@@ -57,13 +57,13 @@ def command_line(*words: str) -> str:
     return shlex.join([*program(), *words, *_store_option()])
 
 
-def again(step: NextStep) -> str:
+def repeat_command(step: NextStep) -> str:
     """The same command once more, as for one that was interrupted before it did anything."""
     return shlex.join([*program(), *step.arguments])
 
 
-def about(run_id: str) -> str:
-    current().run_id = run_id
+def set_current_run(run_id: str) -> str:
+    current_step().run_id = run_id
     return run_id
 
 
@@ -71,7 +71,7 @@ async def suggest_for_run(runs: Runs) -> None:
     """What helps with the run that the command is about, unless the command knows better."""
     from roundel.journal.store import NoRun, StoreError
 
-    step = current()
+    step = current_step()
     if not step.run_id or step.command:
         return
     try:
@@ -81,32 +81,37 @@ async def suggest_for_run(runs: Runs) -> None:
     except StoreError:  # it is reported where it occurred first; the run can be resumed once it is fixed
         suggest("resume", step.run_id)
         return
-    suggest(*words_for(row, str(click.get_current_context().command.name)))
+    suggest(*suggestion_for(row, str(click.get_current_context().command.name)))
 
 
-def words_for(row: RunRow, command: str = "") -> list[str]:
+def suggestion_for(row: RunRow, command: str = "") -> list[str]:
     """What helps with a run in this state, after this command."""
     if row.status == "running":
         return ["log", row.id, "--follow"] if row.owner else ["resume", row.id]
-    if row.status in _STEPS:
-        return [_STEPS[row.status], row.id]
+    if row.status in _COMMAND_BY_STATUS:
+        return [_COMMAND_BY_STATUS[row.status], row.id]
     if command != "log":
         return ["log", row.id]
     looped = row.summary is not None and row.summary.get("loops")
     return ["plot", row.id] if looped else ["runs"]
 
 
-_STEPS = {"waiting": "answer", "paused": "resume", "suspended_locked": "unlock", "stopped": "fork"}
+_COMMAND_BY_STATUS = {
+    "waiting": "answer",
+    "paused": "resume",
+    "suspended_locked": "unlock",
+    "stopped": "fork",
+}
 
 
 def program() -> list[str]:
     """How this program is called in the shell that it was called from."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py" and called.parent.name == PROGRAM:
-        return [_short(sys.executable), "-m", PROGRAM]
+        return [_shorten_path(sys.executable), "-m", PROGRAM]
     if called.name != PROGRAM:  # called from Python
         return [PROGRAM]
-    return [PROGRAM] if _is_on_path(called) else [_short(sys.argv[0])]
+    return [PROGRAM] if _is_on_path(called) else [_shorten_path(sys.argv[0])]
 
 
 def _is_on_path(called: Path) -> bool:
@@ -119,7 +124,7 @@ def _is_on_path(called: Path) -> bool:
         return False
 
 
-def _short(path: str) -> str:
+def _shorten_path(path: str) -> str:
     """A path below the working folder is easier to read without it."""
     try:
         inside = str(Path(path).absolute().relative_to(Path.cwd()))
@@ -129,8 +134,8 @@ def _short(path: str) -> str:
 
 
 def _store_option() -> list[str]:
-    from roundel.journal.registry import DEFAULT, VARIABLE
+    from roundel.journal.registry import DEFAULT_STORE, STORE_VARIABLE
 
     # A variable may have been set for this one call alone, so that the shell does not have it.
-    place = click.get_current_context().params.get("place") or os.environ.get(VARIABLE)
-    return ["--store", place] if place and Path(place) != DEFAULT else []
+    place = click.get_current_context().params.get("place") or os.environ.get(STORE_VARIABLE)
+    return ["--store", place] if place and Path(place) != DEFAULT_STORE else []

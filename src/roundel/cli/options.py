@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from roundel.cli import INVALID
-from roundel.cli.next_step import suggest_plainly
-from roundel.cli.output import assignments, tell
+from roundel.cli.next_step import suggest_without_store
+from roundel.cli.output import parse_assignments, print_diagnostics
 from roundel.workflow.diagnostics import WorkflowError
-from roundel.workflow.graph import LIMITS
+from roundel.workflow.graph import LIMIT_NAMES
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -55,15 +55,15 @@ run_argument = click.argument("run", type=RunName())
 
 
 limit_option = click.option(
-    "--limit", "limits", multiple=True, metavar="NAME=N", help=f"Set a limit: {', '.join(LIMITS)}."
+    "--limit", "limits", multiple=True, metavar="NAME=N", help=f"Set a limit: {', '.join(LIMIT_NAMES)}."
 )
 
 
-def limits_of(pairs: Iterable[str]) -> dict[str, float]:
-    given = assignments(pairs, "--limit")
-    unknown = set(given) - set(LIMITS)
+def parse_limits(pairs: Iterable[str]) -> dict[str, float]:
+    given = parse_assignments(pairs, "--limit")
+    unknown = set(given) - set(LIMIT_NAMES)
     if unknown:
-        raise click.UsageError(f"--limit knows {', '.join(LIMITS)}, not '{min(unknown)}'")
+        raise click.UsageError(f"--limit knows {', '.join(LIMIT_NAMES)}, not '{min(unknown)}'")
     return {name: _number(name, value) for name, value in given.items()}
 
 
@@ -82,12 +82,12 @@ def _number(name: str, value: str) -> float:
 Made = TypeVar("Made")
 
 
-def or_exit(make: Callable[[], Made], file: str) -> Made:
+def load_or_exit(load: Callable[[], Made], file: str) -> Made:
     """What is made of a workflow file. If that is not sound, it is said why, and the command ends."""
     try:
-        made = make()
+        made = load()
     except WorkflowError as error:
-        tell(error.diagnostics)
+        print_diagnostics(error.diagnostics)
         suggest_check(file)
         sys.exit(INVALID)
     suggest_run(file)
@@ -95,15 +95,15 @@ def or_exit(make: Callable[[], Made], file: str) -> Made:
 
 
 def suggest_run(file: str) -> None:
-    suggest_plainly("run", file, *_options())
+    suggest_without_store("run", file, *_options())
 
 
 def suggest_check(file: str) -> None:
     """For a file that is not sound; one that is not there is named wrongly, or not written yet."""
     if Path(file).exists():
-        suggest_plainly("check", file, *_options())
+        suggest_without_store("check", file, *_options())
     else:
-        suggest_plainly("new", "--help")
+        suggest_without_store("new", "--help")
 
 
 def _options() -> list[str]:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import msgspec
 
-from roundel.drawing.text import escaped, visible
+from roundel.drawing.text import escape_controls, visible
 from roundel.workflow.diagnostics import Diagnostic, Report
-from roundel.workflow.secrets import MASK, Secrets, is_secret_name
+from roundel.workflow.secrets import MASK, SecretMasker, is_secret_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 _COLOURS = {"error": "red", "warning": "yellow"}
 
 
-class Concealment:
+class SecretMasking:
     """The secrets that this command must not show; the group of all commands starts it anew for each."""
 
     def __init__(self) -> None:
-        self.secrets = Secrets()
+        self.secrets = SecretMasker()
         self._arguments: list[str] = []
 
     def start(self, arguments: Sequence[str]) -> None:
         """Arguments may hold secrets: variables, and credentials in URLs."""
         self._arguments = list(arguments)
-        self.know(Secrets())
+        self.set_secrets(SecretMasker())
 
-    def know(self, secrets: Secrets) -> None:
+    def set_secrets(self, secrets: SecretMasker) -> None:
         """Those of the workflow that the command is about."""
         self.secrets = secrets
         for word in self._arguments:
@@ -51,7 +51,7 @@ class Concealment:
             secrets.add_urls(word)
 
 
-concealment = Concealment()
+secret_masking = SecretMasking()
 
 
 class Styled(NamedTuple):
@@ -68,7 +68,7 @@ def styled(text: str, **style: Any) -> Styled:
 
 def printable(text: str) -> str:
     """The text, on as many lines, with no secret, and nothing that steers a terminal or breaks XML."""
-    return visible(concealment.secrets.mask(text))
+    return visible(secret_masking.secrets.mask(text))
 
 
 def one_line(text: str, most: int = 1000) -> str:
@@ -76,7 +76,9 @@ def one_line(text: str, most: int = 1000) -> str:
     return printable(" ".join(text[:most].split()))
 
 
-ALLOWS_NOTHING = "--allow-path is about the files of --workflow; a run keeps those that it was started with"
+ALLOW_PATH_WITHOUT_WORKFLOW = (
+    "--allow-path is about the files of --workflow; a run keeps those that it was started with"
+)
 allow_option = click.option(
     "--allow-path",
     "allowed",
@@ -87,18 +89,18 @@ allow_option = click.option(
 )
 
 
-def tell(diagnostics: Iterable[Diagnostic], err: bool = True) -> None:
+def print_diagnostics(diagnostics: Iterable[Diagnostic], err: bool = True) -> None:
     """Writes diagnostics, one a line with its code, and a hint below it."""
     for found in diagnostics:
         place = ":".join(str(part) for part in (found.file, found.line, found.column) if part)
         label = styled(found.severity, fg=_COLOURS[found.severity], bold=True)
         code = styled(f"[{found.code}]", dim=True)
-        say(f"{place}: " if place else "", label, f": {found.message} ", code, err=err)
+        echo(f"{place}: " if place else "", label, f": {found.message} ", code, err=err)
         if found.hint:
-            say(styled(f"    {found.hint}", dim=True), err=err)
+            echo(styled(f"    {found.hint}", dim=True), err=err)
 
 
-def say(*parts: str | Styled, err: bool = True) -> None:
+def echo(*parts: str | Styled, err: bool = True) -> None:
     """Writes the parts as one line, printable whatever they hold."""
     texts = (
         click.style(printable(part.text), **part.style) if isinstance(part, Styled) else printable(part)
@@ -112,11 +114,11 @@ def print_result(text: str) -> None:
 
     Not by click.echo, which would take out of a pipe what looks like a colour."""
     out = sys.stdout
-    out.write((printable(text) if out.isatty() else concealment.secrets.mask(text)) + "\n")
+    out.write((printable(text) if out.isatty() else secret_masking.secrets.mask(text)) + "\n")
     out.flush()
 
 
-def counted(count: int, word: str) -> str:
+def pluralize(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
@@ -131,27 +133,27 @@ def print_json(value: Any) -> None:
     """One line of JSON on standard output, at once. What JSON need not escape, but a terminal obeys (C1 and
     the like), is escaped, too: it stands in strings only."""
     out = sys.stdout.buffer
-    line = _encoded(value).decode()
-    out.write(escaped(line).encode() + b"\n")
+    line = _encode_masked(value).decode()
+    out.write(escape_controls(line).encode() + b"\n")
     out.flush()
 
 
-_NAMES = frozenset({"address", "event", "node_id", "run_id", "timestamp"})
+_NEVER_MASKED = frozenset({"address", "event", "node_id", "run_id", "timestamp"})
 
 
-def _encoded(value: Any) -> bytes:
+def _encode_masked(value: Any) -> bytes:
     line = msgspec.json.encode(value, enc_hook=repr)
-    secrets = concealment.secrets
+    secrets = secret_masking.secrets
     if not secrets.found_in(line):
         return line
     return msgspec.json.encode(
-        secrets.masked(value, _NAMES), enc_hook=lambda other: secrets.mask(repr(other))
+        secrets.mask_value(value, _NEVER_MASKED), enc_hook=lambda other: secrets.mask(repr(other))
     )
 
 
 def print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """For an error that nobody has foreseen, in place of Python's own hook."""
-    sys.stderr.write(concealment.secrets.mask("".join(traceback.format_exception(kind, error, trace))))
+    sys.stderr.write(secret_masking.secrets.mask("".join(traceback.format_exception(kind, error, trace))))
 
 
 def console(stderr: bool = True) -> Console:
@@ -160,7 +162,7 @@ def console(stderr: bool = True) -> Console:
     return SafeConsole(stderr=stderr)
 
 
-def assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:
+def parse_assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:
     """`NAME=VALUE` options as a mapping."""
     values = {}
     for pair in pairs:
@@ -172,12 +174,12 @@ def assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:
     return values
 
 
-def variables(pairs: Iterable[str]) -> dict[str, Any]:
+def parse_variables(pairs: Iterable[str]) -> dict[str, Any]:
     """`--var` options; a value is read as YAML, so that `3` is a number."""
     from roundel.workflow.document import read_text
 
     read = {}
-    for name, text in assignments(pairs, "--var").items():
+    for name, text in parse_assignments(pairs, "--var").items():
         found = read_text(text, Report())
         scalar = found is not None and not isinstance(found.value, (dict, list))
         read[name] = found.value if found is not None and scalar else text

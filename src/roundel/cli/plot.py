@@ -18,9 +18,9 @@ from typing import NamedTuple
 import click
 
 from roundel.cli.options import run_argument
-from roundel.cli.output import console, dollars, one_line, say
-from roundel.cli.store_access import Unknown, store_option, with_run
-from roundel.drawing.svg import RULES, style
+from roundel.cli.output import console, dollars, echo, one_line
+from roundel.cli.store_access import NotFound, store_option, with_run
+from roundel.drawing.svg import RULES, stylesheet
 from roundel.drawing.text import fit, text_width
 from roundel.journal.store import RunRow
 from roundel.runs.rounds import LoopRounds
@@ -35,10 +35,10 @@ class Measure(NamedTuple):
     name: str
     values: tuple[float | None, ...]
     """Round by round; None where there is nothing to say."""
-    told: Callable[[float], str]
-    whole: tuple[str, str]
+    format_value: Callable[[float], str]
+    total: tuple[str, str]
     """All rounds in one figure, and which figure that is."""
-    adds_up: bool
+    is_additive: bool
     """A sum over the rounds has a meaning."""
     top: float
     """Where its axis ends; it begins at 0."""
@@ -50,7 +50,7 @@ def measures(loop: LoopRounds) -> list[Measure]:
     scores = tuple(one.score for one in rounds)
     tokens = tuple(float(one.tokens) for one in rounds)
     costs = tuple(one.cost_usd for one in rounds)
-    news = tuple(one.novelty for one in rounds)
+    novelties = tuple(one.novelty for one in rounds)
     times = tuple(max(0.0, one.seconds) for one in rounds)
     found = []
     if any(score is not None for score in scores):
@@ -59,10 +59,10 @@ def measures(loop: LoopRounds) -> list[Measure]:
         found.append(Measure("tokens", tokens, _count, (_count(sum(tokens)), IN_ALL), True, _top(tokens)))
     if any(costs):
         paid = sum(cost or 0 for cost in costs)
-        whole = (dollars(paid) if None not in costs else f"≥ {dollars(paid)}", IN_ALL)
-        found.append(Measure("cost", costs, dollars, whole, True, _top(costs)))
-    if any(one is not None for one in news):
-        found.append(Measure("novelty", news, "{:.2f}".format, _mean(news), False, 1.0))
+        total = (dollars(paid) if None not in costs else f"≥ {dollars(paid)}", IN_ALL)
+        found.append(Measure("cost", costs, dollars, total, True, _top(costs)))
+    if any(one is not None for one in novelties):
+        found.append(Measure("novelty", novelties, "{:.2f}".format, _mean(novelties), False, 1.0))
     found.append(Measure("time", times, _time, (_time(sum(times)), IN_ALL), True, _top(times)))
     return found
 
@@ -101,11 +101,11 @@ def _time(seconds: float) -> str:
 
 PAD, GAP = 22, 14
 WIDTH, HEIGHT = 244, 156
-MOST_ACROSS = 3
+MAX_COLUMNS = 3
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 42, 34
 """Between the edges of a chart's card and its axes."""
 TITLE = 34
-MOST_DOTS = 30
+MAX_DOTS = 30
 LABEL = 10
 COLOURS = {"score": "leave", "tokens": "agent", "cost": "loop", "novelty": "graph", "time": "python"}
 
@@ -124,7 +124,7 @@ _RULES = {
 }
 
 
-class Box(NamedTuple):
+class PlotArea(NamedTuple):
     """Where the values of a chart are drawn."""
 
     x: float
@@ -139,7 +139,7 @@ def svg(loops: Sequence[LoopRounds], name: str) -> str:
 
 def _lines(loops: Sequence[LoopRounds], name: str) -> Iterator[str]:
     found = [(loop, measures(loop)) for loop in loops]
-    across = _across(max(len(charts) for _, charts in found))
+    across = _columns(max(len(charts) for _, charts in found))
     width = 2 * PAD + across * WIDTH + (across - 1) * GAP
     height = PAD + sum(TITLE + -(-len(charts) // across) * (HEIGHT + GAP) for _, charts in found) + PAD - GAP
     size = f'width="{width}" height="{height}"'
@@ -148,7 +148,7 @@ def _lines(loops: Sequence[LoopRounds], name: str) -> Iterator[str]:
         'role="img">'
     )
     yield f"<title>{_text(name)}: the rounds of its loops</title>"
-    yield f"<style>{style(_RULES)}</style>"
+    yield f"<style>{stylesheet(_RULES)}</style>"
     yield f'<rect class="page" {size} rx="12"/>'
     y = PAD
     for loop, charts in found:
@@ -161,41 +161,41 @@ def _lines(loops: Sequence[LoopRounds], name: str) -> Iterator[str]:
     yield "</svg>"
 
 
-def _across(charts: int) -> int:
+def _columns(charts: int) -> int:
     """How many stand side by side; four make a square."""
-    return 2 if charts == 4 else min(MOST_ACROSS, charts)
+    return 2 if charts == 4 else min(MAX_COLUMNS, charts)
 
 
 def _title(loop: LoopRounds, y: float, width: float) -> Iterator[str]:
     count = len(loop.rounds)
     rounds = f"{count:,} round{'' if count == 1 else 's'} · {one_line(loop.exit_reason) or 'at work'}"
     name = fit(one_line(loop.loop), 13, width - 2 * PAD - text_width(rounds, 11) - 12, bold=True)
-    yield _words(name, PAD, y + 14, "id")
-    yield _words(rounds, PAD + text_width(name, 13, bold=True) + 12, y + 14, "type")
+    yield _text_element(name, PAD, y + 14, "id")
+    yield _text_element(rounds, PAD + text_width(name, 13, bold=True) + 12, y + 14, "type")
 
 
 def _chart(measure: Measure, x: float, y: float, loop: LoopRounds) -> Iterator[str]:
-    box = Box(x + LEFT, y + TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM)
+    box = PlotArea(x + LEFT, y + TOP, WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM)
     yield "<g>"
     yield f'<rect class="card" x="{x}" y="{y}" width="{WIDTH}" height="{HEIGHT}" rx="10"/>'
     yield f'<rect class="c-{measure.name}" x="{x + 12}" y="{y + 14}" width="4" height="14" rx="2"/>'
-    yield _words(measure.name, x + 22, y + 25, "id")
-    yield _words(" ".join(measure.whole), x + WIDTH - 12, y + 25, "type", "end")
+    yield _text_element(measure.name, x + 22, y + 25, "id")
+    yield _text_element(" ".join(measure.total), x + WIDTH - 12, y + 25, "type", "end")
     yield from _axes(measure, box, [one.number for one in loop.rounds])
-    yield from _bars(measure, box) if measure.adds_up else _curve(measure, box)
+    yield from _bars(measure, box) if measure.is_additive else _curve(measure, box)
     yield "</g>"
 
 
-def _axes(measure: Measure, box: Box, numbers: list[int]) -> Iterator[str]:
+def _axes(measure: Measure, box: PlotArea, numbers: list[int]) -> Iterator[str]:
     for share in (0.0, 0.5, 1.0):
         y = box.y + box.height * (1 - share)
         kind = "grid" if share else "axis"
-        yield f'<path class="{kind}" d="M{_n(box.x)} {_n(y)}h{_n(box.width)}"/>'
-        yield _words(_short(measure, share * measure.top), box.x - 6, y + 3.5, "tick", "end")
+        yield f'<path class="{kind}" d="M{_number_text(box.x)} {_number_text(y)}h{_number_text(box.width)}"/>'
+        yield _text_element(_short(measure, share * measure.top), box.x - 6, y + 3.5, "tick", "end")
     for index in _ticks(len(numbers), box.width):
         x = _middle(box, index, len(numbers))
-        yield _words(str(numbers[index]), x, box.y + box.height + 13, "tick", "middle")
-    yield _words("round", box.x + box.width / 2, box.y + box.height + 26, "tick", "middle")
+        yield _text_element(str(numbers[index]), x, box.y + box.height + 13, "tick", "middle")
+    yield _text_element("round", box.x + box.width / 2, box.y + box.height + 26, "tick", "middle")
 
 
 def _short(measure: Measure, value: float) -> str:
@@ -228,28 +228,31 @@ def _ticks(count: int, width: float) -> list[int]:
     return chosen
 
 
-def _middle(box: Box, index: int, count: int) -> float:
+def _middle(box: PlotArea, index: int, count: int) -> float:
     return box.x + box.width * (index + 0.5) / count
 
 
-def _bars(measure: Measure, box: Box) -> Iterator[str]:
+def _bars(measure: Measure, box: PlotArea) -> Iterator[str]:
     count = len(measure.values)
     slot = box.width / count
-    width = min(26.0, slot * 0.64 if count <= MOST_DOTS else slot * 0.9)
+    width = min(26.0, slot * 0.64 if count <= MAX_DOTS else slot * 0.9)
     for index, value in enumerate(measure.values):
         if not value:
             continue
         height = max(1.0, box.height * value / measure.top)
         x, y = _middle(box, index, count) - width / 2, box.y + box.height - height
         bend = min(3.0, width / 3, height)
+        bent = _number_text(bend)
         shape = (
-            f"M{_n(x)} {_n(y + height)}v{_n(bend - height)}q0 {_n(-bend)} {_n(bend)} {_n(-bend)}"
-            f"h{_n(width - 2 * bend)}q{_n(bend)} 0 {_n(bend)} {_n(bend)}v{_n(height - bend)}Z"
+            f"M{_number_text(x)} {_number_text(y + height)}v{_number_text(bend - height)}"
+            f"q0 {_number_text(-bend)} {bent} {_number_text(-bend)}"
+            f"h{_number_text(width - 2 * bend)}q{bent} 0 {bent} {bent}v{_number_text(height - bend)}Z"
         )
-        yield f'<path class="bar c-{measure.name}" d="{shape}"><title>{_told(measure, index)}</title></path>'
+        title = f"<title>{_tooltip(measure, index)}</title>"
+        yield f'<path class="bar c-{measure.name}" d="{shape}">{title}</path>'
 
 
-def _curve(measure: Measure, box: Box) -> Iterator[str]:
+def _curve(measure: Measure, box: PlotArea) -> Iterator[str]:
     count, values = len(measure.values), measure.values
     points = [
         (index, _middle(box, index, count), box.y + box.height * (1 - max(0.0, value) / measure.top))
@@ -257,32 +260,33 @@ def _curve(measure: Measure, box: Box) -> Iterator[str]:
         if value is not None
     ]
     if len(points) > 1:
-        line = "L".join(f"{_n(x)} {_n(y)}" for _, x, y in points)
-        floor = _n(box.y + box.height)
-        area = f"M{_n(points[0][1])} {floor}L{line}L{_n(points[-1][1])} {floor}Z"
+        line = "L".join(f"{_number_text(x)} {_number_text(y)}" for _, x, y in points)
+        floor = _number_text(box.y + box.height)
+        area = f"M{_number_text(points[0][1])} {floor}L{line}L{_number_text(points[-1][1])} {floor}Z"
         yield f'<path class="area c-{measure.name}" d="{area}"/>'
         yield f'<path class="line c-{measure.name}" d="M{line}"/>'
-    if count <= MOST_DOTS:
+    if count <= MAX_DOTS:
         for index, x, y in points:
-            title = f"<title>{_told(measure, index)}</title>"
-            yield f'<circle class="dot c-{measure.name}" cx="{_n(x)}" cy="{_n(y)}" r="3.5">{title}</circle>'
+            title = f"<title>{_tooltip(measure, index)}</title>"
+            centre = f'cx="{_number_text(x)}" cy="{_number_text(y)}"'
+            yield f'<circle class="dot c-{measure.name}" {centre} r="3.5">{title}</circle>'
 
 
-def _told(measure: Measure, index: int) -> str:
+def _tooltip(measure: Measure, index: int) -> str:
     value = measure.values[index]
-    return _text(f"round {index + 1}: {measure.told(value or 0)}")
+    return _text(f"round {index + 1}: {measure.format_value(value or 0)}")
 
 
-def _words(text: str, x: float, y: float, kind: str, anchor: str = "") -> str:
+def _text_element(text: str, x: float, y: float, kind: str, anchor: str = "") -> str:
     at = f' text-anchor="{anchor}"' if anchor else ""
-    return f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}"{at}>{_text(text)}</text>'
+    return f'<text class="{kind}" x="{_number_text(x)}" y="{_number_text(y)}"{at}>{_text(text)}</text>'
 
 
 def _text(text: str) -> str:
     return escape(one_line(text))
 
 
-def _n(value: float) -> str:
+def _number_text(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
@@ -309,7 +313,7 @@ def plot_command(run: str, form: str | None, out: str | None, name: str | None, 
     if out is None and drawn is None:
         _print(loops)
     elif out is None:
-        say(drawn or "", err=False)
+        echo(drawn or "", err=False)
     else:
         _write(out, drawn if drawn is not None else _plain_text(loops))
 
@@ -319,7 +323,7 @@ def _chosen(loops: Sequence[LoopRounds], name: str | None, run_id: str) -> Seque
         raise click.ClickException(f"run {run_id} has come to no loop, so there are no rounds to draw")
     chosen = [loop for loop in loops if name in (None, loop.loop)]
     if not chosen:
-        raise Unknown(f"run {run_id} has no loop '{name}', but {', '.join(loop.loop for loop in loops)}")
+        raise NotFound(f"run {run_id} has no loop '{name}', but {', '.join(loop.loop for loop in loops)}")
     return chosen
 
 
@@ -350,4 +354,4 @@ def _write(out: str, text: str) -> None:
         Path(out).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"cannot write: {error}") from None
-    say(f"wrote {out}")
+    echo(f"wrote {out}")

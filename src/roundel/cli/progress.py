@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 
 from roundel.kernel.commands import Ask
 from roundel.kernel.events import Event
-from roundel.kernel.state import Activation, Execution, Run, Talk
+from roundel.kernel.state import Activation, Execution, Run, ToolLoop
 from roundel.plan.graph import Plan
 from roundel.workflow.limits import dollars, picodollars
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class UsageTotals:
     model_calls: int = 0
     tool_calls: int = 0
     tokens: int = 0
@@ -52,11 +52,11 @@ class Spending:
         self._counted: Counter[str] = Counter()
         """The model calls that were counted already of each node at work."""
 
-    def usage(self) -> Usage:
+    def usage(self) -> UsageTotals:
         used = self._used
         tokens = used["input_tokens"] + used["output_tokens"]
         cost = dollars(self._cost)
-        return Usage(
+        return UsageTotals(
             used["model_calls"], used["tool_calls"], tokens, cost, used["unpriced_calls"], self._paid
         )
 
@@ -72,7 +72,7 @@ class Spending:
     def tool(self, event: Event) -> None:
         self._used["tool_calls"] += event.data["status"] in ("completed", "failed")
 
-    def spoken(self, address: str, rounds: int) -> None:
+    def count_agent_calls(self, address: str, rounds: int) -> None:
         """An agent is done. Calls that told of no tokens are counted now: one, and one for each round."""
         missing = rounds + 1 - self._counted[address]
         if missing > 0:
@@ -91,7 +91,7 @@ class Spending:
         self._counted[address] += calls
 
 
-KEPT = 2000
+MAX_PARTIAL_TEXT = 2000
 """Characters of what an agent is saying; more is never shown."""
 OPEN = ("running", "waiting")
 
@@ -111,7 +111,7 @@ class AgentActivity(NamedTuple):
 
     tools: tuple[ToolCall, ...] = ()
     """Those of its latest round, in the order of the requests."""
-    saying: str = ""
+    partial_text: str = ""
 
 
 class AgentActivities:
@@ -119,49 +119,53 @@ class AgentActivities:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._now = clock
-        self._talks: dict[str, _AgentState] = {}
+        self._agents: dict[str, _AgentState] = {}
 
     def tool(self, event: Event) -> None:
         data, address = event.data, event.address or ""
-        agent = self._at(place_of_tool(address, data["round"]))
+        agent = self._at(agent_place_of_tool(address, data["round"]))
         if agent.round != data["round"]:
             agent.round = data["round"]
             agent.tools.clear()
-        agent.saying = ""
+        agent.partial_text = ""
         ended = data["status"] not in OPEN
         since = agent.tools[address].seconds if ended and address in agent.tools else self._now()
         text = str(data.get("result") or "") if ended else arguments_text(data["arguments"])
         agent.tools[address] = ToolCall(data["name"], data["round"], data["status"], text, since)
 
-    def heard(self, event: Event) -> None:
+    def on_tokens(self, event: Event) -> None:
         """A part of what a model is saying; what is said in another attempt is said anew."""
         agent, attempt = self._at(place_of_node(event.address or "")), event.data.get("attempt", 1)
         if agent.has_replied or agent.attempt != attempt:
-            agent.saying, agent.has_replied, agent.attempt = "", False, attempt
-        saying = agent.saying + event.data["text"]
-        agent.saying = saying if len(saying) <= KEPT else saying[-KEPT // 2 :].partition(" ")[2]
+            agent.partial_text, agent.has_replied, agent.attempt = "", False, attempt
+        partial_text = agent.partial_text + event.data["text"]
+        agent.partial_text = (
+            partial_text
+            if len(partial_text) <= MAX_PARTIAL_TEXT
+            else partial_text[-MAX_PARTIAL_TEXT // 2 :].partition(" ")[2]
+        )
 
-    def replied(self, event: Event) -> None:
+    def on_reply(self, event: Event) -> None:
         """What is said from now on belongs to another reply."""
-        agent = self._talks.get(place_of_node(event.address or ""))
+        agent = self._agents.get(place_of_node(event.address or ""))
         if agent is not None:
             agent.has_replied = True
 
-    def over(self, address: str) -> int:
+    def on_node_done(self, address: str) -> int:
         """How many rounds of tools there were."""
-        agent = self._talks.pop(place_of_node(address), None)
+        agent = self._agents.pop(place_of_node(address), None)
         return 0 if agent is None else agent.round
 
     def clear(self) -> None:
-        self._talks.clear()
+        self._agents.clear()
 
-    def of(self, addresses: list[str]) -> dict[str, AgentActivity]:
+    def activities_at(self, addresses: list[str]) -> dict[str, AgentActivity]:
         now = self._now()
-        found = ((address, self._talks.get(place_of_node(address))) for address in addresses)
+        found = ((address, self._agents.get(place_of_node(address))) for address in addresses)
         return {address: agent.shown(now) for address, agent in found if agent is not None}
 
     def _at(self, place: str) -> _AgentState:
-        return self._talks.setdefault(place, _AgentState())
+        return self._agents.setdefault(place, _AgentState())
 
 
 class _AgentState:
@@ -169,13 +173,13 @@ class _AgentState:
         self.tools: dict[str, ToolCall] = {}
         """By address, with when each began in place of how long it took."""
         self.round = 0
-        self.saying = ""
+        self.partial_text = ""
         self.has_replied = False
         self.attempt = 1
 
     def shown(self, now: float) -> AgentActivity:
         tools = (call._replace(seconds=now - call.seconds) for call in self.tools.values())
-        return AgentActivity(tuple(tools), self.saying)
+        return AgentActivity(tuple(tools), self.partial_text)
 
 
 def place_of_node(address: str) -> str:
@@ -184,7 +188,7 @@ def place_of_node(address: str) -> str:
     return f"{around}.{name}" if around.endswith("]") else around + slash + name
 
 
-def place_of_tool(address: str, number: int) -> str:
+def agent_place_of_tool(address: str, number: int) -> str:
     """The place of the agent that uses it: what is in front of `[2]/mean`."""
     return address.rpartition("/")[0][: -len(str(number)) - 2]
 
@@ -193,7 +197,7 @@ def arguments_text(arguments: Any) -> str:
     return json.dumps(arguments, ensure_ascii=False) if arguments else ""
 
 
-class Round(NamedTuple):
+class ActiveRound(NamedTuple):
     """A loop at work."""
 
     loop: str
@@ -201,49 +205,51 @@ class Round(NamedTuple):
     number: int
 
 
-class Standing(NamedTuple):
-    loops: list[Round]
-    at_work: list[str]
-    asked: list[str]
+class Activity(NamedTuple):
+    loops: list[ActiveRound]
+    active: list[str]
+    awaiting_answer: list[str]
 
 
-def standing(run: Run) -> Standing:
-    at_work = [around.address for call in run.calls.values() for around in _around(call)]
-    asked = [address for address, call in run.calls.items() if isinstance(call.command, Ask)]
+def read_activity(run: Run) -> Activity:
+    active = [around.address for call in run.calls.values() for around in _around(call)]
+    awaiting_answer = [address for address, call in run.calls.items() if isinstance(call.command, Ask)]
     loops = {loop.address: loop for call in run.calls.values() for loop in _loops(call)}
     # A loop inside another has the longer address, and is shown below it.
-    return Standing(sorted(loops.values(), key=lambda loop: len(loop.address)), at_work, asked)
+    return Activity(sorted(loops.values(), key=lambda loop: len(loop.address)), active, awaiting_answer)
 
 
 def _around(call: Execution) -> Iterator[Execution]:
     """The node, and those whose graphs it is in, from the inside out."""
-    node: Execution | None = call.owner.execution if isinstance(call.owner, Talk) else call
+    node: Execution | None = call.owner.execution if isinstance(call.owner, ToolLoop) else call
     while node is not None:
         yield node
-        node = node.activation.instance.caller or _performer(node)
+        node = node.activation.instance.caller or _enclosing_composite(node)
 
 
-def _performer(node: Execution) -> Execution | None:
-    performance = node.activation.instance.performance
-    return None if performance is None else performance.execution
+def _enclosing_composite(node: Execution) -> Execution | None:
+    composite_run = node.activation.instance.composite_run
+    return None if composite_run is None else composite_run.execution
 
 
-def _loops(call: Execution) -> Iterator[Round]:
+def _loops(call: Execution) -> Iterator[ActiveRound]:
     for node in _around(call):
         activation: Activation | None = node.activation
         while activation is not None and activation.parent is not None:
-            yield Round(activation.name, activation.address, activation.round)
+            yield ActiveRound(activation.name, activation.address, activation.round)
             activation = activation.parent
         instance = node.activation.instance
-        performance, turn = instance.performance, instance.turn
-        if performance is not None and turn is not None and performance.execution.node.kind.loops:
-            yield Round(performance.execution.node.id, f"{performance.stem}{turn.round}]", turn.round)
+        composite_run, iteration = instance.composite_run, instance.iteration
+        if composite_run is not None and iteration is not None and composite_run.execution.node.kind.loops:
+            yield ActiveRound(
+                composite_run.execution.node.id, f"{composite_run.stem}{iteration.round}]", iteration.round
+            )
 
 
 RECENT = 8
 
 
-class Said(NamedTuple):
+class FinishedNode(NamedTuple):
     """A node that has finished."""
 
     address: str
@@ -252,23 +258,23 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ProgressSnapshot:
     status: str
     reason: str
     seconds: float
-    loops: dict[str, Round]
+    loops: dict[str, ActiveRound]
     """By their addresses without the round; those that are left are gone."""
-    at_work: dict[str, float]
+    active: dict[str, float]
     """Addresses, and for how many seconds."""
-    asked: set[str]
+    awaiting_answer: set[str]
     """Those at work that wait for a person."""
-    talks: dict[str, AgentActivity]
+    agents: dict[str, AgentActivity]
     """What those at work say, and the tools that they use, by address."""
-    recent: list[Said]
+    recent: list[FinishedNode]
     runs: dict[str, int]
     rounds: dict[str, dict[str, Any]]
     """For each loop `rounds`, `exit_reason`, and `by`, the node whose edge left it."""
-    usage: Usage
+    usage: UsageTotals
     notes: list[str]
 
 
@@ -282,13 +288,13 @@ class Progress:
         self._started = clock()
         self._ended: float | None = None
         self._status, self._reason = "running", ""
-        self._loops: dict[str, Round] = {}
-        self._at_work: dict[str, float] = {}
-        self._asked: set[str] = set()
-        self._recent: deque[Said] = deque(maxlen=RECENT)
+        self._loops: dict[str, ActiveRound] = {}
+        self._active: dict[str, float] = {}
+        self._awaiting_answer: set[str] = set()
+        self._recent: deque[FinishedNode] = deque(maxlen=RECENT)
         self._runs: dict[str, int] = {}
         self._rounds: dict[str, dict[str, Any]] = {}
-        self._talks = AgentActivities(clock)
+        self._agents = AgentActivities(clock)
         self._spending = Spending(paid=not scripted)
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
@@ -300,30 +306,30 @@ class Progress:
             "human_input_required": self._ask,
             "human_input_received": self._answer,
             "tool_call": self._tool,
-            "token_stream": self._talks.heard,
+            "token_stream": self._agents.on_tokens,
             "token_usage": self._tokens,
             "end_not_reached": self._no_end,
             "run_state_change": self._state,
             "run_finished": self._finished,
         }
 
-    def take(self, event: Event) -> None:
+    def apply_event(self, event: Event) -> None:
         handler = self._handlers.get(event.event)
         if handler is not None:
             with self._lock:
                 handler(event)
 
-    def take_up(self, run: Run) -> None:
+    def load_state(self, run: Run) -> None:
         """A run goes on, of which no events were seen."""
-        summary, stands, now = run.summary(), standing(run), self._now()
+        summary, activity, now = run.summary(), read_activity(run), self._now()
         with self._lock:
             self._runs = summary["nodes"]
             self._rounds = {name: dict(figures) for name, figures in summary["loops"].items()}
-            self._loops = {_place(loop.address, loop.number): loop for loop in stands.loops}
-            self._at_work = dict.fromkeys(stands.at_work, now)
-            self._asked = set(stands.asked)
+            self._loops = {_place(loop.address, loop.number): loop for loop in activity.loops}
+            self._active = dict.fromkeys(activity.active, now)
+            self._awaiting_answer = set(activity.awaiting_answer)
             if run.status == "waiting":
-                self._status, self._reason = "waiting", "for " + ", ".join(sorted(stands.asked))
+                self._status, self._reason = "waiting", "for " + ", ".join(sorted(activity.awaiting_answer))
             self._spending.settle(summary["usage"])
 
     def settle(self, usage: Mapping[str, Any]) -> None:
@@ -331,17 +337,17 @@ class Progress:
         with self._lock:
             self._spending.settle(usage)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> ProgressSnapshot:
         now = self._now()
         with self._lock:
-            return Snapshot(
+            return ProgressSnapshot(
                 self._status,
                 self._reason,
                 (self._ended or now) - self._started,
                 dict(self._loops),
-                {address: now - since for address, since in self._at_work.items()},
-                set(self._asked),
-                self._talks.of(list(self._at_work)),
+                {address: now - since for address, since in self._active.items()},
+                set(self._awaiting_answer),
+                self._agents.activities_at(list(self._active)),
                 list(self._recent),
                 dict(self._runs),
                 {name: {**figures, "by": self._left.get(name, "")} for name, figures in self._rounds.items()},
@@ -356,25 +362,25 @@ class Progress:
         data, address = event.data, event.address or ""
         status = data.get("status")
         if status == "running":
-            self._at_work[address] = self._now()
+            self._active[address] = self._now()
             name = event.node_id or address
             self._runs[name] = self._runs.get(name, 0) + 1
             return
         if status == "skipped":
             return
-        self._at_work.pop(address, None)
-        rounds = self._talks.over(address)
+        self._active.pop(address, None)
+        rounds = self._agents.on_node_done(address)
         if status == "failed":
-            self._recent.append(Said(address, data.get("error", ""), True))
+            self._recent.append(FinishedNode(address, data.get("error", ""), True))
             return
         if event.node_id in self._speaking:
-            self._spending.spoken(address, rounds)
+            self._spending.count_agent_calls(address, rounds)
         if "output" in data:
-            self._recent.append(Said(address, data["output"], False))
+            self._recent.append(FinishedNode(address, data["output"], False))
 
     def _round(self, event: Event) -> None:
         name, number, address = event.data["loop"], event.data["round"], event.address or ""
-        self._loops[_place(address, number)] = Round(name, address, number)
+        self._loops[_place(address, number)] = ActiveRound(name, address, number)
         figures = self._rounds.setdefault(name, {"rounds": 0, "exit_reason": ""})
         figures["rounds"] += 1
 
@@ -387,17 +393,17 @@ class Progress:
         self._left[data["loop"]] = data.get("by", "")
 
     def _ask(self, event: Event) -> None:
-        self._asked.add(event.address or "")
+        self._awaiting_answer.add(event.address or "")
 
     def _answer(self, event: Event) -> None:
-        self._asked.discard(event.address or "")
+        self._awaiting_answer.discard(event.address or "")
 
     def _tool(self, event: Event) -> None:
-        self._talks.tool(event)
+        self._agents.tool(event)
         self._spending.tool(event)
 
     def _tokens(self, event: Event) -> None:
-        self._talks.replied(event)
+        self._agents.on_reply(event)
         self._spending.tokens(event)
 
     def _no_end(self, event: Event) -> None:
@@ -412,8 +418,8 @@ class Progress:
         data = event.data
         self._status, self._reason, self._ended = data["status"], "", self._now()
         self._loops.clear()
-        self._at_work.clear()
-        self._talks.clear()
+        self._active.clear()
+        self._agents.clear()
         # The run's own figures; the events seen here may have begun in the middle.
         self._runs, self._rounds = data.get("nodes", self._runs), data.get("loops", self._rounds)
         self._spending.settle(data.get("usage", {}))

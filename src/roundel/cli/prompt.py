@@ -40,24 +40,26 @@ def evidence(lock: Lock) -> Group:
 
 def _figures(figures: dict[str, Any]) -> Iterator[Text]:
     messages = figures.pop("messages", ())
-    for names, words in _KNOWN.items():
+    for names, words in _PHRASES.items():
         if all(name in figures for name in names):
-            yield Text(one_line(words.format(**{name: _told(name, figures.pop(name)) for name in names})))
+            yield Text(
+                one_line(words.format(**{name: _format_figure(name, figures.pop(name)) for name in names}))
+            )
     for name, value in figures.items():
-        yield Text(one_line(f"{name.replace('_', ' ')}: {_told(name, value)}"))
+        yield Text(one_line(f"{name.replace('_', ' ')}: {_format_figure(name, value)}"))
     for message in messages:
         yield Text.assemble("  ", (one_line(message["address"]), "cyan"), f"  {one_line(message['text'])}")
         if "repeats" in message:
-            yield Text(f"    {one_line(_repeats(message))}", style="dim")
+            yield Text(f"    {one_line(_repetition_text(message))}", style="dim")
 
 
-def _repeats(message: dict[str, Any]) -> str:
+def _repetition_text(message: dict[str, Any]) -> str:
     """Which message it repeats, and what little changed."""
     changes = [f"'{before}' → '{now}'" for before, now in message["changed"]]
     return f"repeats {message['repeats']}" + (f", with {', '.join(changes)}" if changes else ", unchanged")
 
 
-def _told(name: str, value: Any) -> str:
+def _format_figure(name: str, value: Any) -> str:
     if name == "novelty":
         value = max(value)
     if isinstance(value, (int, float)):
@@ -68,7 +70,7 @@ def _told(name: str, value: Any) -> str:
 
 
 _SHARES = ("novelty", "threshold")
-_KNOWN = {
+_PHRASES = {
     ("stale_rounds", "threshold", "novelty"): (
         "in {stale_rounds} rounds every message repeats an earlier one of its speaker: "
         "at most {novelty} new, where {threshold} would do"
@@ -99,7 +101,7 @@ async def ask_in_terminal(question: Question, view: LiveView) -> str:
     """The answer; a line that ends with a backslash goes on in the next. EOFError at the end of input
     (Ctrl-D): then the question stays open."""
     with view.suspend():
-        view.console.print(shown(question, HINT))
+        view.console.print(question_panel(question, HINT))
         try:
             return await _answer(question, view.console)
         except EOFError as end:
@@ -138,7 +140,7 @@ def confirm(question: str) -> bool:
 
 
 def _ask_once(question: str) -> str:
-    with interrupts.synchronously():
+    with interrupts.blocking_section():
         click.echo(question, nl=False, err=True)
         # Not by `input()`: a signal that arrives just before it would be noticed only after the next key.
         line = _read_line(sys.stdin.fileno(), threading.Event())
@@ -157,14 +159,14 @@ async def _lines(console: Console) -> str:
         lines.append(line[:-1])
 
 
-def shown(question: Question, hint: str = "") -> Panel:
+def question_panel(question: Question, hint: str = "") -> Panel:
     title = Text(one_line(question.address), "bold yellow")
-    parts = _asked(question) if question.tool is None else _tool(question.prompt, question.tool)
+    parts = _question_parts(question) if question.tool is None else _tool(question.prompt, question.tool)
     below = Text(hint, "dim") if hint else None
     return Panel(Group(*parts), title=title, title_align="left", subtitle=below, subtitle_align="right")
 
 
-def _asked(question: Question) -> list[Text]:
+def _question_parts(question: Question) -> list[Text]:
     inputs = [_input(message) for message in question.inputs if message.text.strip()]
     return [*inputs, Text(printable(question.prompt or "Your answer?"), "bold")]
 
@@ -188,7 +190,7 @@ async def _line(console: Console, mark: str) -> str:
     console.print(Text(mark, "bold yellow"), end="")
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()
-    given_up = threading.Event()
+    cancelled = threading.Event()
 
     def settle(line: str | None) -> None:
         if answer.done():
@@ -200,10 +202,10 @@ async def _line(console: Console, mark: str) -> str:
 
     def read() -> None:
         try:
-            line = _read_line(sys.stdin.fileno(), given_up)
+            line = _read_line(sys.stdin.fileno(), cancelled)
         except (OSError, ValueError):  # the terminal is gone
             line = None
-        if not given_up.is_set():
+        if not cancelled.is_set():
             with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
                 loop.call_soon_threadsafe(settle, line)
 
@@ -215,18 +217,18 @@ async def _line(console: Console, mark: str) -> str:
             console.print()  # nobody ended the line
         raise
     finally:
-        given_up.set()
+        cancelled.set()
 
 
-def _read_line(terminal: int, given_up: threading.Event) -> str | None:
+def _read_line(terminal: int, cancelled: threading.Event) -> str | None:
     """None at the end of input.
 
     Read byte by byte, not by `input()`: a thread that waits there cannot be called off, takes the next
     answer away, and may make Python abort when it ends.
     """
     line = bytearray()
-    while not given_up.is_set():
-        if not _ready(terminal):
+    while not cancelled.is_set():
+        if not _has_input(terminal):
             continue
         byte = os.read(terminal, 1)
         if not byte:
@@ -237,7 +239,7 @@ def _read_line(terminal: int, given_up: threading.Event) -> str | None:
     return None
 
 
-def _ready(terminal: int) -> bool:
+def _has_input(terminal: int) -> bool:
     try:
         return bool(select.select([terminal], [], [], POLL_SECONDS)[0])
     except OSError:  # Windows waits for sockets only: there it is read without asking

@@ -14,18 +14,26 @@ from typing import Any
 import click
 
 from roundel.cli import INVALID
-from roundel.cli.execution import execute, person_is_there
-from roundel.cli.next_step import about, current, suggest_for_run, suggest_plainly
+from roundel.cli.execution import execute, is_interactive
+from roundel.cli.next_step import current_step, set_current_run, suggest_for_run, suggest_without_store
 from roundel.cli.options import (
     WorkflowFile,
     file_argument,
     limit_option,
-    limits_of,
+    parse_limits,
     run_argument,
     suggest_check,
 )
-from roundel.cli.output import ALLOWS_NOTHING, allow_option, concealment, say, styled, tell, variables
-from roundel.cli.store_access import find_run, finished, runs_at, store_option, with_run, with_runs
+from roundel.cli.output import (
+    ALLOW_PATH_WITHOUT_WORKFLOW,
+    allow_option,
+    echo,
+    parse_variables,
+    print_diagnostics,
+    secret_masking,
+    styled,
+)
+from roundel.cli.store_access import find_run, open_runs, run_to_end, store_option, with_run, with_runs
 from roundel.hosts.engine import Attach
 from roundel.journal.store import StoreError
 from roundel.kernel.facts import secrets_of
@@ -35,7 +43,7 @@ from roundel.plan.graph import Plan, compile_workflow
 from roundel.runs.forking import Difference
 from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
-from roundel.workflow.graph import Workflow, grouped, limited
+from roundel.workflow.graph import Workflow, with_group, with_limits
 from roundel.workflow.message import Message
 
 
@@ -52,7 +60,7 @@ from roundel.workflow.message import Message
 @click.option("--record", "record_file", metavar="FILE", help="Keep what models say, as a script.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
-@click.option("--no-store", "forgotten", is_flag=True, help="Keep nothing of the run.")
+@click.option("--no-store", "not_stored", is_flag=True, help="Keep nothing of the run.")
 @limit_option
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 @click.option("--group", metavar="NAME", help="Whose memory the run has part in.")
@@ -64,7 +72,7 @@ def run_command(
     record_file: str | None,
     as_json: bool,
     place: str | None,
-    forgotten: bool,
+    not_stored: bool,
     limits: tuple[str, ...],
     pairs: tuple[str, ...],
     group: str | None,
@@ -77,19 +85,19 @@ def run_command(
     Exit codes: 0 completed, 1 failed, 2 bad usage or an invalid workflow, 3 locked by a limit,
     4 waiting for a person or paused, 130 interrupted (`roundel resume` continues it) or stopped.
     """
-    if forgotten and place:
+    if not_stored and place:
         raise click.UsageError("--store stores the run, and --no-store does not; give one of them")
     try:
-        values, bounds = variables(pairs), limits_of(limits)
-        workflow = grouped(limited(_loaded(file, values, allowed), bounds), group)
+        values, bounds = parse_variables(pairs), parse_limits(limits)
+        workflow = with_group(with_limits(_load_workflow(file, values, allowed), bounds), group)
         plan = compile_workflow(workflow)
-        concealment.know(secrets_of(plan))
+        secret_masking.set_secrets(secrets_of(plan))
         recorder = _recorder(record_file, script_file)
-        script = _scripted(script_file, plan)
-        runs = Runs() if forgotten else runs_at(place)
+        script = _load_script(script_file, plan)
+        runs = Runs() if not_stored else open_runs(place)
         message = Message(_input(text, workflow))
     except WorkflowError as error:
-        tell(error.diagnostics)
+        print_diagnostics(error.diagnostics)
         suggest_check(file)
         sys.exit(INVALID)
 
@@ -97,43 +105,45 @@ def run_command(
         async def begin(attach: Attach) -> None:
             try:
                 await runs.start(
-                    plan, message, script=script, limits=bounds, stored=not forgotten, attach=attach
+                    plan, message, script=script, limits=bounds, stored=not not_stored, attach=attach
                 )
             except StoreError:
-                about("")  # there is no such run to resume
-                suggest_plainly("run", "--help")
+                set_current_run("")  # there is no such run to resume
+                suggest_without_store("run", "--help")
                 raise
 
         async with runs:
             try:
-                return await execute(runs, begin, as_json, stored=not forgotten, recorder=recorder)
+                return await execute(runs, begin, as_json, stored=not not_stored, recorder=recorder)
             finally:
-                if forgotten:
+                if not_stored:
                     # Nothing is stored that could be looked at or resumed; the same run, stored, can.
-                    suggest_plainly(*(word for word in current().arguments if word != "--no-store"))
+                    suggest_without_store(
+                        *(word for word in current_step().arguments if word != "--no-store")
+                    )
                 else:
                     await suggest_for_run(runs)
 
-    code = finished(work)
+    code = run_to_end(work)
     if recorder is not None and recorder.problem:
-        say(styled(recorder.problem, fg="red"))
+        echo(styled(recorder.problem, fg="red"))
     sys.exit(code)
 
 
-def _loaded(file: str, values: dict[str, Any], allowed: tuple[str, ...]) -> Workflow:
+def _load_workflow(file: str, values: dict[str, Any], allowed: tuple[str, ...]) -> Workflow:
     workflow, report = check(file, values, allow_paths=allowed)
     if workflow is None or not report.ok:
         raise WorkflowError(report.diagnostics)
-    tell(report.diagnostics)
+    print_diagnostics(report.diagnostics)
     return workflow
 
 
-def _scripted(file: str | None, plan: Plan) -> Script | None:
+def _load_script(file: str | None, plan: Plan) -> Script | None:
     if file is None:
         return None
     script, report = load_script(file)
     script.check((node.id for node in plan.sites), report)
-    tell(report.diagnostics)
+    print_diagnostics(report.diagnostics)
     return script
 
 
@@ -153,9 +163,9 @@ def _recorder(file: str | None, script_file: str | None) -> ScriptRecorder | Non
 def _input(text: str | None, workflow: Workflow) -> str:
     if text == "-":
         return sys.stdin.buffer.read().decode("utf-8", "replace")
-    if text is None and person_is_there():
+    if text is None and is_interactive():
         if workflow.graph.initial_instruction:
-            say(workflow.graph.initial_instruction)
+            echo(workflow.graph.initial_instruction)
         from roundel.cli.prompt import ask
 
         return ask("input: ")
@@ -200,9 +210,9 @@ def fork_command(
     RUN is an id, the beginning of one, or `last`. The old run stays as it is, and nothing that it did before
     that point is done again. Output and exit codes are those of `roundel run`.
     """
-    bounds = limits_of(limits)
+    bounds = parse_limits(limits)
     if allowed and workflow is None:
-        raise click.UsageError(ALLOWS_NOTHING)
+        raise click.UsageError(ALLOW_PATH_WITHOUT_WORKFLOW)
 
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
@@ -215,12 +225,12 @@ def fork_command(
             script=script_file,
             allow_paths=allowed,
         )
-        about(made)
+        set_current_run(made)
         if no_run:
-            say(made, err=False)
+            echo(made, err=False)
             return 0
         if not as_json:
-            say(f"forked {run_id}{f' at {at}' if at else ''} as {made}")
+            echo(f"forked {run_id}{f' at {at}' if at else ''} as {made}")
         return await execute(runs, lambda attach: runs.resume_in_background(made, attach=attach), as_json)
 
     sys.exit(with_runs(place, work))
@@ -242,13 +252,13 @@ def replay_command(
     RUN is an id, the beginning of one, or `last`. No model is called and nobody is asked: what they said is
     taken from the run. Exit codes: 0 it does not differ, 1 it does, 2 bad usage.
     """
-    bounds = limits_of(limits)
+    bounds = parse_limits(limits)
     if allowed and workflow is None:
-        raise click.UsageError(ALLOWS_NOTHING)
+        raise click.UsageError(ALLOW_PATH_WITHOUT_WORKFLOW)
 
     async def work(runs: Runs, run_id: str) -> tuple[str, Difference | None]:
         return run_id, await runs.replay(run_id, workflow=workflow, limits=bounds, allow_paths=allowed)
 
     run_id, difference = with_run(place, run, work)
-    say(str(difference) if difference is not None else f"run {run_id} would go the same way", err=False)
+    echo(str(difference) if difference is not None else f"run {run_id} would go the same way", err=False)
     sys.exit(0 if difference is None else 1)

@@ -14,23 +14,23 @@ from typing import Any
 
 import click
 
-from roundel.cli.event_lines import Bounds, excerpt, line_of
-from roundel.cli.next_step import suggest, suggest_plainly, words_for
+from roundel.cli.event_lines import LoopBounds, excerpt, format_event
+from roundel.cli.next_step import suggest, suggest_without_store, suggestion_for
 from roundel.cli.options import RunName, run_argument
-from roundel.cli.output import console, counted, one_line, print_json, say, styled
+from roundel.cli.output import console, echo, one_line, pluralize, print_json, styled
 from roundel.cli.store_access import (
+    count_option,
     find_run,
-    finished,
-    is_there,
-    most_option,
-    runs_at,
+    open_runs,
+    run_to_end,
+    store_exists,
     store_option,
     with_runs,
 )
 from roundel.journal.store import RunRow, StoreError
 from roundel.kernel.events import Event, stamp
 from roundel.plan.graph import Plan
-from roundel.runs.retention import NOTHING, OVER, parsed, prune
+from roundel.runs.retention import FINAL_STATUSES, KEEP_NOTHING, parse_policy, prune
 from roundel.runs.runs import Runs
 
 STATUSES = ("running", "waiting", "paused", "suspended_locked", "completed", "failed", "stopped")
@@ -49,25 +49,25 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 @click.command("runs")
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
-@most_option(20)
+@count_option(20)
 @click.option("--json", "as_json", is_flag=True, help="Print each run as a line of JSON.")
 @store_option
 def runs_command(status: str | None, limit: int, as_json: bool, place: str | None) -> None:
     """List the runs that are kept, the newest first."""
-    runs = runs_at(place)
-    suggest_plainly("run", "--help")
-    rows = finished(lambda: _rows(runs, limit + 1, status or "")) if is_there(runs) else []
+    runs = open_runs(place)
+    suggest_without_store("run", "--help")
+    rows = run_to_end(lambda: _rows(runs, limit + 1, status or "")) if store_exists(runs) else []
     if rows:
-        suggest(*words_for(rows[0]))
+        suggest(*suggestion_for(rows[0]))
     if as_json:
         for row in rows[:limit]:
             print_json(_as_data(row))
     elif rows:
-        _tell(rows[:limit], time.time())
+        _print_table(rows[:limit], time.time())
         if len(rows) > limit:
-            say(f"and more; --limit {limit * 5} shows more of them")
+            echo(f"and more; --limit {limit * 5} shows more of them")
     else:
-        say(f"there are no runs{f' that are {status}' if status else ''} in {runs.store.location}")
+        echo(f"there are no runs{f' that are {status}' if status else ''} in {runs.store.location}")
 
 
 async def _rows(runs: Runs, limit: int, status: str) -> list[RunRow]:
@@ -98,7 +98,7 @@ def _rounds(row: RunRow) -> int | None:
     return sum(int(loop["rounds"]) for loop in row.summary.get("loops", {}).values())
 
 
-def _tell(rows: list[RunRow], now: float) -> None:
+def _print_table(rows: list[RunRow], now: float) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -119,14 +119,14 @@ def _tell(rows: list[RunRow], now: float) -> None:
             Text(one_line(row.name)),
             Text(row.status, COLOURS.get(row.status, "")),
             "" if rounds is None else f"{rounds:,}",
-            ago(now - row.created),
-            ago(now - row.updated),
+            format_age(now - row.created),
+            format_age(now - row.updated),
             Text(worker, "cyan") if worker else nobody,
         )
     console(stderr=False).print(table)
 
 
-def ago(seconds: float) -> str:
+def format_age(seconds: float) -> str:
     """`12 s ago`, `5 min ago`, `3 d ago`."""
     for size, unit in UNITS:
         if seconds >= size:
@@ -166,41 +166,41 @@ def log_command(
         async for event in runs.follow(run_id, after=after, live=follow):
             if event.event == "node_state_change" and event.data.get("status") == "failed":
                 failed = event.address or ""
-            if address is None or is_at(event.address or "", address):
+            if address is None or is_inside(event.address or "", address):
                 shown = True
                 show(event)
         if address is not None and not shown:
             suggest("log", run_id)
-            raise StoreError(_nothing(run_id, address, after))
+            raise StoreError(_nothing_found(run_id, address, after))
         if failed and (await runs.row(run_id)).status == "failed":
             suggest("fork", run_id, "--at", failed)
 
     with_runs(place, work)
 
 
-def _nothing(run_id: str, address: str, after: int) -> str:
+def _nothing_found(run_id: str, address: str, after: int) -> str:
     if after:
         return f"nothing happened at '{address}' in run {run_id} after event {after}"
     return f"nothing happened at '{address}' in run {run_id}; without --round all is shown"
 
 
-def is_at(address: str, wanted: str) -> bool:
+def is_inside(address: str, wanted: str) -> bool:
     """Whether an address is the wanted one, or inside it: `Writer[3]/Critic` is in `Writer[3]`."""
     return address == wanted or (address.startswith(wanted) and address[len(wanted) :].startswith(INSIDE))
 
 
 def _printer(plan: Plan) -> Callable[[Event], None]:
-    bounds = Bounds(plan)
+    bounds = LoopBounds(plan)
 
     def show(event: Event) -> None:
         line = _line(event, bounds)
         if line:
-            say(styled(event.timestamp[11:23], dim=True), f"  {line}", err=False)
+            echo(styled(event.timestamp[11:23], dim=True), f"  {line}", err=False)
 
     return show
 
 
-def _line(event: Event, bounds: Bounds) -> str | None:
+def _line(event: Event, bounds: LoopBounds) -> str | None:
     """None for what is not worth a line."""
     kind, data = event.event, event.data
     if kind == "run_started":
@@ -211,7 +211,7 @@ def _line(event: Event, bounds: Bounds) -> str | None:
         return f"{data['status']}  {excerpt(data.get('error') or data.get('output') or '')}".rstrip()
     if kind == "message_edited":
         return f"{one_line(event.address or '')}  changed  {excerpt(data['text'])}".rstrip()
-    return line_of(event, bounds)
+    return format_event(event, bounds)
 
 
 AGE = re.compile(r"(\d+)\s*(s|min|h|d|w)")
@@ -242,42 +242,42 @@ def prune_command(
     seconds = _seconds(age) if age is not None else 0.0
     try:
         keep = keep.strip()
-        policy = NOTHING if keep == NOTHING else ",".join(parsed(keep))
+        policy = KEEP_NOTHING if keep == KEEP_NOTHING else ",".join(parse_policy(keep))
     except StoreError as error:
         raise click.UsageError(str(error)) from None
 
     async def work(runs: Runs) -> None:
         store = runs.store
-        rows = await _chosen(runs, names, time.time() - seconds, policy)
+        rows = await _choose_runs(runs, names, time.time() - seconds, policy)
         if dry_run:
             for row in rows:
-                say(f"{row.id}  {row.name}  {row.status}", err=False)
-            say(f"{counted(len(rows), 'run')} would be pruned to '{policy}'")
+                echo(f"{row.id}  {row.name}  {row.status}", err=False)
+            echo(f"{pluralize(len(rows), 'run')} would be pruned to '{policy}'")
             return
         before = await store.size()
         for row in rows:
             await prune(store, row.id, policy)
         await store.compact()
         saved = before - await store.size()
-        smaller = f"{_told(saved)} smaller" if saved > 0 else "as large as before"
-        say(f"pruned {counted(len(rows), 'run')} to '{policy}'; {store.location} is {smaller}")
+        smaller = f"{_format_size(saved)} smaller" if saved > 0 else "as large as before"
+        echo(f"pruned {pluralize(len(rows), 'run')} to '{policy}'; {store.location} is {smaller}")
 
     with_runs(place, work)
     suggest("runs")
 
 
-async def _chosen(runs: Runs, names: tuple[str, ...], until: float, policy: str) -> list[RunRow]:
+async def _choose_runs(runs: Runs, names: tuple[str, ...], until: float, policy: str) -> list[RunRow]:
     if names:
         found = [await runs.store.row(await find_run(runs, name)) for name in dict.fromkeys(names)]
         for row in found:
-            if row.status not in OVER:
+            if row.status not in FINAL_STATUSES:
                 raise StoreError(
                     f"run {row.id} is {row.status}; only one that is over can be pruned "
                     f"(`roundel stop {row.id}` ends it)"
                 )
     else:
-        found = [row for row in await runs.store.rows(None) if row.status in OVER]
-    return [row for row in found if row.updated <= until and (policy == NOTHING or not row.pruned)]
+        found = [row for row in await runs.store.rows(None) if row.status in FINAL_STATUSES]
+    return [row for row in found if row.updated <= until and (policy == KEEP_NOTHING or not row.pruned)]
 
 
 def _seconds(age: str) -> float:
@@ -287,7 +287,7 @@ def _seconds(age: str) -> float:
     return int(found[1]) * SECONDS[found[2]]
 
 
-def _told(size: float) -> str:
+def _format_size(size: float) -> str:
     for unit in SIZES:
         if size < 1000 or unit == SIZES[-1]:
             return f"{size:.0f} {unit}" if unit == SIZES[0] else f"{size:.1f} {unit}"

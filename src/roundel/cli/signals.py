@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import asyncio
 
 INTERRUPTED = 130
-GRACE = 10.0
+GRACE_SECONDS = 10.0
 """Seconds that calls have to end when they were cancelled."""
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 SHOW_CURSOR = "\x1b[?25h"
@@ -61,12 +61,12 @@ class Interrupts:
     def _receive(self, number: int, _frame: object) -> None:
         first, self.received = not self.received, True
         self._ctrl_c += number == signal.SIGINT
-        self._drop_lost_terminals()
+        self._silence_closed_terminals()
         if not first:
             # The second Ctrl-C, not just any signal after the first one: the system may deliver a SIGTERM
             # before the Ctrl-C that preceded it.
             if self._ctrl_c > 1 and number == signal.SIGINT:
-                self.leave()
+                self.exit_now()
         elif self._loop is None or self._synchronous:
             raise KeyboardInterrupt
         else:
@@ -80,7 +80,7 @@ class Interrupts:
     # What the command is doing.
 
     @contextlib.contextmanager
-    def in_loop(self, cancel: Action) -> Iterator[None]:
+    def in_event_loop(self, cancel: Action) -> Iterator[None]:
         """An event loop runs; to interrupt it is to cancel what it runs."""
         import asyncio
 
@@ -88,13 +88,13 @@ class Interrupts:
         if self._listening:
             threading.Thread(target=self._watch, daemon=True, name="roundel-interrupts").start()
         try:
-            with self.acting(cancel):
+            with self.with_action(cancel):
                 yield
         finally:
             self._loop = None
 
     @contextlib.contextmanager
-    def acting(self, action: Action) -> Iterator[None]:
+    def with_action(self, action: Action) -> Iterator[None]:
         """Something else is to be done for a while. Once it ended well, the command is about to end, and an
         interrupt changes nothing any more."""
         before, self._action = self._action, action
@@ -106,7 +106,7 @@ class Interrupts:
         self._action = lambda: None
 
     @contextlib.contextmanager
-    def synchronously(self) -> Iterator[None]:
+    def blocking_section(self) -> Iterator[None]:
         """Something is done that holds up the event loop: somebody is asked, modules are imported."""
         if self.received:
             raise KeyboardInterrupt
@@ -121,10 +121,10 @@ class Interrupts:
     def _watch(self) -> None:
         """What was cancelled may not end: a function in a thread, a node that ignores it."""
         self._first.wait()
-        threading.Event().wait(GRACE)
-        self.leave()
+        threading.Event().wait(GRACE_SECONDS)
+        self.exit_now()
 
-    def leave(self) -> NoReturn:
+    def exit_now(self) -> NoReturn:
         """At once, whatever is in flight: a run is as after a crash. May be called from a signal handler, so
         it takes no lock and uses no stream."""
         step = f"next: {self.next_step}\n" if self.next_step else ""
@@ -143,14 +143,14 @@ class Interrupts:
                 stream.flush()
         os._exit(code)
 
-    def _drop_lost_terminals(self) -> None:
+    def _silence_closed_terminals(self) -> None:
         """A terminal that was closed takes no output: what is still written goes nowhere."""
         for number in self._terminals:
             if not os.isatty(number):
-                discard(number)
+                redirect_to_null(number)
 
 
-def discard(number: int) -> None:
+def redirect_to_null(number: int) -> None:
     """What is written to a file descriptor from now on goes nowhere."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, number)

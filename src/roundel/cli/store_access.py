@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import click
 
 from roundel.cli import INVALID
-from roundel.cli.next_step import about, suggest, suggest_for_run, suggest_plainly
-from roundel.cli.output import tell
+from roundel.cli.next_step import set_current_run, suggest, suggest_for_run, suggest_without_store
+from roundel.cli.output import print_diagnostics
 from roundel.cli.signals import interrupts
 from roundel.journal.registry import scheme_of, store_url
 from roundel.journal.store import NoRun, StoreError
 from roundel.llm.resource_pool import close_pool
-from roundel.runs.lookup import Ambiguous
+from roundel.runs.lookup import AmbiguousRun
 from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
 
@@ -34,7 +34,7 @@ store_option = click.option(
 reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; it is stored with the run.")
 
 
-def most_option(default: int) -> Callable[[Any], Any]:
+def count_option(default: int) -> Callable[[Any], Any]:
     """How many of them are listed."""
     kind = click.IntRange(min=1)
     return click.option(
@@ -42,13 +42,13 @@ def most_option(default: int) -> Callable[[Any], Any]:
     )
 
 
-class Unknown(click.ClickException):
+class NotFound(click.ClickException):
     """Nothing has that name."""
 
     exit_code = INVALID
 
 
-def runs_at(place: str | None) -> Runs:
+def open_runs(place: str | None) -> Runs:
     """The runs of a store, which need not exist yet."""
     if scheme_of(store_url(place)) == "memory":
         raise click.UsageError(
@@ -62,27 +62,27 @@ def runs_at(place: str | None) -> Runs:
     return runs
 
 
-def is_there(runs: Runs) -> bool:
+def store_exists(runs: Runs) -> bool:
     """Whether the store exists."""
-    return finished(runs.store.exists)
+    return run_to_end(runs.store.exists)
 
 
-def with_runs(place: str | None, do: Callable[[Runs], Awaitable[Made]], *, creates: bool = False) -> Made:
+def with_runs(place: str | None, action: Callable[[Runs], Awaitable[Made]], *, creates: bool = False) -> Made:
     """Does something with the runs of a store, which has to exist unless this creates it."""
-    runs = runs_at(place)
-    if not (creates or is_there(runs)):
-        suggest_plainly("run", "--help")
-        raise Unknown(
+    runs = open_runs(place)
+    if not (creates or store_exists(runs)):
+        suggest_without_store("run", "--help")
+        raise NotFound(
             f"there is no store at {runs.store.location}, so there are no runs; --store names another"
         )
-    return finished(lambda: _within(runs, do))
+    return run_to_end(lambda: _with_open_runs(runs, action))
 
 
-def with_run(place: str | None, name: str, do: Callable[[Runs, str], Awaitable[Made]]) -> Made:
+def with_run(place: str | None, name: str, action: Callable[[Runs, str], Awaitable[Made]]) -> Made:
     """The same with the run that a command is about."""
 
     async def work(runs: Runs) -> Made:
-        return await do(runs, await find_run(runs, name))
+        return await action(runs, await find_run(runs, name))
 
     return with_runs(place, work)
 
@@ -90,28 +90,28 @@ def with_run(place: str | None, name: str, do: Callable[[Runs, str], Awaitable[M
 async def find_run(runs: Runs, name: str) -> str:
     """The id of the run that the command is about."""
     try:
-        return about(await runs.find(name))
-    except (NoRun, Ambiguous):
+        return set_current_run(await runs.find(name))
+    except (NoRun, AmbiguousRun):
         suggest("runs")
         raise
 
 
-async def _within(runs: Runs, do: Callable[[Runs], Awaitable[Made]]) -> Made:
+async def _with_open_runs(runs: Runs, action: Callable[[Runs], Awaitable[Made]]) -> Made:
     async with runs:
         try:
-            return await do(runs)
+            return await action(runs)
         finally:
             await suggest_for_run(runs)
 
 
-def finished(work: Callable[[], Awaitable[Made]]) -> Made:
+def run_to_end(work: Callable[[], Awaitable[Made]]) -> Made:
     """Runs it to its end; what goes wrong with the store or a workflow ends the command with an error.
     KeyboardInterrupt if it was interrupted."""
 
     async def main() -> Made:
         task = asyncio.current_task()
         assert task is not None
-        with interrupts.in_loop(task.cancel):
+        with interrupts.in_event_loop(task.cancel):
             try:
                 return await work()
             finally:
@@ -119,12 +119,12 @@ def finished(work: Callable[[], Awaitable[Made]]) -> Made:
 
     try:
         return _run(main())
-    except (NoRun, Ambiguous) as error:
-        raise Unknown(str(error)) from None
+    except (NoRun, AmbiguousRun) as error:
+        raise NotFound(str(error)) from None
     except StoreError as error:
         raise click.ClickException(str(error)) from None
     except WorkflowError as error:
-        tell(error.diagnostics)
+        print_diagnostics(error.diagnostics)
         sys.exit(INVALID)
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None

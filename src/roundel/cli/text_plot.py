@@ -13,7 +13,7 @@ from roundel.cli.plot import Measure, measures
 from roundel.runs.rounds import LoopRounds, Round
 
 COLOURS = {"score": "green", "tokens": "blue", "cost": "yellow", "novelty": "magenta", "time": "cyan"}
-MOST_ROWS = 24
+MAX_ROWS = 24
 WIDTHS = {1: 24, 2: 18, 3: 12, 4: 8, 5: 5}
 """How long bars may be, by the number of measures."""
 LINE = 48
@@ -31,7 +31,7 @@ class TextPlot:
                 yield Text()
             yield _title(loop)
             found = measures(loop)
-            if len(loop.rounds) <= MOST_ROWS:
+            if len(loop.rounds) <= MAX_ROWS:
                 yield _bars(loop.rounds, found)
             else:
                 yield _lines(found)
@@ -53,7 +53,7 @@ def _bars(rounds: tuple[Round, ...], found: list[Measure]) -> Table:
     for number, one in enumerate(rounds):
         table.add_row(Text(_number(one, rounds), "dim"), *_cells(found, number))
     if len(rounds) > 1:
-        table.add_row("", *(Text(word, "dim") for measure in found for word in measure.whole))
+        table.add_row("", *(Text(word, "dim") for measure in found for word in measure.total))
     return table
 
 
@@ -74,7 +74,7 @@ def _cells(found: list[Measure], number: int) -> Iterator[Text]:
             yield Text("–", "dim")
             yield Text("")
         else:
-            yield Text(measure.told(value))
+            yield Text(measure.format_value(value))
             yield Text(bar(value / measure.top, WIDTHS[len(found)]), COLOURS[measure.name])
 
 
@@ -83,8 +83,8 @@ def bar(share: float, width: int) -> str:
     eighths = round(min(1.0, max(0.0, share)) * width * 8)
     if share > 0:
         eighths = max(1, eighths)
-    whole, rest = divmod(eighths, 8)
-    return "█" * whole + (PARTS[rest] if rest else "")
+    total, rest = divmod(eighths, 8)
+    return "█" * total + (PARTS[rest] if rest else "")
 
 
 def _lines(found: list[Measure]) -> Table:
@@ -93,11 +93,13 @@ def _lines(found: list[Measure]) -> Table:
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True, style="dim")
     for measure in found:
-        first, last = (measure.told(value) if value is not None else "–" for value in _ends(measure.values))
+        first, last = (
+            measure.format_value(value) if value is not None else "–" for value in _ends(measure.values)
+        )
         colour = COLOURS[measure.name]
         upper, lower = sparkline(measure.values, measure.top)
         table.add_row(measure.name, Text(upper, colour), f"{first} → {last}")
-        table.add_row("", Text(lower, colour), " ".join(measure.whole))
+        table.add_row("", Text(lower, colour), " ".join(measure.total))
     return table
 
 

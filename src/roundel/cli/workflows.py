@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING
 import click
 
 from roundel.cli import INVALID
-from roundel.cli.next_step import suggest_plainly
-from roundel.cli.options import WorkflowFile, file_argument, or_exit, suggest_check, suggest_run
+from roundel.cli.next_step import suggest_without_store
+from roundel.cli.options import WorkflowFile, file_argument, load_or_exit, suggest_check, suggest_run
 from roundel.cli.output import (
     allow_option,
-    concealment,
     console,
-    counted,
     dollars,
+    echo,
     one_line,
+    parse_variables,
+    pluralize,
+    print_diagnostics,
     print_json,
     printable,
-    say,
-    tell,
-    variables,
+    secret_masking,
 )
 from roundel.kernel.facts import secrets_of
 from roundel.nodes import TYPES
@@ -40,7 +40,7 @@ from roundel.plan.graph import Plan
 from roundel.plan.proof import Proof, prove
 from roundel.workflow.diagnostics import Diagnostic, Finding
 from roundel.workflow.graph import Node
-from roundel.workflow.model_profile import ALIASES, Price, Profile
+from roundel.workflow.model_profile import PROVIDER_ALIASES, Price, Profile
 
 if TYPE_CHECKING:
     from roundel.drawing.drawing import Drawing
@@ -56,7 +56,7 @@ def check_command(
     files: tuple[str, ...], as_json: bool, strict: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]
 ) -> None:
     """Say what is wrong with workflow files, and what bounds their loops."""
-    values = variables(pairs)
+    values = parse_variables(pairs)
     counting = ("error", "warning") if strict else ("error",)
     diagnostics: list[Diagnostic] = []
     wrong: list[str] = []
@@ -67,11 +67,11 @@ def check_command(
         if any(found.severity in counting for found in report.diagnostics):
             wrong.append(file)
         if plan is not None:
-            concealment.know(secrets_of(plan))
+            secret_masking.set_secrets(secrets_of(plan))
         found = prove(plan) if plan is not None else []
         proofs += found
         if not as_json:
-            _tell_file(file, report.diagnostics, found)
+            _print_report(file, report.diagnostics, found)
     if as_json:
         print_json({"diagnostics": diagnostics, "loops": proofs})
     if wrong:
@@ -80,17 +80,17 @@ def check_command(
     suggest_run(files[0])
 
 
-def _tell_file(file: str, diagnostics: list[Diagnostic], proofs: list[Proof]) -> None:
-    tell(diagnostics, err=False)
+def _print_report(file: str, diagnostics: list[Diagnostic], proofs: list[Proof]) -> None:
+    print_diagnostics(diagnostics, err=False)
     errors = sum(found.severity == "error" for found in diagnostics)
     warnings = len(diagnostics) - errors
     if not errors:
         for line in dict.fromkeys(
             map(str, proofs)
         ):  # entered by different ways, a loop may have the same bound
-            say(f"{file}: loop {line}", err=False)
+            echo(f"{file}: loop {line}", err=False)
     verdict = "ok" if not errors else "not ok"
-    say(f"{file}: {verdict}, {counted(errors, 'error')}, {counted(warnings, 'warning')}", err=False)
+    echo(f"{file}: {verdict}, {pluralize(errors, 'error')}, {pluralize(warnings, 'warning')}", err=False)
 
 
 FORMATS = ("tree", "mermaid", "svg", "json")
@@ -108,9 +108,9 @@ def show_command(
     """Draw a workflow with its loops."""
     if compact and form not in ("svg", "json"):
         raise click.UsageError("--compact goes with --format svg or --format json")
-    plan, report = draft_plan(file, variables(pairs), allow_paths=allowed)
+    plan, report = draft_plan(file, parse_variables(pairs), allow_paths=allowed)
     if not report.ok:
-        tell(report.errors)
+        print_diagnostics(report.errors)
         suggest_check(file)
     else:
         suggest_run(file)
@@ -118,7 +118,7 @@ def show_command(
         secrets = secrets_of(plan)
         if not report.ok and report.secrets is not None:
             secrets = report.secrets.masker  # a faulty file may have a secret in a name
-        concealment.know(secrets)
+        secret_masking.set_secrets(secrets)
         try:
             _draw(plan, report.findings, form, compact)
         except RecursionError:
@@ -131,22 +131,22 @@ def _draw(plan: Plan, findings: Sequence[Finding], form: str, compact: bool) -> 
     if form == "mermaid":
         from roundel.drawing.mermaid import mermaid
 
-        say(mermaid(plan, findings, mask=printable), err=False)
+        echo(mermaid(plan, findings, mask=printable), err=False)
     elif form == "tree":
         from roundel.drawing.tree import tree
 
         console(stderr=False).print(tree(plan, findings, mask=printable))
     else:
-        drawing = _laid_out(plan, findings, compact)
+        drawing = _lay_out(plan, findings, compact)
         if form == "json":
             print_json(drawing)
         else:
             from roundel.drawing.svg import svg
 
-            say(svg(drawing), err=False)
+            echo(svg(drawing), err=False)
 
 
-def _laid_out(plan: Plan, findings: Sequence[Finding], compact: bool) -> Drawing:
+def _lay_out(plan: Plan, findings: Sequence[Finding], compact: bool) -> Drawing:
     from roundel.drawing.assembly import draw
 
     drawing = draw(plan, findings, mask=printable, density="compact" if compact else "normal")
@@ -156,7 +156,7 @@ def _laid_out(plan: Plan, findings: Sequence[Finding], compact: bool) -> Drawing
     return drawing
 
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 
 
 @click.command("forecast")
@@ -166,15 +166,15 @@ MOST_NAMED = 5
 @allow_option
 def forecast_command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
     """Say how many calls of models and tools a run takes, how many tokens, and what they cost."""
-    plan = or_exit(lambda: load_plan(file, variables(pairs), allow_paths=allowed), file)
-    concealment.know(secrets_of(plan))
-    made, proofs = forecast(plan, _pricing(plan.workflow.models)), prove(plan)
+    plan = load_or_exit(lambda: load_plan(file, parse_variables(pairs), allow_paths=allowed), file)
+    secret_masking.set_secrets(secrets_of(plan))
+    result, proofs = forecast(plan, _pricing(plan.workflow.models)), prove(plan)
     if as_json:
-        print_json({"forecast": made, "loops": proofs})
+        print_json({"forecast": result, "loops": proofs})
         return
     for line in dict.fromkeys(map(str, proofs)):
-        say(line, err=False)
-    _tell(made)
+        echo(line, err=False)
+    _print_forecast(result)
 
 
 def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
@@ -189,50 +189,50 @@ def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
         if not isinstance(node.config, Config):
             return None
         try:
-            provider, name = agent_profile(node, profiles).named
+            provider, name = agent_profile(node, profiles).provider_and_name
         except NodeError:
             return None  # it names no model
         return Prices(profiles).profile_price(provider, name) or listed_price(
-            ALIASES.get(provider, provider), name
+            PROVIDER_ALIASES.get(provider, provider), name
         )
 
     return price
 
 
-def _tell(made: Forecast) -> None:
+def _print_forecast(result: Forecast) -> None:
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     # Narrow enough for a terminal of 80 columns.
-    table = Table(box=None, pad_edge=False, collapse_padding=bool(made.tool_calls.typical))
+    table = Table(box=None, pad_edge=False, collapse_padding=bool(result.tool_calls.typical))
     table.add_column("\n\nnode", overflow="fold")
     table.add_column("\n\nin loop", overflow="fold")
-    calls = ["model_calls", "tool_calls"] if made.tool_calls.typical else ["model_calls"]
+    calls = ["model_calls", "tool_calls"] if result.tool_calls.typical else ["model_calls"]
     for heading in ("\nruns", *(name.replace("_", "\n") for name in calls)):
         table.add_column(f"{heading}\nworst", justify="right", no_wrap=True)
         table.add_column("\n\ntypical", justify="right", no_wrap=True)
     table.add_column("\ntokens\ntypical", justify="right", no_wrap=True)
-    if made.cost_usd is not None:
+    if result.cost_usd is not None:
         table.add_column("\ncost\ntypical", justify="right", no_wrap=True)
-    for row in made.nodes:
-        figures = _figures(row, calls, priced=made.cost_usd is not None)
+    for row in result.nodes:
+        figures = _figures(row, calls, priced=result.cost_usd is not None)
         table.add_row(one_line(f"{row.path}{row.node}"), one_line(row.loop), *_cells(row.runs), *figures)
     table.add_section()
-    table.add_row("in all", "", "", "", *_figures(made, calls, priced=made.cost_usd is not None))
+    table.add_row("in all", "", "", "", *_figures(result, calls, priced=result.cost_usd is not None))
     out = console(stderr=False)
     out.print(table)
-    for line in (*_unpriced(made), *made.assumptions):
+    for line in (*_unpriced(result), *result.assumptions):
         out.print(Padding(Text(line, "dim"), (0, 0, 0, 2), expand=False))
 
 
-def _figures(of: NodeForecast | Forecast, calls: Iterable[str], *, priced: bool) -> Iterator[str]:
+def _figures(totals: NodeForecast | Forecast, calls: Iterable[str], *, priced: bool) -> Iterator[str]:
     for name in calls:
-        yield from _cells(getattr(of, name))
-    yield f"{of.tokens.typical:,}"
+        yield from _cells(getattr(totals, name))
+    yield f"{totals.tokens.typical:,}"
     if priced:
-        least = "≥ " if isinstance(of, Forecast) and of.unpriced else ""
-        yield "?" if of.cost_usd is None else least + dollars(of.cost_usd)
+        least = "≥ " if isinstance(totals, Forecast) and totals.unpriced else ""
+        yield "?" if totals.cost_usd is None else least + dollars(totals.cost_usd)
 
 
 def _cells(estimate: Estimate) -> tuple[str, str]:
@@ -240,13 +240,13 @@ def _cells(estimate: Estimate) -> tuple[str, str]:
     return worst, f"{estimate.typical:,}"
 
 
-def _unpriced(made: Forecast) -> Iterator[str]:
+def _unpriced(result: Forecast) -> Iterator[str]:
     """Whose cost is not in the sum."""
-    if made.unpriced:
-        named = ", ".join(made.unpriced[:MOST_NAMED])
-        more = len(made.unpriced) - MOST_NAMED
+    if result.unpriced:
+        provider_and_name = ", ".join(result.unpriced[:MAX_NAMED])
+        more = len(result.unpriced) - MAX_NAMED
         others = f" and {more} more" if more > 0 else ""
-        yield f"cost: not known for {named}{others}; a model profile may give a price"
+        yield f"cost: not known for {provider_and_name}{others}; a model profile may give a price"
 
 
 @click.command("schema")
@@ -264,8 +264,8 @@ def schema_command(fields: bool, lang: str | None) -> None:
     """Print the JSON Schema of workflow files, for editors."""
     if lang and not fields:
         raise click.UsageError("--lang chooses the language of --fields; give both, or leave it out")
-    suggest_plainly("check", "--help")
-    say(json.dumps(_fields(lang) if fields else _schema(), indent=2, ensure_ascii=False), err=False)
+    suggest_without_store("check", "--help")
+    echo(json.dumps(_fields(lang) if fields else _schema(), indent=2, ensure_ascii=False), err=False)
 
 
 def _schema() -> object:
@@ -275,7 +275,7 @@ def _schema() -> object:
 
 
 def _fields(lang: str | None) -> object:
-    from roundel.workflow.catalog import describe, in_language
+    from roundel.workflow.catalog import describe, localize
 
     described = describe(TYPES)
-    return in_language(described, "zh" if lang == "zh" else "en") if lang else described
+    return localize(described, "zh" if lang == "zh" else "en") if lang else described

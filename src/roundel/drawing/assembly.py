@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from roundel.drawing.drawing import Box, Density, Drawing, DrawnEdge, DrawnNode, Label, Mark, Region
+from roundel.drawing.drawing import Density, Drawing, DrawnEdge, DrawnNode, Label, Mark, Rect, Region
 from roundel.drawing.labels import Labels, Mask
 from roundel.drawing.layout import MEASURES, Frame, Layout
-from roundel.drawing.nesting import Group, Part, Problems, nest
+from roundel.drawing.nesting import Group, GroupPart, Problems, nest
 from roundel.drawing.routes import START, VOTE, Connector, Curve, flow, lane, self_curve, simplified
 from roundel.drawing.text import fit
 from roundel.plan.graph import NodePlan, Plan
@@ -78,7 +78,7 @@ class _Assembly:
             nodes=tuple(self.nodes),
             marks=tuple(self.marks),
             edges=tuple(self.edges),
-            problems=tuple(self.problems.rest),
+            problems=tuple(self.problems.general),
         )
 
     def _key(self, wanted: str) -> str:
@@ -115,7 +115,7 @@ class _Assembly:
                 self._add_mark(frame, part, keys[part.members[0]])
 
     def _add_loop(
-        self, frame: Frame, part: Part, inner: Frame, keys: dict[int, str], parent: str, depth: int
+        self, frame: Frame, part: GroupPart, inner: Frame, keys: dict[int, str], parent: str, depth: int
     ) -> str:
         assert inner.group.entry is not None
         box, entry = box_of(frame, part), keys[inner.group.entry.index]
@@ -135,13 +135,15 @@ class _Assembly:
         self.regions.append(region)
         return region.key
 
-    def _add_mark(self, frame: Frame, part: Part, key: str) -> None:
+    def _add_mark(self, frame: Frame, part: GroupPart, key: str) -> None:
         if part.members[0] == START:
             self.marks.append(Mark(key=key, kind="start", text="start", box=box_of(frame, part)))
         else:
             self.marks.append(Mark(key=key, kind="vote", text="majority vote", box=box_of(frame, part)))
 
-    def _add_node(self, frame: Frame, part: Part, node: NodePlan, key: str, parent: str, depth: int) -> None:
+    def _add_node(
+        self, frame: Frame, part: GroupPart, node: NodePlan, key: str, parent: str, depth: int
+    ) -> None:
         row, group, m = frame.rows.get(part), frame.group, self.measures
         box, shown = box_of(frame, part), self.labels.line(node.id)
         problems = tuple(self.problems.nodes.get(node, ()))
@@ -209,15 +211,15 @@ class _Assembly:
         )
 
 
-def box_of(frame: Frame, part: Part) -> Box:
+def box_of(frame: Frame, part: GroupPart) -> Rect:
     cell = frame.cells[part]
     width, height = frame.size(part)
     return _box(frame.x + frame.measures.pad + cell.x, frame.y + frame.middle(cell.rank), width, height)
 
 
-def _box(x: float, y: float, width: float, height: float) -> Box:
+def _box(x: float, y: float, width: float, height: float) -> Rect:
     """The box around a middle."""
-    return Box(_round(x - width / 2), _round(y - height / 2), _round(width), _round(height))
+    return Rect(_round(x - width / 2), _round(y - height / 2), _round(width), _round(height))
 
 
 def _curve(connector: Connector, frames: dict[Group, Frame], top: Frame) -> Curve:
@@ -225,19 +227,19 @@ def _curve(connector: Connector, frames: dict[Group, Frame], top: Frame) -> Curv
     curve: Curve = []
     for group in left:
         curve += flow(frames[group], connector)
-    curve += _joined(frames[middle], connector)
+    curve += _middle_curve(frames[middle], connector)
     for group in entered:
         curve += flow(frames[group], connector)
     return curve
 
 
-def _joined(frame: Frame, connector: Connector) -> Curve:
+def _middle_curve(frame: Frame, connector: Connector) -> Curve:
     if connector in frame.lanes:
         return lane(frame, connector)
     return self_curve(frame, connector) if connector.source == connector.target else flow(frame, connector)
 
 
-def _label_box(frame: Frame, connector: Connector, curve: Curve) -> Box:
+def _label_box(frame: Frame, connector: Connector, curve: Curve) -> Rect:
     width, height, pad = connector.label_width, connector.label_height, frame.measures.pad
     if connector in frame.label_items:
         item = frame.label_items[connector]
@@ -248,7 +250,7 @@ def _label_box(frame: Frame, connector: Connector, curve: Curve) -> Box:
         y = (min(along) + max(along)) / 2
     else:
         bulge, part = frame.measures.bulge, frame.part(connector.source)
-        before = frame.selves[part][: frame.selves[part].index(connector)]
+        before = frame.self_edges[part][: frame.self_edges[part].index(connector)]
         box = box_of(frame, part)
         x = box.right + sum(bulge + other.label_width for other in before) + bulge - 4 + width / 2
         y = box.y + box.height / 2

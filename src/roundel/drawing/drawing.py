@@ -17,7 +17,7 @@ Density = Literal["normal", "compact"]
 """`compact` is for a pane beside others: smaller nodes, labels of one line, less air."""
 
 
-class Box(Struct, frozen=True):
+class Rect(Struct, frozen=True):
     """A rectangle."""
 
     x: float
@@ -33,12 +33,12 @@ class Box(Struct, frozen=True):
     def bottom(self) -> float:
         return self.y + self.height
 
-    def overlaps(self, other: Box) -> bool:
+    def overlaps(self, other: Rect) -> bool:
         return (
             self.x < other.right and other.x < self.right and self.y < other.bottom and other.y < self.bottom
         )
 
-    def holds(self, other: Box) -> bool:
+    def holds(self, other: Rect) -> bool:
         return (
             self.x <= other.x
             and self.y <= other.y
@@ -60,7 +60,7 @@ class DrawnNode(Struct, frozen=True, kw_only=True):
     """The id, cut to the width of the box."""
     caption: str
     """The type and the limit, cut to the width of the box."""
-    box: Box
+    box: Rect
     start: bool = False
     end: bool = False
     parent: str = ""
@@ -86,7 +86,7 @@ class Region(Struct, frozen=True, kw_only=True):
     """Where the title begins: beside the edges that enter at the top."""
     entry: str = ""
     """The key of the node at which a loop is entered."""
-    box: Box
+    box: Rect
     parent: str = ""
     depth: int = 0
     """How many regions are around it."""
@@ -97,7 +97,7 @@ class Label(Struct, frozen=True):
     """The words on an edge, each line centred in the box."""
 
     lines: tuple[str, ...]
-    box: Box
+    box: Rect
 
 
 class DrawnEdge(Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class Mark(Struct, frozen=True, kw_only=True):
     key: str
     kind: Literal["start", "vote"]
     text: str
-    box: Box
+    box: Rect
 
 
 class Drawing(Struct, frozen=True, kw_only=True):

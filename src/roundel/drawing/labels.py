@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from roundel.drawing.text import cut, visible
+from roundel.drawing.text import truncate, visible
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
-from roundel.plan.proof import Limit, bounds, told
+from roundel.plan.proof import Limit, bounds, describe_bound
 from roundel.workflow.condition import Condition, Keyword
 from roundel.workflow.diagnostics import Diagnostic
 from roundel.workflow.graph import Edge
-from roundel.workflow.graph_reader import is_unread
+from roundel.workflow.graph_reader import is_placeholder
 
 if TYPE_CHECKING:
     from roundel.drawing.nesting import Group
@@ -54,10 +54,10 @@ class Labels:
 
     def own_bound(self, node: NodePlan) -> str:
         """What bounds a node that is a loop itself; empty for any other."""
-        if not node.kind.loops or is_unread(node.node):
+        if not node.kind.loops or is_placeholder(node.node):
             return ""
         most = node.kind.rounds(node.config)
-        return "no bound" if most is None else self.line(told((Limit(node.id, most),), most, most))
+        return "no bound" if most is None else self.line(describe_bound((Limit(node.id, most),), most, most))
 
     def container(self, node: NodePlan) -> tuple[str, ...]:
         """What is said of a node with graphs inside, beside its id."""
@@ -73,7 +73,7 @@ class Labels:
 
     def edge(self, edge: Edge) -> str:
         """When an edge is taken and what it does; empty for a plain one."""
-        return " · ".join(cut(word) for word in self._edge(edge))
+        return " · ".join(truncate(word) for word in self._edge(edge))
 
     def edge_in_full(self, edge: Edge) -> str:
         return " · ".join(self._edge(edge))
@@ -101,7 +101,7 @@ class Labels:
         that cannot be read may be what ends the loop, or what keeps it going."""
         if self._draft:
             return "no proof until the errors are corrected"
-        return self.line(told(*bounds(loop.scope), loop.scope.cap))
+        return self.line(describe_bound(*bounds(loop.scope), loop.scope.cap))
 
     def counts(self, graph: Group) -> str:
         """How many nodes, edges and loops there are, with those inside nodes."""

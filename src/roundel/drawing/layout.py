@@ -23,13 +23,13 @@ from msgspec import Struct
 
 from roundel.drawing.drawing import Density
 from roundel.drawing.labels import Labels
-from roundel.drawing.nesting import Group, Part
-from roundel.drawing.ranks import Item, Link, arrange, place
+from roundel.drawing.nesting import Group, GroupPart
+from roundel.drawing.ranks import Link, RankItem, arrange, place
 from roundel.drawing.routes import START, Connector, Wiring, wiring_of
 from roundel.drawing.text import fit, text_width
 
 
-class Measures(Struct, frozen=True, kw_only=True):
+class DensityMeasures(Struct, frozen=True, kw_only=True):
     """The sizes of one density, in pixels."""
 
     pad: float
@@ -77,8 +77,8 @@ class Measures(Struct, frozen=True, kw_only=True):
         return lines * self.label_line + (self.label_line - self.label_size) * 2 if lines else 0
 
 
-MEASURES: dict[Density, Measures] = {
-    "normal": Measures(
+MEASURES: dict[Density, DensityMeasures] = {
+    "normal": DensityMeasures(
         pad=18,
         node_height=46,
         node_widths=(120, 240, 24),
@@ -107,7 +107,7 @@ MEASURES: dict[Density, Measures] = {
         abreast=4,
     ),
     # For a pane of about 440 pixels beside other panes.
-    "compact": Measures(
+    "compact": DensityMeasures(
         pad=12,
         node_height=38,
         node_widths=(96, 176, 16),
@@ -144,23 +144,23 @@ class Frame:
 
     group: Group
     wiring: Wiring
-    measures: Measures
+    measures: DensityMeasures
     labels: Labels
     title: tuple[str, ...]
-    ranks: list[list[Item]] = field(default_factory=list)
+    ranks: list[list[RankItem]] = field(default_factory=list)
     links: list[Link] = field(default_factory=list)
-    cells: dict[Part, Item] = field(default_factory=dict)
-    sizes: dict[Part, tuple[float, float]] = field(default_factory=dict)
-    owners: dict[int, Part] = field(default_factory=dict)
+    cells: dict[GroupPart, RankItem] = field(default_factory=dict)
+    sizes: dict[GroupPart, tuple[float, float]] = field(default_factory=dict)
+    owners: dict[int, GroupPart] = field(default_factory=dict)
     """The part that each node stands in."""
-    inner: dict[Part, Frame] = field(default_factory=dict)
+    inner: dict[GroupPart, Frame] = field(default_factory=dict)
     """The loops."""
-    rows: dict[Part, Row] = field(default_factory=dict)
+    rows: dict[GroupPart, BodyRow] = field(default_factory=dict)
     """The nodes with graphs inside."""
-    strands: dict[Connector, list[Item]] = field(default_factory=dict)
+    strands: dict[Connector, list[RankItem]] = field(default_factory=dict)
     """The items of a connector, from the top down."""
-    label_items: dict[Connector, Item] = field(default_factory=dict)
-    selves: dict[Part, list[Connector]] = field(default_factory=dict)
+    label_items: dict[Connector, RankItem] = field(default_factory=dict)
+    self_edges: dict[GroupPart, list[Connector]] = field(default_factory=dict)
     lanes: dict[Connector, float] = field(default_factory=dict)
     """The x of a connector upwards; inner lanes first."""
     below: dict[Connector, float] = field(default_factory=dict)
@@ -176,22 +176,22 @@ class Frame:
     x: float = 0
     y: float = 0
 
-    def part(self, node: int) -> Part:
+    def part(self, node: int) -> GroupPart:
         return self.owners[node]
 
-    def cell(self, node: int) -> Item:
+    def cell(self, node: int) -> RankItem:
         return self.cells[self.owners[node]]
 
     def has_label(self, connector: Connector) -> bool:
         """A label stands in the frame that its edge begins in."""
         return bool(connector.label) and self.wiring.homes[connector.source][-1] is self.group
 
-    def size(self, part: Part) -> tuple[float, float]:
+    def size(self, part: GroupPart) -> tuple[float, float]:
         if part not in self.sizes:
             self.sizes[part] = self._size(part)
         return self.sizes[part]
 
-    def _size(self, part: Part) -> tuple[float, float]:
+    def _size(self, part: GroupPart) -> tuple[float, float]:
         held = self.inner.get(part) or self.rows.get(part)
         if held is not None:
             return held.width, held.height
@@ -206,17 +206,17 @@ class Frame:
         steps = max(0, ceil((max(texts) + m.node_text - least) / step))
         return min(most, least + steps * step), m.node_height
 
-    def port(self, part: Part, connector: Connector, out: bool) -> float:
+    def port(self, part: GroupPart, connector: Connector, out: bool) -> float:
         """Where a connector meets a part, from the part's x."""
         inner = self.inner.get(part)
         if inner is None:
             return 0
         return (inner.outs if out else inner.ins)[connector] - inner.width / 2
 
-    def opens_right(self, part: Part) -> bool:
+    def opens_right(self, part: GroupPart) -> bool:
         """Nothing stands between the part and the lanes."""
         cell = self.cells[part]
-        return part.node is not None and part not in self.selves and cell is self.ranks[cell.rank][-1]
+        return part.node is not None and part not in self.self_edges and cell is self.ranks[cell.rank][-1]
 
     def middle(self, rank: int) -> float:
         return (self.tops[rank] + self.bottoms[rank]) / 2
@@ -224,7 +224,7 @@ class Frame:
     def shift(self, x: float, y: float) -> None:
         """Moves the frame, and what is in it, to its place in the drawing."""
         self.x, self.y = x, y
-        inside: dict[Part, Frame | Row] = {**self.inner, **self.rows}
+        inside: dict[GroupPart, Frame | BodyRow] = {**self.inner, **self.rows}
         for part, held in inside.items():
             cell = self.cells[part]
             left, top = self.measures.pad + cell.x - held.width / 2, self.middle(cell.rank) - held.height / 2
@@ -232,18 +232,18 @@ class Frame:
 
 
 @dataclass(slots=True, eq=False)
-class Row:
+class BodyRow:
     """The graphs inside a node, side by side under its title."""
 
     title: tuple[str, ...]
     frames: list[Frame]
-    measures: Measures
+    measures: DensityMeasures
     width: float = 0
     height: float = 0
 
     def __post_init__(self) -> None:
         m = self.measures
-        self.title = fitted(self.title, m, self._widest() - 2 * m.pad)
+        self.title = fit_title(self.title, m, self._widest() - 2 * m.pad)
         self.width = max(self._widest(), title_width(self.title, m) + 2 * m.pad)
         self.height = m.title_line * len(self.title) + sum(_height(line) for line in self._lines())
 
@@ -268,7 +268,7 @@ def _height(line: list[Frame]) -> float:
     return max(frame.height for frame in line)
 
 
-def fitted(title: tuple[str, ...], m: Measures, room: float) -> tuple[str, ...]:
+def fit_title(title: tuple[str, ...], m: DensityMeasures, room: float) -> tuple[str, ...]:
     """A title whose lines are no wider than the room that there is anyway, and not cut without need."""
     room = max(room, m.title_width)
     return tuple(
@@ -277,7 +277,7 @@ def fitted(title: tuple[str, ...], m: Measures, room: float) -> tuple[str, ...]:
     )
 
 
-def title_width(title: tuple[str, ...], m: Measures) -> float:
+def title_width(title: tuple[str, ...], m: DensityMeasures) -> float:
     """The first line of a title is an id, the others are captions."""
     sizes = (
         text_width(line, m.type_size if number else m.id_size, not number)
@@ -293,7 +293,7 @@ STRAIGHT = 0.5
 class Layout:
     """Lays out the graphs of one workflow in one density."""
 
-    def __init__(self, labels: Labels, measures: Measures) -> None:
+    def __init__(self, labels: Labels, measures: DensityMeasures) -> None:
         self.labels = labels
         self.measures = measures
         self.wirings: dict[Group, Wiring] = {}
@@ -305,25 +305,25 @@ class Layout:
         return self.wirings[graph]
 
     def frame(self, graph: Group, title: tuple[str, ...] = ()) -> Frame:
-        return self._framed(graph, self.wiring(graph), title)
+        return self._build_frame(graph, self.wiring(graph), title)
 
-    def _framed(self, group: Group, wiring: Wiring, title: tuple[str, ...]) -> Frame:
+    def _build_frame(self, group: Group, wiring: Wiring, title: tuple[str, ...]) -> Frame:
         frame = Frame(group, wiring, self.measures, self.labels, title, title_x=self.measures.pad)
         parts = wiring.parts(group)
         for part in parts:
             if part.inner is not None:
-                frame.inner[part] = self._framed(part.inner, wiring, self._loop_title(part.inner))
+                frame.inner[part] = self._build_frame(part.inner, wiring, self._loop_title(part.inner))
             elif part.node is not None and part.bodies:
                 words = (self.labels.line(part.node.id), *self.labels.container(part.node))
                 bodies = [self.frame(body) for body in part.bodies]
-                frame.rows[part] = Row(words, bodies, self.measures)
+                frame.rows[part] = BodyRow(words, bodies, self.measures)
         _add_cells(frame, parts)
         upwards = _add_strands(frame)
         arrange(frame.ranks, frame.links)
         place(frame.ranks, frame.links)
         _add_lanes(frame, upwards)
         _stack(frame)
-        _close(frame)
+        _finish_frame(frame)
         return frame
 
     def _loop_title(self, loop: Group) -> tuple[str, ...]:
@@ -331,7 +331,7 @@ class Layout:
         return f"loop {self.labels.line(loop.entry.id)}", self.labels.loop(loop)
 
 
-def _add_cells(frame: Frame, parts: list[Part]) -> None:
+def _add_cells(frame: Frame, parts: list[GroupPart]) -> None:
     m = frame.measures
     first = min(part.layer for part in parts)
     last = max(part.layer for part in parts)
@@ -339,12 +339,12 @@ def _add_cells(frame: Frame, parts: list[Part]) -> None:
     frame.owners = {node: part for part in parts for node in part.members}
     for connector in frame.wiring.within.get(frame.group, ()):
         if connector.source == connector.target:
-            frame.selves.setdefault(frame.part(connector.source), []).append(connector)
+            frame.self_edges.setdefault(frame.part(connector.source), []).append(connector)
     for part in parts:
         width, height = frame.size(part)
-        beside = sum(m.bulge + connector.label_width for connector in frame.selves.get(part, ()))
+        beside = sum(m.bulge + connector.label_width for connector in frame.self_edges.get(part, ()))
         rank = 2 * (part.layer - first) + 1
-        cell = Item(rank, width / 2, width / 2 + beside, height, margin=m.part_margin, solid=True)
+        cell = RankItem(rank, width / 2, width / 2 + beside, height, margin=m.part_margin, solid=True)
         frame.cells[part] = cell
         frame.ranks[cell.rank].append(cell)
 
@@ -366,11 +366,13 @@ def _add_strands(frame: Frame) -> list[Connector]:
     return upwards
 
 
-def _add_strand(frame: Frame, connector: Connector, source: Part | None, target: Part | None) -> None:
+def _add_strand(
+    frame: Frame, connector: Connector, source: GroupPart | None, target: GroupPart | None
+) -> None:
     """Leads a connector down from part to part; none stands for the frame's border."""
     first = frame.cells[source].rank + 1 if source else 0
     stop = frame.cells[target].rank if target else len(frame.ranks)
-    chain = [Item(rank, margin=frame.measures.line_margin) for rank in range(first, stop)]
+    chain = [RankItem(rank, margin=frame.measures.line_margin) for rank in range(first, stop)]
     if source is not None and frame.has_label(connector):
         label = frame.label_items[connector] = chain[0]
         label.left = label.right = connector.label_width / 2
@@ -388,7 +390,7 @@ def _add_strand(frame: Frame, connector: Connector, source: Part | None, target:
     frame.links += links
 
 
-def _pull(connector: Connector, upper: Item, lower: Item) -> float:
+def _pull(connector: Connector, upper: RankItem, lower: RankItem) -> float:
     """Long lines are straight; a short one bends once, where it begins, and comes down straight."""
     pull = 3.0 if lower.solid else 1.0 if upper.solid else 8.0
     brings_only_data = connector.wire is not None and not connector.wire.edge.trigger
@@ -431,7 +433,7 @@ def _stack(frame: Frame) -> None:
     frame.height = at + m.pad
 
 
-def _by_rank(frame: Frame, ends: dict[Connector, Part], step: int) -> dict[int, list[Connector]]:
+def _by_rank(frame: Frame, ends: dict[Connector, GroupPart], step: int) -> dict[int, list[Connector]]:
     """The connectors that need a track, by the channel that it is in."""
     found: dict[int, list[Connector]] = {}
     for connector, part in ends.items():
@@ -471,17 +473,17 @@ def _bends(frame: Frame) -> list[float]:
     return [straight if span < STRAIGHT else min(most, max(least, 0.09 * span)) for span in spans]
 
 
-def _close(frame: Frame) -> None:
+def _finish_frame(frame: Frame) -> None:
     """Where the border is crossed, and room for the title beside that."""
     pad = frame.measures.pad
     for connector in frame.wiring.ins.get(frame.group, ()):
         frame.ins[connector] = pad + frame.strands[connector][0].x
     for connector in frame.wiring.outs.get(frame.group, ()):
         frame.outs[connector] = pad + frame.strands[connector][-1].x
-    frame.title = fitted(frame.title, frame.measures, frame.width - 2 * pad)
+    frame.title = fit_title(frame.title, frame.measures, frame.width - 2 * pad)
     crossed = frame.ins.values()
     if crossed and min(crossed) - 10 < pad + title_width(frame.title, frame.measures):
         frame.title_x = max(crossed) + 12
-        frame.title = fitted(frame.title, frame.measures, frame.width - frame.title_x - pad)
+        frame.title = fit_title(frame.title, frame.measures, frame.width - frame.title_x - pad)
     wide = title_width(frame.title, frame.measures)
     frame.width = max(frame.width, frame.title_x + wide + pad)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, count
 
 from roundel.drawing.labels import Labels, Mask
-from roundel.drawing.nesting import Group, Part, Problems, has_error, nest, wires
-from roundel.drawing.text import cut
+from roundel.drawing.nesting import Group, GroupPart, Problems, has_error, nest, wires
+from roundel.drawing.text import truncate
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Diagnostic, Finding
 
@@ -74,7 +74,7 @@ class _Chart:
             elif part.inner is not None:
                 yield from self._loop(part.inner)
 
-    def _node(self, part: Part, node: NodePlan, shown: str) -> Iterator[str]:
+    def _node(self, part: GroupPart, node: NodePlan, shown: str) -> Iterator[str]:
         shown += self._warned(_name(node), self.problems.nodes.get(node, ()))
         if not part.bodies:
             opening, closing = _shape(node)
@@ -141,7 +141,7 @@ class _Chart:
         return f"{'▶ ' if group.starts(node) else ''}{self._short(node)}{' ■' if group.ends(node) else ''}"
 
     def _short(self, node: NodePlan) -> str:
-        return cut(self.labels.line(node.id))
+        return truncate(self.labels.line(node.id))
 
 
 def _classes(top: Group) -> dict[str, list[str]]:

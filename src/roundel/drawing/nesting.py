@@ -22,8 +22,8 @@ from itertools import chain
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
 from roundel.plan.scope import Scope, Unit
 from roundel.workflow.diagnostics import Diagnostic, Finding
-from roundel.workflow.fields import Place
-from roundel.workflow.graph_reader import is_missing, is_unread
+from roundel.workflow.fields import SourceLocation
+from roundel.workflow.graph_reader import is_missing, is_placeholder
 
 _DIGITS = re.compile("([0-9]+)")
 UNREACHABLE = 10**9
@@ -31,7 +31,7 @@ UNREACHABLE = 10**9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class GroupPart:
     """What stands in a group: a node, or a loop."""
 
     layer: int
@@ -49,9 +49,9 @@ class Group:
     """A whole graph, or a loop: what one frame surrounds."""
 
     scope: Scope
-    parts: tuple[Part, ...]
+    parts: tuple[GroupPart, ...]
     """By layer, then in the order of the file."""
-    order: Order
+    order: NodeOrder
     bare: bool = False
     """One of several bodies, and just a node: it needs neither a mark for its start nor one for its end."""
 
@@ -100,14 +100,14 @@ class Wire:
     """It leaves a loop."""
 
 
-class Order:
+class NodeOrder:
     """An order of the nodes of a graph that does not depend on the order of the file.
 
     It is the order in which a depth-first search from `start` meets them, which keeps branches together, so
     a layout that begins with it has few crossings. Where the structure leaves a choice, ids decide."""
 
     def __init__(self, graph: GraphPlan) -> None:
-        self._names = [(natural(node.id), node.id) for node in graph.nodes]
+        self._names = [(natural_key(node.id), node.id) for node in graph.nodes]
         self._graph = graph
         starts = sorted(set(graph.start), key=self._name)
         self.distance = self._distances(starts)
@@ -118,7 +118,7 @@ class Order:
         """The node with the shortest path from `start`; ids decide between equals."""
         return min(nodes, key=lambda node: (self.distance[node], *self._name(node)), default=None)
 
-    def of_edge(self, edge: EdgePlan) -> tuple[int, int, str, int]:
+    def edge_key(self, edge: EdgePlan) -> tuple[int, int, str, int]:
         # A graph has one edge for each source, target and port. Only drafts of faulty files may have more.
         return self.place[edge.source], self.place[edge.target], edge.port or "", edge.index
 
@@ -160,7 +160,7 @@ class Order:
         return any(edge.trigger for edge in self._graph.nodes[node].into)
 
 
-def natural(text: str) -> tuple[object, ...]:
+def natural_key(text: str) -> tuple[object, ...]:
     """A key that sorts `Step 2` before `Step 10`. Numbers may have more digits than int() takes."""
     pieces = _DIGITS.split(text)
     numbers = [piece.lstrip("0") for piece in pieces[1::2]]
@@ -170,7 +170,7 @@ def natural(text: str) -> tuple[object, ...]:
 
 
 def nest(graph: GraphPlan) -> Group:
-    return _group(graph.root, Order(graph))
+    return _group(graph.root, NodeOrder(graph))
 
 
 def wires(group: Group) -> list[Wire]:
@@ -193,17 +193,17 @@ def paths(group: Group) -> dict[int, list[Group]]:
     return found
 
 
-def _group(scope: Scope, order: Order) -> Group:
+def _group(scope: Scope, order: NodeOrder) -> Group:
     return Group(scope, tuple(_part(scope, unit, order) for unit in scope.units), order)
 
 
-def _part(scope: Scope, unit: Unit, order: Order) -> Part:
+def _part(scope: Scope, unit: Unit, order: NodeOrder) -> GroupPart:
     if unit.node is None:
         inner = _group(scope.inner(unit, _entry(scope.graph, unit, order)), order)
-        return Part(unit.layer, unit.members, None, inner)
+        return GroupPart(unit.layer, unit.members, None, inner)
     bodies = unit.node.bodies
     inside = tuple(_body(body, len(bodies) > 1) for body in bodies)
-    return Part(unit.layer, unit.members, unit.node, bodies=inside)
+    return GroupPart(unit.layer, unit.members, unit.node, bodies=inside)
 
 
 def _body(graph: GraphPlan, among_others: bool) -> Group:
@@ -212,7 +212,7 @@ def _body(graph: GraphPlan, among_others: bool) -> Group:
     return replace(group, bare=True) if among_others and just_a_node else group
 
 
-def _entry(graph: GraphPlan, loop: Unit, order: Order) -> int:
+def _entry(graph: GraphPlan, loop: Unit, order: NodeOrder) -> int:
     inside, core = frozenset(loop.members), frozenset(loop.core)
 
     def entered(counts: Callable[[EdgePlan], bool]) -> Iterator[int]:
@@ -237,10 +237,10 @@ def _wire(edge: EdgePlan, home: Scope) -> Wire:
     return Wire(edge, scope.entry == edge.target, leaves > 0)
 
 
-OF_LOOPS = frozenset({"no-way-out", "unreachable-exit", "only-capped", "loops-not-analysed"})
+LOOP_CODES = frozenset({"no-way-out", "unreachable-exit", "only-capped", "loops-not-analysed"})
 """Diagnostics about a loop; their place is its entry, or the edge that should leave it."""
 
-Spot = tuple[str, int, int]
+SourcePosition = tuple[str, int, int]
 
 
 class Problems:
@@ -250,9 +250,9 @@ class Problems:
         self.nodes: dict[NodePlan, list[Diagnostic]] = {}
         self.edges: dict[EdgePlan, list[Diagnostic]] = {}
         self.loops: dict[Group, list[Diagnostic]] = {}
-        self.rest: list[Diagnostic] = []
+        self.general: list[Diagnostic] = []
         """Of the workflow as a whole, or of something that is not drawn."""
-        self._spots: dict[Spot, list[NodePlan | EdgePlan]] = {}
+        self._spots: dict[SourcePosition, list[NodePlan | EdgePlan]] = {}
         self._homes: dict[NodePlan | EdgePlan, list[Group]] = {}
         findings = list(findings)
         if findings:
@@ -268,18 +268,18 @@ class Problems:
             homes = paths(group)
             for node in group.graph.nodes:
                 self._homes[node] = homes[node.index]
-                self._spots.setdefault(_spot(node.node.at), []).append(node)
+                self._spots.setdefault(_source_position(node.node.at), []).append(node)
             for edge in group.graph.edges:
                 self._homes[edge] = homes[edge.source]
-                self._spots.setdefault(_spot(edge.edge.at), []).append(edge)
+                self._spots.setdefault(_source_position(edge.edge.at), []).append(edge)
 
     def _add(self, finding: Finding) -> None:
         diagnostic = finding.diagnostic
         found = self._spots.get(finding.subject, []) if finding.subject[1] else []
         if not found:
-            self.rest.append(diagnostic)
+            self.general.append(diagnostic)
         for item in found:
-            if diagnostic.code in OF_LOOPS:
+            if diagnostic.code in LOOP_CODES:
                 self._add_to_loop(item, diagnostic)
             elif isinstance(item, NodePlan):
                 self.nodes.setdefault(item, []).append(diagnostic)
@@ -300,11 +300,11 @@ class Problems:
         if is_missing(node.node):
             message = f"there is no node '{node.id}', but an edge, 'start' or 'end' names it"
             self.nodes[node] = [_error("unknown-node", message)]
-        elif is_unread(node.node) and node not in self.nodes:
+        elif is_placeholder(node.node) and node not in self.nodes:
             self.nodes[node] = [_error("unreadable-node", f"node '{node.id}' could not be read")]
 
 
-def _spot(at: Place) -> Spot:
+def _source_position(at: SourceLocation) -> SourcePosition:
     return at.file, at.line, at.column
 
 

@@ -30,7 +30,7 @@ STILL = 0.05
 
 
 @dataclass(slots=True, eq=False)
-class Item:
+class RankItem:
     rank: int
     left: float = 0
     """How far it reaches to the left of its x."""
@@ -46,19 +46,19 @@ class Item:
 
 @dataclass(slots=True, eq=False)
 class Link:
-    upper: Item
-    lower: Item
+    upper: RankItem
+    lower: RankItem
     weight: float = 1
     above: float = 0
     """Where it starts, from the upper item's x."""
     below: float = 0
 
 
-Ranks = list[list[Item]]
+Ranks = list[list[RankItem]]
 Links = list[Link]
-Neighbours = dict[Item, list[tuple[Item, float]]]
+Neighbours = dict[RankItem, list[tuple[RankItem, float]]]
 """The items that an item is linked to, and where the link meets them, as a share of their width."""
-Pulls = dict[Item, tuple[float, list[tuple[Item, float, float]]]]
+Pulls = dict[RankItem, tuple[float, list[tuple[RankItem, float, float]]]]
 """The sum of the weights of an item's links; and for each the neighbour, the weight, and the distance
 between the two x at which the link is straight."""
 
@@ -100,7 +100,7 @@ def _neighbours(links: Links) -> tuple[Neighbours, Neighbours]:
     return up, down
 
 
-def _mean_slot(item: Item, near: Neighbours) -> float:
+def _mean_slot(item: RankItem, near: Neighbours) -> float:
     """Links at different places of one wide item count as next to each other, not as one."""
     found = near.get(item)
     if not found:
@@ -130,7 +130,7 @@ def place(ranks: Ranks, links: Links) -> None:
     for solver in solvers:
         solver.spread([0.0] * len(solver.items), [1.0] * len(solver.items))
     _shape(solvers, up, down)
-    _balance(solvers, _joined(up, down))
+    _balance(solvers, _merge_pulls(up, down))
     _straighten(solvers, down)
     _snap(ranks, links)
     edge = min((item.x - item.left for rank in ranks for item in rank), default=0)
@@ -140,22 +140,22 @@ def place(ranks: Ranks, links: Links) -> None:
 
 
 def _pulls(links: Links) -> tuple[Pulls, Pulls]:
-    up: dict[Item, list[tuple[Item, float, float]]] = {}
-    down: dict[Item, list[tuple[Item, float, float]]] = {}
+    up: dict[RankItem, list[tuple[RankItem, float, float]]] = {}
+    down: dict[RankItem, list[tuple[RankItem, float, float]]] = {}
     for link in links:
         shift = link.above - link.below
         up.setdefault(link.lower, []).append((link.upper, link.weight, shift))
         down.setdefault(link.upper, []).append((link.lower, link.weight, -shift))
-    return _weighed(up), _weighed(down)
+    return _with_totals(up), _with_totals(down)
 
 
-def _weighed(found: dict[Item, list[tuple[Item, float, float]]]) -> Pulls:
+def _with_totals(found: dict[RankItem, list[tuple[RankItem, float, float]]]) -> Pulls:
     return {item: (sum(weight for _, weight, _ in near), near) for item, near in found.items()}
 
 
-def _joined(one: Pulls, other: Pulls) -> Pulls:
+def _merge_pulls(one: Pulls, other: Pulls) -> Pulls:
     both = {item: [*one.get(item, (0, []))[1], *other.get(item, (0, []))[1]] for item in {**one, **other}}
-    return _weighed(both)
+    return _with_totals(both)
 
 
 def _shape(solvers: list[_Rank], up: Pulls, down: Pulls) -> None:
@@ -191,7 +191,7 @@ def _balance(solvers: list[_Rank], both: Pulls) -> None:
 def _straighten(solvers: list[_Rank], down: Pulls) -> None:
     """What is nearly above what it leads to goes straight down to it, if there is room."""
     for solver in reversed(solvers):
-        wanted = [item.x if item.solid else _wanted(item, down)[0] for item in solver.items]
+        wanted = [item.x if item.solid else _target_x(item, down)[0] for item in solver.items]
         solver.spread(wanted, [1000.0 if item.solid else 1.0 for item in solver.items])
 
 
@@ -212,7 +212,7 @@ def _snap(ranks: Ranks, links: Links) -> None:
         _align(ranks, run)
 
 
-def _align(ranks: Ranks, run: list[Item]) -> None:
+def _align(ranks: Ranks, run: list[RankItem]) -> None:
     """Gives the items one x, if their neighbours leave room for it."""
     least, most = -inf, inf
     for item in run:
@@ -229,7 +229,7 @@ def _align(ranks: Ranks, run: list[Item]) -> None:
             item.x = x
 
 
-def _wanted(item: Item, pulls: Pulls) -> tuple[float, float]:
+def _target_x(item: RankItem, pulls: Pulls) -> tuple[float, float]:
     """Where the links of an item would be straight on average, and how strongly they pull."""
     found = pulls.get(item)
     if found is None:
@@ -247,7 +247,7 @@ def _wanted(item: Item, pulls: Pulls) -> tuple[float, float]:
 class _Rank:
     """The items of one rank, whose order is fixed."""
 
-    def __init__(self, items: list[Item]) -> None:
+    def __init__(self, items: list[RankItem]) -> None:
         self.items = items
         self.shifts: list[float] = []
         """How far each item is from the first if all stand as close as they may."""
@@ -263,11 +263,11 @@ class _Rank:
         items = self.items
         if len(items) == 1:
             item = items[0]
-            before, item.x = item.x, _wanted(item, pulls)[0]
+            before, item.x = item.x, _target_x(item, pulls)[0]
             return abs(item.x - before)
         wanted, weights = [], []
         for item in items:
-            at, weight = _wanted(item, pulls)
+            at, weight = _target_x(item, pulls)
             wanted.append(at)
             weights.append(weight)
         return self.spread(wanted, weights)

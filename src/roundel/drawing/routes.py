@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from roundel.drawing.labels import Labels
-from roundel.drawing.nesting import Group, Part, Wire, paths, wires
+from roundel.drawing.nesting import Group, GroupPart, Wire, paths, wires
 from roundel.drawing.text import text_width, wrap
 
 if TYPE_CHECKING:
-    from roundel.drawing.layout import Frame, Measures
+    from roundel.drawing.layout import DensityMeasures, Frame
 
 Point = tuple[float, float]
 Curve = list[tuple[Point, ...]]
@@ -57,7 +57,7 @@ class Wiring:
         """How many there are to lay out: a connector has one in each frame that it crosses."""
         return sum(len(held) for kind in (self.ins, self.outs, self.within) for held in kind.values())
 
-    def parts(self, group: Group) -> list[Part]:
+    def parts(self, group: Group) -> list[GroupPart]:
         """Those of the group, in an order that the file does not decide, and the marks of a whole graph."""
         place = group.order.place
         own = sorted(group.parts, key=lambda part: (part.layer, min(place[node] for node in part.members)))
@@ -66,9 +66,9 @@ class Wiring:
         last = max((part.layer for part in own), default=-1)
         # A faulty graph may have no start; a mark without a line would only puzzle.
         unmarked = group.bare or (own and not group.graph.start)
-        marks = [] if unmarked else [Part(-1, (START,), None)]
+        marks = [] if unmarked else [GroupPart(-1, (START,), None)]
         if group.graph.graph.is_majority_voting:
-            marks.append(Part(last + 1, (VOTE,), None))
+            marks.append(GroupPart(last + 1, (VOTE,), None))
         return [*marks, *own]
 
     def groups_of(self, connector: Connector) -> tuple[list[Group], Group, list[Group]]:
@@ -78,7 +78,7 @@ class Wiring:
         return source[shared:][::-1], source[shared - 1], target[shared:]
 
 
-def wiring_of(group: Group, labels: Labels, measures: Measures) -> Wiring:
+def wiring_of(group: Group, labels: Labels, measures: DensityMeasures) -> Wiring:
     homes = {**paths(group), START: [group], VOTE: [group]}
     wiring = Wiring(group, homes, _connectors(group, labels, measures))
     for connector in wiring.connectors:
@@ -91,17 +91,17 @@ def wiring_of(group: Group, labels: Labels, measures: Measures) -> Wiring:
     return wiring
 
 
-def _connectors(group: Group, labels: Labels, measures: Measures) -> list[Connector]:
+def _connectors(group: Group, labels: Labels, measures: DensityMeasures) -> list[Connector]:
     graph, order = group.graph, group.order
     first = sorted(set(graph.start), key=lambda node: order.place[node])
     starts = [] if group.bare else [Connector(START, node) for node in first]
     last = sorted(set(graph.ends), key=lambda node: order.place[node])
     votes = [Connector(node, VOTE) for node in last] if graph.graph.is_majority_voting else []
-    drawn = sorted(wires(group), key=lambda wire: order.of_edge(wire.edge))
+    drawn = sorted(wires(group), key=lambda wire: order.edge_key(wire.edge))
     return [*starts, *(_connector(wire, labels, measures) for wire in drawn), *votes]
 
 
-def _connector(wire: Wire, labels: Labels, m: Measures) -> Connector:
+def _connector(wire: Wire, labels: Labels, m: DensityMeasures) -> Connector:
     words = labels.edge(wire.edge.edge)
     if not words:
         return Connector(wire.edge.source, wire.edge.target, wire)
@@ -142,7 +142,7 @@ def lane(frame: Frame, connector: Connector) -> Curve:
 def self_curve(frame: Frame, connector: Connector) -> Curve:
     part = frame.part(connector.source)
     cell = frame.cells[part]
-    held = frame.selves[part]
+    held = frame.self_edges[part]
     number = held.index(connector)
     bulge = frame.measures.bulge
     reach = sum(bulge + other.label_width for other in held[:number]) + bulge
@@ -153,7 +153,7 @@ def self_curve(frame: Frame, connector: Connector) -> Curve:
     return [(start,), ((out, start[1] + 6), (out, end[1] - 6), end)]
 
 
-def _to_lane(frame: Frame, connector: Connector, part: Part, x: float) -> list[Point]:
+def _to_lane(frame: Frame, connector: Connector, part: GroupPart, x: float) -> list[Point]:
     cell = frame.cells[part]
     if connector in frame.below:
         at = cell.x + _foot(frame, frame.below, connector, part)
@@ -163,7 +163,7 @@ def _to_lane(frame: Frame, connector: Connector, part: Part, x: float) -> list[P
     return [(cell.x + cell.left, y), (x, y)]
 
 
-def _from_lane(frame: Frame, connector: Connector, part: Part, x: float) -> list[Point]:
+def _from_lane(frame: Frame, connector: Connector, part: GroupPart, x: float) -> list[Point]:
     cell = frame.cells[part]
     if connector in frame.above:
         at = cell.x + _foot(frame, frame.above, connector, part)
@@ -173,7 +173,7 @@ def _from_lane(frame: Frame, connector: Connector, part: Part, x: float) -> list
     return [(x, y), (cell.x + cell.left, y)]
 
 
-def _foot(frame: Frame, tracks: dict[Connector, float], connector: Connector, part: Part) -> float:
+def _foot(frame: Frame, tracks: dict[Connector, float], connector: Connector, part: GroupPart) -> float:
     """Where it meets a loop's border; at a node beside the middle, where lines downwards begin or end."""
     if part in frame.inner:
         return frame.port(part, connector, out=tracks is frame.below)
@@ -182,7 +182,7 @@ def _foot(frame: Frame, tracks: dict[Connector, float], connector: Connector, pa
     return min(cell.left - 12, 14.0 * (len(same) - same.index(connector)))
 
 
-def _stagger(frame: Frame, connector: Connector, part: Part, leaving: bool) -> float:
+def _stagger(frame: Frame, connector: Connector, part: GroupPart, leaving: bool) -> float:
     """Connectors that meet the same side keep apart; the outer lane takes the outer place."""
     tracks = frame.below if leaving else frame.above
     same = [other for other in frame.lanes if other not in tracks and _end(frame, other, leaving) is part]
@@ -190,7 +190,7 @@ def _stagger(frame: Frame, connector: Connector, part: Part, leaving: bool) -> f
     return min(room, 6.0) + (room - 6) * same.index(connector) / max(1, len(same) - 1) if room > 6 else room
 
 
-def _end(frame: Frame, connector: Connector, leaving: bool) -> Part:
+def _end(frame: Frame, connector: Connector, leaving: bool) -> GroupPart:
     return frame.part(connector.source if leaving else connector.target)
 
 

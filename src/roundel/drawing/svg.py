@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from string import Template
 
-from roundel.drawing.drawing import Box, Drawing, DrawnEdge, DrawnNode, Label, Mark, Region
-from roundel.drawing.layout import MEASURES, Measures
+from roundel.drawing.drawing import Drawing, DrawnEdge, DrawnNode, Label, Mark, Rect, Region
+from roundel.drawing.layout import MEASURES, DensityMeasures
 from roundel.drawing.nesting import has_error
 from roundel.drawing.text import visible
 from roundel.workflow.diagnostics import Diagnostic
@@ -116,7 +116,7 @@ FAULT_RULES = {
 """Added where something has an error, so that other pictures stay as they are."""
 
 
-def style(rules: Mapping[str, str] = RULES) -> str:
+def stylesheet(rules: Mapping[str, str] = RULES) -> str:
     return f"{_sheet(rules, _LIGHT)}@media (prefers-color-scheme: dark) {{\n{_sheet(rules, _DARK)}}}\n"
 
 
@@ -146,7 +146,7 @@ def svg(drawing: Drawing) -> str:
 class _Picture:
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
-        self.m: Measures = MEASURES[drawing.density]
+        self.m: DensityMeasures = MEASURES[drawing.density]
         shown = [node.problems for node in drawing.nodes] + [edge.problems for edge in drawing.edges]
         self.faulty = any(map(has_error, [*shown, *(region.problems for region in drawing.regions)]))
         self.names = {node.key: node.id for node in drawing.nodes}
@@ -160,7 +160,7 @@ class _Picture:
         )
         kinds = (*KINDS_OF_EDGE, FAULT) if self.faulty else KINDS_OF_EDGE
         yield f"<title>{escape(drawing.title)}</title>"
-        yield f"<style>{style(self._rules())}</style>"
+        yield f"<style>{stylesheet(self._rules())}</style>"
         yield f"<defs>{''.join(_arrow_head(kind) for kind in kinds)}</defs>"
         yield f'<rect class="page" {size} rx="12"/>'
         yield from self._title((drawing.title, *drawing.captions), self.m.pad, 0)
@@ -186,14 +186,15 @@ class _Picture:
     def _title(self, lines: tuple[str, ...], x: float, y: float, colour: str = "") -> Iterator[str]:
         for number, line in enumerate(lines):
             kind = f"id {colour}" if number == 0 else "type"
-            yield _words(line, x, y + self.m.pad + 8 + (self.m.title_line - 3) * number, kind)
+            yield _text_element(line, x, y + self.m.pad + 8 + (self.m.title_line - 3) * number, kind)
 
     def _region(self, region: Region) -> Iterator[str]:
         kind = "loop" if region.repeats else "graph"
         wrong = has_error(region.problems)
         fault = f" {FAULT}" if wrong else ""
         # The corners of loops are a little rounder than those of nodes.
-        yield f'<rect class="{kind}{fault}" {_place(region.box)} rx="{14 if region.kind == "loop" else 12}"/>'
+        radius = 14 if region.kind == "loop" else 12
+        yield f'<rect class="{kind}{fault}" {_rect_attributes(region.box)} rx="{radius}"/>'
         colour = "loop-title" if region.repeats else ""
         yield from self._title((region.title, *region.captions), region.title_x, region.box.y, colour)
         if wrong and region.kind == "loop":
@@ -204,7 +205,7 @@ class _Picture:
         data = "" if edge.triggers else " data"
         title = ""
         if edge.kind == "edge":
-            title = f"<title>{escape(self._edge_title(edge))}{_said(edge.problems)}</title>"
+            title = f"<title>{escape(self._edge_title(edge))}{_error_text(edge.problems)}</title>"
         shape = f'd="{_path(edge)}" marker-end="url(#{kind}-head)"'
         return f'<path class="edge {kind}{data}" {shape}>{title}</path>'
 
@@ -214,15 +215,15 @@ class _Picture:
 
     def _label(self, edge: DrawnEdge, label: Label) -> Iterator[str]:
         m = self.m
-        yield f'<rect class="chip {_kind(edge)}" {_place(label.box)} rx="9"/>'
+        yield f'<rect class="chip {_kind(edge)}" {_rect_attributes(label.box)} rx="9"/>'
         middle = label.box.x + label.box.width / 2
         for number, line in enumerate(label.lines):
             y = label.box.y + m.label_size + 3 + m.label_line * number
-            yield _words(line, middle, y, "label", "middle")
+            yield _text_element(line, middle, y, "label", "middle")
 
     def _node(self, node: DrawnNode) -> str:
         icon = icon_of(node)
-        inside = [f"<title>{escape(f'{node.id} ({node.type})')}{_said(node.problems)}</title>"]
+        inside = [f"<title>{escape(f'{node.id} ({node.type})')}{_error_text(node.problems)}</title>"]
         if not node.region:
             inside += self._card(node, icon)
         if node.end:
@@ -235,23 +236,23 @@ class _Picture:
         m, box = self.m, node.box
         gap = (m.node_height - m.icon) / 2
         fault = f" {FAULT}" if has_error(node.problems) else ""
-        yield f'<rect class="card k-{icon}{fault}" {_place(box)} rx="10"/>'
-        tile = Box(box.x + gap, box.y + gap, m.icon, m.icon)
-        yield f'<rect class="tile k-{icon}" {_place(tile)} rx="8"/>'
+        yield f'<rect class="card k-{icon}{fault}" {_rect_attributes(box)} rx="10"/>'
+        tile = Rect(box.x + gap, box.y + gap, m.icon, m.icon)
+        yield f'<rect class="tile k-{icon}" {_rect_attributes(tile)} rx="8"/>'
         at = gap + (m.icon - 16) / 2
         yield (
             f'<path class="icon k-{icon}" transform="translate({_n(box.x + at)} {_n(box.y + at)})" '
             f'd="{ICONS[icon]}"/>'
         )
         x, middle = box.x + 2 * gap + m.icon - 1, box.y + m.node_height / 2
-        yield _words(node.label, x, middle - 3, "id")
-        yield _words(node.caption, x, middle + m.type_size + 1, "type")
+        yield _text_element(node.label, x, middle - 3, "id")
+        yield _text_element(node.caption, x, middle + m.type_size + 1, "type")
 
-    def _end(self, box: Box, icon: str) -> Iterator[str]:
-        ring = Box(box.x + 3.5, box.y + 3.5, box.width - 7, box.height - 7)
-        yield f'<rect class="ring k-{icon}" {_place(ring)} rx="7"/>'
+    def _end(self, box: Rect, icon: str) -> Iterator[str]:
+        ring = Rect(box.x + 3.5, box.y + 3.5, box.width - 7, box.height - 7)
+        yield f'<rect class="ring k-{icon}" {_rect_attributes(ring)} rx="7"/>'
         small = self.drawing.density == "compact"  # the label begins higher there
-        pill = Box(box.right - 27, box.y - 11, 31, 15) if small else Box(box.right - 32, box.y - 9, 36, 17)
+        pill = Rect(box.right - 27, box.y - 11, 31, 15) if small else Rect(box.right - 32, box.y - 9, 36, 17)
         yield _pill("end", pill, "vote")
 
 
@@ -283,31 +284,31 @@ def _mark(mark: Mark) -> str:
     return _pill(mark.text, box, kind)
 
 
-def _pill(text: str, box: Box, kind: str) -> str:
-    words = _words(text, box.x + box.width / 2, box.y + box.height / 2 + 4, "mark-text", "middle")
-    return f'<rect class="{kind}" {_place(box)} rx="{_n(box.height / 2)}"/>{words}'
+def _pill(text: str, box: Rect, kind: str) -> str:
+    words = _text_element(text, box.x + box.width / 2, box.y + box.height / 2 + 4, "mark-text", "middle")
+    return f'<rect class="{kind}" {_rect_attributes(box)} rx="{_n(box.height / 2)}"/>{words}'
 
 
 def _badge(x: float, y: float, problems: tuple[Diagnostic, ...]) -> str:
-    title = f"<title>{_said(problems).strip()}</title>"
+    title = f"<title>{_error_text(problems).strip()}</title>"
     return (
         f'<g class="badge">{title}<circle cx="{_n(x)}" cy="{_n(y)}" r="{BADGE}"/>'
         f'<path d="M{_n(x)} {_n(y - 3.5)}v4M{_n(x)} {_n(y + 3.2)}v.1"/></g>'
     )
 
 
-def _said(problems: tuple[Diagnostic, ...]) -> str:
+def _error_text(problems: tuple[Diagnostic, ...]) -> str:
     """What is shown when the mouse is over something faulty. A message may quote any text of the file."""
     errors = (found for found in problems if found.severity == "error")
     return "".join(f" {escape(visible(f'{found.severity}: {found.message}'))}" for found in errors)
 
 
-def _words(text: str, x: float, y: float, kind: str, anchor: str = "") -> str:
+def _text_element(text: str, x: float, y: float, kind: str, anchor: str = "") -> str:
     at = f' text-anchor="{anchor}"' if anchor else ""
     return f'<text class="{kind}" x="{_n(x)}" y="{_n(y)}"{at}>{escape(text)}</text>'
 
 
-def _place(box: Box) -> str:
+def _rect_attributes(box: Rect) -> str:
     return f'x="{_n(box.x)}" y="{_n(box.y)}" width="{_n(box.width)}" height="{_n(box.height)}"'
 
 

@@ -31,12 +31,12 @@ def visible(text: str) -> str:
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
-def escaped(line: str) -> str:
+def escape_controls(line: str) -> str:
     """JSON text with the same characters escaped, which JSON itself may leave as they are."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
-def cut(text: str, width: int = LONGEST) -> str:
+def truncate(text: str, width: int = LONGEST) -> str:
     """The text in at most `width` columns; Chinese, Japanese and Korean characters take two."""
     from rich.cells import cell_len, set_cell_size
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from roundel.drawing.labels import Labels, Mask
-from roundel.drawing.nesting import Group, Part, Problems, Wire, nest, wires
+from roundel.drawing.nesting import Group, GroupPart, Problems, Wire, nest, wires
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.workflow.diagnostics import Diagnostic, Finding
 from roundel.workflow.graph_reader import is_missing
@@ -68,7 +68,7 @@ class _Branches:
         )
         return self._with_problems(line, self.problems.loops.get(loop, ()))
 
-    def _add_node(self, branch: Tree, part: Part, line: Text, leaving: list[Wire]) -> None:
+    def _add_node(self, branch: Tree, part: GroupPart, line: Text, leaving: list[Wire]) -> None:
         for body in part.bodies:
             line = self._with_voting(line, body.graph)
         assert part.node is not None

@@ -46,7 +46,7 @@ class Question(Struct, frozen=True):
     """The name and arguments of a tool call that a person has to approve."""
 
 
-Asker = Callable[[Question], Awaitable[str | Message]]
+AskHandler = Callable[[Question], Awaitable[str | Message]]
 """Gets an answer from a person. EOFError leaves the question open."""
 
 
@@ -54,20 +54,20 @@ class Unanswered(Exception):
     """The asker gave no answer; the question stays open."""
 
 
-class People:
+class AnswerSource:
     """Answers the questions of one run. Without a script's answer and without an asker a question waits."""
 
-    def __init__(self, plan: Plan, script: Script | None, asker: Asker | None) -> None:
+    def __init__(self, plan: Plan, script: Script | None, ask_handler: AskHandler | None) -> None:
         self._plan = plan
         self._script = script
-        self._asker = asker
-        self._asking = asyncio.Lock()
+        self._ask_handler = ask_handler
+        self._ask_lock = asyncio.Lock()
 
     @property
     def can_ask(self) -> bool:
-        return self._asker is not None
+        return self._ask_handler is not None
 
-    def must_answer(self, ask: Ask) -> bool:
+    def needs_person(self, ask: Ask) -> bool:
         """Whether a person has to answer, since no script does."""
         return self._line(ask) is None
 
@@ -82,11 +82,11 @@ class People:
         return Message(line.text, "user", line.data)
 
     async def _ask(self, ask: Ask) -> Message:
-        assert self._asker is not None
-        question = question_of(self._plan, ask)
-        async with self._asking:  # a person answers one question at a time
+        assert self._ask_handler is not None
+        question = make_question(self._plan, ask)
+        async with self._ask_lock:  # a person answers one question at a time
             try:
-                answer = await self._asker(question)
+                answer = await self._ask_handler(question)
             except EOFError:
                 raise Unanswered from None
         return answer if isinstance(answer, Message) else Message(answer, "user")
@@ -103,10 +103,10 @@ class People:
 def open_questions(state: Run) -> dict[str, Question]:
     """What a run asks now, by address."""
     commands = (call.command for call in state.calls.values())
-    return {ask.address: question_of(state.plan, ask) for ask in commands if isinstance(ask, Ask)}
+    return {ask.address: make_question(state.plan, ask) for ask in commands if isinstance(ask, Ask)}
 
 
-def question_of(plan: Plan, ask: Ask) -> Question:
+def make_question(plan: Plan, ask: Ask) -> Question:
     node = plan.sites[ask.site]
     about = ask.about or {"prompt": getattr(node.config, "description", "")}
     return Question(ask.address, node.id, about["prompt"], ask.inputs, about.get("tool"))
@@ -162,7 +162,7 @@ class Unlock(_Request, frozen=True, tag="unlock"):
 
 
 Request = Pause | Resume | Stop | Answer | Unlock
-KINDS: Mapping[str, type[Any]] = {
+REQUEST_TYPES: Mapping[str, type[Any]] = {
     "pause": Pause,
     "resume": Resume,
     "stop": Stop,
@@ -171,7 +171,7 @@ KINDS: Mapping[str, type[Any]] = {
 }
 
 
-def fact_of(request: Request, now: float) -> Fact:
+def to_fact(request: Request, now: float) -> Fact:
     """The fact that a request becomes."""
     if isinstance(request, Pause):
         return Paused(request.reason or "paused", now)
@@ -193,21 +193,21 @@ def fact_of(request: Request, now: float) -> Fact:
     )
 
 
-def resolve(request: Request, state: Run) -> Request:
+def resolve_request(request: Request, state: Run) -> Request:
     """The request with the address of the question that it answers; StoreError if the run asks none, the
     answer does not fit it, or a run is to be unlocked that is not locked."""
     if isinstance(request, Unlock) and state.status != "suspended_locked":
         raise StoreError(f"run {state.run_id} is not locked; it is {state.status}")
     if not isinstance(request, Answer):
         return request
-    question = question_at(request.address, state)
+    question = find_question(request.address, state)
     problem = approval_answer_problem(request.message) if request.exact and question.tool is not None else ""
     if problem:
         raise UnclearAnswer(problem)
     return msgspec.structs.replace(request, address=question.address)
 
 
-def question_at(address: str, state: Run) -> Question:
+def find_question(address: str, state: Run) -> Question:
     """The question at an address, or the only one; StoreError if there is none, or more than one."""
     questions, run_id = open_questions(state), state.run_id
     addresses = ", ".join(sorted(questions))
@@ -229,7 +229,7 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 def decode_request(stored: ControlRequest) -> Request:
     """ValueError if this version knows no such request."""
-    kind = KINDS.get(stored.kind)
+    kind = REQUEST_TYPES.get(stored.kind)
     if kind is None:
         raise ValueError(f"this version of roundel knows no request '{stored.kind}'")
     try:
@@ -244,25 +244,25 @@ CLAIM_CHECKS = 5
 """Polls between two checks of the claims."""
 
 
-class Controlled(Protocol):
+class ControlledRun(Protocol):
     """A run that this process executes (local_run.py)."""
 
-    def serve(self, request: ControlRequest) -> None:
+    def handle_stored_request(self, request: ControlRequest) -> None:
         """Applies a request and settles it in the store; returns at once."""
 
-    def lose(self, error: Exception) -> None:
+    def on_lost(self, error: Exception) -> None:
         """Ends the execution, since the run cannot be controlled any more."""
 
 
 class RequestPoller:
-    """Created by `poller_of`."""
+    """Created by `get_poller`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._runs: dict[Claim, Controlled] = {}
+        self._runs: dict[Claim, ControlledRun] = {}
         self._task: asyncio.Task[None] | None = None
 
-    def add(self, claim: Claim, run: Controlled) -> None:
+    def add(self, claim: Claim, run: ControlledRun) -> None:
         self._runs[claim] = run
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._poll(), name="roundel-control-requests")
@@ -275,7 +275,7 @@ class RequestPoller:
             _POLLERS[asyncio.get_running_loop()].pop(self._store, None)
 
     async def _poll(self) -> None:
-        serving: set[int] = set()
+        handled: set[int] = set()
         polls = 0
         while True:
             await asyncio.sleep(POLL_SECONDS)
@@ -286,17 +286,17 @@ class RequestPoller:
                 lost = await self._store.lost(claims) if polls % CLAIM_CHECKS == 0 else []
             except Exception as error:  # whatever it is: nobody could control these runs any more
                 for run in list(self._runs.values()):
-                    run.lose(error)
+                    run.on_lost(error)
                 return
             for claim in lost:
                 if claim in self._runs:
-                    self._runs[claim].lose(Fenced(f"another process has taken over run {claim.run_id}"))
+                    self._runs[claim].on_lost(Fenced(f"another process has taken over run {claim.run_id}"))
             by_id = {claim.run_id: run for claim, run in self._runs.items()}
             for request in requests:
-                if request.number not in serving and request.run_id in by_id:
-                    by_id[request.run_id].serve(request)
+                if request.number not in handled and request.run_id in by_id:
+                    by_id[request.run_id].handle_stored_request(request)
             # A request is open, and found again, until the run has settled it.
-            serving = {request.number for request in requests}
+            handled = {request.number for request in requests}
 
 
 _POLLERS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Store, RequestPoller]] = (
@@ -305,7 +305,7 @@ _POLLERS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Store, Reque
 """Those that have runs: a poller and its task refer to their store and loop, and would keep both alive."""
 
 
-def poller_of(store: Store) -> RequestPoller:
+def get_poller(store: Store) -> RequestPoller:
     """The poller of a store on the running event loop."""
     pollers = _POLLERS.setdefault(asyncio.get_running_loop(), {})
     if store not in pollers:

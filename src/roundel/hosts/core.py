@@ -54,36 +54,36 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from roundel.journal.run_journal import RunJournal
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
+from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event, stamp
 from roundel.kernel.facts import (
     Answered,
-    Consulted,
+    EdgesEvaluated,
     Fact,
     Failed,
     Finished,
+    Intercepted,
     Paused,
-    Reviewed,
     Stopped,
     Waited,
-    masked_fact,
+    mask_fact,
 )
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, abandon, step
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 
 Observer = Callable[[Event], object]
 
-CALL_RESULTS = (Finished, Answered, Consulted, Reviewed)
+CALL_RESULTS = (Finished, Answered, EdgesEvaluated, Intercepted)
 """Facts that report the result of a call. If the run cannot take one, the call has failed."""
 
 
 class RunLog:
-    def __init__(self, state: Run, secrets: Secrets) -> None:
+    def __init__(self, state: Run, secrets: SecretMasker) -> None:
         self.state = state
         self.journal: RunJournal | None = None
         self.observers: tuple[Observer, ...] = ()
-        self.uncommitted = False
+        self.has_uncommitted = False
         """The state is ahead of the journal. Stays False without a journal."""
         self.damage: BaseException | None = None
         """What a step raised half-way: the state is unusable until `rebuild` or `abandon`."""
@@ -91,16 +91,16 @@ class RunLog:
         self._unpublished: list[Event] = []
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """So many facts are uncommitted that they should be committed although nothing depends on it."""
-        return self.journal is not None and self.journal.full
+        return self.journal is not None and self.journal.is_full
 
     def record(self, fact: Fact) -> list[Command]:
         """Applies a fact and returns what is to be done now. IllegalFact if the run cannot take it."""
         journal = self.journal
         if journal is None:
             if self._secrets.known:
-                fact = masked_fact(fact, self._secrets)
+                fact = mask_fact(fact, self._secrets)
             try:
                 commands, events = step(self.state, fact)
             except IllegalFact:
@@ -115,11 +115,11 @@ class RunLog:
         try:
             fact = journal.add(fact, self._secrets)
         except ValueError as error:
-            fact = journal.add(_unencodable(fact, error), self._secrets)
+            fact = journal.add(_replace_unencodable(fact, error), self._secrets)
         try:
             commands = self.apply(fact)
         except BaseException:
-            journal.take_back()
+            journal.discard_last()
             raise
         journal.add_decisions(self.state.decisions.made)
         return commands
@@ -134,7 +134,7 @@ class RunLog:
             self.damage = error
             raise
         self._unpublished += events
-        self.uncommitted = True
+        self.has_uncommitted = True
         return commands
 
     async def commit(self, alone: bool) -> None:
@@ -142,7 +142,7 @@ class RunLog:
         event loop for the length of a disk write holds up nothing of its own."""
         assert self.journal is not None
         await self.journal.commit(self.state, quiet=alone)
-        self.uncommitted = False
+        self.has_uncommitted = False
         self._publish()
 
     async def rebuild(self) -> None:
@@ -166,14 +166,14 @@ class RunLog:
     def publish_transient(self, event: str, address: str, data: dict[str, Any], now: float) -> None:
         """Shows an event that is no part of the run: it has no number and is not stored."""
         execution = self.state.calls.get(address)
-        if execution is None or not execution.node.logs:
+        if execution is None or not execution.node.logs_output:
             return
         node_id = execution.node.id
         for observe in self.observers:
             observe(Event(0, event, stamp(now), self.state.run_id, node_id, address, data))
 
 
-def _unencodable(fact: Fact, error: ValueError) -> Failed:
+def _replace_unencodable(fact: Fact, error: ValueError) -> Failed:
     """What is recorded in place of a fact that cannot be encoded; raises the error if it is about no call."""
     if isinstance(fact, Failed):  # its text is not valid Unicode, or an event of middleware is not JSON
         return Failed(fact.address, fact.error.encode(errors="backslashreplace").decode(), fact.time)
@@ -182,10 +182,10 @@ def _unencodable(fact: Fact, error: ValueError) -> Failed:
     return Failed(fact.address, f"its result cannot be stored: {error}", fact.time)
 
 
-Effect = Call | Ask | Consult | Review
+Effect = Call | Ask | EvaluateEdges | Intercept
 """A command that has a result."""
 
-MOST_BEFORE_YIELD = 200
+MAX_CALLS_BEFORE_YIELD = 200
 """Calls that are made in one turn of the event loop, if none of them waits for anything."""
 
 
@@ -199,7 +199,7 @@ class Action(Enum):
     IDLE = auto()
 
 
-class Settled(NamedTuple):
+class SettledRequest(NamedTuple):
     """A control request that is done with."""
 
     token: object
@@ -228,7 +228,7 @@ class Effects(Protocol):
 
     def describe(self, error: BaseException) -> str: ...
 
-    def failed(self, address: str, error: BaseException) -> Failed:
+    def failure_fact(self, address: str, error: BaseException) -> Failed:
         """The fact for a call that raised; raises the error if it is meant for the whole run."""
 
     @property
@@ -251,7 +251,7 @@ class HostCore:
         """Effects that the host has started, by address."""
         self.questions: set[str] = set()
         """Addresses where a person has to answer, whether or not somebody is being asked."""
-        self.settled: list[Settled] = []
+        self.settled: list[SettledRequest] = []
         """For the host to take."""
         self._commands: deque[Command] = deque()
         self._results: deque[Fact] = deque()
@@ -267,13 +267,13 @@ class HostCore:
         """The commands that a run starts or resumes with."""
         self._commands.extend(commands)
 
-    def finished(self, fact: Fact, address: str) -> None:
+    def on_result(self, fact: Fact, address: str) -> None:
         """The result of the effect at an address."""
         del self.in_flight[address]
         self.questions.discard(address)
         self._results.append(fact)
 
-    def unanswered(self, address: str) -> None:
+    def on_unanswered(self, address: str) -> None:
         """Nobody answered, as if there were nobody to ask: the question stays open."""
         del self.in_flight[address]
 
@@ -281,26 +281,26 @@ class HostCore:
         """A control request; `settled` will hold its token."""
         self._requests.append((fact, token))
 
-    def settle_with_commit(self, token: object) -> None:
+    def settle_on_commit(self, token: object) -> None:
         """A request that the host applies itself, such as a stop; settled by the next commit."""
         self._applied.append(token)
 
-    def committed(self) -> None:
+    def on_committed(self) -> None:
         if self._applied:
-            self.settled += [Settled(token, "") for token in self._applied]
+            self.settled += [SettledRequest(token, "") for token in self._applied]
             self._applied = []
 
-    def rebuilt(self) -> None:
+    def on_rebuilt(self) -> None:
         """Reports the call whose result broke the step off as failed, or refuses the request that did."""
         damage, self._damage = self._damage, None
         assert damage is not None
         if damage.token is not None:
             text = f"the run could not take it: {self._effects.describe(damage.error)}"
-            self.settled.append(Settled(damage.token, text))
+            self.settled.append(SettledRequest(damage.token, text))
         elif isinstance(damage.fact, CALL_RESULTS):
-            failed = self._effects.failed(damage.fact.address, damage.error)
-            text = f"the run could not take its result: {failed.error}"
-            self._commands.extend(self._log.record(msgspec.structs.replace(failed, error=text)))
+            failure_fact = self._effects.failure_fact(damage.fact.address, damage.error)
+            text = f"the run could not take its result: {failure_fact.error}"
+            self._commands.extend(self._log.record(msgspec.structs.replace(failure_fact, error=text)))
         else:
             raise damage.error
 
@@ -327,17 +327,17 @@ class HostCore:
             if self._requests:
                 self._apply_request(*self._requests.popleft())
             elif self._commands:
-                action = self._begin(self._commands[0])
+                action = self._start_command(self._commands[0])
                 if action is not None:
                     return action
             elif self._results and not requests_only:
                 self._apply_result(self._results.popleft())
-            elif log.uncommitted:
+            elif log.has_uncommitted:
                 return Action.COMMIT
             elif requests_only:
                 return Action.WAIT
             else:
-                action = self._rest()
+                action = self._next_when_idle()
                 if action is not None:
                     return action
         return Action.REBUILD
@@ -350,7 +350,7 @@ class HostCore:
         that has one agent at a time takes this way, and a queue and a decision for each would cost as much
         as the kernel does."""
         if self._requests or self._results:
-            self.finished(fact, address)
+            self.on_result(fact, address)
             return None
         log, in_flight = self._log, self.in_flight
         del in_flight[address]
@@ -362,36 +362,36 @@ class HostCore:
                 self._note_damage(fact, error, None)
                 return None
             self._since_yield += 1
-            if len(commands) == 1 and self._since_yield < MOST_BEFORE_YIELD:
+            if len(commands) == 1 and self._since_yield < MAX_CALLS_BEFORE_YIELD:
                 command = commands[0]
                 if command.__class__ is Call and not log.state.paused:
                     if not pure[command.site]:
                         in_flight[command.address] = command
                         return command
-                    if not log.full:
+                    if not log.is_full:
                         fact = self._effects.decide(command)
                         continue
             self._commands.extend(commands)
             return None
 
-    def _begin(self, command: Command) -> Command | Action | None:
+    def _start_command(self, command: Command) -> Command | Action | None:
         """What to do about the first command; None if it is done with."""
         effects, log = self._effects, self._log
         if isinstance(command, Cancel):
             self._commands.popleft()
-            return command if self.forget(command.address) else None
+            return command if self.drop_effect(command.address) else None
         self._since_yield += 1
-        if self._since_yield > MOST_BEFORE_YIELD:
+        if self._since_yield > MAX_CALLS_BEFORE_YIELD:
             self._since_yield = 0
             return Action.YIELD
         is_call = command.__class__ is Call
         if effects.pure[command.site] if is_call else effects.is_pure(command):
-            if log.full:
+            if log.is_full:
                 return Action.COMMIT
             self._commands.popleft()
             self._results.append(effects.decide(command))
             return None
-        if log.uncommitted:
+        if log.has_uncommitted:
             return Action.COMMIT
         self._commands.popleft()
         if not is_call and command.__class__ is Ask and effects.needs_person(command):
@@ -401,7 +401,7 @@ class HostCore:
         self.in_flight[command.address] = command
         return command
 
-    def _rest(self) -> Action | None:
+    def _next_when_idle(self) -> Action | None:
         """What a run does that has nothing to do at the moment; None if it has, after all."""
         state = self._log.state
         if state.over or not (self.in_flight or self.questions):
@@ -424,7 +424,7 @@ class HostCore:
         try:
             self._commands.extend(self._log.record(fact))
         except IllegalFact as error:
-            self.settled.append(Settled(token, f"{error}; it is {self._log.state.status}"))
+            self.settled.append(SettledRequest(token, f"{error}; it is {self._log.state.status}"))
             return
         except Exception as error:
             self._note_damage(fact, error, token)
@@ -433,7 +433,7 @@ class HostCore:
             self._commands.appendleft(Cancel(fact.address))
         self._applied.append(token)
         if self._log.journal is None:
-            self.committed()
+            self.on_committed()
 
     def _note_damage(self, fact: Fact, error: BaseException, token: object | None) -> None:
         """Raises the error if the step did not break off, or if nothing can rebuild the run."""
@@ -441,7 +441,7 @@ class HostCore:
             raise error
         self._damage = _Damage(fact, error, token)
 
-    def forget(self, address: str) -> bool:
+    def drop_effect(self, address: str) -> bool:
         """Nobody waits for the effect at an address any more; whether the host has to cancel it. It may have
         finished in the same turn: then its result is dropped."""
         self.questions.discard(address)
@@ -458,7 +458,7 @@ class HostCore:
         if not state.over and state.status != "new":
             self._log.record(Stopped(reason, self._effects.now()))
 
-    def leave(self, reason: str) -> None:
+    def leave_resumable(self, reason: str) -> None:
         """Leaves the run so that it can be resumed: finished results are kept, and calls in flight stay in
         the state, from where a resume starts them again. With nothing but questions in flight the run waits,
         otherwise it is paused."""
@@ -467,7 +467,7 @@ class HostCore:
         while self._results and not state.over:
             for command in record(self._results.popleft()):
                 if isinstance(command, Cancel):
-                    self.forget(command.address)
+                    self.drop_effect(command.address)
         if state.status != "running":
             return
         calls = state.calls.values()
@@ -482,4 +482,4 @@ class HostCore:
             tokens.append(self._damage.token)  # the run could not be rebuilt
         self._applied, self._damage = [], None
         self._requests.clear()
-        self.settled += [Settled(token, reason) for token in tokens]
+        self.settled += [SettledRequest(token, reason) for token in tokens]

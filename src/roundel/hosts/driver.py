@@ -11,9 +11,9 @@ call in its own task: starting a task for it would double what a step costs. Cal
 get a task each, which reports to the core and wakes the driver.
 
 *Control requests beside a call.* While the driver awaits a call in place it cannot look at requests. Then the
-task that brings the request applies it (`_pump_beside`), under a lock that the driver waits for before it
-continues. So at any time one task at most works through the core's actions, and the run does not continue
-before the request is committed.
+task that brings the request applies it (`_apply_pending_requests`), under a lock that the driver
+waits for before it continues. So at any time at most one task works through the core's actions, and the run
+does not continue before the request is committed.
 
 *How a run ends early.* Three things cancel the driver's task: an interrupt (`interrupt`), a stop request, and
 the loss of the run to another process (`lose`). The task belongs to the driver alone, so every cancellation
@@ -29,7 +29,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from roundel.hosts.control import Request, Stop, Unanswered, fact_of
+from roundel.hosts.control import Request, Stop, Unanswered, to_fact
 from roundel.hosts.core import Action, Effect, HostCore, RunLog
 from roundel.hosts.executor import Executor
 from roundel.kernel.commands import Call, Cancel, Command
@@ -55,13 +55,13 @@ _NODE_LEVELS = {"completed": logging.INFO, "failed": logging.ERROR}
 
 def event_logger(log_level: str) -> Callable[[Event], None] | None:
     """Writes events to the log; None if nobody would read them."""
-    lowest = max(logging.getLevelNamesMapping()[log_level], logger.getEffectiveLevel())
+    threshold = max(logging.getLevelNamesMapping()[log_level], logger.getEffectiveLevel())
     if not logger.hasHandlers():
         return None
 
     def write(event: Event) -> None:
         level = _level(event)
-        if level >= lowest:
+        if level >= threshold:
             logger.log(level, "%s %s %s %s", event.run_id, event.event, event.address or "", event.data)
 
     return write
@@ -86,11 +86,11 @@ class Driver:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         """The effects in flight that have a task, by address."""
         self._wake = asyncio.Event()
-        self._beside = asyncio.Lock()
+        self._request_lock = asyncio.Lock()
         """Held while requests are applied beside a call in place."""
         self._in_place = False
         """The driver awaits a call in its own task."""
-        self._requested = False
+        self._request_arrived = False
         """A request has arrived beside that call."""
         self._task: asyncio.Task[Any] | None = None
         """The driver's own; None before it starts and after it has ended."""
@@ -103,8 +103,8 @@ class Driver:
         """The reason of a stop request; None if there was none."""
         self._stopping = False
         """The run is being brought to an end; what cancels it now comes too late."""
-        self._lost: Exception | None = None
-        self._broken: BaseException | None = None
+        self._lost_error: Exception | None = None
+        self._host_error: BaseException | None = None
         """The host itself failed, outside of the driver's task."""
 
     async def run_until_idle(self, commands: list[Command]) -> None:
@@ -120,10 +120,10 @@ class Driver:
                     await self._call_in_place(action)
                 else:
                     self._start(action)
-            elif not await self._perform(action):
+            elif not await self._do_action(action):
                 return
 
-    async def _perform(self, action: Command | Action) -> bool:
+    async def _do_action(self, action: Command | Action) -> bool:
         """Does what the core says; False if the run is idle."""
         if isinstance(action, Cancel):
             self._cancel_task(action.address)
@@ -135,7 +135,7 @@ class Driver:
             await asyncio.sleep(0)
         elif action is Action.REBUILD:
             await self._rebuild()
-            self._core.rebuilt()
+            self._core.on_rebuilt()
         elif action is Action.WAIT:
             await self._wait()
         return action is not Action.IDLE
@@ -144,8 +144,8 @@ class Driver:
         """Until an effect has finished or a request has arrived."""
         await self._wake.wait()
         self._wake.clear()
-        if self._broken is not None:
-            raise self._broken
+        if self._host_error is not None:
+            raise self._host_error
 
     async def _call_in_place(self, call: Call) -> None:
         """Awaits a call that is alone, and those that follow, as long as each is alone."""
@@ -163,31 +163,31 @@ class Driver:
                         outcome = outcome_of(outcome)
                 fact: Fact = Finished(call.address, outcome, now())
             except BaseException as error:
-                fact = executor.failed(call.address, error, task)
+                fact = executor.failure_fact(call.address, error, task)
             finally:
                 self._in_place = False
             if self._cancellations:
                 await asyncio.sleep(0)  # the cancellation is raised here, unless the node has swallowed it
                 raise asyncio.CancelledError
-            if self._requested:
-                self._requested = False
-                async with self._beside:  # until the request is committed
+            if self._request_arrived:
+                self._request_arrived = False
+                async with self._request_lock:  # until the request is committed
                     pass
                 if call.address not in core.in_flight:
                     return  # the request has cancelled it
             following = core.follow_up(fact, call.address)
-            if following is not None and log.uncommitted:
+            if following is not None and log.has_uncommitted:
                 await self._commit()
                 if core.has_requests:  # they are applied beside the call, as long as it has a task
                     self._start(following)
                     return
 
-    async def _pump_beside(self) -> None:
+    async def _apply_pending_requests(self) -> None:
         """Applies requests while the driver awaits a call in place."""
-        self._requested = True
-        async with self._beside:
+        self._request_arrived = True
+        async with self._request_lock:
             while (action := self._core.next(requests_only=True)) is not Action.WAIT:
-                await self._perform(action)
+                await self._do_action(action)
         self._settle()
 
     def _start(self, effect: Effect) -> None:
@@ -206,22 +206,22 @@ class Driver:
         except Unanswered:
             if self._tasks.get(address) is task:
                 del self._tasks[address]
-                self._core.unanswered(address)
+                self._core.on_unanswered(address)
                 self._wake.set()
             return
         except BaseException as error:
             try:
-                fact = executor.failed(address, error, task)
+                fact = executor.failure_fact(address, error, task)
             except (asyncio.CancelledError, KeyboardInterrupt):
                 raise
             except BaseException as problem:
-                self._broken = problem
+                self._host_error = problem
                 self._wake.set()
                 return
         if self._tasks.get(address) is not task:
             return  # it was cancelled, and has swallowed that
         del self._tasks[address]
-        self._core.finished(fact, address)
+        self._core.on_result(fact, address)
         self._wake.set()
 
     def _cancel_task(self, address: str) -> None:
@@ -231,7 +231,7 @@ class Driver:
 
     async def _commit(self) -> None:
         await self._log.commit(alone=not (self._tasks or self._in_place))
-        self._core.committed()
+        self._core.on_committed()
         if self._core.settled:
             self._settle()
 
@@ -258,17 +258,17 @@ class Driver:
             if self._stopping and self._interrupted and self._stop_reason is None:
                 return "it was interrupted at the same time, and can be resumed; try again"
             self._stop_reason = request.reason or self._stop_reason or "stopped"
-            self._core.settle_with_commit(settled)
+            self._core.settle_on_commit(settled)
             if not self._stopping:
                 self._cancel()
             return await settled
-        self._core.request(fact_of(request, self._executor.now()), settled)
+        self._core.request(to_fact(request, self._executor.now()), settled)
         self._wake.set()
         if self._in_place:
             try:
-                await self._pump_beside()
+                await self._apply_pending_requests()
             except Exception as error:  # the store failed, which is the end of the run here
-                self.lose(error)
+                self.on_lost(error)
         return await settled
 
     # How a run ends early.
@@ -285,9 +285,9 @@ class Driver:
             self._interrupted = reason
             self._cancel()
 
-    def lose(self, error: Exception) -> None:
+    def on_lost(self, error: Exception) -> None:
         """The run belongs to another process now, cannot be written, or cannot be controlled any more."""
-        self._lost = self._lost or error
+        self._lost_error = self._lost_error or error
         self._cancel()
 
     def _cancel(self) -> None:
@@ -311,20 +311,20 @@ class Driver:
         """Cancels the calls in flight and brings the run to its end: interrupted and stored, it is left so
         that it can be resumed, else it is stopped. Raises why the run was lost, if it was."""
         self._stopping = True
-        async with self._beside:
+        async with self._request_lock:
             await self._cancel_tasks()
-            if self._lost is not None:
-                raise self._lost from None
+            if self._lost_error is not None:
+                raise self._lost_error from None
             if self._log.journal is None and self.abandon():
                 return
             await self._rebuild()
             if self._interrupted and self._stop_reason is None and self._log.journal is not None:
-                self._core.leave(self._interrupted)
+                self._core.leave_resumable(self._interrupted)
             else:
                 self._core.stop(self._stop_reason or self._interrupted or "stopped")
             if self._log.journal is not None:
                 await self._commit()
-            self._core.committed()
+            self._core.on_committed()
             self._settle()
 
     def abandon(self) -> bool:
@@ -336,11 +336,11 @@ class Driver:
         self._log.abandon(self._executor.describe(damage))
         return True
 
-    async def end(self) -> None:
+    async def close(self) -> None:
         """Nothing is driven any more: cancels what is left, and refuses open requests."""
         self._task = None
         await self._cancel_tasks()
-        self._core.refuse_requests(str(self._lost or f"the run is {self._log.state.status}"))
+        self._core.refuse_requests(str(self._lost_error or f"the run is {self._log.state.status}"))
         self._settle()
 
     async def _cancel_tasks(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from roundel.hosts.control import Asker, Request
+from roundel.hosts.control import AskHandler, Request
 from roundel.journal.store import Pinned, RunRow
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
@@ -41,11 +41,11 @@ class Result(Struct, frozen=True):
         return self.status == "completed"
 
 
-def result_of(state: Run) -> Result:
-    return result_from(state.run_id, state.summary())
+def make_result(state: Run) -> Result:
+    return result_from_summary(state.run_id, state.summary())
 
 
-def result_from(run_id: str, summary: dict[str, Any]) -> Result:
+def result_from_summary(run_id: str, summary: dict[str, Any]) -> Result:
     """From the summary that a store keeps."""
     return Result(
         run_id,
@@ -60,7 +60,7 @@ def result_from(run_id: str, summary: dict[str, Any]) -> Result:
     )
 
 
-class NewRun(Struct, frozen=True):
+class RunSpec(Struct, frozen=True):
     """A run to start."""
 
     plan: Plan
@@ -88,7 +88,7 @@ class Inspection(Struct, frozen=True):
 class Attachment(Struct, frozen=True):
     """What the executing process adds to a run. It is not stored, and differs from resume to resume."""
 
-    ask: Asker | None = None
+    ask: AskHandler | None = None
     on_event: Callable[[Event], object] | None = None
     """Sees each event once it is committed, and transient events as they come."""
     middleware: Sequence[Middleware] = ()
@@ -102,7 +102,7 @@ Attach = Attachment | Callable[[str, Inspection], Attachment]
 the plan before the first event."""
 
 
-def attachment_for(attach: Attach, run_id: str, inspection: Inspection) -> Attachment:
+def resolve_attachment(attach: Attach, run_id: str, inspection: Inspection) -> Attachment:
     return attach if isinstance(attach, Attachment) else attach(run_id, inspection)
 
 
@@ -110,7 +110,7 @@ class Engine(Protocol):
     """Executes runs for the service layer, which uses nothing else of it. The local engine (local.py) does so
     in this process, on asyncio."""
 
-    async def start(self, run: NewRun, attach: Attach = ...) -> str:
+    async def start(self, run: RunSpec, attach: Attach = ...) -> str:
         """Starts a run and returns its id; the run exists, and is stored, when this returns.
 
         WorkflowError if something is missing that the run needs, StoreError if it cannot be stored."""

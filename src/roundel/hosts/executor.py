@@ -21,23 +21,23 @@ from typing import Any
 
 from msgspec import Struct
 
-from roundel.hosts.control import People
+from roundel.hosts.control import AnswerSource
 from roundel.hosts.core import Effect
 from roundel.hosts.services import Clock, NodeServices, describe_error
-from roundel.kernel.commands import Ask, Call, Command, Consult, Review
+from roundel.kernel.commands import Ask, Call, Command, EvaluateEdges, Intercept
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
-    Consulted,
+    EdgeResult,
+    EdgesEvaluated,
     Fact,
     Failed,
     Finished,
+    Intercepted,
+    InterceptPoints,
     Outcome,
-    Reviewed,
-    Reviews,
-    Verdict,
 )
-from roundel.kernel.walk import delivered
+from roundel.kernel.walk import copy_for_edge
 from roundel.nodes.middleware import Middleware, Veto, Visit
 from roundel.nodes.services import Behaviour, NodeError, outcome_of
 from roundel.nodes.user_code import (
@@ -49,24 +49,24 @@ from roundel.nodes.user_code import (
 )
 from roundel.plan.graph import EdgePlan, NodePlan, Plan
 from roundel.workflow.diagnostics import Report, WorkflowError
-from roundel.workflow.fields import Place
-from roundel.workflow.functions import Finder, Function, Kind, guarded
+from roundel.workflow.fields import SourceLocation
+from roundel.workflow.functions import Function, FunctionFinder, FunctionKind, wrap_errors
 from roundel.workflow.graph import MiddlewareUse, Retry
 from roundel.workflow.message import Message
-from roundel.workflow.processor import processed
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.processor import apply_result
+from roundel.workflow.secrets import SecretMasker
 
-Reference = tuple[Kind, str]
+FunctionKey = tuple[FunctionKind, str]
 """A function by its kind and name."""
-EdgeFunctions = Mapping[Reference, Function]
+EdgeFunctions = Mapping[FunctionKey, Function]
 
 
-def references(edge: EdgePlan) -> Iterator[Reference]:
+def functions_on(edge: EdgePlan) -> Iterator[FunctionKey]:
     """The functions that the host calls for an edge."""
-    if edge.asks_condition is not None:
-        yield "condition", edge.asks_condition
-    if edge.asks_processor is not None:
-        yield "processor", edge.asks_processor
+    if edge.condition_function is not None:
+        yield "condition", edge.condition_function
+    if edge.processor_function is not None:
+        yield "processor", edge.processor_function
 
 
 class EdgeEvaluator:
@@ -77,33 +77,33 @@ class EdgeEvaluator:
 
     def are_pure(self, edges: Sequence[EdgePlan]) -> bool:
         """Whether all functions on these edges depend on their arguments alone."""
-        return all(self._functions[reference].pure for edge in edges for reference in references(edge))
+        return all(self._functions[reference].pure for edge in edges for reference in functions_on(edge))
 
-    async def evaluate(self, consult: Consult, edges: Sequence[EdgePlan]) -> tuple[Verdict, ...]:
+    async def evaluate(self, consult: EvaluateEdges, edges: Sequence[EdgePlan]) -> tuple[EdgeResult, ...]:
         """What the functions return; NodeError if one of them fails. Waits for nothing if all are pure."""
         by_index = {edge.index: edge for edge in edges}
-        verdicts = []
-        for index, number in consult.questions:
+        edge_results = []
+        for index, number in consult.pairs:
             edge = by_index[index]
             try:
-                verdicts.append(await self._verdict(edge, number, consult.messages[number]))
+                edge_results.append(await self._evaluate_edge(edge, number, consult.messages[number]))
             except Exception as error:
                 raise NodeError(f"a function on {edge.edge} failed: {describe_error(error)}") from error
-        return tuple(verdicts)
+        return tuple(edge_results)
 
-    async def _verdict(self, edge: EdgePlan, number: int, message: Message) -> Verdict:
-        condition = edge.asks_condition
+    async def _evaluate_edge(self, edge: EdgePlan, number: int, message: Message) -> EdgeResult:
+        condition = edge.condition_function
         if condition is not None and not await self._call(self._functions["condition", condition], message):
-            return Verdict(edge.index, number, False)
-        if edge.asks_processor is None or not edge.carry:
-            return Verdict(edge.index, number, True)
-        carried = delivered(edge, message)
-        returned = await self._call(self._functions["processor", edge.asks_processor], carried)
-        return Verdict(edge.index, number, True, processed(carried, returned))
+            return EdgeResult(edge.index, number, False)
+        if edge.processor_function is None or not edge.carry:
+            return EdgeResult(edge.index, number, True)
+        carried = copy_for_edge(edge, message)
+        returned = await self._call(self._functions["processor", edge.processor_function], carried)
+        return EdgeResult(edge.index, number, True, apply_result(carried, returned))
 
     async def _call(self, function: Function, message: Message) -> Any:
         if function.pure:
-            return guarded(function.call)(message)
+            return wrap_errors(function.call)(message)
         arguments: tuple[Any, ...] = (message,)
         if "workspace" in inspect.signature(function.call).parameters:
             arguments = (message, self._services.workspace())
@@ -117,57 +117,69 @@ class MiddlewareChain:
     def __init__(self, plan: Plan, middleware: Sequence[Middleware], services: NodeServices) -> None:
         self._plan, self._services = plan, services
         self._middleware = middleware
-        self._before = self._by_site(_overriding(middleware, "before"))
-        self._after = self._by_site(_overriding(middleware, "after"))
-        self.reviews = Reviews(self._asked(self._before), self._asked(self._after))
-        self.observers = [_Observer(one, services.secrets) for one in _overriding(middleware, "observe")]
+        self._before = self._by_site(_with_hook(middleware, "before"))
+        self._after = self._by_site(_with_hook(middleware, "after"))
+        self.intercepts = InterceptPoints(
+            self._intercepted_nodes(self._before), self._intercepted_nodes(self._after)
+        )
+        self.observers = [_Observer(one, services.secrets) for one in _with_hook(middleware, "observe")]
 
     def _by_site(self, middleware: Sequence[Middleware]) -> list[list[Middleware]]:
         return [[one for one in middleware if one.applies(node.node)] for node in self._plan.sites]
 
-    def _asked(self, by_site: list[list[Middleware]]) -> tuple[str, ...]:
+    def _intercepted_nodes(self, by_site: list[list[Middleware]]) -> tuple[str, ...]:
         if not self._middleware:
             return ()
-        asked = (node.id for node, those in zip(self._plan.sites, by_site, strict=True) if those)
-        return tuple(dict.fromkeys(asked))
+        intercepted = (
+            node.id for node, applicable in zip(self._plan.sites, by_site, strict=True) if applicable
+        )
+        return tuple(dict.fromkeys(intercepted))
 
-    async def review(self, review: Review, time: Callable[[], float]) -> Reviewed | Failed:
+    async def intercept(self, intercept: Intercept, time: Callable[[], float]) -> Intercepted | Failed:
         """The decision of the chain about one execution of a node. The node has failed if a middleware vetoes
         it, or raises."""
-        node, services = self._plan.sites[review.site].node, self._services
-        moment = "before" if review.messages is None else "after"
-        key = f"{services.key(review.address)}:{moment}"
-        visit = Visit(services.run_id, node, review.address, review.inputs, review.ordinal, review.round, key)
+        node, services = self._plan.sites[intercept.site].node, self._services
+        moment = "before" if intercept.messages is None else "after"
+        key = f"{services.key(intercept.address)}:{moment}"
+        visit = Visit(
+            services.run_id,
+            node,
+            intercept.address,
+            intercept.inputs,
+            intercept.ordinal,
+            intercept.round,
+            key,
+        )
         messages = None
         try:
-            if review.messages is None:
-                for one in self._before[review.site]:
-                    await self._ask(one, visit)
+            if intercept.messages is None:
+                for one in self._before[intercept.site]:
+                    await self._call_hook(one, visit)
             else:
-                messages = await self._changed(review, visit, review.messages)
+                messages = await self._run_after_hooks(intercept, visit, intercept.messages)
         except NodeError as error:
             text = services.secrets.mask(str(error))
-            return Failed(review.address, text, time(), tuple(visit.events))
-        return Reviewed(review.address, time(), messages, tuple(visit.events))
+            return Failed(intercept.address, text, time(), tuple(visit.events))
+        return Intercepted(intercept.address, time(), messages, tuple(visit.events))
 
-    async def _changed(
-        self, review: Review, visit: Visit, messages: tuple[Message, ...]
+    async def _run_after_hooks(
+        self, intercept: Intercept, visit: Visit, messages: tuple[Message, ...]
     ) -> tuple[Message, ...] | None:
         """The messages that replace those of the node; None if no middleware changes them."""
         changed = None
-        for one in self._after[review.site]:
-            given = await self._ask(one, visit, messages)
-            if given is not None:
-                messages = changed = given
+        for one in self._after[intercept.site]:
+            replacement = await self._call_hook(one, visit, messages)
+            if replacement is not None:
+                messages = changed = replacement
         return changed
 
-    async def _ask(
+    async def _call_hook(
         self, one: Middleware, visit: Visit, *messages: tuple[Message, ...]
     ) -> tuple[Message, ...] | None:
         name, moment = type(one).__name__, "after" if messages else "before"
         try:
-            given = await self._services.call(getattr(one, moment), visit, *messages)
-            return outcome_of(given).messages if messages and given is not None else None
+            replacement = await self._services.call(getattr(one, moment), visit, *messages)
+            return outcome_of(replacement).messages if messages and replacement is not None else None
         except Veto as veto:
             raise NodeError(f"vetoed by the middleware {name}: {veto}") from veto
         except Exception as error:
@@ -198,7 +210,7 @@ class MiddlewareChain:
 class _Observer:
     """An observer that cannot hurt the run: once it raises, it is logged and sees no more events."""
 
-    def __init__(self, middleware: Middleware, secrets: Secrets) -> None:
+    def __init__(self, middleware: Middleware, secrets: SecretMasker) -> None:
         self._middleware: Middleware | None = middleware
         self._secrets = secrets
 
@@ -214,7 +226,7 @@ class _Observer:
             self._middleware = None
 
 
-def log_failure(secrets: Secrets, error: BaseException, message: str, *names: str) -> None:
+def log_failure(secrets: SecretMasker, error: BaseException, message: str, *names: str) -> None:
     """Logs a failure with its traceback, which is masked: it quotes errors of users' code."""
     if logger.isEnabledFor(logging.ERROR):
         record = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, message, names, None)
@@ -222,12 +234,12 @@ def log_failure(secrets: Secrets, error: BaseException, message: str, *names: st
         logger.handle(record)
 
 
-def _overriding(middleware: Sequence[Middleware], hook: str) -> list[Middleware]:
+def _with_hook(middleware: Sequence[Middleware], hook: str) -> list[Middleware]:
     """Those that override a hook."""
     return [one for one in middleware if getattr(type(one), hook) is not getattr(Middleware, hook)]
 
 
-def instantiate(use: MiddlewareUse, finder: Finder) -> Middleware:
+def make_middleware(use: MiddlewareUse, finder: FunctionFinder) -> Middleware:
     """The middleware that a workflow names; LookupError or NodeError if it cannot be made."""
     make = finder.find("middleware", use.name).call
     try:
@@ -239,7 +251,7 @@ def instantiate(use: MiddlewareUse, finder: Finder) -> Middleware:
     return one
 
 
-class Prepared(Struct, frozen=True):
+class PreparedPlan(Struct, frozen=True):
     """What the nodes and edges of a plan do."""
 
     behaviours: list[Behaviour]
@@ -247,26 +259,30 @@ class Prepared(Struct, frozen=True):
     middleware: list[Middleware]
 
 
-def prepare(plan: Plan, services: NodeServices) -> Prepared:
+def prepare(plan: Plan, services: NodeServices) -> PreparedPlan:
     """WorkflowError with everything that is missing."""
     report = Report()
-    behaviours = [_try(report, node.node.at, _behaviour, node, services) for node in plan.sites]
-    named = {key: edge.edge.at for node in plan.sites for edge in node.edges for key in references(edge)}
-    functions = {key: _try(report, at, services.finder.find, *key) for key, at in named.items()}
+    behaviours = [
+        _prepare_or_report(report, node.node.at, _prepare_node, node, services) for node in plan.sites
+    ]
+    places = {key: edge.edge.at for node in plan.sites for edge in node.edges for key in functions_on(edge)}
+    functions = {
+        key: _prepare_or_report(report, at, services.finder.find, *key) for key, at in places.items()
+    }
     uses = plan.workflow.middleware
-    middleware = [_try(report, use.at, instantiate, use, services.finder) for use in uses]
+    middleware = [_prepare_or_report(report, use.at, make_middleware, use, services.finder) for use in uses]
     if not report.ok:
         # The texts quote users' code and client libraries, so they are masked. `from None`: what they quote
         # must not reach a log through the exception's context either.
-        raise WorkflowError(services.secrets.masked(report.diagnostics)) from None
-    return Prepared(behaviours, functions, middleware)
+        raise WorkflowError(services.secrets.mask_value(report.diagnostics)) from None
+    return PreparedPlan(behaviours, functions, middleware)
 
 
 def is_pure(node: NodePlan) -> bool:
     return node.kind.pure and node.node.timeout is None and node.node.retry is None
 
 
-def _behaviour(node: NodePlan, services: NodeServices) -> Behaviour:
+def _prepare_node(node: NodePlan, services: NodeServices) -> Behaviour:
     envelope = node.node
     if is_pure(node):
         behaviour: Behaviour = node.kind.prepare(envelope, Clock(services))
@@ -277,7 +293,7 @@ def _behaviour(node: NodePlan, services: NodeServices) -> Behaviour:
     return _with_retries(behaviour, envelope.timeout, envelope.retry or Retry(max_attempts=1))
 
 
-def _try(report: Report, at: Place, make: Callable[..., Any], *arguments: Any) -> Any:
+def _prepare_or_report(report: Report, at: SourceLocation, make: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return make(*arguments)
     except (NodeError, LookupError) as error:
@@ -294,10 +310,10 @@ class Executor:
         behaviours: list[Behaviour],
         edges: EdgeEvaluator,
         services: NodeServices,
-        people: People,
+        answers: AnswerSource,
         middleware: MiddlewareChain,
     ) -> None:
-        self._plan, self._services, self._people, self._middleware = plan, services, people, middleware
+        self._plan, self._services, self._answers, self._middleware = plan, services, answers, middleware
         self._edges = edges
         self.behaviours = behaviours
         self.pure = [is_pure(node) for node in plan.sites]
@@ -314,32 +330,34 @@ class Executor:
     def is_pure(self, command: Command) -> bool:
         if isinstance(command, Call):
             return self.pure[command.site]
-        if isinstance(command, Consult):
+        if isinstance(command, EvaluateEdges):
             return self._edges.are_pure(self._plan.sites[command.site].edges)
         return False
 
     def decide(self, command: Effect) -> Fact:
         try:
-            if isinstance(command, Consult):
+            if isinstance(command, EvaluateEdges):
                 edges = self._plan.sites[command.site].edges
-                verdicts = _without_waiting(self._edges.evaluate(command, edges))
-                return Consulted(command.address, verdicts, self.now())
+                edge_results = _run_synchronously(self._edges.evaluate(command, edges))
+                return EdgesEvaluated(command.address, edge_results, self.now())
             assert isinstance(command, Call)
             outcome: Any = self.behaviours[command.site](command)
             if not isinstance(outcome, Outcome):
-                outcome = outcome_of(_without_waiting(outcome))
+                outcome = outcome_of(_run_synchronously(outcome))
             return Finished(command.address, outcome, self.now())
         except BaseException as error:
-            return self.failed(command.address, error)
+            return self.failure_fact(command.address, error)
 
     def needs_person(self, command: Command | None) -> bool:
-        return isinstance(command, Ask) and self._people.must_answer(command)
+        return isinstance(command, Ask) and self._answers.needs_person(command)
 
     @property
     def can_ask(self) -> bool:
-        return self._people.can_ask
+        return self._answers.can_ask
 
-    def failed(self, address: str, error: BaseException, task: asyncio.Task[Any] | None = None) -> Failed:
+    def failure_fact(
+        self, address: str, error: BaseException, task: asyncio.Task[Any] | None = None
+    ) -> Failed:
         """The fact for a call that raised. What is meant for the whole run is raised on: a keyboard
         interrupt, and the cancellation of the task that the call ran in."""
         if isinstance(error, KeyboardInterrupt) or is_own_cancellation(error, task or self.task):
@@ -352,19 +370,19 @@ class Executor:
 
     # With waiting, for the driver.
 
-    async def execute(self, effect: Ask | Consult | Review) -> Fact:
+    async def execute(self, effect: Ask | EvaluateEdges | Intercept) -> Fact:
         """The result of an effect other than a call, which the driver makes itself, without a coroutine in
         between. What it raises is for `failed`."""
         if isinstance(effect, Ask):
-            return Answered(effect.address, await self._people.answer(effect), self.now())
-        if isinstance(effect, Consult):
+            return Answered(effect.address, await self._answers.answer(effect), self.now())
+        if isinstance(effect, EvaluateEdges):
             edges = self._plan.sites[effect.site].edges
-            verdicts = await self._edges.evaluate(effect, edges)
-            return Consulted(effect.address, verdicts, self.now())
-        return await self._middleware.review(effect, self.now)
+            edge_results = await self._edges.evaluate(effect, edges)
+            return EdgesEvaluated(effect.address, edge_results, self.now())
+        return await self._middleware.intercept(effect, self.now)
 
 
-def _without_waiting(awaitable: Any) -> Any:
+def _run_synchronously(awaitable: Any) -> Any:
     """The result of an awaitable that is ready at once. A pure node may be written as a coroutine, but it
     depends on its input alone, so there is nothing that it could wait for."""
     steps = awaitable.__await__()
@@ -379,22 +397,22 @@ def _without_waiting(awaitable: Any) -> Any:
 def _with_retries(behaviour: Behaviour, timeout: float | None, retry: Retry) -> Behaviour:
     """Cuts calls off after a time, and repeats those that fail."""
 
-    async def once(call: Call) -> Outcome:
+    async def attempt_once(call: Call) -> Outcome:
         outcome = behaviour(call)
         return outcome if isinstance(outcome, Outcome) else outcome_of(await outcome)
 
     async def attempts(call: Call) -> Outcome:
         for attempt in range(1, retry.max_attempts):
             try:
-                return await _in_time(once(call), timeout)
+                return await _with_timeout(attempt_once(call), timeout)
             except Exception:
                 await asyncio.sleep(_backoff(retry, attempt))
-        return await _in_time(once(call), timeout)
+        return await _with_timeout(attempt_once(call), timeout)
 
     return attempts
 
 
-async def _in_time(work: Coroutine[Any, Any, Outcome], seconds: float | None) -> Outcome:
+async def _with_timeout(work: Coroutine[Any, Any, Outcome], seconds: float | None) -> Outcome:
     if seconds is None:
         return await work
     try:

@@ -24,22 +24,22 @@ from typing import Any
 
 import msgspec
 
-from roundel.hosts.control import Answer, Request, Resume, Stop, encode_request, fact_of, resolve
+from roundel.hosts.control import Answer, Request, Resume, Stop, encode_request, resolve_request, to_fact
 from roundel.hosts.engine import (
     Attach,
     Attachment,
     Inspection,
-    NewRun,
     Result,
-    attachment_for,
-    result_from,
+    RunSpec,
+    resolve_attachment,
+    result_from_summary,
 )
-from roundel.hosts.local_run import DONE, LocalRun
-from roundel.hosts.stored_run import create, new_id, open_run, pin, plan_to_resume, secrets_at_hand
+from roundel.hosts.local_run import REQUEST_APPLIED, LocalRun
+from roundel.hosts.stored_run import available_secrets, create, new_run_id, open_run, pin, plan_to_resume
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import Busy, Claim, Store, StoreError
-from roundel.journal.waiting import shielded
-from roundel.kernel.facts import Fact, Resumed, masked_fact
+from roundel.journal.waiting import run_shielded
+from roundel.kernel.facts import Fact, Resumed, mask_fact
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.llm.script import script_from
@@ -47,10 +47,10 @@ from roundel.nodes.loading import Source
 
 REQUEST_SECONDS = 10.0
 """How long a process has to answer a control request."""
-UNRESUMABLE = ("completed", "failed", "stopped", "suspended_locked")
+NOT_RESUMABLE = ("completed", "failed", "stopped", "suspended_locked")
 
-MOST_FAILURES = 100
-NOTHING = Attachment()
+MAX_FAILURES_REMEMBERED = 100
+NO_ATTACHMENT = Attachment()
 logger = logging.getLogger("roundel")
 
 
@@ -80,27 +80,27 @@ class LocalEngine:
     def knows(self, run_id: str) -> bool:
         return run_id in self._executions
 
-    def _executing(self, run_id: str) -> LocalRun | None:
+    def _get_executing(self, run_id: str) -> LocalRun | None:
         """The run, if this engine executes it now."""
         execution = self._executions.get(run_id)
         return execution.run if execution is not None and not execution.task.done() else None
 
     # Starting.
 
-    async def start(self, new: NewRun, attach: Attach = NOTHING) -> str:
-        run_id = new.run_id or new_id()
-        run = self._prepared(run_id, Inspection(new.plan, Run(new.plan), new.script), attach)
+    async def start(self, new: RunSpec, attach: Attach = NO_ATTACHMENT) -> str:
+        run_id = new.run_id or new_run_id()
+        run = self._make_run(run_id, Inspection(new.plan, Run(new.plan), new.script), attach)
         if new.stored:
             try:
-                run.use(self.store)
-                run.store_in(await self._created(run, new))
+                run.use_store(self.store)
+                run.set_journal(await self._create_stored(run, new))
             except BaseException:
                 await run.discard()
                 raise
         self._launch(run, run.run(new.messages))
         return run_id
 
-    async def _created(self, run: LocalRun, new: NewRun) -> RunJournal:
+    async def _create_stored(self, run: LocalRun, new: RunSpec) -> RunJournal:
         pinned = pin(new.plan, new.script, new.limits)
         return await create(
             self.store,
@@ -108,12 +108,12 @@ class LocalEngine:
             new.plan,
             pinned,
             new.messages,
-            reviews=run.reviews,
+            intercepts=run.intercepts,
             now=self._clock,
         )
 
-    def _prepared(self, run_id: str, inspection: Inspection, attach: Attach) -> LocalRun:
-        attachment = attachment_for(attach, run_id, inspection)
+    def _make_run(self, run_id: str, inspection: Inspection, attach: Attach) -> LocalRun:
+        attachment = resolve_attachment(attach, run_id, inspection)
         with attachment.preparing or contextlib.nullcontext():
             return LocalRun(
                 inspection.plan,
@@ -129,10 +129,10 @@ class LocalEngine:
     def _launch(self, run: LocalRun, work: Coroutine[Any, Any, Result]) -> _Execution:
         task = asyncio.create_task(work, name=f"roundel-run-{run.run_id}")
         self._executions[run.run_id] = execution = _Execution(run, task)
-        task.add_done_callback(lambda _task: self._ended(execution))
+        task.add_done_callback(lambda _task: self._on_task_done(execution))
         return execution
 
-    def _ended(self, execution: _Execution) -> None:
+    def _on_task_done(self, execution: _Execution) -> None:
         run, task = execution.run, execution.task
         if run.journal is not None:  # its result is in the store
             self._forget(execution)
@@ -140,7 +140,7 @@ class LocalEngine:
         if error is not None and not execution.awaited:
             logger.error("run %s failed in its host", run.run_id, exc_info=error)
             self._failures[run.run_id] = error
-            if len(self._failures) > MOST_FAILURES:
+            if len(self._failures) > MAX_FAILURES_REMEMBERED:
                 del self._failures[next(iter(self._failures))]
 
     def _forget(self, execution: _Execution) -> None:
@@ -165,7 +165,7 @@ class LocalEngine:
         while True:
             row = await self.store.row(run_id)
             if row.status != "running" and row.summary is not None:
-                return result_from(run_id, {**row.summary, "status": row.status})
+                return result_from_summary(run_id, {**row.summary, "status": row.status})
             if not row.owner:
                 raise StoreError(f"no process executes run {run_id}; `roundel resume {run_id}` resumes it")
             with contextlib.suppress(TimeoutError):  # the death of a process appends nothing
@@ -178,7 +178,7 @@ class LocalEngine:
             return await self.result(run_id)
         except asyncio.CancelledError:
             if execution is not None:
-                await shielded(_cancelled(execution.task))
+                await run_shielded(_cancel_and_wait(execution.task))
             raise
 
     # Control.
@@ -192,9 +192,9 @@ class LocalEngine:
         workflow: Source | None = None,
     ) -> bool:
         executed = not isinstance(request, Stop)  # by the process that applies the request, if there is one
-        run = self._executing(run_id)
+        run = self._get_executing(run_id)
         if run is not None:
-            _raise_refusal(run_id, await run.request(resolve(request, run.state)))
+            _raise_refusal(run_id, await run.request(resolve_request(request, run.state)))
             return executed
         store = self.store
         row = await store.row(run_id)
@@ -205,7 +205,9 @@ class LocalEngine:
         try:
             claim = await store.claim(run_id)
         except Busy as busy:
-            raise Busy(f"{busy}; {_follow(run_id) if isinstance(request, Resume) else 'try again'}") from busy
+            raise Busy(
+                f"{busy}; {_follow_hint(run_id) if isinstance(request, Resume) else 'try again'}"
+            ) from busy
         if execute is None:
             if isinstance(request, Resume):
                 await store.release(claim)
@@ -221,10 +223,10 @@ class LocalEngine:
         loses the run. Busy if a run was to be resumed that is not paused."""
         store = self.store
         if isinstance(request, Answer):  # the reasons why it cannot be one are better told here
-            request = resolve(request, (await open_run(store, run_id)).state)
-        number = await store.request(run_id, request.kind, await self._masked(run_id, request))
+            request = resolve_request(request, (await open_run(store, run_id)).state)
+        number = await store.request(run_id, request.kind, await self._mask_request(run_id, request))
         try:
-            outcome = await self._outcome(run_id, number)
+            outcome = await self._wait_for_outcome(run_id, number)
         except TimeoutError:
             if not isinstance(request, Stop):
                 await store.withdraw(number)
@@ -243,12 +245,12 @@ class LocalEngine:
             if await store.withdraw(number):
                 return False  # the process was done with the run before it saw the request
             outcome = await store.outcome(number)
-        if outcome != DONE and isinstance(request, Resume):
-            raise Busy(f"another process executes run {run_id}; {_follow(run_id)}")
-        _raise_refusal(run_id, "" if outcome == DONE else outcome)
+        if outcome != REQUEST_APPLIED and isinstance(request, Resume):
+            raise Busy(f"another process executes run {run_id}; {_follow_hint(run_id)}")
+        _raise_refusal(run_id, "" if outcome == REQUEST_APPLIED else outcome)
         return True
 
-    async def _outcome(self, run_id: str, number: int) -> str:
+    async def _wait_for_outcome(self, run_id: str, number: int) -> str:
         """The outcome of a request; empty if nobody owns the run any more."""
         async with asyncio.timeout(REQUEST_SECONDS):
             while not (outcome := await self.store.outcome(number)):
@@ -257,14 +259,14 @@ class LocalEngine:
                 await asyncio.sleep(0.05)
             return outcome
 
-    async def _masked(self, run_id: str, request: Request) -> dict[str, Any]:
+    async def _mask_request(self, run_id: str, request: Request) -> dict[str, Any]:
         """The body of a request without the secrets of its run."""
         body = encode_request(request)
         if not any(body.values()):
             return body
-        secrets = secrets_at_hand(await self.store.pinned(run_id))
+        secrets = available_secrets(await self.store.pinned(run_id))
         address = {"address": body["address"]} if "address" in body else {}
-        return {**secrets.masked(body), **address}
+        return {**secrets.mask_value(body), **address}
 
     async def _apply(self, claim: Claim, request: Request) -> None:
         """Applies a request to a run that nobody executes, and releases it again."""
@@ -274,11 +276,11 @@ class LocalEngine:
             state = opened.state
             assert opened.pinned is not None
             now = max(self._clock(), state.since)
-            fact = masked_fact(fact_of(resolve(request, state), now), secrets_at_hand(opened.pinned))
+            fact = mask_fact(to_fact(resolve_request(request, state), now), available_secrets(opened.pinned))
             try:
                 step(state, fact)
             except IllegalFact as error:
-                raise _refused(state, error) from error
+                raise _refusal_error(state, error) from error
             journal.add(fact)
             journal.add_decisions(state.decisions.made)
             await journal.commit(state)
@@ -289,18 +291,18 @@ class LocalEngine:
         """Applies a request to a run that nobody executes, commits it, and executes the run."""
         journal = RunJournal(self.store, claim)
         try:
-            opening = await self._opening(journal, request, workflow)
+            opening = await self._open_to_resume(journal, request, workflow)
             state = opening.state
             facts: list[Fact] = [Resumed(0)] if state.paused else []
             if not isinstance(request, Resume):
-                facts.append(fact_of(resolve(request, state), 0))
-            run = self._prepared(claim.run_id, opening, attach)
+                facts.append(to_fact(resolve_request(request, state), 0))
+            run = self._make_run(claim.run_id, opening, attach)
             try:
-                run.use(self.store)
+                run.use_store(self.store)
             except BaseException:
                 await run.discard()
                 raise
-            run.store_in(journal)
+            run.set_journal(journal)
         except BaseException:
             await journal.close()
             raise
@@ -311,58 +313,60 @@ class LocalEngine:
             waited: list[asyncio.Future[Any]] = [opened, execution.task]
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            await shielded(_cancelled(execution.task))
+            await run_shielded(_cancel_and_wait(execution.task))
             raise
         if not opened.done():
             try:
                 await execution.task
             except IllegalFact as error:
-                raise _refused(state, error) from error
+                raise _refusal_error(state, error) from error
         execution.awaited = False  # what goes wrong from now on is for those who wait for the result
 
-    async def _opening(self, journal: RunJournal, request: Request, workflow: Source | None) -> Inspection:
+    async def _open_to_resume(
+        self, journal: RunJournal, request: Request, workflow: Source | None
+    ) -> Inspection:
         """A run that is to be resumed, with all that executing it takes; StoreError if it cannot be."""
         store, run_id = self.store, journal.claim.run_id
         pinned = await store.pinned(run_id)
         row = await store.row(run_id)
         resumes = isinstance(request, Resume)
         # To say that a run cannot be resumed takes neither its secrets nor its code.
-        plan = None if resumes and row.status in UNRESUMABLE else plan_to_resume(pinned, workflow)
+        plan = None if resumes and row.status in NOT_RESUMABLE else plan_to_resume(pinned, workflow)
         opened = await open_run(store, run_id, plan)
         state = opened.state
-        if resumes and state.status in UNRESUMABLE:
+        if resumes and state.status in NOT_RESUMABLE:
             if row.status != state.status:  # the process that executed it died before it could write this
                 await journal.commit(state)
-            raise StoreError(_why_unresumable(state))
+            raise StoreError(_explain_not_resumable(state))
         script = script_from(pinned.script) if pinned.script else None
         return msgspec.structs.replace(opened, script=script)
 
     def interrupt(self, run_id: str, reason: str) -> None:
-        run = self._executing(run_id)
+        run = self._get_executing(run_id)
         if run is not None:
             run.interrupt(reason)
 
     # Inspecting.
 
     async def inspect(self, run_id: str) -> Inspection:
-        run = self._executing(run_id)
+        run = self._get_executing(run_id)
         if run is not None and run.journal is None:
             return Inspection(run.plan, run.state)
         return await open_run(self.store, run_id)
 
     async def close(self) -> None:
         for execution in list(self._executions.values()):
-            await _cancelled(execution.task)
+            await _cancel_and_wait(execution.task)
         self._executions.clear()
 
 
-async def _cancelled(task: asyncio.Task[Any]) -> None:
+async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:
     if not task.done():
         task.cancel()
         await asyncio.wait([task])
 
 
-def _follow(run_id: str) -> str:
+def _follow_hint(run_id: str) -> str:
     return f"`roundel log {run_id} --follow` follows it"
 
 
@@ -371,11 +375,11 @@ def _raise_refusal(run_id: str, reason: str) -> None:
         raise StoreError(f"run {run_id}: {reason}")
 
 
-def _refused(state: Run, error: IllegalFact) -> StoreError:
+def _refusal_error(state: Run, error: IllegalFact) -> StoreError:
     return StoreError(f"run {state.run_id} is {state.status}: {error}")
 
 
-def _why_unresumable(state: Run) -> str:
+def _explain_not_resumable(state: Run) -> str:
     run_id = state.run_id
     if state.over:
         return (

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import msgspec
 
-from roundel.hosts.control import Asker, People, Request, decode_request, poller_of
+from roundel.hosts.control import AnswerSource, AskHandler, Request, decode_request, get_poller
 from roundel.hosts.core import Observer, RunLog
 from roundel.hosts.driver import Driver, event_logger
-from roundel.hosts.engine import Result, result_of
+from roundel.hosts.engine import Result, make_result
 from roundel.hosts.executor import EdgeEvaluator, Executor, MiddlewareChain, prepare
-from roundel.hosts.services import NodeServices, monotonic, remembers
-from roundel.hosts.stored_run import new_id
+from roundel.hosts.services import NodeServices, monotonic, uses_memory
+from roundel.hosts.stored_run import new_run_id
 from roundel.journal.run_journal import RunJournal
 from roundel.journal.store import ControlRequest, Store, StoreError
-from roundel.journal.waiting import shielded
+from roundel.journal.waiting import run_shielded
 from roundel.kernel.commands import Command
-from roundel.kernel.facts import Fact, Reopened, Reviews, Started
+from roundel.kernel.facts import Fact, InterceptPoints, Reopened, Started
 from roundel.kernel.state import Run
 from roundel.llm.script import Script, ScriptRecorder
 from roundel.nodes.middleware import Middleware
@@ -30,7 +30,7 @@ from roundel.workflow.message import Message
 
 WORKSPACES = Path(".roundel", "work")
 """Where the code of a run that is not stored has its folder."""
-DONE = "done"
+REQUEST_APPLIED = "done"
 """The outcome, in the store, of a request that was applied."""
 
 
@@ -44,7 +44,7 @@ class LocalRun:
         plan: Plan,
         *,
         script: Script | None = None,
-        ask: Asker | None = None,
+        ask: AskHandler | None = None,
         on_event: Observer | None = None,
         middleware: Sequence[Middleware] = (),
         recorder: ScriptRecorder | None = None,
@@ -53,7 +53,7 @@ class LocalRun:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.plan, self.script = plan, script
-        self.run_id = run_id or new_id()
+        self.run_id = run_id or new_run_id()
         self._clock = clock
         self._own_folder = folder is not None
         self._services = services = NodeServices(
@@ -67,15 +67,15 @@ class LocalRun:
         )
         ready = prepare(plan, services)
         # Memory is the last middleware, so that it remembers what the others have made of a message.
-        memory = (services.remembered.middleware(),) if remembers(plan) else ()
+        memory = (services.run_memory.middleware(),) if uses_memory(plan) else ()
         self._middleware = MiddlewareChain(plan, (*ready.middleware, *middleware, *memory), services)
         edges = EdgeEvaluator(ready.functions, services)
-        people = People(plan, script, ask)
-        self._executor = Executor(plan, ready.behaviours, edges, services, people, self._middleware)
+        answers = AnswerSource(plan, script, ask)
+        self._executor = Executor(plan, ready.behaviours, edges, services, answers, self._middleware)
         self._log = RunLog(Run(plan), services.secrets)
         self._driver = Driver(self._log, self._executor)
         self._interrupted = ""
-        self._serving: set[asyncio.Task[None]] = set()
+        self._handling: set[asyncio.Task[None]] = set()
         """Requests from the store that are being applied."""
         observers = (on_event, event_logger(plan.graph.graph.log_level), *self._middleware.observers)
         self._log.observers = tuple(observer for observer in observers if observer is not None)
@@ -89,15 +89,15 @@ class LocalRun:
         return self._log.journal
 
     @property
-    def reviews(self) -> Reviews:
+    def intercepts(self) -> InterceptPoints:
         """Which nodes middleware intercepts."""
-        return self._middleware.reviews
+        return self._middleware.intercepts
 
     def now(self) -> float:
         return self._services.now()
 
     def result(self) -> Result:
-        return result_of(self.state)
+        return make_result(self.state)
 
     def _publish_tokens(self, address: str, text: str, attempt: int, offset: int) -> None:
         data = {"text": text, "attempt": attempt, "offset": offset}
@@ -107,19 +107,19 @@ class LocalRun:
         """Adds an observer, which sees the events from now on."""
         self._log.observers = (*self._log.observers, observer)
 
-    def use(self, store: Store) -> None:
+    def use_store(self, store: Store) -> None:
         """Keeps what the run remembers, and the files of its code, where the run will be stored: a process
         that resumes it from another folder finds them there. StoreError if the store has no place for what
         the run needs; called before the run is created, so that none is left behind then."""
         if not self._own_folder and store.workspaces is not None:
             self._services.folder = store.workspaces
-        self._services.keep(store)
+        self._services.use_memory_of(store)
 
     async def discard(self) -> None:
         """Releases what the run has leased, if it cannot be executed after all."""
         await self._services.close()
 
-    def store_in(self, journal: RunJournal) -> None:
+    def set_journal(self, journal: RunJournal) -> None:
         """Stores the run from now on."""
         self._log.journal = journal
 
@@ -133,7 +133,7 @@ class LocalRun:
             self._set_clock(started.fact.time)
             return await self._execute(lambda: self._log.apply(*started))
         self._set_clock(0)
-        begun = Started(self.run_id, messages, self.now(), self.reviews)
+        begun = Started(self.run_id, messages, self.now(), self.intercepts)
         return await self._execute(lambda: self._log.record(begun))
 
     async def resume(self, state: Run, *facts: Fact, opened: asyncio.Future[None] | None = None) -> Result:
@@ -144,8 +144,8 @@ class LocalRun:
     def _reopen(self, state: Run, *facts: Fact) -> list[Command]:
         self._log.state = state
         self._set_clock(state.since)
-        reviews = None if self.reviews == state.reviews else self.reviews
-        for fact in (Reopened(0, reviews), *facts):
+        intercepts = None if self.intercepts == state.intercepts else self.intercepts
+        for fact in (Reopened(0, intercepts), *facts):
             self._log.record(msgspec.structs.replace(fact, time=self.now()))
         return [call.command for call in self.state.calls.values() if call.command is not None]
 
@@ -162,15 +162,15 @@ class LocalRun:
                 leaving.push_async_callback(self._release, journal)
             leaving.push_async_callback(self._middleware.close)
             leaving.push_async_callback(self._services.close)
-            leaving.push_async_callback(driver.end)
+            leaving.push_async_callback(driver.close)
             if journal is not None:
-                poller = poller_of(journal.store)
+                poller = get_poller(journal.store)
                 poller.add(journal.claim, self)
                 leaving.callback(poller.remove, journal.claim)
             try:
                 await self._drive(begin, opened)
             except (asyncio.CancelledError, KeyboardInterrupt) as error:
-                await shielded(driver.stop())
+                await run_shielded(driver.stop())
                 if not driver.absorb_cancellation() or isinstance(error, KeyboardInterrupt):
                     raise
             except BaseException:
@@ -196,8 +196,8 @@ class LocalRun:
     async def _release(self, journal: RunJournal) -> None:
         """Releases the claim, after everybody who made a request knows its outcome. If the store cannot be
         written, the lease expires by itself."""
-        if self._serving:
-            await asyncio.gather(*self._serving, return_exceptions=True)
+        if self._handling:
+            await asyncio.gather(*self._handling, return_exceptions=True)
         with contextlib.suppress(StoreError):
             await journal.close()
 
@@ -213,13 +213,13 @@ class LocalRun:
         """Returns when the request is applied and durable: empty, or the reason why it was refused."""
         return await self._driver.request(request)
 
-    def serve(self, stored: ControlRequest) -> None:
+    def handle_stored_request(self, stored: ControlRequest) -> None:
         """Applies a request from the store, and writes its outcome there."""
-        task = asyncio.create_task(self._serve(stored))
-        self._serving.add(task)
-        task.add_done_callback(self._serving.discard)
+        task = asyncio.create_task(self._handle_stored(stored))
+        self._handling.add(task)
+        task.add_done_callback(self._handling.discard)
 
-    async def _serve(self, stored: ControlRequest) -> None:
+    async def _handle_stored(self, stored: ControlRequest) -> None:
         journal = self._log.journal
         assert journal is not None
         try:
@@ -227,10 +227,10 @@ class LocalRun:
         except ValueError as error:
             outcome = str(error)
         try:
-            await journal.store.settle(journal.claim, [stored.number], outcome or DONE)
+            await journal.store.settle(journal.claim, [stored.number], outcome or REQUEST_APPLIED)
         except StoreError as error:
-            self.lose(error)
+            self.on_lost(error)
 
-    def lose(self, error: Exception) -> None:
+    def on_lost(self, error: Exception) -> None:
         """Ends the execution: the run belongs to another process, or the store fails."""
-        self._driver.lose(error)
+        self._driver.on_lost(error)

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 from roundel.journal.store import Store
 from roundel.kernel.facts import secrets_of
 from roundel.llm.script import RecordedModel, RecordedTools, Script, ScriptedModel, ScriptRecorder
-from roundel.nodes.services import MemoryReader, Model, NodeError, Say, Toolbox
+from roundel.nodes.services import MemoryReader, Model, NodeError, StreamCallback, Toolbox
 from roundel.nodes.user_code import await_user_code, run_in_thread
 from roundel.plan.graph import Plan
-from roundel.workflow.functions import Finder, FunctionError, raised
+from roundel.workflow.functions import FunctionError, FunctionFinder, format_exception
 from roundel.workflow.graph import Node
-from roundel.workflow.secrets import MaskedStream, Secrets
+from roundel.workflow.secrets import SecretMasker, StreamMasker
 
 if TYPE_CHECKING:
     from roundel.llm.resource_pool import ResourceLease
     from roundel.memory.run_memory import RunMemory
 
-THREADS = 64
+MAX_THREADS = 64
 """Calls of functions that one run makes in threads at the same time."""
 
 
@@ -46,13 +46,13 @@ class NodeServices:
         self.script = script
         self.secrets = secrets_of(plan)
         workflow = plan.workflow
-        beside = Path(workflow.file).resolve().parent if workflow.file else None
-        self._plan, self._workflow, self._beside = plan, workflow, beside
-        self.finder = Finder(workflow.functions, beside)
+        workflow_folder = Path(workflow.file).resolve().parent if workflow.file else None
+        self._plan, self._workflow, self._workflow_folder = plan, workflow, workflow_folder
+        self.finder = FunctionFinder(workflow.functions, workflow_folder)
         self.folder = folder
-        self._record = record
+        self._recorder = record
         self._say = say
-        self._threads = asyncio.Semaphore(THREADS)
+        self._threads = asyncio.Semaphore(MAX_THREADS)
         self._lease: ResourceLease | None = None
         self._models: Any = None
         self._tools: Any = None
@@ -80,7 +80,7 @@ class NodeServices:
 
             self._models = Models(self._workflow.models, self.secrets, self.lease)
         model: Model = self._models.for_node(node)
-        return model if self._record is None else RecordedModel(model, self._record, self.secrets)
+        return model if self._recorder is None else RecordedModel(model, self._recorder, self.secrets)
 
     def tools(self, node: Node) -> Toolbox:
         if self._tools is None:
@@ -91,32 +91,32 @@ class NodeServices:
                 self.finder,
                 self,
                 self.secrets,
-                self._beside,
+                self._workflow_folder,
                 lease=self.lease if self.script is None else None,
             )
         tools: Toolbox = self._tools.for_node(node)
-        return tools if self._record is None else RecordedTools(tools, self._record, node.id)
+        return tools if self._recorder is None else RecordedTools(tools, self._recorder, node.id)
 
     @property
-    def remembered(self) -> RunMemory:
+    def run_memory(self) -> RunMemory:
         if self._memory is None:
             from roundel.memory.run_memory import RunMemory
 
             lease = self.lease if self.script is None else None
-            self._memory = RunMemory(self._plan, self.secrets, self._time, lease=lease)
+            self._memory = RunMemory(self._plan, self.secrets, self._current_time, lease=lease)
         return self._memory
 
-    def _time(self) -> float:
+    def _current_time(self) -> float:
         """The clock is replaced when the run starts, after this was passed on."""
         return self.now()
 
     def memory(self, node: Node) -> MemoryReader:
-        return self.remembered.recall(node)
+        return self.run_memory.recall(node)
 
-    def speaker(self, address: str) -> Say | None:
+    def speaker(self, address: str) -> StreamCallback | None:
         if not self.secrets:
             return lambda text, attempt, offset: self._say(address, text, attempt, offset)
-        return _MaskedSpeech(self.secrets, lambda *said: self._say(address, *said))
+        return _MaskedTokenStream(self.secrets, lambda *said: self._say(address, *said))
 
     def key(self, address: str) -> str:
         return f"{self.run_id}:{address}"
@@ -131,10 +131,10 @@ class NodeServices:
             answer = await run_in_thread(function, *arguments, **named)
         return await await_user_code(answer) if inspect.isawaitable(answer) else answer
 
-    def keep(self, store: Store) -> None:
+    def use_memory_of(self, store: Store) -> None:
         """Stores what the run remembers where the run is stored."""
-        if remembers(self._plan):
-            self.remembered.memories = store.memory()
+        if uses_memory(self._plan):
+            self.run_memory.memories = store.memory()
 
     async def close(self) -> None:
         """Releases what the run has used, and writes its recording."""
@@ -142,8 +142,8 @@ class NodeServices:
             await self._memory.close()
         if self._lease is not None:
             await self._lease.release()
-        if self._record is not None:
-            self._record.write()
+        if self._recorder is not None:
+            self._recorder.write()
 
 
 class Clock:
@@ -171,25 +171,25 @@ def monotonic(clock: Callable[[], float], last: float = 0.0) -> Callable[[], flo
     return now
 
 
-class _MaskedSpeech:
+class _MaskedTokenStream:
     """The stream of a model's text without secrets. A piece of text may end inside a secret: then it is held
     back until the next piece, or for good, since the node's output follows."""
 
-    def __init__(self, secrets: Secrets, say: Say) -> None:
+    def __init__(self, secrets: SecretMasker, say: StreamCallback) -> None:
         self._secrets, self._say = secrets, say
         self._attempt = self._offset = 0
-        self._stream = MaskedStream(secrets)
+        self._stream = StreamMasker(secrets)
 
     def __call__(self, text: str, attempt: int, _offset: int) -> None:
         if attempt != self._attempt:
-            self._attempt, self._offset, self._stream = attempt, 0, MaskedStream(self._secrets)
+            self._attempt, self._offset, self._stream = attempt, 0, StreamMasker(self._secrets)
         shown = self._stream.feed(text)
         if shown:
             self._say(shown, attempt, self._offset)
             self._offset += len(shown)
 
 
-def remembers(plan: Plan) -> bool:
+def uses_memory(plan: Plan) -> bool:
     """Whether a run of the plan uses memory."""
     named = any(getattr(node.config, "memories", ()) for node in plan.sites)
     return named or bool(plan.workflow.memory.group_id)
@@ -199,4 +199,4 @@ def describe_error(error: BaseException) -> str:
     """An exception as the text of an error event."""
     if isinstance(error, (NodeError, FunctionError)):
         return str(error)
-    return raised(error)
+    return format_exception(error)

@@ -21,10 +21,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from roundel.hosts.engine import Inspection
-from roundel.journal.run_journal import RunJournal, pack, played, rebuild, restore
+from roundel.journal.run_journal import RunJournal, pack, rebuild, replay_entries, restore_state
 from roundel.journal.store import Chunk, NewRun, Pinned, Store, StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.facts import KEPT, Entry, Reviews, Started, encode_entry, secrets_of
+from roundel.kernel.facts import UNMASKED_FIELDS, Entry, InterceptPoints, Started, encode_entry, secrets_of
 from roundel.kernel.state import Run
 from roundel.kernel.step import SEMANTICS, step
 from roundel.llm.script import Script
@@ -32,10 +32,10 @@ from roundel.nodes import TYPES
 from roundel.nodes.loading import Source, check, load
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
-from roundel.workflow.file_access import AllowPaths, allowed_folders
-from roundel.workflow.graph import Workflow, grouped, limited
+from roundel.workflow.file_access import AllowPaths, resolve_folders
+from roundel.workflow.graph import Workflow, with_group, with_limits
 from roundel.workflow.message import Message
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 from roundel.workflow.variables import read_dotenv
 
 
@@ -55,7 +55,7 @@ def _encoded(workflow: Workflow) -> str:
         raise StoreError(f"the run cannot be stored, since its workflow cannot: {error}") from error
 
 
-def pinned_workflow(pinned: Pinned, environment: Mapping[str, str] | None = None) -> Workflow:
+def decode_pinned(pinned: Pinned, environment: Mapping[str, str] | None = None) -> Workflow:
     """The workflow of a run, with its secrets from the environment; StoreError if it cannot be read here."""
     if pinned.semantics != SEMANTICS:
         raise StoreError(
@@ -71,64 +71,64 @@ def pinned_workflow(pinned: Pinned, environment: Mapping[str, str] | None = None
         ) from error
 
 
-def plan_of(pinned: Pinned) -> Plan:
+def pinned_plan(pinned: Pinned) -> Plan:
     """The plan of a run, to read it."""
-    return compile_workflow(pinned_workflow(pinned))
+    return compile_workflow(decode_pinned(pinned))
 
 
-def secrets_at_hand(pinned: Pinned) -> Secrets:
+def available_secrets(pinned: Pinned) -> SecretMasker:
     """The secrets of a run, as far as the environment has them, and those of the environment itself."""
-    return secrets_of(compile_workflow(pinned_workflow(pinned, os.environ)))
+    return secrets_of(compile_workflow(decode_pinned(pinned, os.environ)))
 
 
 def plan_to_resume(pinned: Pinned, source: Source | None = None) -> Plan:
     """The plan of a run, to resume it: with its secrets, and with the functions of `source`, which is the
     workflow that it was started with. StoreError if a secret is missing that a model might need."""
-    before = pinned_workflow(pinned)
-    again = _loaded_again(pinned, before, source)
-    beside = read_dotenv(Path(before.file).parent / ".env") if before.file else {}
-    environment = {**_same_secrets(pinned, before, again), **beside, **os.environ}
-    lacking = [name for name in before.secrets if name not in environment]
-    if lacking and not pinned.script:
+    original = decode_pinned(pinned)
+    reloaded = _reload_workflow(pinned, original, source)
+    dotenv_values = read_dotenv(Path(original.file).parent / ".env") if original.file else {}
+    environment = {**_unchanged_secrets(pinned, original, reloaded), **dotenv_values, **os.environ}
+    missing = [name for name in original.secrets if name not in environment]
+    if missing and not pinned.script:
         raise StoreError(
             "secrets are not stored with a run, and the environment lacks some of this one's: set "
-            f"{', '.join(lacking)}"
+            f"{', '.join(missing)}"
         )
-    workflow = pinned_workflow(pinned, environment)
-    if source is not None and again is not None:
-        functions = {name: again.functions.get(name) for name in workflow.functions}
+    workflow = decode_pinned(pinned, environment)
+    if source is not None and reloaded is not None:
+        functions = {name: reloaded.functions.get(name) for name in workflow.functions}
         workflow = replace(workflow, functions=functions)
     return compile_workflow(workflow)
 
 
-def _loaded_again(pinned: Pinned, before: Workflow, source: Source | None) -> Workflow | None:
+def _reload_workflow(pinned: Pinned, original: Workflow, source: Source | None) -> Workflow | None:
     """The workflow that the run was started with, loaded once more; None if its file is gone or has become
     unsound. WorkflowError if one was given and is not sound."""
-    allowed = before.access.allowed
+    allowed = original.access.allowed
     if source is None:
-        if not before.secrets or not before.file:
+        if not original.secrets or not original.file:
             return None
-        workflow, report = check(before.file, before.variables, allow_paths=allowed)
+        workflow, report = check(original.file, original.variables, allow_paths=allowed)
         if workflow is None or not report.ok:
             return None
     else:
-        workflow = load(source, before.variables, allow_paths=allowed)
-    return grouped(limited(workflow, _numbers(pinned.limits)), before.memory.group_id)
+        workflow = load(source, original.variables, allow_paths=allowed)
+    return with_group(with_limits(workflow, _with_whole_numbers(pinned.limits)), original.memory.group_id)
 
 
-def _same_secrets(pinned: Pinned, before: Workflow, again: Workflow | None) -> dict[str, str]:
+def _unchanged_secrets(pinned: Pinned, original: Workflow, reloaded: Workflow | None) -> dict[str, str]:
     """The secrets of a workflow that is still the one that was stored: what stood in its file stands there.
     A variable that was given for the run is not known again."""
-    if again is None:
+    if reloaded is None:
         return {}
     # Compared as they are loaded: places in files, which may be named by another path now, never differ.
-    stored = replace(pinned_workflow(pinned, again.secrets), functions={}, file="", secrets={})
-    if stored != replace(again, functions={}, file="", secrets={}):
+    stored = replace(decode_pinned(pinned, reloaded.secrets), functions={}, file="", secrets={})
+    if stored != replace(reloaded, functions={}, file="", secrets={}):
         return {}
-    return {name: value for name, value in again.secrets.items() if value != before.secrets.get(name)}
+    return {name: value for name, value in reloaded.secrets.items() if value != original.secrets.get(name)}
 
 
-def plan_of_another(
+def changed_plan(
     pinned: Pinned,
     source: Source | None,
     limits: Mapping[str, float] | None,
@@ -137,21 +137,21 @@ def plan_of_another(
     """The plan for a run like this one, but of another workflow or with other limits; WorkflowError.
 
     It has the variables, the limits and the memory of the run, and may read what the run may read."""
-    bounds = _numbers({**pinned.limits, **(limits or {})})
+    bounds = _with_whole_numbers({**pinned.limits, **(limits or {})})
     if source is None:
-        return compile_workflow(limited(pinned_workflow(pinned), bounds))
-    before = pinned_workflow(pinned, os.environ)
-    allowed = (*before.access.allowed, *allowed_folders(allow_paths))
-    loaded = load(source, before.variables, allow_paths=allowed)
-    return compile_workflow(grouped(limited(loaded, bounds), before.memory.group_id))
+        return compile_workflow(with_limits(decode_pinned(pinned), bounds))
+    original = decode_pinned(pinned, os.environ)
+    allowed = (*original.access.allowed, *resolve_folders(allow_paths))
+    loaded = load(source, original.variables, allow_paths=allowed)
+    return compile_workflow(with_group(with_limits(loaded, bounds), original.memory.group_id))
 
 
-def _numbers(limits: Mapping[str, float]) -> dict[str, float]:
+def _with_whole_numbers(limits: Mapping[str, float]) -> dict[str, float]:
     """JSON may have made 2.0 of 2, which counts nothing."""
     return {name: int(limit) if limit == int(limit) else limit for name, limit in limits.items()}
 
 
-SHOWN_INPUT = 200
+INPUT_PREVIEW_LENGTH = 200
 """Characters of the input that lists of runs show."""
 
 
@@ -163,7 +163,7 @@ class Origin(Struct, frozen=True):
     chunk: Chunk
 
 
-def new_id() -> str:
+def new_run_id() -> str:
     return os.urandom(6).hex()
 
 
@@ -175,17 +175,17 @@ async def create(
     messages: tuple[Message, ...],
     *,
     origin: Origin | None = None,
-    reviews: Reviews | None = None,
+    intercepts: InterceptPoints | None = None,
     now: Callable[[], float] = time.time,
 ) -> RunJournal:
     """A new run in the store, claimed. Its first entry is written together with it."""
-    messages = secrets_of(plan).masked(messages, KEPT)
-    text = messages[-1].text[:SHOWN_INPUT] if messages else ""
+    messages = secrets_of(plan).mask_value(messages, UNMASKED_FIELDS)
+    text = messages[-1].text[:INPUT_PREVIEW_LENGTH] if messages else ""
     if origin is not None:
         new = NewRun(run_id, plan.workflow.name, text, pinned, now(), origin.parent, origin.forked_at)
         return RunJournal(store, await store.create(new, origin.chunk))
     new = NewRun(run_id, plan.workflow.name, text, pinned, now())
-    started = Started(run_id, messages, new.created, reviews or Reviews())
+    started = Started(run_id, messages, new.created, intercepts or InterceptPoints())
     # The entry holds the decisions of its step, so the step is taken here once, on a state of its own.
     first = Run(plan)
     step(first, started)
@@ -197,11 +197,11 @@ async def create(
 async def open_run(store: Store, run_id: str, plan: Plan | None = None) -> Inspection:
     """A run as its entries make it; `plan` is its own, if the caller has made it already."""
     row, pinned = await store.row(run_id), await store.pinned(run_id)
-    plan = plan or plan_of(pinned)
+    plan = plan or pinned_plan(pinned)
     return Inspection(plan, await rebuild(store, run_id, plan), pinned=pinned, row=row)
 
 
-async def events_of(store: Store, run_id: str, *, after: int = 0) -> list[Event]:
+async def read_events(store: Store, run_id: str, *, after: int = 0) -> list[Event]:
     """The events of a run with a larger number than `after`, so far."""
     return [event async for event in follow(store, run_id, after=after, live=False)]
 
@@ -218,12 +218,12 @@ async def follow(store: Store, run_id: str, *, after: int = 0, live: bool = True
             if event.seq > after:
                 yield event
         return
-    plan = plan_of(await store.pinned(run_id))
-    state, known = await restore(store, run_id, plan, after)
+    plan = pinned_plan(await store.pinned(run_id))
+    state, known = await restore_state(store, run_id, plan, after)
     position = 0
     while True:
         entries = await store.entries(run_id, known)
-        for _, events in played(state, entries, run_id, known):
+        for _, events in replay_entries(state, entries, run_id, known):
             for event in events:
                 if event.seq > after:
                     yield event

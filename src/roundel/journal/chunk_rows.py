@@ -58,7 +58,7 @@ class RowUpdate(Struct, frozen=True):
         return status == self.status and self.time <= now < self.time + UPDATE_EVERY
 
 
-def row_of(claim: Claim, first: int, chunk: Chunk) -> tuple[Any, ...]:
+def append_values(claim: Claim, first: int, chunk: Chunk) -> tuple[Any, ...]:
     """The values of APPEND."""
     return (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence)
 
@@ -76,37 +76,37 @@ def append(
     reached = first + chunk.count
     values = (first, update.status, update.time, reached, claim.run, claim.fence)
     if db.execute(UPDATE_ROW, values).rowcount != 1:
-        failure = refusal(db, claim, first, chunk, location)
+        failure = explain_append_refusal(db, claim, first, chunk, location)
         if failure is not None:
             raise failure
         return  # repeated: the row was updated with it the first time
-    insert(db, claim.run, first, chunk)
+    insert_chunk(db, claim.run, first, chunk)
     if summary is not None:
         body = msgspec.json.encode(summary, enc_hook=repr)
         db.execute("UPDATE runs SET summary = ? WHERE no = ?", (body, claim.run))
 
 
-def insert(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
+def insert_chunk(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
     if chunk.count:
         values = ((run << 32) + first, chunk.count, VERSION, chunk.body)
         db.execute("INSERT INTO chunks (place, count, version, body) VALUES (?, ?, ?, ?)", values)
 
 
-def refusal(
+def explain_append_refusal(
     db: sqlite3.Connection, claim: Claim, first: int, chunk: Chunk, location: str
 ) -> StoreError | None:
     """Why a chunk was not appended; None if it is there already."""
     query = f"SELECT fence, {REACHED} FROM runs WHERE no = ?"
     found = db.execute(query, (claim.run,)).fetchone()
     if found is None or found[0] != claim.fence:
-        return taken_over(claim, found is not None)
+        return lost_claim_error(claim, found is not None)
     query = "SELECT 1 FROM chunks WHERE place = ? AND count = ? AND version = ? AND body = ?"
     if db.execute(query, ((claim.run << 32) + first, chunk.count, VERSION, chunk.body)).fetchone():
         return None
-    return gap(claim, found[1], first, location)
+    return gap_error(claim, found[1], first, location)
 
 
-def gap(claim: Claim, reached: int, first: int, location: str) -> StoreError:
+def gap_error(claim: Claim, reached: int, first: int, location: str) -> StoreError:
     """Why nothing can be appended behind missing facts."""
     return StoreError(
         f"{location}: run {claim.run_id} has {reached} facts where {first} should be, since something "
@@ -154,9 +154,9 @@ def clear_run(db: sqlite3.Connection, number: int, *tables: str) -> None:
         db.execute(f"DELETE FROM {table} WHERE run = ?", (number,))
 
 
-def taken_over(claim: Claim, there: bool) -> StoreError:
+def lost_claim_error(claim: Claim, run_exists: bool) -> StoreError:
     """Why a claim does not hold any more. `there`: the store still has the run."""
-    if there:
+    if run_exists:
         return Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
     return Gone(
         f"run {claim.run_id} is not in the store any more: it was deleted, or another file was put in place "
@@ -164,11 +164,11 @@ def taken_over(claim: Claim, there: bool) -> StoreError:
     )
 
 
-Row = tuple[int, int, int, bytes]
+ChunkRow = tuple[int, int, int, bytes]
 """The number of a chunk's first fact, how many there are, their version, and the facts."""
 
 
-class Unreadable(Exception):
+class UnreadableEntry(Exception):
     """Which fact cannot be read, and why."""
 
     def __init__(self, number: int, why: str) -> None:
@@ -177,12 +177,12 @@ class Unreadable(Exception):
         self.why = why
 
 
-def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, list[Row]]:
+def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, list[ChunkRow]]:
     """How many facts there should be, and the chunks with those from number `after` on."""
     query = f"SELECT no, {FACTS}, pruned FROM runs WHERE id = ?"
     found = db.execute(query, (run_id,)).fetchone()
     if found is None:
-        raise no_run(run_id)
+        raise no_run_error(run_id)
     number, count, pruned = found
     if pruned:
         raise StoreError(f"only the rounds '{pruned}' were kept of run {run_id}; its facts are gone")
@@ -195,80 +195,80 @@ def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, 
     return count, db.execute(query, (begins, begins + after, ends)).fetchall()
 
 
-def chunks_with(db: sqlite3.Connection, run_id: str, numbers: Sequence[int]) -> list[Row]:
+def chunks_with(db: sqlite3.Connection, run_id: str, numbers: Sequence[int]) -> list[ChunkRow]:
     """The chunks with these facts, each once, in order."""
     found = db.execute("SELECT no FROM runs WHERE id = ?", (run_id,)).fetchone()
     if found is None:
-        raise no_run(run_id)
+        raise no_run_error(run_id)
     begins = found[0] << 32
     query = (
         "SELECT place - ?1, count, version, body FROM chunks "
         "WHERE place BETWEEN ?1 AND ?1 + ?2 ORDER BY place DESC LIMIT 1"
     )
-    rows: dict[int, Row] = {}
+    rows: dict[int, ChunkRow] = {}
     reached = -1
     for number in sorted(numbers):
         if number >= reached:
             row = db.execute(query, (begins, number)).fetchone()
             if row is None:
-                raise Unreadable(number, "it is missing")
+                raise UnreadableEntry(number, "it is missing")
             rows[row[0]] = row
             reached = row[0] + row[1]
     return list(rows.values())
 
 
-def entries_among(rows: Sequence[Row], numbers: Iterable[int]) -> dict[int, Entry]:
+def entries_among(rows: Sequence[ChunkRow], numbers: Iterable[int]) -> dict[int, Entry]:
     """Single entries of these chunks; Unreadable if one of them is not there."""
     unpacked = {
         first + at: entry
-        for first, many, version, body in rows
-        for at, entry in enumerate(_unpacked(first, many, version, body))
+        for first, length, version, body in rows
+        for at, entry in enumerate(_unpack_chunk(first, length, version, body))
     }
     for number in numbers:
         if number not in unpacked:
-            raise Unreadable(number, "it is missing")
+            raise UnreadableEntry(number, "it is missing")
     return {number: unpacked[number] for number in numbers}
 
 
-def entries_in(rows: Sequence[Row], after: int, count: int) -> list[Entry]:
+def entries_in(rows: Sequence[ChunkRow], after: int, count: int) -> list[Entry]:
     """The entries from number `after` on; Unreadable if one of them is not there."""
     entries: list[Entry] = []
     reached = after
-    for first, many, version, body in rows:
+    for first, length, version, body in rows:
         if first > reached:
-            raise Unreadable(reached, f"{first - reached} facts are missing")
-        entries += _unpacked(first, many, version, body)[reached - first :]
-        reached = max(reached, first + many)
+            raise UnreadableEntry(reached, f"{first - reached} facts are missing")
+        entries += _unpack_chunk(first, length, version, body)[reached - first :]
+        reached = max(reached, first + length)
     if reached < count:
-        raise Unreadable(reached, f"{count - reached} facts are missing")
+        raise UnreadableEntry(reached, f"{count - reached} facts are missing")
     return entries
 
 
-def _unpacked(first: int, many: int, version: int, body: bytes) -> list[Entry]:
+def _unpack_chunk(first: int, length: int, version: int, body: bytes) -> list[Entry]:
     try:
         found = unpack(body, version)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise Unreadable(first, str(error)) from None
-    if len(found) != many:
-        raise Unreadable(first, f"there are {len(found)} facts in place of {many}")
+        raise UnreadableEntry(first, str(error)) from None
+    if len(found) != length:
+        raise UnreadableEntry(first, f"there are {len(found)} facts in place of {length}")
     return found
 
 
 @contextmanager
-def unreadable(location: str, run_id: str) -> Iterator[None]:
+def decoding_entries(location: str, run_id: str) -> Iterator[None]:
     """Around the decoding of entries: an Unreadable becomes a StoreError that says what to do."""
     try:
         yield
-    except Unreadable as found:
+    except UnreadableEntry as found:
         raise StoreError(
             f"{location}: run {run_id} cannot be read at fact {found.number}: {found.why}; "
             "the file is damaged, use a copy of it, or begin the run anew"
         ) from None
 
 
-def exists_already(run_id: str) -> StoreError:
+def run_exists_error(run_id: str) -> StoreError:
     return StoreError(f"there is a run '{run_id}' in this store already; use another id")
 
 
-def no_run(run_id: str) -> NoRun:
+def no_run_error(run_id: str) -> NoRun:
     return NoRun(f"there is no run '{run_id}' in this store; `roundel runs` lists them")

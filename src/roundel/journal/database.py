@@ -31,12 +31,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from roundel.journal.faults import explained, may, no_file
+from roundel.journal.faults import explain_error, has_access, not_a_file_error
 from roundel.journal.store import Gone, StoreError
 
 FORMAT = 6
 """The format of the file, as its `user_version`. 1 to 5 were formats before the first release."""
-TABLES = """
+SCHEMA = """
 CREATE TABLE runs (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
     fence INTEGER NOT NULL DEFAULT 0,
@@ -124,36 +124,36 @@ CREATE TABLE memory_vectors (
 """
 
 
-def check_format(version: int, place: str) -> None:
+def check_format(version: int, location: str) -> None:
     """StoreError unless a file with this `user_version` can be used: it is new, or has the current format."""
     if version > FORMAT:
         raise StoreError(
-            f"{place} was written by a newer version of roundel (its format is {version}, this one knows "
+            f"{location} was written by a newer version of roundel (its format is {version}, this one knows "
             f"{FORMAT}); use that version, or another --store"
         )
     if 0 < version < FORMAT:
         raise StoreError(
-            f"{place} was written by an older version of roundel (its format is {version}, this one needs "
+            f"{location} was written by an older version of roundel (its format is {version}, this one needs "
             f"{FORMAT}) and cannot be converted; use another --store, or delete the file if its runs are not "
             "needed any more. It was not changed"
         )
 
 
-def format_of(connection: sqlite3.Connection) -> int:
+def read_format(connection: sqlite3.Connection) -> int:
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
-def create_tables(connection: sqlite3.Connection, place: str) -> None:
+def create_tables(connection: sqlite3.Connection, location: str) -> None:
     """Creates the tables of a new file, all or none; nothing if they are there. StoreError if the file has
     another format."""
-    check_format(format_of(connection), place)
-    if format_of(connection) == FORMAT:
+    check_format(read_format(connection), location)
+    if read_format(connection) == FORMAT:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if format_of(connection) != FORMAT:  # another process may have created them meanwhile
-            for statement in TABLES.split(";"):
+        if read_format(connection) != FORMAT:  # another process may have created them meanwhile
+            for statement in SCHEMA.split(";"):
                 if statement.strip():
                     connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {FORMAT}")
@@ -168,18 +168,18 @@ APPLICATION_ID = 0x524E444C
 """`RNDL`, in the header of the file. Older formats did not have it and are known by their tables."""
 FIRST_TABLES = frozenset({b"runs", b"chunks", b"snapshots", b"kept", b"controls"})
 """The tables that every version of a store has had."""
-LOG_PAGES = 4000
+WAL_PAGES = 4000
 """How long the write-ahead log gets (16 MB) before it is moved into the file. To move it waits for the disk,
 and a run waits with it; a commit writes two pages, of which the next commits write one or both again, so a
 longer log also moves less. With SQLite's 1000 pages, a run alone took half as long again."""
-SYNCED_LOG_PAGES = 1000
+SYNCED_WAL_PAGES = 1000
 """The same where each commit waits for the disk: to make a file longer takes a disk more time than to write
 over it, so a shorter log is quicker."""
 Identity = tuple[int, int]
 """The device and the inode of a file."""
 
 
-class Contents(Struct, frozen=True):
+class FileContents(Struct, frozen=True):
     """What the header and the schema of a database say about it."""
 
     application: int
@@ -197,7 +197,7 @@ class Contents(Struct, frozen=True):
         return self.version > 0 and self.tables >= FIRST_TABLES
 
 
-class Copy(sqlite3.Connection):
+class TemporaryCopy(sqlite3.Connection):
     """A connection to a temporary copy, which is deleted with it."""
 
     folder: tempfile.TemporaryDirectory[str]
@@ -207,7 +207,7 @@ class Copy(sqlite3.Connection):
         self.folder.cleanup()
 
 
-class Immutable(sqlite3.Connection):
+class ImmutableConnection(sqlite3.Connection):
     """A connection that does not see what others write; `stamp` tells whether they have."""
 
     stamp: object = None
@@ -221,14 +221,16 @@ class Database:
         """As the user wrote it, for messages."""
         # A function of a workflow may change the working folder, and the store must not move with it.
         self._file = Path(os.path.abspath(path))  # noqa: PTH100 (links stay links)
-        self._log, self._index = (self._file.with_name(f"{self._file.name}-{end}") for end in ("wal", "shm"))
+        self._wal, self._shared_memory = (
+            self._file.with_name(f"{self._file.name}-{end}") for end in ("wal", "shm")
+        )
         self._sync = sync
         self._busy_seconds = busy_seconds
         self._known: dict[Path, Identity] = {}
         """The files that are in use, as they were when they were opened."""
 
     def explain(self, error: Exception) -> StoreError:
-        return explained(error, self.path, self._file)
+        return explain_error(error, self.path, self._file)
 
     def exists(self) -> bool:
         """Whether anything is at the path; StoreError if that cannot be found out, or it is no file."""
@@ -242,7 +244,7 @@ class Database:
         except (OSError, ValueError) as error:
             raise self.explain(error) from None
         if not stat.S_ISREG(mode):
-            raise no_file(self.path, mode)
+            raise not_a_file_error(self.path, mode)
         return True
 
     @property
@@ -252,7 +254,7 @@ class Database:
 
     def size(self) -> int:
         """Of the file, and of what is still to be moved into it."""
-        return sum(file.stat().st_size for file in (self._file, self._log) if file.exists())
+        return sum(file.stat().st_size for file in (self._file, self._wal) if file.exists())
 
     # Opening.
 
@@ -270,16 +272,16 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        self._known = {file: _identity(file) for file in (self._file, self._log) if file.exists()}
+        self._known = {file: _identity(file) for file in (self._file, self._wal) if file.exists()}
         return connection
 
-    def second(self) -> sqlite3.Connection:
+    def open_second(self) -> sqlite3.Connection:
         """Another connection to the file that is open; Gone if it is not at its path any more."""
         connection = self._connect("mode=rw")
-        lost = self.lost()
-        if lost is not None:
+        loss = self.loss()
+        if loss is not None:
             connection.close()
-            raise lost
+            raise loss
         connection.execute(f"PRAGMA synchronous = {self._sync}")
         return connection
 
@@ -297,13 +299,13 @@ class Database:
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Nothing is written to a store that has its tables: it can be read when the disk is full."""
         connection.execute(f"PRAGMA synchronous = {self._sync}")
-        check_format(format_of(connection), str(self.path))  # before anything is written
+        check_format(read_format(connection), str(self.path))  # before anything is written
         if _number(connection, "application_id") != APPLICATION_ID:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new file only
             # Before there is a write-ahead log: then it is in the file itself, whatever happens next.
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("PRAGMA journal_mode = WAL")
-        pages = SYNCED_LOG_PAGES if self._sync == "full" else LOG_PAGES
+        pages = SYNCED_WAL_PAGES if self._sync == "full" else WAL_PAGES
         connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
         create_tables(connection, str(self.path))
 
@@ -321,73 +323,75 @@ class Database:
         check_format(found.version, str(self.path))
         return not found.is_empty
 
-    def _contents(self) -> Contents:
+    def _contents(self) -> FileContents:
         """What the file holds, found without a trace: a connection would leave a log beside a file that has
         none, unless it is immutable."""
-        if self._has_log() and self._index.exists():
+        if self._has_wal() and self._shared_memory.exists():
             return _contents_of(self._connect("mode=ro"))
         try:
             found = _contents_of(self._connect("mode=ro&immutable=1"))
         except sqlite3.DatabaseError:
-            if not self._has_log():
+            if not self._has_wal():
                 raise
         else:
-            if found.application or found.tables or not self._has_log():
+            if found.application or found.tables or not self._has_wal():
                 return found
         # Alone the file is empty, or cannot be read: a process was killed when all was still in the log.
-        return _contents_of(self._copied())
+        return _contents_of(self._open_copy())
 
     # Reading what cannot be written.
 
     def _is_writable(self) -> bool:
         """The file, and the log beside it, which SQLite creates if it is not there."""
-        if not may(self._file, os.W_OK):
+        if not has_access(self._file, os.W_OK):
             return False
-        return may(self._file.parent, os.W_OK) or (may(self._log, os.W_OK) and may(self._index, os.W_OK))
+        return has_access(self._file.parent, os.W_OK) or (
+            has_access(self._wal, os.W_OK) and has_access(self._shared_memory, os.W_OK)
+        )
 
     def _open_read_only(self) -> sqlite3.Connection:
         connection: sqlite3.Connection
-        if self._has_log() and not self._index.exists():
-            connection = self._copied()
-        elif self._log.exists():
+        if self._has_wal() and not self._shared_memory.exists():
+            connection = self._open_copy()
+        elif self._wal.exists():
             connection = self._connect("mode=ro")
         else:
-            connection = self._immutable()
+            connection = self._open_immutable()
         try:
-            if not format_of(connection):
-                connection = self._with_tables(connection)
+            if not read_format(connection):
+                connection = self._copy_with_tables(connection)
             connection.execute("PRAGMA query_only = ON")
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _has_log(self) -> bool:
+    def _has_wal(self) -> bool:
         try:
-            return self._log.stat().st_size > 0
+            return self._wal.stat().st_size > 0
         except OSError:
             return False
 
-    def _immutable(self) -> sqlite3.Connection:
-        stamp = self._stamp()
-        connection = self._connect("mode=ro&immutable=1", factory=Immutable)
-        assert isinstance(connection, Immutable)
+    def _open_immutable(self) -> sqlite3.Connection:
+        stamp = self._file_stamp()
+        connection = self._connect("mode=ro&immutable=1", factory=ImmutableConnection)
+        assert isinstance(connection, ImmutableConnection)
         connection.stamp = stamp
         return connection
 
-    def _copied(self) -> Copy:
+    def _open_copy(self) -> TemporaryCopy:
         """While there is no shared-memory file, nobody has the store open, and its files can be copied."""
         folder = tempfile.TemporaryDirectory(prefix="roundel-")
         copy = Path(folder.name, self._file.name)
-        for file, name in ((self._file, copy), (self._log, copy.with_name(self._log.name))):
+        for file, name in ((self._file, copy), (self._wal, copy.with_name(self._wal.name))):
             shutil.copyfile(file, name)
-        return self._copy(copy, folder)
+        return self._connect_copy(copy, folder)
 
-    def _with_tables(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+    def _copy_with_tables(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         """A copy with tables: the process that created the store was killed before it created them."""
-        if not isinstance(connection, Copy):
+        if not isinstance(connection, TemporaryCopy):
             folder = tempfile.TemporaryDirectory(prefix="roundel-")
-            copy = self._copy(Path(folder.name, self._file.name), folder)
+            copy = self._connect_copy(Path(folder.name, self._file.name), folder)
             with closing(connection):
                 connection.backup(copy)
             connection = copy
@@ -398,23 +402,23 @@ class Database:
             raise
         return connection
 
-    def _copy(self, file: Path, folder: tempfile.TemporaryDirectory[str]) -> Copy:
-        connection = self._connect("mode=rwc", file, factory=Copy)
-        assert isinstance(connection, Copy)
+    def _connect_copy(self, file: Path, folder: tempfile.TemporaryDirectory[str]) -> TemporaryCopy:
+        connection = self._connect("mode=rwc", file, factory=TemporaryCopy)
+        assert isinstance(connection, TemporaryCopy)
         connection.folder = folder
         return connection
 
     def is_current(self, connection: sqlite3.Connection) -> bool:
         """False if others have written what this connection cannot see."""
-        return not isinstance(connection, Immutable) or connection.stamp == self._stamp()
+        return not isinstance(connection, ImmutableConnection) or connection.stamp == self._file_stamp()
 
-    def _stamp(self) -> object:
+    def _file_stamp(self) -> object:
         found = self._file.stat()
-        return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, self._log.exists())
+        return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, self._wal.exists())
 
     # While it is in use.
 
-    def lost(self) -> Gone | None:
+    def loss(self) -> Gone | None:
         """Why nothing that is written now would be found again; None if all is well."""
         for file, known in self._known.items():
             try:
@@ -424,11 +428,11 @@ class Database:
             except OSError:
                 continue  # it cannot be looked at, which says nothing about where it is
             if moved:
-                return Gone(_lost(self.path, file == self._file))
+                return Gone(_describe_loss(self.path, file == self._file))
         return None
 
 
-def _lost(path: Path, whole: bool) -> str:
+def _describe_loss(path: Path, whole: bool) -> str:
     if whole:
         return (
             f"{path}: the store was deleted, moved or replaced while it was in use. The run has ended, since "
@@ -442,11 +446,11 @@ def _lost(path: Path, whole: bool) -> str:
     )
 
 
-def _contents_of(connection: sqlite3.Connection) -> Contents:
+def _contents_of(connection: sqlite3.Connection) -> FileContents:
     with closing(connection) as database:
         database.text_factory = bytes  # what other programs call their tables may be no text
         query = "SELECT name FROM sqlite_master WHERE type = 'table'"
-        return Contents(
+        return FileContents(
             _number(database, "application_id"),
             _number(database, "user_version"),
             frozenset(name for (name,) in database.execute(query)),

@@ -20,15 +20,15 @@ import msgspec
 from msgspec import Struct, field
 
 from roundel.journal.chunk_rows import (
-    Row,
-    Unreadable,
+    ChunkRow,
+    UnreadableEntry,
+    decoding_entries,
     entries_among,
     entries_in,
-    exists_already,
-    gap,
-    no_run,
-    taken_over,
-    unreadable,
+    gap_error,
+    lost_claim_error,
+    no_run_error,
+    run_exists_error,
 )
 from roundel.journal.store import (
     Appended,
@@ -51,7 +51,7 @@ from roundel.memory.process_store import ProcessMemoryStore
 SCHEME = "memory:"
 
 
-class _Run(Struct):
+class _StoredRun(Struct):
     number: int
     new: NewRun
     updated: float
@@ -59,7 +59,7 @@ class _Run(Struct):
     fence: int = 1
     owned: bool = True
     facts: int = 0
-    chunks: list[Row] = field(default_factory=list)
+    chunks: list[ChunkRow] = field(default_factory=list)
     snapshots: dict[int, Snapshot] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     summary: bytes | None = None
@@ -67,7 +67,7 @@ class _Run(Struct):
     kept: list[bytes] | None = None
 
 
-class _Request(Struct):
+class _StoredRequest(Struct):
     run: int
     kind: RequestKind
     body: bytes
@@ -82,12 +82,12 @@ class InMemoryStore:
         self.location = f"{SCHEME}{name}"
         self.workspaces = None
         self._lock = threading.RLock()
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, _StoredRun] = {}
         """By id, the oldest first."""
         self._numbers = 0
         self._position = 0
         self._appended: dict[int, Appended] = {}
-        self._requests: dict[int, _Request] = {}
+        self._requests: dict[int, _StoredRequest] = {}
         self._request_number = 0
         self._signal = AppendSignal()
         self._memory = ProcessMemoryStore()
@@ -122,9 +122,9 @@ class InMemoryStore:
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
         with self._lock:
             if run.id in self._runs:
-                raise exists_already(run.id)
+                raise run_exists_error(run.id)
             self._numbers += 1
-            made = self._runs[run.id] = _Run(self._numbers, run, run.created)
+            made = self._runs[run.id] = _StoredRun(self._numbers, run, run.created)
             if chunk is not None:
                 self._add(made, chunk)
             return Claim(run.id, made.number, 1, made.facts, made.facts)
@@ -156,13 +156,13 @@ class InMemoryStore:
             if first != run.facts:
                 if (first, chunk.count, VERSION, chunk.body) in run.chunks:
                     return  # repeated
-                raise gap(claim, run.facts, first, self.location)
+                raise gap_error(claim, run.facts, first, self.location)
             self._add(run, chunk)
             run.status, run.updated = status, self._now()
             if summary is not None:
                 run.summary = msgspec.json.encode(summary, enc_hook=repr)
 
-    def _add(self, run: _Run, chunk: Chunk) -> None:
+    def _add(self, run: _StoredRun, chunk: Chunk) -> None:
         if not chunk.count:
             return
         self._position += 1
@@ -225,16 +225,16 @@ class InMemoryStore:
                 )
             rows = [row for row in run.chunks if row[0] + row[1] > after]
             count = run.facts
-        with unreadable(self.location, run_id):
+        with decoding_entries(self.location, run_id):
             return entries_in(rows, after, count)
 
     async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
         with self._lock:
             rows = list(self._run(run_id).chunks)
         wanted = [row for row in rows if any(row[0] <= number < row[0] + row[1] for number in numbers)]
-        with unreadable(self.location, run_id):
+        with decoding_entries(self.location, run_id):
             if numbers and not wanted:
-                raise Unreadable(min(numbers), "it is missing")
+                raise UnreadableEntry(min(numbers), "it is missing")
             return entries_among(wanted, numbers)
 
     async def row(self, run_id: str) -> RunRow:
@@ -275,7 +275,7 @@ class InMemoryStore:
             self._clear(self._run(run_id))
             del self._runs[run_id]
 
-    def _clear(self, run: _Run) -> None:
+    def _clear(self, run: _StoredRun) -> None:
         """Deletes the facts of a run and its control requests."""
         run.chunks = []
         self._appended = {at: one for at, one in self._appended.items() if one.run_id != run.new.id}
@@ -288,7 +288,7 @@ class InMemoryStore:
             run = self._run(run_id)
             self._request_number += 1
             encoded = msgspec.json.encode(body, enc_hook=repr)
-            self._requests[self._request_number] = _Request(run.number, kind, encoded)
+            self._requests[self._request_number] = _StoredRequest(run.number, kind, encoded)
             return self._request_number
 
     async def requests(self, claims: Sequence[Claim]) -> list[ControlRequest]:
@@ -321,25 +321,25 @@ class InMemoryStore:
             request.outcome = "withdrawn"
             return True
 
-    def _run(self, run_id: str) -> _Run:
+    def _run(self, run_id: str) -> _StoredRun:
         run = self._runs.get(run_id)
         if run is None:
-            raise no_run(run_id)
+            raise no_run_error(run_id)
         return run
 
     def _holds(self, claim: Claim) -> bool:
         run = self._runs.get(claim.run_id)
         return run is not None and (run.number, run.fence) == (claim.run, claim.fence)
 
-    def _claimed(self, claim: Claim) -> _Run:
+    def _claimed(self, claim: Claim) -> _StoredRun:
         """The run of a claim; Fenced or Gone if the claim is old."""
         run = self._runs.get(claim.run_id)
         if run is None or not self._holds(claim):
-            raise taken_over(claim, run is not None and run.number == claim.run)
+            raise lost_claim_error(claim, run is not None and run.number == claim.run)
         return run
 
 
-def _row(run: _Run) -> RunRow:
+def _row(run: _StoredRun) -> RunRow:
     new = run.new
     summary = msgspec.json.decode(run.summary) if run.summary is not None else None
     owner = f"process {os.getpid()}" if run.owned else ""

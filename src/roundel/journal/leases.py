@@ -62,9 +62,17 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from roundel.journal.chunk_rows import FACTS, OF_RUN, RowUpdate, delete_run, exists_already, insert, no_run
+from roundel.journal.chunk_rows import (
+    FACTS,
+    OF_RUN,
+    RowUpdate,
+    delete_run,
+    insert_chunk,
+    no_run_error,
+    run_exists_error,
+)
 from roundel.journal.store import Busy, Chunk, Claim, NewRun, StoreError
-from roundel.journal.waiting import shielded
+from roundel.journal.waiting import run_shielded
 from roundel.journal.writer import Job, Timer, Writer
 
 PROC = Path("/proc")
@@ -80,14 +88,14 @@ class Process(Struct, frozen=True):
     hostname: str
     """For messages only: containers may have the same one."""
 
-    def is_beside(self, other: Process) -> bool:
+    def shares_pid_namespace(self, other: Process) -> bool:
         """Both are in the same PID namespace of the same booted kernel: they see each other by their pids."""
         here, there = (self.boot_id, self.pid_namespace), (other.boot_id, other.pid_namespace)
         return all(here) and here == there
 
     def describe(self, reader: Process) -> str:
         """In the words of a message that the reader's user sees."""
-        where = "" if self.is_beside(reader) else f" on {self.hostname}"
+        where = "" if self.shares_pid_namespace(reader) else f" on {self.hostname}"
         return f"process {self.pid}{where}"
 
 
@@ -138,7 +146,7 @@ class SystemProcesses:
 
 def has_ended(process: Process, reader: Process, processes: Processes) -> bool:
     """True only if the process has certainly ended, as far as the reader can see."""
-    if not process.start_time or not process.is_beside(reader):
+    if not process.start_time or not process.shares_pid_namespace(reader):
         return False
     started = processes.start_time(process.pid)
     return started is None or started not in ("", process.start_time)
@@ -157,7 +165,7 @@ def _is_missing(pid: int) -> bool:
 LEASE_SECONDS = 10.0
 HEARTBEATS = 5
 """Per lease: a few may be late or fail."""
-KEEP_SECONDS = 86400.0
+DELETE_AFTER_SECONDS = 86400.0
 """After this time, the row of a process that sent no heartbeat is deleted."""
 
 LEASE_COLUMNS = "owner, boot_id, pid_namespace, pid, start_time, hostname, lease_seconds, alive_until"
@@ -168,22 +176,22 @@ _RENEW = (
 )
 
 
-_ended: set[int] = set()
+_closed_owners: set[int] = set()
 """The owners that this process has given up. Where a store could not be written when it was closed (its disk
 is full, its file was moved away), their rows are still there."""
 
 
-class Lease(Struct, frozen=True):
+class OwnerLease(Struct, frozen=True):
     owner: int
     process: Process
     seconds: float
     alive_until: float
 
 
-def lease_of(columns: Sequence[Any]) -> Lease | None:
+def lease_of(columns: Sequence[Any]) -> OwnerLease | None:
     """From the values of LEASE_COLUMNS; None if nobody has a lease."""
     owner, *process, seconds, alive_until = columns
-    return None if alive_until is None else Lease(owner, Process(*process), seconds, alive_until)
+    return None if alive_until is None else OwnerLease(owner, Process(*process), seconds, alive_until)
 
 
 class Leases:
@@ -205,31 +213,31 @@ class Leases:
         db.execute(_RENEW, (self.owner, *values, self.seconds, now + self.seconds))
         if not self.is_stored:
             self.is_stored = True
-            db.execute("DELETE FROM owners WHERE alive_until < ?", (now - KEEP_SECONDS,))
+            db.execute("DELETE FROM owners WHERE alive_until < ?", (now - DELETE_AFTER_SECONDS,))
 
     def end(self) -> Callable[[sqlite3.Connection], None]:
         """Gives up the lease; what this returns deletes its row. Runs that are claimed later get another."""
         ended, self.owner, self.is_stored = self.owner, _new_owner(), False
-        _ended.add(ended)
+        _closed_owners.add(ended)
 
         def delete(db: sqlite3.Connection) -> None:
             db.execute("DELETE FROM owners WHERE owner_id = ?", (ended,))
 
         return delete
 
-    def is_valid(self, lease: Lease | None) -> bool:
+    def is_valid(self, lease: OwnerLease | None) -> bool:
         """Whether the runs of this lease have an owner."""
-        if lease is None or lease.owner in _ended or lease.alive_until <= self._now():
+        if lease is None or lease.owner in _closed_owners or lease.alive_until <= self._now():
             return False
         return not has_ended(lease.process, self._process, self._processes)
 
-    def shorten(self, db: sqlite3.Connection, lease: Lease) -> None:
+    def shorten(self, db: sqlite3.Connection, lease: OwnerLease) -> None:
         """Shortens a lease that lasts too long, since a clock was set back."""
         longest = self._now() + lease.seconds
         if lease.alive_until > longest:
             db.execute("UPDATE owners SET alive_until = ? WHERE owner_id = ?", (longest, lease.owner))
 
-    def describe(self, lease: Lease) -> str:
+    def describe(self, lease: OwnerLease) -> str:
         return lease.process.describe(self._process)
 
 
@@ -255,7 +263,7 @@ class Claims:
         """Those that the current heartbeat releases."""
         self._heartbeat = Timer(
             leases.seconds / HEARTBEATS,
-            self._beat,
+            self._send_heartbeat,
             writes=True,
             active=lambda: bool(self._claims or self._unreleased),
             done=self._forget_released,
@@ -264,7 +272,7 @@ class Claims:
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
         made: list[Claim] = []
         count = chunk.count if chunk is not None else 0
-        pinned = _compressed(msgspec.json.encode(run.pinned))
+        pinned = _compress(msgspec.json.encode(run.pinned))
 
         def job(db: sqlite3.Connection) -> Claim:
             self._leases.renew(db)
@@ -275,11 +283,11 @@ class Claims:
             try:
                 number = db.execute(query, values).lastrowid
             except sqlite3.IntegrityError:
-                raise exists_already(run.id) from None
+                raise run_exists_error(run.id) from None
             assert number is not None
             db.execute("INSERT INTO pins VALUES (?, ?)", (number, pinned))
             if chunk is not None:
-                insert(db, number, 0, chunk)
+                insert_chunk(db, number, 0, chunk)
             made.append(Claim(run.id, number, 1, count, count))
             return made[0]
 
@@ -290,7 +298,7 @@ class Claims:
                 if db.execute(query, (claim.run, run.id, self._leases.owner)).fetchone():
                     delete_run(db, claim.run)
 
-        return await self._claimed(job, RowUpdate("running", self._now()), undo, made)
+        return await self._register_claim(job, RowUpdate("running", self._now()), undo, made)
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
         taken: list[Claim] = []
@@ -304,7 +312,7 @@ class Claims:
             )
             found = db.execute(query, (run_id,)).fetchone()
             if found is None:
-                raise no_run(run_id)
+                raise no_run_error(run_id)
             number, fence, facts, pruned, frozen, *lease = found
             if pruned:
                 raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot go on")
@@ -327,9 +335,9 @@ class Claims:
             for claim, owner in zip(taken, before, strict=True):
                 db.execute(query, (owner, claim.run, claim.fence))
 
-        return await self._claimed(job, RowUpdate(), undo, taken)
+        return await self._register_claim(job, RowUpdate(), undo, taken)
 
-    async def _claimed(
+    async def _register_claim(
         self, job: Job[Claim | Busy], update: RowUpdate, undo: Job[None], made: Sequence[Claim]
     ) -> Claim:
         try:
@@ -337,7 +345,7 @@ class Claims:
         except asyncio.CancelledError:
             # The writer does what it was asked for all the same, and nobody would hold the claim.
             try:
-                await shielded(self._writer.write(undo))
+                await run_shielded(self._writer.write(undo))
             except StoreError:
                 self._unreleased.update((claim.run, claim.fence) for claim in made)
             raise
@@ -346,15 +354,15 @@ class Claims:
         self._claims[claim.run, claim.fence] = update
         if len(self._claims) == 1:
             self._writer.start(self._heartbeat)  # a run that waits for a person has no jobs for the thread
-        self._writer.crowd = len(self._claims)
+        self._writer.appenders = len(self._claims)
         return claim
 
-    def _owner(self, run: int, fence: int, columns: Sequence[Any]) -> Lease | None:
+    def _owner(self, run: int, fence: int, columns: Sequence[Any]) -> OwnerLease | None:
         """The lease by which a run is owned; None if nobody owns it."""
         lease = lease_of(columns)
         return lease if (run, fence) not in self._unreleased and self._leases.is_valid(lease) else None
 
-    def _beat(self, db: sqlite3.Connection) -> None:
+    def _send_heartbeat(self, db: sqlite3.Connection) -> None:
         self._leases.renew(db)
         self._releasing = set(self._unreleased)
         for run, fence in self._releasing:
@@ -379,7 +387,7 @@ class Claims:
     async def release(self, claim: Claim) -> None:
         key = (claim.run, claim.fence)
         self._claims.pop(key, None)
-        self._writer.crowd = len(self._claims)
+        self._writer.appenders = len(self._claims)
         self._unreleased.add(key)
         await self._writer.write(lambda db: self._release(db, *key))
         self._unreleased.discard(key)
@@ -387,13 +395,13 @@ class Claims:
     async def release_all(self) -> None:
         self._claims.clear()
         self._unreleased.clear()
-        self._writer.crowd = 0
+        self._writer.appenders = 0
         if self._leases.is_stored:
             with contextlib.suppress(StoreError):  # other processes wait until the lease has expired
                 await self._writer.write(self._leases.end())
 
 
 @lru_cache(maxsize=8)
-def _compressed(pinned: bytes) -> bytes:
+def _compress(pinned: bytes) -> bytes:
     """A process starts many runs of few workflows, and to compress one takes as long as some effects."""
     return zlib.compress(pinned, 6)

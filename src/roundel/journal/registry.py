@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     from roundel.journal.sqlite import SqliteStore
     from roundel.journal.store import Store
 
-VARIABLE = "ROUNDEL_STORE"
-DEFAULT = Path(".roundel", "runs.db")
+STORE_VARIABLE = "ROUNDEL_STORE"
+DEFAULT_STORE = Path(".roundel", "runs.db")
 
 
 def store_url(place: str | os.PathLike[str] | None = None) -> str:
     """The given path or URL, else that of `$ROUNDEL_STORE`, else a file in the working folder."""
-    return os.fspath(place) if place else os.environ.get(VARIABLE) or os.fspath(DEFAULT)
+    return os.fspath(place) if place else os.environ.get(STORE_VARIABLE) or os.fspath(DEFAULT_STORE)
 
 
-GROUP = "roundel.stores"
+ENTRY_POINT_GROUP = "roundel.stores"
 SQLITE = "sqlite:///"
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):(//)?", re.IGNORECASE)
 _in_memory: dict[str, InMemoryStore] = {}
@@ -57,10 +57,10 @@ def open_store(place: str | os.PathLike[str]) -> Store:
     scheme = scheme_of(url)
     try:
         if scheme == "sqlite":
-            return _sqlite(url)
+            return _open_sqlite(url)
         if scheme == "memory":
-            return _memory(url)
-        return _of_package(scheme, url)
+            return _open_in_memory(url)
+        return _open_from_package(scheme, url)
     except ValueError as error:
         raise StoreError(str(error)) from None
 
@@ -79,7 +79,7 @@ def sqlite_file(url: str) -> tuple[str, str]:
     if "://" not in url:
         return url, "full"
     if not url.startswith(SQLITE):
-        raise ValueError(f"'{_masked(url)}' names no file; write {SQLITE}PATH")
+        raise ValueError(f"'{_mask_url(url)}' names no file; write {SQLITE}PATH")
     path, _, query = url.removeprefix(SQLITE).partition("?")
     if not path:
         raise ValueError(f"'{url}' names no file; write {SQLITE}PATH")
@@ -90,66 +90,68 @@ def sqlite_file(url: str) -> tuple[str, str]:
     return unquote(path), options.get("sync", ["full"])[0]
 
 
-def _sqlite(url: str) -> SqliteStore:
+def _open_sqlite(url: str) -> SqliteStore:
     from roundel.journal.sqlite import SqliteStore
 
     path, sync = sqlite_file(url)
     return SqliteStore(path, sync=sync)  # type: ignore[arg-type]
 
 
-def _memory(url: str) -> InMemoryStore:
+def _open_in_memory(url: str) -> InMemoryStore:
     """The same one for the same URL, as with a file; it lives as long as the process."""
     from roundel.journal.in_memory import InMemoryStore
 
     name = url.partition(":")[2]
     if not re.fullmatch(r"[\w.-]*", name):
-        raise ValueError(f"'{_masked(url)}' is no name of a store in memory; write memory: or memory:NAME")
+        raise ValueError(f"'{_mask_url(url)}' is no name of a store in memory; write memory: or memory:NAME")
     with _lock:
         return _in_memory.setdefault(name, InMemoryStore(name))
 
 
-def _of_package(scheme: str, url: str) -> Store:
+def _open_from_package(scheme: str, url: str) -> Store:
     from importlib.metadata import entry_points
 
     from roundel.journal.store import Store, StoreError
 
-    known = {point.name: point for point in entry_points(group=GROUP)}
+    known = {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
     if scheme not in known:
         kinds = ", ".join(sorted(f"{name}:" for name in {"sqlite", "memory", *known}))
         raise ValueError(
-            f"'{_masked(url)}' is no store that this version knows; give a path, or a URL of one of {kinds} "
-            f"(packages add others by the entry point group {GROUP})"
+            f"'{_mask_url(url)}' is no store that this version knows; give a path, or a URL of one of "
+            f"{kinds} (packages add others by the entry point group {ENTRY_POINT_GROUP})"
         )
     try:
         store = known[scheme].load()(url)
     except (StoreError, ValueError):
         raise
     except Exception as error:  # code of others, at the moment when it is imported
-        raise StoreError(_failed(known[scheme], f"{type(error).__name__}: {error}")) from error
+        raise StoreError(_plugin_error(known[scheme], f"{type(error).__name__}: {error}")) from error
     if not isinstance(store, Store):
-        raise StoreError(_failed(known[scheme], f"it returns {type(store).__name__}, which is no Store"))
+        raise StoreError(
+            _plugin_error(known[scheme], f"it returns {type(store).__name__}, which is no Store")
+        )
     return store
 
 
-def _failed(point: EntryPoint, why: str) -> str:
+def _plugin_error(point: EntryPoint, why: str) -> str:
     return (
         f"stores with {point.name}: cannot be opened, since {point.value} fails ({why}); update its package"
     )
 
 
-def _masked(url: str) -> str:
-    from roundel.workflow.secrets import Secrets
+def _mask_url(url: str) -> str:
+    from roundel.workflow.secrets import SecretMasker
 
-    secrets = Secrets()
+    secrets = SecretMasker()
     secrets.add_urls(url)
     return secrets.mask(url)
 
 
-BUSY_SECONDS = 0.2
+PEEK_SECONDS = 0.2
 """Completion rather shows nothing than waits."""
 
 
-def glance(url: str, prefix: str, limit: int) -> list[tuple[str, str, str]]:
+def peek_runs(url: str, prefix: str, limit: int) -> list[tuple[str, str, str]]:
     """The id, the workflow and the status of runs whose id begins so, the newest first. Nothing if the store
     is not there or cannot be read: there is no room for errors in a line that is being typed."""
     import sqlite3
@@ -161,7 +163,7 @@ def glance(url: str, prefix: str, limit: int) -> list[tuple[str, str, str]]:
         if path is None or not path.is_file():
             return []
         address = f"{path.absolute().as_uri()}?mode=ro"
-        with closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS)) as connection:
+        with closing(sqlite3.connect(address, uri=True, timeout=PEEK_SECONDS)) as connection:
             return connection.execute(query, (len(prefix), prefix, limit)).fetchall()
     except (ValueError, OSError, sqlite3.Error):
         return []

@@ -34,7 +34,7 @@ import msgspec
 from roundel.journal.store import Chunk, Claim, Snapshot, Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
-    KEPT,
+    UNMASKED_FIELDS,
     VERSION,
     DecisionMismatch,
     Entry,
@@ -57,7 +57,7 @@ from roundel.kernel.snapshot import (
 from roundel.kernel.state import Run
 from roundel.kernel.step import IllegalFact, step
 from roundel.plan.graph import Plan
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 
 PLAIN, PACKED = b"j", b"d"
 WORTH_PACKING = 300
@@ -88,14 +88,14 @@ def pack(lines: Iterable[bytes]) -> bytes:
 def unpack(body: bytes, version: int = VERSION) -> list[Entry]:
     """ValueError if it cannot be read."""
     try:
-        text = _decompressed(body[1:]) if body[:1] == PACKED else body[1:]
+        text = _decompress(body[1:]) if body[:1] == PACKED else body[1:]
     except zlib.error as error:
         raise ValueError(f"the facts are damaged: {error}") from None
     lines = text.split(b"\n") if text else []
     return [decode_entry(line, version) for line in lines]
 
 
-def _decompressed(packed: bytes) -> bytes:
+def _decompress(packed: bytes) -> bytes:
     decompressor = zlib.decompressobj(zdict=DICTIONARY)
     text = decompressor.decompress(packed)
     if not decompressor.eof:
@@ -111,7 +111,7 @@ FACT_SIZE = 64
 NEVER = 1 << 60
 
 
-class Snapshots:
+class Snapshotter:
     """Takes the snapshots of a run while it is at work. Created by the run's journal."""
 
     def __init__(self, store: Store, claim: Claim) -> None:
@@ -124,7 +124,7 @@ class Snapshots:
         self._sources: dict[str, Source] | None = None
         """Where the long texts of the last snapshot are stored, by digest; None until that is known. It grows
         with the state, not with the journal: a text that left the state comes back only by another fact."""
-        self._searched = claim.facts - claim.fresh
+        self._searched_facts = claim.facts - claim.fresh
         """How many facts were searched for texts."""
 
     def count(self, chunk: Chunk) -> None:
@@ -133,7 +133,7 @@ class Snapshots:
         self._bytes += max(len(chunk.body), FACT_SIZE * chunk.count)
 
     @property
-    def due(self) -> bool:
+    def is_due(self) -> bool:
         return self._facts >= SNAPSHOT_FACTS and self._bytes >= SNAPSHOT_SHARE * self._size
 
     async def take(self, run: Run, facts: int) -> None:
@@ -147,7 +147,7 @@ class Snapshots:
             return
         seq = run.seq
         digests = list(map(digest_of, frozen.texts))
-        known = await self._known(digests, facts)
+        known = await self._find_sources(digests, facts)
         unknown = {
             digest: text for digest, text in zip(digests, frozen.texts, strict=True) if digest not in known
         }
@@ -156,33 +156,33 @@ class Snapshots:
         self._size = len(body)
         await self._store.save_snapshot(self._claim, Snapshot(facts, seq, body), unknown)
 
-    async def _known(self, digests: Sequence[str], facts: int) -> dict[str, Source]:
+    async def _find_sources(self, digests: Sequence[str], facts: int) -> dict[str, Source]:
         """Where texts are stored, as far as they are; looks for those that are new."""
         run_id = self._claim.run_id
         if self._sources is None:
-            self._sources = await self._of_last_snapshot() if digests else {}
+            self._sources = await self._read_last_sources() if digests else {}
         if all(digest in self._sources for digest in digests):
             return self._sources
-        entries = await self._store.entries(run_id, self._searched)
-        new = _sources_in(entries[: facts - self._searched], self._searched)
-        self._searched = facts
+        entries = await self._store.entries(run_id, self._searched_facts)
+        new = _find_texts(entries[: facts - self._searched_facts], self._searched_facts)
+        self._searched_facts = facts
         return new | self._sources
 
-    async def _of_last_snapshot(self) -> dict[str, Source]:
+    async def _read_last_sources(self) -> dict[str, Source]:
         """What the process before this one knew."""
         assert self._index is not None
-        last = await self._store.snapshot(self._claim.run_id) if self._searched else None
+        last = await self._store.snapshot(self._claim.run_id) if self._searched_facts else None
         try:
             if last is not None:
                 sources = decode(last.body, self._index).sources
-                texts = await fetch(self._store, self._claim.run_id, sources)
+                texts = await fetch_texts(self._store, self._claim.run_id, sources)
                 return dict(zip(map(digest_of, texts), sources, strict=True))
         except SnapshotError:
-            self._searched = 0  # of another version, say: all facts are searched, once
+            self._searched_facts = 0  # of another version, say: all facts are searched, once
         return {}
 
 
-def _sources_in(entries: Iterable[Entry], first: int) -> dict[str, Source]:
+def _find_texts(entries: Iterable[Entry], first: int) -> dict[str, Source]:
     found: dict[str, Source] = {}
     for number, entry in enumerate(entries, first):
         for ordinal, text in enumerate(texts_in(entry)):
@@ -190,7 +190,7 @@ def _sources_in(entries: Iterable[Entry], first: int) -> dict[str, Source]:
     return found
 
 
-async def fetch(store: Store, run_id: str, sources: Sequence[Source]) -> list[str]:
+async def fetch_texts(store: Store, run_id: str, sources: Sequence[Source]) -> list[str]:
     """The texts that are stored there; SnapshotError if one is not."""
     facts = {source[0] for source in sources if not isinstance(source, str)}
     digests = [source for source in sources if isinstance(source, str)]
@@ -198,19 +198,19 @@ async def fetch(store: Store, run_id: str, sources: Sequence[Source]) -> list[st
     texts = await store.texts(run_id, digests) if digests else {}
     in_facts = {number: texts_in(entry) for number, entry in entries.items()}
     try:
-        return [_text(source, in_facts, texts) for source in sources]
+        return [_resolve_text(source, in_facts, texts) for source in sources]
     except (LookupError, TypeError, ValueError) as error:
         raise SnapshotError(f"one of its texts is missing: {error!r}") from None
 
 
-def _text(source: Source, in_facts: Mapping[int, list[str]], texts: Mapping[str, str]) -> str:
+def _resolve_text(source: Source, in_facts: Mapping[int, list[str]], texts: Mapping[str, str]) -> str:
     if isinstance(source, str):
         return texts[source]
     number, ordinal = source
     return in_facts[number][ordinal]
 
 
-async def restore(store: Store, run_id: str, plan: Plan, seq: int | None = None) -> tuple[Run, int]:
+async def restore_state(store: Store, run_id: str, plan: Plan, seq: int | None = None) -> tuple[Run, int]:
     """A state of a run, and how many facts it has been told: the newest one, or that at or before an event.
 
     Without a snapshot that fits (there is none, another version or another workflow made it, it is damaged),
@@ -220,7 +220,7 @@ async def restore(store: Store, run_id: str, plan: Plan, seq: int | None = None)
         index = PlanIndex(plan)
         try:
             stored = decode(found.body, index)
-            return thaw(stored, await fetch(store, run_id, stored.sources), index), found.facts
+            return thaw(stored, await fetch_texts(store, run_id, stored.sources), index), found.facts
         except SnapshotError:
             pass
     return Run(plan), 0
@@ -228,14 +228,14 @@ async def restore(store: Store, run_id: str, plan: Plan, seq: int | None = None)
 
 async def rebuild(store: Store, run_id: str, plan: Plan, pending: Sequence[Entry] = ()) -> Run:
     """The run as its entries make it: those in the store, then those that are not written yet."""
-    state, after = await restore(store, run_id, plan)
+    state, after = await restore_state(store, run_id, plan)
     entries = await store.entries(run_id, after)
-    for _ in played(state, (*entries, *pending), run_id, after):
+    for _ in replay_entries(state, (*entries, *pending), run_id, after):
         pass
     return state
 
 
-def played(
+def replay_entries(
     state: Run, entries: Iterable[Entry], run_id: str, first: int = 0
 ) -> Iterator[tuple[Fact, list[Event]]]:
     """Replays entries one by one; StoreError where they do not fit the run."""
@@ -246,7 +246,7 @@ def played(
             raise StoreError(f"run {run_id} does not fit its workflow at fact {number}: {error}") from error
 
 
-MOST_PENDING = 500
+MAX_PENDING_FACTS = 500
 """Pure nodes alone ask for no commit; this many facts do."""
 
 
@@ -259,9 +259,9 @@ class RunJournal:
         self._first = claim.facts
         self._lines: list[bytes] = []
         self._status = ""
-        self._snapshots = Snapshots(store, claim)
+        self._snapshots = Snapshotter(store, claim)
 
-    def add(self, fact: Fact, secrets: Secrets | None = None) -> Fact:
+    def add(self, fact: Fact, secrets: SecretMasker | None = None) -> Fact:
         """The fact as it will be read again, which is what the run has to get: then a run that is resumed
         after a crash knows just what it would have known without it. ValueError if it cannot be written.
 
@@ -269,7 +269,7 @@ class RunJournal:
         try:
             line = encode_fact(fact)
             if secrets is not None and secrets.found_in(line):
-                line = encode_fact(secrets.masked(fact, KEPT))
+                line = encode_fact(secrets.mask_value(fact, UNMASKED_FIELDS))
             read = decode_fact(line)
         except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
             raise ValueError(f"it cannot be written as JSON: {error}") from error
@@ -281,7 +281,7 @@ class RunJournal:
         if decisions:
             self._lines[-1] = with_decisions(self._lines[-1], decisions)
 
-    def take_back(self) -> None:
+    def discard_last(self) -> None:
         """The last fact was not true."""
         self._lines.pop()
 
@@ -292,8 +292,8 @@ class RunJournal:
         )
 
     @property
-    def full(self) -> bool:
-        return len(self._lines) >= MOST_PENDING
+    def is_full(self) -> bool:
+        return len(self._lines) >= MAX_PENDING_FACTS
 
     async def commit(self, run: Run, quiet: bool = False) -> None:
         """Everything so far is safe when this returns. `quiet`: the run has nothing at work."""
@@ -310,7 +310,7 @@ class RunJournal:
         self._status = status
         self._snapshots.count(chunk)
         # The state must not be ahead of the facts that were written.
-        if self._snapshots.due and not self._lines:
+        if self._snapshots.is_due and not self._lines:
             await self._snapshots.take(run, self._first)
 
     async def close(self) -> None:

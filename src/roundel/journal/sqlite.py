@@ -40,22 +40,22 @@ from roundel.journal.chunk_rows import (
     FACTS,
     RowUpdate,
     append,
+    append_values,
     appended,
     chunks_after,
     chunks_with,
     clear_run,
+    decoding_entries,
     delete_run,
     entries_among,
     entries_in,
+    explain_append_refusal,
+    lost_claim_error,
     newest_position,
-    no_run,
-    refusal,
-    row_of,
-    taken_over,
-    unreadable,
+    no_run_error,
 )
 from roundel.journal.database import Database
-from roundel.journal.faults import readable
+from roundel.journal.faults import decoding_from
 from roundel.journal.leases import (
     JOIN_LEASE,
     LEASE_COLUMNS,
@@ -97,7 +97,7 @@ class ControlRequests:
             query = "INSERT INTO controls (run, kind, body) SELECT no, ?, ? FROM runs WHERE id = ?"
             cursor = db.execute(query, (kind, encoded, run_id))
             if cursor.rowcount != 1 or cursor.lastrowid is None:
-                raise no_run(run_id)
+                raise no_run_error(run_id)
             return cursor.lastrowid
 
         return await self._writer.write(job)
@@ -125,7 +125,7 @@ class ControlRequests:
             query = "SELECT fence FROM runs WHERE no = ?"
             found = db.execute(query, (claim.run,)).fetchone()
             if found != (claim.fence,):
-                raise taken_over(claim, found is not None)
+                raise lost_claim_error(claim, found is not None)
             db.executemany(_SETTLE, [(outcome, number, claim.run) for number in numbers])
 
         await self._writer.write(job)
@@ -143,10 +143,10 @@ class ControlRequests:
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
 COLUMNS = ("id", "name", "status", "created", "updated", "input", "parent", "forked_at", "summary", "pruned")
-ROW = f"SELECT no, fence, {FACTS}, {', '.join(COLUMNS)}, {LEASE_COLUMNS} FROM runs {JOIN_LEASE}"
+SELECT_ROW = f"SELECT no, fence, {FACTS}, {', '.join(COLUMNS)}, {LEASE_COLUMNS} FROM runs {JOIN_LEASE}"
 
 
-SNAPSHOT = "REPLACE INTO snapshots SELECT (no << 32) + ?, ?, ? FROM runs WHERE no = ? AND fence = ?"
+SAVE_SNAPSHOT = "REPLACE INTO snapshots SELECT (no << 32) + ?, ?, ? FROM runs WHERE no = ? AND fence = ?"
 
 
 class SqliteStore(Claims, ControlRequests):
@@ -171,9 +171,9 @@ class SqliteStore(Claims, ControlRequests):
         super().__init__(Leases(clock, lease_seconds, processes or SystemProcesses()), clock)
         self._writer = Writer(
             self._database,
-            waits=sync == "full",
+            waits_for_disk=sync == "full",
             timers=(self._heartbeat, poll),
-            committed=self._after_commit,
+            on_commit=self._after_commit,
         )
 
     @property
@@ -208,8 +208,8 @@ class SqliteStore(Claims, ControlRequests):
     ) -> None:
         now, last = self._now(), self._claims.get((claim.run, claim.fence))
         if last is not None and summary is None and chunk.count and last.is_recent(status, now):
-            row = row_of(claim, first, chunk)
-            await self._writer.add(APPEND, row, self._refusal, (claim, first, chunk), patient=quiet)
+            row = append_values(claim, first, chunk)
+            await self._writer.add(APPEND, row, self._refusal, (claim, first, chunk), can_wait=quiet)
             return
         update = RowUpdate(status, now)
         if last is not None:
@@ -217,7 +217,7 @@ class SqliteStore(Claims, ControlRequests):
         await self._writer.write(lambda db: append(db, claim, first, self.location, chunk, update, summary))
 
     def _refusal(self, db: sqlite3.Connection, appended: tuple[Claim, int, Chunk]) -> StoreError | None:
-        return refusal(db, *appended, self.location)
+        return explain_append_refusal(db, *appended, self.location)
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
         return await self._writer.read(lambda db: appended(db, after, limit))
@@ -242,14 +242,14 @@ class SqliteStore(Claims, ControlRequests):
     async def save_snapshot(self, claim: Claim, snapshot: Snapshot, texts: Mapping[str, str]) -> None:
         values = (snapshot.seq, snapshot.facts, snapshot.body, claim.run, claim.fence)
         if not texts:  # one row, which need not wait for the thread
-            await self._writer.add(SNAPSHOT, values, _lost_claim, claim, appends=False)
+            await self._writer.add(SAVE_SNAPSHOT, values, _explain_lost_claim, claim, appends=False)
             return
         packed = [
             (claim.run, bytes.fromhex(digest), zlib.compress(text.encode())) for digest, text in texts.items()
         ]
 
         def job(db: sqlite3.Connection) -> None:
-            _must_hold(db, db.execute(SNAPSHOT, values), claim)
+            _check_claim(db, db.execute(SAVE_SNAPSHOT, values), claim)
             db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", packed)
 
         await self._writer.write(job)
@@ -284,11 +284,11 @@ class SqliteStore(Claims, ControlRequests):
 
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
         count, rows = await self._writer.read(lambda db: chunks_after(db, run_id, after))
-        with unreadable(self.location, run_id):
+        with decoding_entries(self.location, run_id):
             return entries_in(rows, after, count)
 
     async def entries_at(self, run_id: str, numbers: Sequence[int]) -> dict[int, Entry]:
-        with unreadable(self.location, run_id):
+        with decoding_entries(self.location, run_id):
             rows = await self._writer.read(lambda db: chunks_with(db, run_id, numbers))
             return entries_among(rows, numbers)
 
@@ -298,14 +298,14 @@ class SqliteStore(Claims, ControlRequests):
         if found is None:
             return None
         version, body = found
-        with readable(self.path, f"what is left of run {run_id}"):
+        with decoding_from(self.path, f"what is left of run {run_id}"):
             return [decode_event(line, version) for line in zlib.decompress(body).splitlines()]
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
         body = zlib.compress(b"\n".join(map(encode_event, events)), 6)
 
         def job(db: sqlite3.Connection) -> None:
-            number = _number(db, run_id)
+            number = _run_number(db, run_id)
             db.execute("REPLACE INTO kept VALUES (?, ?, ?)", (number, EVENTS.version, body))
             db.execute(f"UPDATE runs SET pruned = ?, facts = {FACTS} WHERE no = ?", (policy, number))
             clear_run(db, number, "texts", "controls")
@@ -314,7 +314,7 @@ class SqliteStore(Claims, ControlRequests):
 
     async def delete(self, run_id: str) -> None:
         def job(db: sqlite3.Connection) -> None:
-            delete_run(db, _number(db, run_id))
+            delete_run(db, _run_number(db, run_id))
 
         await self._writer.write(job)
 
@@ -328,15 +328,15 @@ class SqliteStore(Claims, ControlRequests):
     # Looking.
 
     async def row(self, run_id: str) -> RunRow:
-        query = f"{ROW} WHERE id = ?"
+        query = f"{SELECT_ROW} WHERE id = ?"
         found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
         if found is None:
-            raise no_run(run_id)
+            raise no_run_error(run_id)
         return self._row(found)
 
     async def rows(self, limit: int | None = 100, status: str = "") -> list[RunRow]:
         where = "WHERE status = ?" if status else ""
-        query = f"{ROW} {where} ORDER BY no DESC LIMIT ?"
+        query = f"{SELECT_ROW} {where} ORDER BY no DESC LIMIT ?"
         most = -1 if limit is None else limit
         values = (status, most) if status else (most,)
         found = await self._writer.read(lambda db: db.execute(query, values).fetchall())
@@ -353,7 +353,7 @@ class SqliteStore(Claims, ControlRequests):
         number, fence, facts, *plain = values[: len(COLUMNS) + 3]
         found = dict(zip(COLUMNS, plain, strict=True))
         owner = self._owner(number, fence, values[len(COLUMNS) + 3 :])
-        with readable(self.path, f"run {found['id']}"):
+        with decoding_from(self.path, f"run {found['id']}"):
             found["summary"] = msgspec.json.decode(found["summary"]) if found["summary"] else None
         return RunRow(facts=facts, owner=self._leases.describe(owner) if owner else "", **found)
 
@@ -361,8 +361,8 @@ class SqliteStore(Claims, ControlRequests):
         query = "SELECT p.body FROM pins p JOIN runs r ON r.no = p.run WHERE r.id = ?"
         found = await self._writer.read(lambda db: db.execute(query, (run_id,)).fetchone())
         if found is None:
-            raise no_run(run_id)
-        with readable(self.path, f"what run {run_id} was started with"):
+            raise no_run_error(run_id)
+        with decoding_from(self.path, f"what run {run_id} was started with"):
             return msgspec.json.decode(zlib.decompress(found[0]), type=Pinned)
 
     async def close(self) -> None:
@@ -372,21 +372,21 @@ class SqliteStore(Claims, ControlRequests):
         await self._writer.close()
 
 
-def _must_hold(db: sqlite3.Connection, cursor: sqlite3.Cursor, claim: Claim) -> None:
+def _check_claim(db: sqlite3.Connection, cursor: sqlite3.Cursor, claim: Claim) -> None:
     """A statement that changed no row was not the owner's any more."""
     if cursor.rowcount != 1:
-        raise _lost_claim(db, claim)
+        raise _explain_lost_claim(db, claim)
 
 
-def _lost_claim(db: sqlite3.Connection, claim: Claim) -> StoreError:
+def _explain_lost_claim(db: sqlite3.Connection, claim: Claim) -> StoreError:
     """Why a claim is not valid any more."""
     there = db.execute("SELECT 1 FROM runs WHERE no = ?", (claim.run,)).fetchone()
-    return taken_over(claim, there is not None)
+    return lost_claim_error(claim, there is not None)
 
 
-def _number(db: sqlite3.Connection, run_id: str) -> int:
+def _run_number(db: sqlite3.Connection, run_id: str) -> int:
     found = db.execute("SELECT no FROM runs WHERE id = ?", (run_id,)).fetchone()
     if found is None:
-        raise no_run(run_id)
+        raise no_run_error(run_id)
     number: int = found[0]
     return number

@@ -35,20 +35,20 @@ class SqliteMemoryStore:
         words = [" ".join(index_words(f"{item.text}\n{item.found_by}")) for item in items]
 
         def job(db: sqlite3.Connection) -> list[int]:
-            _take_back(db, shelf, items)
+            _remove_retracted(db, shelf, items)
             ids = [_remember(db, shelf, *pair) for pair in zip(items, words, strict=True)]
             if newest is not None:
                 _drop_old(db, shelf, max((item.time for item in items), default=0), newest)
             return ids
 
-        return await self._writer.write_aside(job)
+        return await self._writer.write_separately(job)
 
     async def newest(self, shelf: Shelf, limit: int, now: float, since: float = 0) -> list[Match]:
         query = f"{WITH_WORDS} WHERE {ON_SHELF} AND m.time > ? ORDER BY m.turn DESC LIMIT ?"
         return await self._matches(query, (shelf.group, shelf.name, now, since, limit))
 
     async def search(self, shelf: Shelf, words: Sequence[str], limit: int, now: float) -> list[Match]:
-        best = await self._writer.read(lambda db: _best(db, shelf, words, limit))
+        best = await self._writer.read(lambda db: _best_matches(db, shelf, words, limit))
         if not best:
             return []
         # The words narrow it down; where an entry belongs is what its own row says.
@@ -80,7 +80,7 @@ class SqliteMemoryStore:
             _remove(db, gone)
             return len(gone)
 
-        return await self._writer.write_aside(job)
+        return await self._writer.write_separately(job)
 
     async def vectors(self, shelf: Shelf, model: str, now: float) -> list[tuple[MemoryEntry, bytes | None]]:
         query = (
@@ -96,13 +96,13 @@ class SqliteMemoryStore:
         # An entry may have been forgotten while its vector was made.
         query = "REPLACE INTO memory_vectors SELECT no, ?, ? FROM memories WHERE no = ?"
         rows = [(model, vector, number) for number, vector in vectors.items()]
-        await self._writer.write_aside(lambda db: db.executemany(query, rows).rowcount)
+        await self._writer.write_separately(lambda db: db.executemany(query, rows).rowcount)
 
     async def close(self) -> None:
         """The store closes the file."""
 
 
-def _place(shelf: Shelf) -> str:
+def _shelf_digest(shelf: Shelf) -> str:
     return _digest(shelf.group, shelf.name).hex()
 
 
@@ -112,14 +112,14 @@ def _digest(*parts: str) -> bytes:
     return hashlib.blake2b(f"{sizes}:{''.join(parts)}".encode(), digest_size=16).digest()
 
 
-def _take_back(db: sqlite3.Connection, shelf: Shelf, items: Sequence[Item]) -> None:
+def _remove_retracted(db: sqlite3.Connection, shelf: Shelf, items: Sequence[Item]) -> None:
     """A visit that a crash cut off is made again, and may say something else: the first was never said."""
-    said: dict[str, set[bytes]] = {}
+    digests_by_key: dict[str, set[bytes]] = {}
     for item in items:
         if item.key:
-            said.setdefault(item.key, set()).add(_digest(item.apart, item.text))
+            digests_by_key.setdefault(item.key, set()).add(_digest(item.apart, item.text))
     query = "SELECT no, digest FROM memories WHERE group_id = ? AND shelf = ? AND key = ?"
-    for key, digests in said.items():
+    for key, digests in digests_by_key.items():
         known = db.execute(query, (shelf.group, shelf.name, key)).fetchall()
         _remove(db, [number for number, digest in known if digest not in digests])
 
@@ -141,25 +141,26 @@ def _remember(db: sqlite3.Connection, shelf: Shelf, item: Item, words: str) -> i
     number = db.execute(query, (number, *row)).lastrowid
     assert number is not None
     db.execute(
-        "INSERT INTO memory_words (rowid, place, words) VALUES (?, ?, ?)", (number, _place(shelf), words)
+        "INSERT INTO memory_words (rowid, place, words) VALUES (?, ?, ?)",
+        (number, _shelf_digest(shelf), words),
     )
     return int(number)
 
 
-def _best(db: sqlite3.Connection, shelf: Shelf, words: Sequence[str], limit: int) -> list[int]:
+def _best_matches(db: sqlite3.Connection, shelf: Shelf, words: Sequence[str], limit: int) -> list[int]:
     """Those that hold the most of the words. SQLite could say it by itself, but would count how common a word
     is on all shelves of all groups."""
-    query, place = "SELECT rowid FROM memory_words WHERE memory_words MATCH ?", _place(shelf)
+    query, place = "SELECT rowid FROM memory_words WHERE memory_words MATCH ?", _shelf_digest(shelf)
     holders = {
         word: [number for (number,) in db.execute(query, (f'place : "{place}" AND words : "{word}"',))]
         for word in words
     }
     found = {number for numbers in holders.values() for number in numbers}
-    worth = word_weights({word: len(numbers) for word, numbers in holders.items()}, len(found))
+    weights = word_weights({word: len(numbers) for word, numbers in holders.items()}, len(found))
     scores = dict.fromkeys(found, 0.0)
     for word, numbers in holders.items():
         for number in numbers:
-            scores[number] += worth[word]
+            scores[number] += weights[word]
     return heapq.nlargest(limit, found, key=lambda number: (scores[number], number))
 
 

@@ -23,7 +23,7 @@ from roundel.journal.store import StoreError
 T = TypeVar("T")
 
 
-async def shielded(work: Coroutine[Any, Any, T]) -> T:
+async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
     """Awaits `work` to its end, even if the caller is cancelled meanwhile.
 
     For callers that already handle a cancellation and raise it afterwards: what they have to leave in order

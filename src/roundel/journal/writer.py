@@ -46,13 +46,13 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
-from roundel.journal.database import LOG_PAGES, SYNCED_LOG_PAGES
+from roundel.journal.database import SYNCED_WAL_PAGES, WAL_PAGES
 from roundel.journal.store import StoreError
 
 T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
 Row = tuple[Any, ...]
-Refused = Callable[[sqlite3.Connection, Any], "StoreError | None"]
+ExplainRefusal = Callable[[sqlite3.Connection, Any], "StoreError | None"]
 """Why a row changed nothing, by what the caller gave with it; None if nothing had to change."""
 Explain = Callable[[Exception], StoreError]
 
@@ -61,22 +61,22 @@ class RowRefused(StoreError):
     """One row of many changed nothing, and it is not known yet which."""
 
 
-class _Again(Exception):
+class _RetryIsolated(Exception):
     """Something failed that the others in the transaction should not suffer from."""
 
 
 @dataclass(slots=True)
-class Work:
+class QueuedJob:
     """One job, and who waits for it."""
 
     job: Job[Any]
     writes: bool
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
-    aside: bool = False
+    separate: bool = False
     """In a transaction of its own kind, behind the other one."""
 
-    def do(self, db: sqlite3.Connection, apart: bool) -> Any:
+    def run(self, db: sqlite3.Connection, isolated: bool) -> Any:
         return self.job(db)
 
     def settle(self, value: Any, failure: StoreError | None) -> None:
@@ -97,9 +97,9 @@ class Timer:
     due: float = 0.0
     """When to run it next, on the monotonic clock."""
     loop: None = None
-    aside: bool = False
+    separate: bool = False
 
-    def do(self, db: sqlite3.Connection, apart: bool) -> Any:
+    def run(self, db: sqlite3.Connection, isolated: bool) -> Any:
         return self.job(db)
 
     def settle(self, value: Any, failure: StoreError | None) -> None:
@@ -107,38 +107,40 @@ class Timer:
             self.done()
 
 
-class Rows:
+class RowBatch:
     """Rows that one statement adds, each of which has to change exactly one row of the file."""
 
-    writes, aside = True, False
+    writes, separate = True, False
 
-    def __init__(self, statement: str, refused: Refused, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, statement: str, explain_refusal: ExplainRefusal, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self.statement = statement
-        self.refused = refused
+        self.explain_refusal = explain_refusal
         self.loop = loop
         self._items: list[tuple[Row, Any, asyncio.Future[None]]] = []
         """Each row, what `refused` needs to know of it, and who waits for it."""
 
-    def add(self, row: Row, about: Any) -> asyncio.Future[None]:
+    def add(self, row: Row, context: Any) -> asyncio.Future[None]:
         # Each has its own future: a caller that is cancelled must not cancel those of the others.
         future: asyncio.Future[None] = self.loop.create_future()
-        self._items.append((row, about, future))
+        self._items.append((row, context, future))
         return future
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def do(self, db: sqlite3.Connection, apart: bool) -> dict[int, StoreError]:
+    def run(self, db: sqlite3.Connection, isolated: bool) -> dict[int, StoreError]:
         """What is wrong with which of them."""
-        if not apart:
+        if not isolated:
             rows = [row for row, _, _ in self._items]
             if db.executemany(self.statement, rows).rowcount != len(rows):
                 raise RowRefused("a row was refused")
             return {}
         failures: dict[int, StoreError] = {}
-        for number, (row, about, _) in enumerate(self._items):
+        for number, (row, context, _) in enumerate(self._items):
             if db.execute(self.statement, row).rowcount != 1:
-                failure = self.refused(db, about)
+                failure = self.explain_refusal(db, context)
                 if failure is not None:
                     failures[number] = failure
         return failures
@@ -154,19 +156,19 @@ class Rows:
             _settle(future, None, failures.get(number, failure))
 
 
-Batch = list[Work | Rows | Timer]
-Done = tuple[Work | Rows | Timer, Any, StoreError | None]
+Batch = list[QueuedJob | RowBatch | Timer]
+Done = tuple[QueuedJob | RowBatch | Timer, Any, StoreError | None]
 
 
-def carry_out(db: sqlite3.Connection, batch: Batch, explain: Explain) -> tuple[list[Done], int]:
+def run_batch(db: sqlite3.Connection, batch: Batch, explain: Explain) -> tuple[list[Done], int]:
     """What became of each, and how many commits were made."""
-    aside = [work for work in batch if work.aside]
-    if aside and len(aside) < len(batch):
-        done, commits = carry_out(db, [work for work in batch if not work.aside], explain)
-        behind, more = carry_out(db, aside, explain)
+    separate = [work for work in batch if work.separate]
+    if separate and len(separate) < len(batch):
+        done, commits = run_batch(db, [work for work in batch if not work.separate], explain)
+        behind, more = run_batch(db, separate, explain)
         return done + behind, commits + more
     if not any(work.writes for work in batch):
-        return [_one(db, work, explain) for work in batch], 0
+        return [_run_job(db, work, explain) for work in batch], 0
     try:
         return _commit_batch(db, batch, explain), 1
     except (sqlite3.Error, StoreError) as error:
@@ -178,45 +180,47 @@ def _commit_batch(db: sqlite3.Connection, batch: Batch, explain: Explain) -> lis
     """What became of each, in one transaction; sqlite3.Error or StoreError if nothing was written."""
     try:
         try:
-            return _transaction(db, batch, explain)
-        except _Again:
+            return _run_transaction(db, batch, explain)
+        except _RetryIsolated:
             # Seldom: once more from the beginning, so that the others do without the one that failed.
             db.execute("ROLLBACK")
-            return _transaction(db, batch, explain, apart=True)
+            return _run_transaction(db, batch, explain, isolated=True)
     except BaseException:
         with contextlib.suppress(sqlite3.Error):
             db.rollback()
         raise
 
 
-def _transaction(
-    db: sqlite3.Connection, batch: Batch, explain: Explain, *, apart: bool = False
+def _run_transaction(
+    db: sqlite3.Connection, batch: Batch, explain: Explain, *, isolated: bool = False
 ) -> list[Done]:
     db.execute("BEGIN IMMEDIATE")
     done = []
     for work in batch:
-        done.append(_one(db, work, explain, apart=apart))
+        done.append(_run_job(db, work, explain, isolated=isolated))
         failure = done[-1][2]
-        if failure is None or (apart and db.in_transaction):
+        if failure is None or (isolated and db.in_transaction):
             continue
         if db.in_transaction and (len(batch) > 1 or isinstance(failure, RowRefused)):
-            raise _Again
+            raise _RetryIsolated
         raise failure
     db.execute("COMMIT")
     return done
 
 
-def _one(db: sqlite3.Connection, work: Work | Rows | Timer, explain: Explain, *, apart: bool = False) -> Done:
-    if apart:
+def _run_job(
+    db: sqlite3.Connection, work: QueuedJob | RowBatch | Timer, explain: Explain, *, isolated: bool = False
+) -> Done:
+    if isolated:
         db.execute("SAVEPOINT job")
     try:
-        value, failure = work.do(db, apart), None
+        value, failure = work.run(db, isolated), None
     except StoreError as error:
         value, failure = None, error
     except Exception as error:  # whatever it is, the others must not wait for ever
         value, failure = None, explain(error)
     # A disk that is full, say, has ended the whole transaction already.
-    if apart and db.in_transaction:
+    if isolated and db.in_transaction:
         if failure is not None:
             db.execute("ROLLBACK TO job")
         db.execute("RELEASE job")
@@ -250,19 +254,19 @@ def _settle(future: asyncio.Future[T], value: T, failure: StoreError | None) -> 
         future.set_exception(failure)
 
 
-MOST_ROWS, MOST_SYNCED_ROWS = LOG_PAGES // 2, SYNCED_LOG_PAGES // 2
+MAX_INLINE_ROWS, MAX_SYNCED_INLINE_ROWS = WAL_PAGES // 2, SYNCED_WAL_PAGES // 2
 """How many rows are written here, each in a transaction of its own and with two pages of the log, before the
 thread writes again."""
 SHARED_PAGES = 0.5
 """What a row that shares its transaction counts for. The rows fill pages together, but the entries of the
 index of places, which are sorted by runs, lie in about one page for two runs."""
-MOST_SECONDS = 0.005
+MAX_BLOCK_SECONDS = 0.005
 """How long an event loop may be held up in one of its turns."""
 
 
 class InlineWriter:
     def __init__(self, connect: Callable[[], sqlite3.Connection], explain: Explain, synced: bool) -> None:
-        self._most_rows = MOST_SYNCED_ROWS if synced else MOST_ROWS
+        self._max_rows = MAX_SYNCED_INLINE_ROWS if synced else MAX_INLINE_ROWS
         self._connect = connect
         self._explain = explain
         self._connection: sqlite3.Connection | None = None
@@ -270,14 +274,14 @@ class InlineWriter:
         self._rows = 0
         self._seconds = 0.0
 
-    def add(self, statement: str, row: Row, refused: Refused, about: Any) -> int | None:
+    def add(self, statement: str, row: Row, explain_refusal: ExplainRefusal, context: Any) -> int | None:
         """Adds one row, in a transaction of its own, and returns its row id (0 if nothing had to change);
         None if it cannot be done at once."""
         if not self._may_begin():
             return None
         started = perf_counter()
         try:
-            db = self._connection or self._connected()
+            db = self._connection or self._open_connection()
             if db is None:
                 return None
             # A statement alone is a transaction of its own: that saves two more of them.
@@ -285,20 +289,20 @@ class InlineWriter:
             added = cursor.lastrowid or 0
             if cursor.rowcount != 1:
                 added = 0
-                failure = refused(db, about)
+                failure = explain_refusal(db, context)
                 if failure is not None:
                     raise failure
         except (sqlite3.Error, OSError) as error:
-            if _is_held(error):
+            if _is_busy(error):
                 return None
             raise self._explain(error) from error
         finally:
             self._lock.release()
-            self._hold_up(perf_counter() - started)
+            self._charge(perf_counter() - started)
         self._rows += 1
         return added
 
-    def add_all(self, rows: Rows) -> bool:
+    def add_batch(self, rows: RowBatch) -> bool:
         """Adds rows in one transaction. False if that cannot be done now, or not for all of them: the thread
         repeats it, waits if it has to, and finds out which one is refused and why."""
         if not self._may_begin():
@@ -306,11 +310,11 @@ class InlineWriter:
         started = perf_counter()
         db: sqlite3.Connection | None = None
         try:
-            db = self._connection or self._connected()
+            db = self._connection or self._open_connection()
             if db is None:
                 return False
             db.execute("BEGIN IMMEDIATE")
-            rows.do(db, apart=False)
+            rows.run(db, isolated=False)
             db.execute("COMMIT")
         except (sqlite3.Error, StoreError, OSError):
             if db is not None and db.in_transaction:
@@ -318,7 +322,7 @@ class InlineWriter:
             return False
         finally:
             self._lock.release()
-            self._hold_up(perf_counter() - started)
+            self._charge(perf_counter() - started)
         self._rows += 1 + int(len(rows) * SHARED_PAGES)
         return True
 
@@ -327,23 +331,23 @@ class InlineWriter:
         return self._connection
 
     @property
-    def held_up(self) -> bool:
+    def is_over_budget(self) -> bool:
         """The event loop has waited long enough in this turn."""
-        return self._seconds > MOST_SECONDS
+        return self._seconds > MAX_BLOCK_SECONDS
 
     def _may_begin(self) -> bool:
         return (
-            self._seconds <= MOST_SECONDS
-            and self._rows < self._most_rows
+            self._seconds <= MAX_BLOCK_SECONDS
+            and self._rows < self._max_rows
             and self._lock.acquire(blocking=False)
         )
 
-    def begin_anew(self) -> None:
+    def reset_budget(self) -> None:
         """The thread writes now, and may move the log; its callers leave the loop to others."""
         self._rows = 0
         self._seconds = 0.0
 
-    def _hold_up(self, seconds: float) -> None:
+    def _charge(self, seconds: float) -> None:
         if not self._seconds:
             asyncio.get_running_loop().call_soon(self._next_turn)
         self._seconds += seconds
@@ -351,7 +355,7 @@ class InlineWriter:
     def _next_turn(self) -> None:
         self._seconds = 0.0
 
-    def _connected(self) -> sqlite3.Connection | None:
+    def _open_connection(self) -> sqlite3.Connection | None:
         """None if there is no second connection to be had: the thread has one, and says what is wrong if
         that is of no use either."""
         try:
@@ -370,29 +374,29 @@ class InlineWriter:
                 connection.close()
 
 
-def _is_held(error: Exception) -> bool:
+def _is_busy(error: Exception) -> bool:
     """Somebody else writes to the file."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF == sqlite3.SQLITE_BUSY
 
 
-MOST_AT_ONCE = 1000
+MAX_BATCH = 1000
 _Jobs = queue.SimpleQueue["Batch | None"]
 
 
-class Database(Protocol):
+class WritableDatabase(Protocol):
     """What the writer needs to know of the database that it writes to."""
 
     def open(self) -> sqlite3.Connection:
         """The first connection, which the thread uses."""
 
-    def second(self) -> sqlite3.Connection:
+    def open_second(self) -> sqlite3.Connection:
         """Another one to the same database, while the first is open."""
 
     def is_current(self, connection: sqlite3.Connection) -> bool:
         """False if the connection has to be opened again, to see what others have written."""
 
-    def lost(self) -> StoreError | None:
+    def loss(self) -> StoreError | None:
         """Why what is written now would be lost."""
 
     def explain(self, error: Exception) -> StoreError: ...
@@ -401,39 +405,39 @@ class Database(Protocol):
 class Writer:
     def __init__(
         self,
-        database: Database,
+        database: WritableDatabase,
         *,
-        waits: bool = True,
+        waits_for_disk: bool = True,
         timers: Sequence[Timer] = (),
-        committed: Callable[[sqlite3.Connection | None, int], None] = lambda _db, _added: None,
+        on_commit: Callable[[sqlite3.Connection | None, int], None] = lambda _db, _added: None,
     ) -> None:
         self._database = database
         self._timers = timers
         """What makes one active also wakes the thread, by a job or by `start`."""
-        self._committed = committed
+        self._on_commit = on_commit
         """Called after each commit, in the thread that made it: with a connection to look at what is new, or
         with the id of the one row that was added in place."""
-        self._waits = waits
+        self._waits_for_disk = waits_for_disk
         """A commit waits for the disk."""
-        self.crowd = 0
+        self.appenders = 0
         """How many there are who add rows."""
         self._jobs: _Jobs = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
-        self._gathered: dict[asyncio.AbstractEventLoop, Batch] = {}
-        self._handed = self._finished = 0
+        self._gathering: dict[asyncio.AbstractEventLoop, Batch] = {}
+        self._batches_queued = self._batches_done = 0
         """Batches that were given to the thread, and those that it is done with."""
-        self._inline = InlineWriter(database.second, database.explain, waits)
+        self._inline = InlineWriter(database.open_second, database.explain, waits_for_disk)
         self.commits = 0
 
     async def write(self, job: Job[T]) -> T:
         """Done, and safe, when it returns."""
         return await self._do(job, True)
 
-    async def write_aside(self, job: Job[T]) -> T:
+    async def write_separately(self, job: Job[T]) -> T:
         """The same, but behind what others want written and in another transaction: whatever becomes of it,
         theirs is safe."""
-        return await self._do(job, True, aside=True)
+        return await self._do(job, True, separate=True)
 
     async def read(self, job: Job[T]) -> T:
         return await self._do(job, False)
@@ -442,71 +446,73 @@ class Writer:
         self,
         statement: str,
         row: Row,
-        refused: Refused,
-        about: Any = None,
+        explain_refusal: ExplainRefusal,
+        context: Any = None,
         *,
-        patient: bool = False,
+        can_wait: bool = False,
         appends: bool = True,
     ) -> None:
         """Adds a row with a statement that changes one row or nothing; in the latter case, `refused` says
         why by `about`, or returns None if nothing had to change. A statement always comes with the same
         `refused`. `patient`: the caller has nothing else to do than to wait for the disk. `appends`: the id
         of the row is a position, for which others may wait."""
-        alone = self.crowd == 1 and (patient or not self._waits)
-        added = self._inline.add(statement, row, refused, about) if alone and self._is_idle() else None
+        alone = self.appenders == 1 and (can_wait or not self._waits_for_disk)
+        added = (
+            self._inline.add(statement, row, explain_refusal, context) if alone and self._is_idle() else None
+        )
         if added is not None:
             self.commits += 1
             if appends:
-                self._committed(None, added)
-            if self._inline.held_up:
+                self._on_commit(None, added)
+            if self._inline.is_over_budget:
                 # Others on the loop have their turn, which is quicker than to let the thread write the next
                 # row. Not before the row is written: a caller that is cancelled here must not lose it.
                 await asyncio.sleep(0)
             return
         batch = self._batch()
         rows = batch[-1] if batch else None
-        if not isinstance(rows, Rows) or rows.statement != statement:
-            rows = Rows(statement, refused, asyncio.get_running_loop())
+        if not isinstance(rows, RowBatch) or rows.statement != statement:
+            rows = RowBatch(statement, explain_refusal, asyncio.get_running_loop())
             batch.append(rows)
-        await rows.add(row, about)
+        await rows.add(row, context)
 
-    async def _do(self, job: Job[T], writes: bool, aside: bool = False) -> T:
+    async def _do(self, job: Job[T], writes: bool, separate: bool = False) -> T:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._batch().append(Work(job, writes, loop, future, aside))
+        self._batch().append(QueuedJob(job, writes, loop, future, separate))
         # If the caller is cancelled, the job is done all the same: the thread may have begun it.
         return await future
 
     def _batch(self) -> Batch:
         """All that is asked for in one turn of the loop is handed over at once."""
         loop = asyncio.get_running_loop()
-        gathered = self._gathered.get(loop)
+        gathered = self._gathering.get(loop)
         if gathered is None:
-            gathered = self._gathered[loop] = []
+            gathered = self._gathering[loop] = []
             loop.call_soon(self._hand_over, loop)
         return gathered
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
-        gathered = self._gathered.pop(loop, None)
-        if gathered and not self._written_inline(gathered):
+        gathered = self._gathering.pop(loop, None)
+        if gathered and not self._write_inline(gathered):
             if any(work.writes for work in gathered):
-                self._inline.begin_anew()
+                self._inline.reset_budget()
             with self._lock:
                 if self._thread is None:
                     self._start()
-                self._handed += 1
+                self._batches_queued += 1
                 self._jobs.put(gathered)
 
-    def _written_inline(self, gathered: Batch) -> bool:
+    def _write_inline(self, gathered: Batch) -> bool:
         """Writes the rows of many runs on the event loop, where that takes less than to wake the thread."""
         rows = gathered[0]
-        if self._waits or len(gathered) > 1 or not isinstance(rows, Rows) or not self._is_idle():
+        if self._waits_for_disk or len(gathered) > 1 or not isinstance(rows, RowBatch) or not self._is_idle():
             return False
-        if not self._inline.add_all(rows):
+        if not self._inline.add_batch(rows):
             return False
         self.commits += 1
         rows.settle({}, None)
-        self._committed(self._inline.connection, 0)
+        self._on_commit(self._inline.connection, 0)
         return True
 
     def start(self, timer: Timer) -> None:
@@ -518,7 +524,7 @@ class Writer:
 
     def _is_idle(self) -> bool:
         """Nothing is on its way to the thread, which has found the file in order."""
-        return not self._gathered and self._handed == self._finished and self._finished > 0
+        return not self._gathering and self._batches_queued == self._batches_done and self._batches_done > 0
 
     def _start(self) -> None:
         # Each thread has jobs of its own: one that is ending must not be left with those of the next.
@@ -545,28 +551,28 @@ class Writer:
             try:
                 first = jobs.get(timeout=self._until_next_timer())
             except queue.Empty:
-                first, taken = [], 0
+                first, batches = [], 0
             else:
-                taken = 1 if first else 0
+                batches = 1 if first else 0
             if first is None:
                 break
             batch = first
-            while len(batch) < MOST_AT_ONCE and not jobs.empty():
+            while len(batch) < MAX_BATCH and not jobs.empty():
                 following = jobs.get()
                 if following is None:
                     more = False
                     break
                 batch += following
-                taken += 1 if following else 0
+                batches += 1 if following else 0
             batch += self._due_timers()
             if batch:
-                done, connection = self._carried_out(batch, connection)
+                done, connection = self._process_batch(batch, connection)
             else:
                 done = []
-            self._finished += taken
+            self._batches_done += batches
             wake_callers(done)
             if connection is not None and any(item[0].writes for item in done):
-                self._committed(connection, 0)
+                self._on_commit(connection, 0)
         if connection is not None:
             _close(connection)
 
@@ -581,7 +587,7 @@ class Writer:
             timer.due = now + timer.every
         return due
 
-    def _carried_out(
+    def _process_batch(
         self, batch: Batch, connection: sqlite3.Connection | None
     ) -> tuple[list[Done], sqlite3.Connection | None]:
         """What became of each job, and the connection for the next ones.
@@ -595,11 +601,11 @@ class Writer:
                 connection = None
             connection = connection or database.open()
             done: list[Done] = []
-            failure = database.lost()
+            failure = database.loss()
             if failure is None:
-                done, commits = carry_out(connection, batch, database.explain)
+                done, commits = run_batch(connection, batch, database.explain)
                 self.commits += commits
-                failure = database.lost()  # once more: what is acknowledged has to be there
+                failure = database.loss()  # once more: what is acknowledged has to be there
         except Exception as error:
             done, failure = [], error if isinstance(error, StoreError) else database.explain(error)
         return ([(work, None, failure) for work in batch] if failure is not None else done), connection

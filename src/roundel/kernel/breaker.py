@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from roundel.kernel.dead_loop import SHOWN, History, Judged, Said, repetitions
-from roundel.kernel.state import TRIPS, Activation, Execution, Instance, Lock, Run, moment
+from roundel.kernel.dead_loop import SHOWN, LoopHistory, StaleMessages, Utterance, repetitions
+from roundel.kernel.state import TRIPS, Activation, Execution, GraphInstance, Lock, Run, order_key
 from roundel.plan.forecast import forecast
 from roundel.plan.graph import GraphPlan, Plan
 from roundel.plan.guards import guards
@@ -29,16 +29,16 @@ def lock(
     address: str,
     evidence: dict[str, Any] | None = None,
     *,
-    tell: bool = True,
+    emit_event: bool = True,
 ) -> None:
     """A limit is met: nothing new begins until a person unlocks the run."""
-    if tell:
+    if emit_event:
         data = {"what": what, "limit": limit, "address": address, **(evidence or {})}
         run.emit("limit_reached", node_id, address, data)
     if run.lock is None:
         run.lock = Lock(what, limit, address, node_id, evidence or {})
         run.lock_budget = None
-        run.smooth = False
+        run.fast_path = False
 
 
 Figures = dict[str, Any]
@@ -50,51 +50,51 @@ MOST_CALLS = 1000
 """A worst case beyond this says nothing of what a run usually takes."""
 
 
-def listen(execution: Execution, messages: tuple[Message, ...]) -> None:
+def record_message(execution: Execution, messages: tuple[Message, ...]) -> None:
     """An agent or a person spoke: the loops around them remember it until their round is over."""
     if messages:
-        when = (moment(execution.activation), execution.unit.position)
+        when = (order_key(execution.activation), execution.unit.position)
         for history in _histories(execution):
-            history.hear(when, execution.node.id, execution.address, messages[-1].text)
+            history.record_message(when, execution.node.id, execution.address, messages[-1].text)
 
 
-def note_result(execution: Execution, text: str) -> None:
+def record_result(execution: Execution, text: str) -> None:
     """A Python node or a tool gave a result."""
     for history in _histories(execution):
-        history.note_result(text)
+        history.record_result(text)
 
 
-def goes_in_circles(run: Run, history: History, breaker: Breaker, at: Place, scope: Scope | None) -> bool:
+def lock_dead_loop(run: Run, history: LoopHistory, breaker: Breaker, at: Place, scope: Scope | None) -> bool:
     """At the end of a round that another is to follow: whether the loop is dead, which locks the run."""
-    stale = history.end_round(breaker, run.decisions.take)
+    stale = history.end_round(breaker, run.decisions.record_or_replay)
     if stale is None or run.lock is not None:
         return False
     values = [value for _, value in stale]
     rounds = len({history.said[place][0] for place, _ in stale})
     figures = {"novelty": values, "threshold": breaker.threshold, "stale_rounds": rounds}
     trip(run, "dead_loop", at, figures, _evidence(run, history, stale, scope))
-    history.start_anew()
+    history.reset_staleness()
     return True
 
 
 def count_tokens(run: Run, execution: Execution, tokens: int) -> None:
     """Trips if the run has spent far more than was to be expected."""
     breaker = run.plan.breaker
-    if not tokens or not breaker.watches_tokens:
+    if not tokens or not breaker.detects_token_surges:
         return
-    if len(run.watch.first_calls) < FIRST_CALLS:
-        run.watch.first_calls.append(tokens)
-    spent = run.usage["input_tokens"] + run.usage["output_tokens"] - run.watch.aside
-    if spent > breaker.factor * _estimate(run) and spent > run.watch.surge_until:
+    if len(run.guard_stats.first_calls) < FIRST_CALLS:
+        run.guard_stats.first_calls.append(tokens)
+    spent = run.usage["input_tokens"] + run.usage["output_tokens"] - run.guard_stats.aside
+    if spent > breaker.factor * _estimate(run) and spent > run.guard_stats.surge_allowance:
         figures = {"tokens": spent, "estimate": round(_estimate(run)), "factor": breaker.factor}
         trip(run, "token_surge", (execution.node.id, execution.address), figures, {})
-        run.watch.surge_from = spent
+        run.guard_stats.surge_baseline = spent
 
 
 def check_time(run: Run, execution: Execution) -> None:
     """Trips if the run has worked for too long."""
-    if run.worked > run.patience:
-        allowed = run.plan.patience
+    if run.worked > run.time_limit:
+        allowed = run.plan.time_limit
         figures = {"seconds": round(run.worked, 1), "limit": allowed}
         trip(run, "timeout", (execution.node.id, execution.address), figures, {})
         run.allow(run.worked + allowed)
@@ -107,14 +107,14 @@ def trip(run: Run, trigger: str, at: Place, figures: Figures, evidence: Figures)
     shown = {"trigger": trigger, "state": "SUSPENDED_LOCKED", "address": address, **figures, **evidence}
     run.emit("breaker_tripped", node_id, address, shown)
     limit = next((figures[name] for name in TRIPS[trigger].limits if name in figures), 0)
-    lock(run, trigger, limit, node_id, address, {**figures, **evidence}, tell=False)
+    lock(run, trigger, limit, node_id, address, {**figures, **evidence}, emit_event=False)
 
 
-def _evidence(run: Run, history: History, stale: Judged, scope: Scope | None) -> dict[str, Any]:
+def _evidence(run: Run, history: LoopHistory, stale: StaleMessages, scope: Scope | None) -> dict[str, Any]:
     """The messages beside those that they repeat, and who could have ended the loop."""
-    found: list[dict[str, Any]] = run.decisions.take(repetitions, history.said, stale)
+    found: list[dict[str, Any]] = run.decisions.record_or_replay(repetitions, history.said, stale)
     evidence: dict[str, Any] = {"messages": found}
-    nearest = run.decisions.take(_nearest_guard, scope)
+    nearest = run.decisions.record_or_replay(_nearest_guard, scope)
     if nearest:
         evidence["guard"] = nearest
     return evidence
@@ -125,35 +125,39 @@ def _nearest_guard(scope: Scope | None) -> str:
     return found[0][0].id if found else ""
 
 
-def last_messages(history: History) -> list[Figures]:
+def last_messages(history: LoopHistory) -> list[Figures]:
     return [_shown(said) for said in history.last(4)]
 
 
-def _shown(said: Said) -> Figures:
+def _shown(said: Utterance) -> Figures:
     _, node, address, text = said
     return {"node": node, "address": address, "text": text[:SHOWN]}
 
 
 def _estimate(run: Run) -> float:
     """The tokens that the run may be expected to take: the forecast's calls, of the size that they have."""
-    if run.watch.expected is None:
-        calls, size = run.decisions.take(expectation, run.plan)
-        run.watch.expected = (calls, size)
-    calls, size = run.watch.expected
-    measured = sum(run.watch.first_calls) / len(run.watch.first_calls) if run.watch.first_calls else 0
-    return max(1, calls) * max(size, measured) + run.watch.surge_from
+    if run.guard_stats.expected is None:
+        calls, size = run.decisions.record_or_replay(expected_usage, run.plan)
+        run.guard_stats.expected = (calls, size)
+    calls, size = run.guard_stats.expected
+    measured = (
+        sum(run.guard_stats.first_calls) / len(run.guard_stats.first_calls)
+        if run.guard_stats.first_calls
+        else 0
+    )
+    return max(1, calls) * max(size, measured) + run.guard_stats.surge_baseline
 
 
-def expectation(plan: Plan) -> tuple[int, float]:
+def expected_usage(plan: Plan) -> tuple[int, float]:
     """How many model calls, and how many tokens each: the forecast's worst case where it is of use."""
-    told = forecast(plan)
-    calls = told.model_calls
+    predicted = forecast(plan)
+    calls = predicted.model_calls
     typical = max(1, calls.typical)
     bounded = calls.worst is not None and calls.worst <= MOST_CALLS
-    return (calls.worst or 1) if bounded else typical, told.tokens.typical / typical
+    return (calls.worst or 1) if bounded else typical, predicted.tokens.typical / typical
 
 
-def _histories(execution: Execution) -> Iterator[History]:
+def _histories(execution: Execution) -> Iterator[LoopHistory]:
     """Those of the loops around, inside out. Each element of a list is a case of its own: what is said of one
     does not repeat what was said of another."""
     activation: Activation | None = execution.activation
@@ -163,11 +167,11 @@ def _histories(execution: Execution) -> Iterator[History]:
             yield history_of(instance, activation.scope.entry)
             activation = activation.parent
             continue
-        performance = instance.performance
-        if performance is not None and performance.execution.node.kind.loops:
-            if getattr(performance.conductor, "independent", False):
+        composite_run = instance.composite_run
+        if composite_run is not None and composite_run.execution.node.kind.loops:
+            if getattr(composite_run.controller, "allows_repetition", False):
                 return
-            yield performance.history
+            yield composite_run.history
         activation = instance.caller.activation if instance.caller is not None else None
 
 
@@ -184,7 +188,7 @@ def breaker_around(execution: Execution) -> Breaker:
     return plan.breaker if activation.scope.entry is None else breaker_of(plan, activation.name)
 
 
-def history_of(instance: Instance, entry: int) -> History:
+def history_of(instance: GraphInstance, entry: int) -> LoopHistory:
     if entry not in instance.histories:
-        instance.histories[entry] = History()
+        instance.histories[entry] = LoopHistory()
     return instance.histories[entry]

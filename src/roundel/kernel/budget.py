@@ -20,7 +20,7 @@ from roundel.workflow.limits import dollars, picodollars
 
 if TYPE_CHECKING:
     from roundel.kernel.facts import Usage
-    from roundel.kernel.state import Activation, Execution, Instance, Run
+    from roundel.kernel.state import Activation, Execution, GraphInstance, Run
     from roundel.plan.graph import NodePlan
 
 Amounts = Mapping[str, int]
@@ -33,7 +33,17 @@ COST = "cost_usd"
 class Budget:
     """What may be spent, what is, and what is promised to calls that are at work."""
 
-    __slots__ = ("deadline", "limits", "most", "most_steps", "name", "reserved", "since", "spent", "steps")
+    __slots__ = (
+        "counted_limits",
+        "deadline",
+        "limits",
+        "most_steps",
+        "name",
+        "reserved",
+        "since",
+        "spent",
+        "steps",
+    )
 
     def __init__(self, name: str, limits: dict[str, float], since: float) -> None:
         self.name = name
@@ -47,14 +57,14 @@ class Budget:
 
     def raise_to(self, limits: Mapping[str, float]) -> None:
         self.limits.update(limits)
-        self.most = {
+        self.counted_limits = {
             name: picodollars(limit) if name == COST else limit for name, limit in self.limits.items()
         }
         """The limits in the units that are counted."""
         self.most_steps = self.limits.get("steps", NEVER)
         self.deadline = self.since + self.limits.get("seconds", NEVER)
 
-    def lacks(self, wanted: Amounts, worked: float) -> str:
+    def exceeded_limit(self, wanted: Amounts, worked: float) -> str:
         """The name of the limit that would be passed; empty if everything fits."""
         if worked >= self.deadline:
             return "seconds"
@@ -62,7 +72,7 @@ class Budget:
             return "steps"
         for name in self._calls:
             if name in wanted and _passes(
-                name, self.most[name], self.spent[name] + self.reserved[name], wanted[name]
+                name, self.counted_limits[name], self.spent[name] + self.reserved[name], wanted[name]
             ):
                 return name
         return ""
@@ -81,7 +91,7 @@ class Budget:
             if name in amounts:
                 self.spent[name] += amounts[name]
 
-    def figures(self, worked: float) -> dict[str, float]:
+    def spent_amounts(self, worked: float) -> dict[str, float]:
         """What has been spent."""
         known = {"steps": self.steps, "seconds": round(worked - self.since, 3)}
         return {name: known.get(name, shown(name, spent)) for name, spent in self.spent.items()}
@@ -108,21 +118,23 @@ class Refusal:
 
 def model_call(run: Run, node: NodePlan) -> dict[str, int]:
     """What a model call of a node may cost, as far as anybody knows."""
-    tokens, cost = run.watch.largest.get(node.site, (0, 0))  # the prompt counts too, beside `max_tokens`
+    tokens, cost = run.guard_stats.largest_calls.get(
+        node.site, (0, 0)
+    )  # the prompt counts too, beside `max_tokens`
     return {"model_calls": 1, "tokens": max(node.reserve, tokens), COST: cost}
 
 
-def refused(run: Run, activation: Activation, node: NodePlan, wanted: Amounts) -> Refusal | None:
+def find_refusal(run: Run, activation: Activation, node: NodePlan, wanted: Amounts) -> Refusal | None:
     """None if it fits into all budgets around the node."""
-    for budget in around(run, activation, node):
-        what = budget.lacks(wanted, run.worked)
+    for budget in budgets_around(run, activation, node):
+        what = budget.exceeded_limit(wanted, run.worked)
         if what:
             return Refusal(budget, what)
     return None
 
 
 def reserve(run: Run, execution: Execution, wanted: Amounts) -> None:
-    for budget in around(run, execution.activation, execution.node):
+    for budget in budgets_around(run, execution.activation, execution.node):
         budget.reserve(wanted)
     execution.reserved = dict(wanted)
 
@@ -131,13 +143,13 @@ def release(run: Run, execution: Execution) -> None:
     """It is over: what was reserved is free again."""
     wanted, execution.reserved = execution.reserved, None
     if wanted is not None:
-        for budget in around(run, execution.activation, execution.node):
+        for budget in budgets_around(run, execution.activation, execution.node):
             budget.reserve(wanted, -1)
 
 
 def spend(run: Run, activation: Activation, node: NodePlan, amounts: Amounts) -> None:
     """Anything but steps."""
-    for budget in around(run, activation, node):
+    for budget in budgets_around(run, activation, node):
         budget.spend(amounts)
 
 
@@ -151,21 +163,24 @@ def spend_usage(run: Run, execution: Execution, usage: Usage) -> None:
     }
     spend(run, execution.activation, execution.node, amounts)
     if usage.model_calls:
-        most, cost = run.watch.largest.get(execution.node.site, (0, 0))
-        run.watch.largest[execution.node.site] = (max(most, tokens), max(cost, amounts[COST]))
+        counted_limits, cost = run.guard_stats.largest_calls.get(execution.node.site, (0, 0))
+        run.guard_stats.largest_calls[execution.node.site] = (
+            max(counted_limits, tokens),
+            max(cost, amounts[COST]),
+        )
 
 
-def around(run: Run, activation: Activation, node: NodePlan) -> tuple[Budget, ...]:
+def budgets_around(run: Run, activation: Activation, node: NodePlan) -> tuple[Budget, ...]:
     """The budgets that a node draws on, from the inside out; looked for once in a round or an entry."""
     found = activation.budgets.get(node.index)
     if found is None:
-        found = activation.budgets[node.index] = tuple(_around(run, activation, node))
+        found = activation.budgets[node.index] = tuple(_find_budgets(run, activation, node))
     return found
 
 
 def take_step(run: Run, activation: Activation, node: NodePlan) -> bool:
     """Counts a step in all budgets around the node, if it fits."""
-    budgets, worked = around(run, activation, node), run.worked
+    budgets, worked = budgets_around(run, activation, node), run.worked
     for budget in budgets:
         if budget.steps >= budget.most_steps or worked >= budget.deadline:
             return False
@@ -174,7 +189,7 @@ def take_step(run: Run, activation: Activation, node: NodePlan) -> bool:
     return True
 
 
-def _around(run: Run, activation: Activation, node: NodePlan) -> Iterator[Budget]:
+def _find_budgets(run: Run, activation: Activation, node: NodePlan) -> Iterator[Budget]:
     scope: Activation | None
     while True:
         instance = activation.instance
@@ -193,7 +208,7 @@ def _around(run: Run, activation: Activation, node: NodePlan) -> Iterator[Budget
 
 
 def _budget(
-    run: Run, instance: Instance, kind: str, index: int, limits: Limits | None, name: str
+    run: Run, instance: GraphInstance, kind: str, index: int, limits: Limits | None, name: str
 ) -> Iterator[Budget]:
     if limits is None:
         return

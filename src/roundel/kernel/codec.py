@@ -73,11 +73,11 @@ class Codec(Generic[T]):
             fields = self._upgrades[older](fields)
         return fields
 
-    def seal(self, value: T) -> bytes:
+    def encode_versioned(self, value: T) -> bytes:
         """The value with its version in front, for where nothing else says the version."""
         return b"%d %b" % (self.version, self.encode(value))
 
-    def unseal(self, body: bytes) -> T:
+    def decode_versioned(self, body: bytes) -> T:
         """What `seal` made, in this or in an older version; CodecError."""
         version, _, encoded = body.partition(b" ")
         if not version.isdigit():

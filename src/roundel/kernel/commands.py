@@ -36,17 +36,17 @@ class Ask(Struct, frozen=True, tag="ask"):
     """What is shown, if the question is not the node's own."""
 
 
-class Consult(Struct, frozen=True, tag="consult"):
+class EvaluateEdges(Struct, frozen=True, tag="evaluate_edges"):
     """Ask the functions on a node's edges about its messages; answer with Consulted or Failed."""
 
     address: str
     site: int
     messages: tuple[Message, ...]
-    questions: tuple[tuple[int, int], ...]
+    pairs: tuple[tuple[int, int], ...]
     """Pairs of an edge and a message."""
 
 
-class Review(Struct, frozen=True, tag="review"):
+class Intercept(Struct, frozen=True, tag="intercept"):
     """Ask the middleware about a node; answer with Reviewed, or with Failed if it refuses."""
 
     address: str
@@ -64,21 +64,21 @@ class Cancel(Struct, frozen=True, tag="cancel"):
     address: str
 
 
-Command = Call | Ask | Consult | Review | Cancel
+Command = Call | Ask | EvaluateEdges | Intercept | Cancel
 COMMANDS: Codec[Command] = Codec("a command", Command)
 """For hosts in other processes."""
 
 
 def encode_command(command: Command) -> bytes:
-    return COMMANDS.seal(command)
+    return COMMANDS.encode_versioned(command)
 
 
 def decode_command(body: bytes, plan: Plan) -> Command:
     """A command of a run of this plan, whose node types know the types of states; CodecError."""
-    command = COMMANDS.unseal(body)
+    command = COMMANDS.decode_versioned(body)
     if not isinstance(command, Call):
         return command
     node = plan.sites[command.site]
     # A node that talks or conducts has no state of its own: what its calls carry is a request.
-    kind = node.kind.request if node.talks or node.bodies else node.kind.state
+    kind = node.kind.request if node.has_tool_loop or node.bodies else node.kind.state
     return replace(command, state=typed(kind, command.state))

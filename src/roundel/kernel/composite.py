@@ -23,31 +23,31 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from roundel.kernel.breaker import breaker_of, goes_in_circles, lock
+from roundel.kernel.breaker import breaker_of, lock, lock_dead_loop
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Decide, Outcome
-from roundel.kernel.lifecycle import add_ordinals, call_off, complete, fail, give
+from roundel.kernel.lifecycle import add_ordinals, cancel_executions, complete, deliver_input, fail
 from roundel.kernel.loops import begin_round
 from roundel.kernel.state import (
-    QUESTION,
-    TURNS,
+    ASK_BEHAVIOUR,
+    START_ITERATIONS,
     Activation,
+    CompositeRun,
     Execution,
     Expansion,
-    Instance,
-    Performance,
+    GraphInstance,
+    Iteration,
     Run,
-    Turn,
-    moment,
+    order_key,
 )
 from roundel.plan.graph import GraphPlan
 from roundel.workflow.message import Message
 
 
-class Move(Struct, frozen=True):
-    turns: tuple[Turn, ...] = ()
+class CompositeAction(Struct, frozen=True):
+    iterations: tuple[Iteration, ...] = ()
     outcome: Outcome | None = None
-    ask: Any = None
+    ask_behaviour: Any = None
     """A question for the node's behaviour, as the state of its call."""
     inputs: tuple[Message, ...] = ()
     """What the question is about."""
@@ -62,30 +62,34 @@ class Move(Struct, frozen=True):
     """The node fails."""
 
 
-class Conductor(Protocol):
+class Controller(Protocol):
     decide: Decide
     """Set by the kernel. What depends on patterns, CEL or Unicode tables goes through it (decisions.py)."""
 
-    def begin(self, inputs: tuple[Message, ...]) -> Move | Turn: ...
-    def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move | Turn: ...
-    def broken(self, turn: Turn, messages: tuple[Message, ...]) -> Move | Turn: ...
-    def catches(self, turn: Turn) -> bool: ...
-    def failed(self, turn: Turn, error: str) -> Move | Turn: ...
-    def told(self, answer: Any) -> Move | Turn: ...
-    def unanswered(self, error: str) -> Move | Turn: ...
+    def begin(self, inputs: tuple[Message, ...]) -> CompositeAction | Iteration: ...
+    def on_iteration_end(
+        self, iteration: Iteration, messages: tuple[Message, ...]
+    ) -> CompositeAction | Iteration: ...
+    def on_break(
+        self, iteration: Iteration, messages: tuple[Message, ...]
+    ) -> CompositeAction | Iteration: ...
+    def catches_failure(self, iteration: Iteration) -> bool: ...
+    def on_failure(self, iteration: Iteration, error: str) -> CompositeAction | Iteration: ...
+    def on_answer(self, answer: Any) -> CompositeAction | Iteration: ...
+    def on_answer_failed(self, error: str) -> CompositeAction | Iteration: ...
 
 
-class Stage(Instance):
+class BodyRun(GraphInstance):
     """The graph of a turn, to be emptied for the next one."""
 
     __slots__ = ("root",)
 
-    def __init__(self, run: Run, performance: Performance, body: GraphPlan) -> None:
-        execution = performance.execution
+    def __init__(self, run: Run, composite_run: CompositeRun, body: GraphPlan) -> None:
+        execution = composite_run.execution
         alone = execution.part is None
-        ordinals = execution.activation.instance.ordinals if alone else performance.base
+        ordinals = execution.activation.instance.ordinals if alone else composite_run.base
         super().__init__(body, "", execution, ordinals)
-        self.performance = performance
+        self.composite_run = composite_run
         self.root = Activation(run, self, body.root)
 
     def empty(self) -> None:
@@ -109,201 +113,206 @@ class Stage(Instance):
         del self.root
 
 
-def open_performance(run: Run, performance: Performance) -> None:
-    part = performance.execution.part
+def begin_composite(run: Run, composite_run: CompositeRun) -> None:
+    part = composite_run.execution.part
     if part is not None:
         # Parts run at the same time: each counts for itself, from its own number on.
         expansion, number = part
-        performance.base = [count + number for count in expansion.base]
-    _make(run, performance, performance.conductor.begin(performance.inputs))
+        composite_run.base = [count + number for count in expansion.base]
+    _apply(run, composite_run, composite_run.controller.begin(composite_run.inputs))
 
 
-def told(run: Run, execution: Execution, outcome: Outcome) -> None:
-    performance = execution.owner
-    assert isinstance(performance, Performance)
+def on_answer(run: Run, execution: Execution, outcome: Outcome) -> None:
+    composite_run = execution.owner
+    assert isinstance(composite_run, CompositeRun)
     execution.owner = None
-    _make(run, performance, performance.conductor.told(outcome.state))
+    _apply(run, composite_run, composite_run.controller.on_answer(outcome.state))
 
 
-def unanswered(run: Run, execution: Execution, error: str) -> None:
-    performance = execution.owner
-    assert isinstance(performance, Performance)
+def on_answer_failed(run: Run, execution: Execution, error: str) -> None:
+    composite_run = execution.owner
+    assert isinstance(composite_run, CompositeRun)
     execution.owner = None
-    _make(run, performance, performance.conductor.unanswered(error))
+    _apply(run, composite_run, composite_run.controller.on_answer_failed(error))
 
 
-def as_move(move: Move | Turn) -> Move:
-    return Move((move,)) if isinstance(move, Turn) else move
+def as_action(action: CompositeAction | Iteration) -> CompositeAction:
+    return CompositeAction((action,)) if isinstance(action, Iteration) else action
 
 
-def _make(run: Run, performance: Performance, told: Move | Turn) -> None:
-    move = as_move(told)
-    execution = performance.execution
+def _apply(run: Run, composite_run: CompositeRun, on_answer: CompositeAction | Iteration) -> None:
+    action = as_action(on_answer)
+    execution = composite_run.execution
     node, address = execution.node, execution.address
-    for name, data in move.events:
+    for name, data in action.events:
         run.emit(name, node.id, address, data)
-    if move.error:
-        fail(run, execution, move.error)
+    if action.error:
+        fail(run, execution, action.error)
         return
-    if move.last is not None:
-        _shorten(run, performance, move.last)
-    if move.reached is not None:
-        what, limit = move.reached
+    if action.last is not None:
+        _cancel_later_rounds(run, composite_run, action.last)
+    if action.reached is not None:
+        what, limit = action.reached
         run.emit("limit_reached", node.id, address, {"what": what, "limit": limit, "address": address})
-    if move.lock is not None:
-        lock(run, *move.lock, node.id, address)
-    if move.turns:
-        performance.pending.extend(move.turns)
-        run.agenda.append((performance, TURNS))
-    if move.ask is not None:
-        performance.question = (move.ask, move.inputs)
-        run.agenda.append((performance, QUESTION))
-    if move.outcome is not None:
-        _close(run, performance, move.outcome)
+    if action.lock is not None:
+        lock(run, *action.lock, node.id, address)
+    if action.iterations:
+        composite_run.pending.extend(action.iterations)
+        run.ready_queue.append((composite_run, START_ITERATIONS))
+    if action.ask_behaviour is not None:
+        composite_run.question = (action.ask_behaviour, action.inputs)
+        run.ready_queue.append((composite_run, ASK_BEHAVIOUR))
+    if action.outcome is not None:
+        _finish(run, composite_run, action.outcome)
 
 
-def ask(run: Run, performance: Performance) -> None:
-    execution = performance.execution
+def ask_behaviour(run: Run, composite_run: CompositeRun) -> None:
+    execution = composite_run.execution
     address, round_ = execution.address, execution.activation.loop_round
-    asked, inputs = performance.question
-    performance.question = None
-    call = Call(address, execution.node.site, inputs, asked, performance.round, round_)
+    asked, inputs = composite_run.question
+    composite_run.question = None
+    call = Call(address, execution.node.site, inputs, asked, composite_run.round, round_)
     execution.command = call
-    execution.owner = performance
+    execution.owner = composite_run
     run.calls[address] = execution
     run.commands.append(call)
 
 
-def _shorten(run: Run, performance: Performance, last: int) -> None:
-    at_work = performance.at_work
-    performance.at_work = [instance for instance in at_work if _turn(instance).round <= last]
-    performance.pending = [turn for turn in performance.pending if turn.round <= last]
-    _call_off(run, [instance for instance in at_work if _turn(instance).round > last])
+def _cancel_later_rounds(run: Run, composite_run: CompositeRun, last: int) -> None:
+    in_flight = composite_run.in_flight
+    composite_run.in_flight = [instance for instance in in_flight if _iteration(instance).round <= last]
+    composite_run.pending = [iteration for iteration in composite_run.pending if iteration.round <= last]
+    _cancel_bodies(run, [instance for instance in in_flight if _iteration(instance).round > last])
 
 
-def _close(run: Run, performance: Performance, outcome: Outcome) -> None:
-    execution = performance.execution
+def _finish(run: Run, composite_run: CompositeRun, outcome: Outcome) -> None:
+    execution = composite_run.execution
     node = execution.node
-    _call_off(run, performance.at_work)
-    performance.at_work.clear()
-    performance.pending.clear()
+    _cancel_bodies(run, composite_run.in_flight)
+    composite_run.in_flight.clear()
+    composite_run.pending.clear()
     if execution.part is not None:
-        _count_part(performance, *execution.part)
+        _count_part(composite_run, *execution.part)
     if node.kind.loops:
-        performance.record.left(outcome.reason, moment(execution.activation))
-        data = {"loop": node.id, "rounds": performance.round, "reason": outcome.reason}
+        composite_run.record.left(outcome.reason, order_key(execution.activation))
+        data = {"loop": node.id, "rounds": composite_run.round, "reason": outcome.reason}
         run.emit("loop_exit", node.id, execution.address, data)
     complete(run, execution, outcome)
 
 
-def _count_part(performance: Performance, expansion: Expansion, number: int) -> None:
+def _count_part(composite_run: CompositeRun, expansion: Expansion, number: int) -> None:
     """What ran in turns that followed each other; turns that ran apart have been counted already."""
-    counts = performance.execution.activation.instance.ordinals
+    counts = composite_run.execution.activation.instance.ordinals
     for site, before in enumerate(expansion.base):
-        counts[site] += performance.base[site] - before - number
+        counts[site] += composite_run.base[site] - before - number
 
 
-def start_turns(run: Run, performance: Performance) -> None:
-    turns = performance.pending
-    if turns and _goes_in_circles(run, performance, turns[0]):
-        run.held.append((performance, TURNS))
+def start_iterations(run: Run, composite_run: CompositeRun) -> None:
+    iterations = composite_run.pending
+    if iterations and _is_dead_loop(run, composite_run, iterations[0]):
+        run.held.append((composite_run, START_ITERATIONS))
         return
-    performance.pending = []
-    for turn in turns:
-        stage = Stage(run, performance, performance.execution.node.bodies[turn.body])
-        performance.at_work.append(stage)
-        _play(run, performance, stage, turn)
+    composite_run.pending = []
+    for iteration in iterations:
+        body_run = BodyRun(run, composite_run, composite_run.execution.node.bodies[iteration.body])
+        composite_run.in_flight.append(body_run)
+        _start_iteration(run, composite_run, body_run, iteration)
 
 
-def _play(run: Run, performance: Performance, stage: Stage, turn: Turn) -> None:
-    execution, root, number = performance.execution, stage.root, turn.round
+def _start_iteration(run: Run, composite_run: CompositeRun, body_run: BodyRun, iteration: Iteration) -> None:
+    execution, root, number = composite_run.execution, body_run.root, iteration.round
     node, address = execution.node, execution.address
     if node.kind.loops:
-        address = f"{performance.stem}{number}]"
+        address = f"{composite_run.stem}{number}]"
         root.loop_round = number
-    if number > performance.round:
-        performance.round = number
-        performance.record.rounds += 1
+    if number > composite_run.round:
+        composite_run.round = number
+        composite_run.record.rounds += 1
         if node.kind.loops:
             run.emit("loop_round", node.id, address, {"loop": node.id, "round": number})
-    if turn.apart is not None:
-        stage.ordinals = [count + turn.apart for count in performance.base]
-    if turn.again:
-        address = f"{address}#{turn.again + 1}"
-    stage.turn = turn
-    stage.prefix = root.prefix = address + "/"
-    stage.stem = address + "." if node.kind.loops else stage.prefix
-    give(stage, turn.inputs)
+    if iteration.parallel_index is not None:
+        body_run.ordinals = [count + iteration.parallel_index for count in composite_run.base]
+    if iteration.repeat:
+        address = f"{address}#{iteration.repeat + 1}"
+    body_run.iteration = iteration
+    body_run.prefix = root.prefix = address + "/"
+    body_run.stem = address + "." if node.kind.loops else body_run.prefix
+    deliver_input(body_run, iteration.inputs)
     begin_round(run, root)
 
 
-def end_turn(run: Run, instance: Instance, messages: tuple[Message, ...]) -> None:
-    assert isinstance(instance, Stage)
-    performance, turn = instance.performance, instance.turn
-    assert performance is not None
-    assert turn is not None
-    if turn.apart is not None:
-        add_ordinals(performance.execution, instance, performance.base, turn.apart)
-    move = performance.conductor.turned(turn, messages)
-    follows = isinstance(move, Turn) and move.body == turn.body and run.lock is None and not run.paused
-    if follows and isinstance(move, Turn) and not _goes_in_circles(run, performance, move):
+def end_iteration(run: Run, instance: GraphInstance, messages: tuple[Message, ...]) -> None:
+    assert isinstance(instance, BodyRun)
+    composite_run, iteration = instance.composite_run, instance.iteration
+    assert composite_run is not None
+    assert iteration is not None
+    if iteration.parallel_index is not None:
+        add_ordinals(composite_run.execution, instance, composite_run.base, iteration.parallel_index)
+    action = composite_run.controller.on_iteration_end(iteration, messages)
+    follows = (
+        isinstance(action, Iteration)
+        and action.body == iteration.body
+        and run.lock is None
+        and not run.paused
+    )
+    if follows and isinstance(action, Iteration) and not _is_dead_loop(run, composite_run, action):
         instance.empty()
-        _play(run, performance, instance, move)
+        _start_iteration(run, composite_run, instance, action)
         return
-    performance.at_work.remove(instance)
+    composite_run.in_flight.remove(instance)
     instance.close()
-    _make(run, performance, move)
+    _apply(run, composite_run, action)
 
 
-def _goes_in_circles(run: Run, performance: Performance, turn: Turn) -> bool:
+def _is_dead_loop(run: Run, composite_run: CompositeRun, iteration: Iteration) -> bool:
     """Before a new round: whether the last ones said nothing new, so that the run is locked now."""
-    history = performance.history
-    if turn.round <= performance.round or not history.has_news:
+    history = composite_run.history
+    if iteration.round <= composite_run.round or not history.has_new_content:
         return False
-    execution = performance.execution
+    execution = composite_run.execution
     breaker = breaker_of(execution.activation.instance.plan, execution.node.id)
-    address = f"{performance.stem}{performance.round}]"
-    return goes_in_circles(run, history, breaker, (execution.node.id, address), None)
+    address = f"{composite_run.stem}{composite_run.round}]"
+    return lock_dead_loop(run, history, breaker, (execution.node.id, address), None)
 
 
-def come_back(run: Run, instance: Instance, how: str, what: Any) -> None:
+def end_body_early(run: Run, instance: GraphInstance, how: str, what: Any) -> None:
     """A body ends before its time: a node in it failed, or said `break` or `continue`."""
-    if is_gone(instance):
+    if is_cancelled(instance):
         return
-    _call_off(run, [instance])
-    performance, turn = instance.performance, _turn(instance)
-    assert performance is not None
-    performance.at_work.remove(instance)
-    if turn.apart is not None:
-        add_ordinals(performance.execution, instance, performance.base, turn.apart)
-    conductor = performance.conductor
+    _cancel_bodies(run, [instance])
+    composite_run, iteration = instance.composite_run, _iteration(instance)
+    assert composite_run is not None
+    composite_run.in_flight.remove(instance)
+    if iteration.parallel_index is not None:
+        add_ordinals(composite_run.execution, instance, composite_run.base, iteration.parallel_index)
+    controller = composite_run.controller
     if how == "failed":
-        _make(run, performance, conductor.failed(turn, what))
+        _apply(run, composite_run, controller.on_failure(iteration, what))
     elif how == "break":
-        _make(run, performance, conductor.broken(turn, what))
+        _apply(run, composite_run, controller.on_break(iteration, what))
     else:
-        _make(run, performance, conductor.turned(turn, what))
+        _apply(run, composite_run, controller.on_iteration_end(iteration, what))
 
 
-def _turn(instance: Instance) -> Turn:
-    assert instance.turn is not None
-    return instance.turn
+def _iteration(instance: GraphInstance) -> Iteration:
+    assert instance.iteration is not None
+    return instance.iteration
 
 
-def _call_off(run: Run, instances: list[Instance]) -> None:
+def _cancel_bodies(run: Run, instances: list[GraphInstance]) -> None:
     """What is at work in them is cancelled; what comes up in them is passed over."""
     if not instances:
         return
     for instance in instances:
-        instance.gone = True
-    run.smooth, run.torn = False, True
-    inside = [call for call in run.calls.values() if is_gone(call.activation.instance)]
-    call_off(run, inside, "the round was ended", instances)
+        instance.cancelled = True
+    run.fast_path, run.has_cancelled = False, True
+    inside = [call for call in run.calls.values() if is_cancelled(call.activation.instance)]
+    cancel_executions(run, inside, "the round was ended", instances)
 
 
-def is_gone(instance: Instance | None) -> bool:
+def is_cancelled(instance: GraphInstance | None) -> bool:
     while instance is not None:
-        if instance.gone:
+        if instance.cancelled:
             return True
         instance = instance.caller.activation.instance if instance.caller is not None else None
     return False

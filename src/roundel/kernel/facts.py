@@ -35,10 +35,10 @@ from msgspec import Struct
 
 from roundel.kernel.codec import Codec
 from roundel.plan.graph import Plan
-from roundel.workflow.fields import Place
+from roundel.workflow.fields import SourceLocation
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 
 Decide = Callable[..., Any]
 """`Decisions.take`, as it is handed to what decides inside a step."""
@@ -80,7 +80,7 @@ class Decisions:
                 f"{len(self._stored)} decisions are stored, of which the step uses {self._next}"
             )
 
-    def take(self, decide: Callable[..., Any], *arguments: Any) -> Any:
+    def record_or_replay(self, decide: Callable[..., Any], *arguments: Any) -> Any:
         self.used = True
         if self._stored is None:
             try:
@@ -134,7 +134,7 @@ class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
     """Further events to show, by name and data, before the one that says that the node is done."""
 
 
-class Reviews(Struct, frozen=True, omit_defaults=True):
+class InterceptPoints(Struct, frozen=True, omit_defaults=True):
     """Which nodes middleware is asked about, by their ids."""
 
     before: tuple[str, ...] = ()
@@ -145,7 +145,7 @@ class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
     run_id: str
     input: tuple[Message, ...]
     time: float
-    reviews: Reviews = Reviews()
+    intercepts: InterceptPoints = InterceptPoints()
 
 
 class Finished(Struct, frozen=True, gc=False, tag="finished"):
@@ -170,7 +170,7 @@ class Answered(Struct, frozen=True, tag="answered"):
     time: float
 
 
-class Verdict(Struct, frozen=True, omit_defaults=True):
+class EdgeResult(Struct, frozen=True, omit_defaults=True):
     """What the functions on one edge said of one message."""
 
     edge: int
@@ -180,13 +180,13 @@ class Verdict(Struct, frozen=True, omit_defaults=True):
     """What an edge processor made of it; None if it dropped it."""
 
 
-class Consulted(Struct, frozen=True, tag="consulted"):
+class EdgesEvaluated(Struct, frozen=True, tag="edges_evaluated"):
     address: str
-    verdicts: tuple[Verdict, ...]
+    edge_results: tuple[EdgeResult, ...]
     time: float
 
 
-class Reviewed(Struct, frozen=True, omit_defaults=True, tag="reviewed"):
+class Intercepted(Struct, frozen=True, omit_defaults=True, tag="intercepted"):
     """What middleware said of a node."""
 
     address: str
@@ -240,7 +240,7 @@ class Reopened(Struct, frozen=True, omit_defaults=True, tag="reopened"):
     """Somebody goes on with a run that nobody was at work on; the time in between was nobody's work."""
 
     time: float
-    reviews: Reviews | None = None
+    intercepts: InterceptPoints | None = None
     """From now on; None if they are as they were."""
 
 
@@ -262,8 +262,8 @@ Fact = (
     | Finished
     | Failed
     | Answered
-    | Consulted
-    | Reviewed
+    | EdgesEvaluated
+    | Intercepted
     | Waited
     | Paused
     | Resumed
@@ -288,13 +288,13 @@ DECISIONS_SINCE = 2
 """Version 1 had no decisions: its steps decide again."""
 
 
-def _same(fields: Any) -> Any:
+def _unchanged(fields: Any) -> Any:
     return fields
 
 
-FACTS: Codec[Fact] = Codec("a fact", Fact, version=VERSION, upgrades={1: _same})
+FACTS: Codec[Fact] = Codec("a fact", Fact, version=VERSION, upgrades={1: _unchanged})
 DECISIONS: Codec[Sequence[Any]] = Codec(
-    "the decisions of a fact", tuple[Any, ...], version=VERSION, upgrades={1: _same}
+    "the decisions of a fact", tuple[Any, ...], version=VERSION, upgrades={1: _unchanged}
 )
 encode_fact, decode_fact = FACTS.encode, FACTS.decode
 
@@ -316,17 +316,29 @@ def decode_entry(line: bytes, version: int = VERSION) -> Entry:
     return Entry(FACTS.decode(fact, version), tuple(DECISIONS.decode(decisions, version)))
 
 
-KEPT = frozenset(
-    {"address", "checks", "exit", "jump", "limits", "media_type", "port", "reviews", "role", "run_id", "type"}
+UNMASKED_FIELDS = frozenset(
+    {
+        "address",
+        "checks",
+        "exit",
+        "jump",
+        "limits",
+        "media_type",
+        "port",
+        "intercepts",
+        "role",
+        "run_id",
+        "type",
+    }
 )
 """Fields that name parts of the workflow, or words of the format: what they hold is found again by it."""
 
 
-def secrets_of(plan: Plan) -> Secrets:
+def secrets_of(plan: Plan) -> SecretMasker:
     """The masker for a run of a plan."""
     workflow = plan.workflow
     names = (*(node.id for node in plan.sites), *workflow.tools, *workflow.models)
-    secrets = Secrets(workflow.secrets.values(), names=names)
+    secrets = SecretMasker(workflow.secrets.values(), names=names)
     if workflow.secrets:
         for text in _urls((workflow.models, workflow.tools, workflow.graph)):
             secrets.add_urls(text)
@@ -339,14 +351,14 @@ def _urls(value: Any) -> Iterator[str]:
         if "://" in value:
             yield value
     elif isinstance(value, Struct):
-        for name in () if isinstance(value, (NodeType, Place)) else value.__struct_fields__:
+        for name in () if isinstance(value, (NodeType, SourceLocation)) else value.__struct_fields__:
             yield from _urls(getattr(value, name))
     elif isinstance(value, (dict, list, tuple)):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _urls(inner)
 
 
-def masked_fact(fact: Fact, secrets: Secrets) -> Fact:
+def mask_fact(fact: Fact, secrets: SecretMasker) -> Fact:
     """The fact without secrets; the same object if it holds none."""
     if not secrets:
         return fact
@@ -355,5 +367,5 @@ def masked_fact(fact: Fact, secrets: Secrets) -> Fact:
             return fact
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         pass  # no JSON: a run that is not stored takes it as it is
-    masked: Fact = secrets.masked(fact, KEPT)
-    return masked
+    mask_value: Fact = secrets.mask_value(fact, UNMASKED_FIELDS)
+    return mask_value

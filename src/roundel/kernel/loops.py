@@ -7,29 +7,29 @@ from __future__ import annotations
 
 from collections import Counter
 
-from roundel.kernel.breaker import breaker_of, goes_in_circles, history_of, last_messages, lock
+from roundel.kernel.breaker import breaker_of, history_of, last_messages, lock, lock_dead_loop
 from roundel.kernel.events import Event
 from roundel.kernel.facts import Outcome
-from roundel.kernel.queue import compacted
+from roundel.kernel.queue import compact
 from roundel.kernel.state import (
     GRAPH_OVER,
     LOOP_OVER,
     NEXT_ROUND,
     Activation,
-    Instance,
-    LoopRecord,
+    GraphInstance,
+    LoopSummary,
     Run,
-    moment,
+    order_key,
 )
 from roundel.plan.components import reachable
 from roundel.plan.scope import Unit
 from roundel.workflow.message import Message
 
 
-def result(instance: Instance) -> tuple[Message, ...]:
+def graph_result(instance: GraphInstance) -> tuple[Message, ...]:
     """What the first of its ends that has output said last."""
     if instance.plan.graph.is_majority_voting:
-        return _elected(instance)
+        return _majority(instance)
     outputs = instance.outputs
     for end in instance.plan.ends:
         if end in outputs:
@@ -37,7 +37,7 @@ def result(instance: Instance) -> tuple[Message, ...]:
     return ()
 
 
-def _elected(instance: Instance) -> tuple[Message, ...]:
+def _majority(instance: GraphInstance) -> tuple[Message, ...]:
     """The most common text; of equally common ones that of the first node in the file."""
     said = [instance.outputs[end] for end in instance.plan.ends if end in instance.outputs]
     texts = [messages[-1].text.strip() for messages in said]
@@ -48,7 +48,7 @@ def _elected(instance: Instance) -> tuple[Message, ...]:
     return said[texts.index(winner)]
 
 
-def unfired(instance: Instance) -> list[str]:
+def unfired_edges(instance: GraphInstance) -> list[str]:
     """The edges on the way to an end that could have fired and did not."""
     plan, fired = instance.plan, instance.fired
     triggers = [edge for edge in plan.edges if edge.trigger]
@@ -64,7 +64,7 @@ def unfired(instance: Instance) -> list[str]:
     ]
 
 
-def begin(run: Run, instance: Instance) -> None:
+def begin(run: Run, instance: GraphInstance) -> None:
     """Begins a graph."""
     begin_round(run, Activation(run, instance, instance.plan.root))
 
@@ -77,16 +77,16 @@ def begin_round(run: Run, activation: Activation) -> None:
         run.seq = seq = run.seq + 1  # as run.emit does
         run.events.append(Event(seq, "loop_round", run.stamp, run.run_id, name, prefix[:-1], data))
     for index in activation.scope.roots:
-        run.agenda.append((activation, index))
+        run.ready_queue.append((activation, index))
 
 
 def settle(run: Run, activation: Activation, unit: Unit) -> None:
     """The unit has run or was passed over: whoever waited only for it comes up."""
-    waits, agenda = activation.waits, run.agenda
+    waits, ready_queue = activation.waits, run.ready_queue
     for index in unit.successors:
         waits[index] = left = waits[index] - 1
         if not left:
-            agenda.append((activation, index))
+            ready_queue.append((activation, index))
     activation.left = left = activation.left - 1
     if not left:
         _round_over(run, activation)
@@ -97,13 +97,13 @@ def enter(run: Run, activation: Activation, unit: Unit, entry: int) -> None:
     scope = activation.scope.inner(unit, entry)
     for node in scope.forgetful:
         instance.memory.pop(node, None)
-    record = run.loops.setdefault(instance.plan.nodes[entry].id, LoopRecord())
+    record = run.loops.setdefault(instance.plan.nodes[entry].id, LoopSummary())
     record.entries += 1
     inner = Activation(run, instance, scope, activation, unit, record)
     begin_round(run, inner)
 
 
-def leave(activation: Activation, unit: Unit, loops: int, node_id: str, outcome: Outcome) -> None:
+def leave_loops(activation: Activation, unit: Unit, loops: int, node_id: str, outcome: Outcome) -> None:
     """An edge fired that leaves so many loops: none of them goes on past its current layer."""
     for _ in range(loops):
         if activation.exit_layer is None or unit.position < activation.exit_position:
@@ -128,7 +128,7 @@ def _reason(outcome: Outcome) -> str:
 def _round_over(run: Run, activation: Activation) -> None:
     parent, scope = activation.parent, activation.scope
     if parent is None:
-        run.agenda.append((activation, GRAPH_OVER))
+        run.ready_queue.append((activation, GRAPH_OVER))
         return
     marks = activation.instance.marks
     if activation.exit_layer is not None:
@@ -136,7 +136,7 @@ def _round_over(run: Run, activation: Activation) -> None:
     elif marks[scope.entry]:  # type: ignore[index]
         for node in scope.cleared:
             arrivals = activation.instance.arrivals
-            arrivals[node] = compacted(arrivals[node], activation.base)
+            arrivals[node] = compact(arrivals[node], activation.base)
         next_round(run, activation)
     else:
         _loop_over(run, activation, "no_trigger")
@@ -150,13 +150,13 @@ def leave_between_rounds(run: Run, activation: Activation) -> None:
 
 
 def _loop_over(run: Run, activation: Activation, reason: str) -> None:
-    activation.record.left(reason, moment(activation))
+    activation.record.left(reason, order_key(activation))
     data = {"loop": activation.name, "rounds": activation.round, "reason": reason}
     if activation.exit_by:
         data["by"] = activation.exit_by
     run.emit("loop_exit", activation.name, activation.address, data)
     # By way of the agenda, so that loops nested a thousand deep need no deep stack to end.
-    run.agenda.append((activation, LOOP_OVER))
+    run.ready_queue.append((activation, LOOP_OVER))
 
 
 def settle_loop(run: Run, activation: Activation) -> None:
@@ -168,9 +168,9 @@ def settle_loop(run: Run, activation: Activation) -> None:
 def next_round(run: Run, activation: Activation) -> None:
     """Also once what held the round back is over: a limit may have been met while another lock held."""
     if activation.round >= activation.scope.cap and activation.round >= cap_of(run, activation):
-        _capped(run, activation)
-    elif _dead(run, activation):
-        run.agenda.append((activation, NEXT_ROUND))
+        _lock_at_cap(run, activation)
+    elif _is_dead(run, activation):
+        run.ready_queue.append((activation, NEXT_ROUND))
     else:
         begin_round(run, activation)
 
@@ -178,16 +178,16 @@ def next_round(run: Run, activation: Activation) -> None:
 def cap_of(run: Run, activation: Activation) -> int:
     assert activation.scope.entry is not None
     site = activation.instance.plan.nodes[activation.scope.entry].site
-    return run.watch.caps.get(site, activation.scope.cap)
+    return run.guard_stats.raised_caps.get(site, activation.scope.cap)
 
 
 def raise_cap(run: Run, activation: Activation, cap: int) -> None:
     assert activation.scope.entry is not None
-    run.watch.caps[activation.instance.plan.nodes[activation.scope.entry].site] = cap
+    run.guard_stats.raised_caps[activation.instance.plan.nodes[activation.scope.entry].site] = cap
 
 
-def _capped(run: Run, activation: Activation) -> None:
-    run.agenda.append((activation, NEXT_ROUND))
+def _lock_at_cap(run: Run, activation: Activation) -> None:
+    run.ready_queue.append((activation, NEXT_ROUND))
     if run.lock is not None:
         return  # it is looked at again once the run is unlocked
     assert activation.scope.entry is not None
@@ -196,9 +196,9 @@ def _capped(run: Run, activation: Activation) -> None:
     lock(run, "rounds", cap_of(run, activation), activation.name, activation.address, evidence)
 
 
-def _dead(run: Run, activation: Activation) -> bool:
+def _is_dead(run: Run, activation: Activation) -> bool:
     history = activation.instance.histories.get(activation.scope.entry)  # type: ignore[arg-type]
-    if history is None or not history.has_news:
+    if history is None or not history.has_new_content:
         return False
     breaker = breaker_of(activation.instance.plan, activation.name)
-    return goes_in_circles(run, history, breaker, (activation.name, activation.address), activation.scope)
+    return lock_dead_loop(run, history, breaker, (activation.name, activation.address), activation.scope)

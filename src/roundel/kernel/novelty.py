@@ -57,7 +57,7 @@ Spans = tuple[tuple[int, int], ...]
 """Places in a list of words, each from a word up to another one; empty where something was put in."""
 
 
-class Unit:
+class TextUnit:
     """A sentence or a line. Most units are known, and those are only ever compared by their keys."""
 
     __slots__ = ("_bag", "_numbers", "_words", "exact", "figures", "key", "text")
@@ -107,8 +107,8 @@ class Unit:
         return tokens if self._numbers else ["0" if has_digit(token) else token for token in tokens]
 
 
-class Text(NamedTuple):
-    units: tuple[Unit, ...]
+class ParsedText(NamedTuple):
+    units: tuple[TextUnit, ...]
     keys: tuple[str, ...]
     places: dict[str, int]
     """The last unit of each key."""
@@ -122,16 +122,16 @@ class Text(NamedTuple):
 
 
 @lru_cache(64)
-def read(text: str) -> Text:
+def parse_text(text: str) -> ParsedText:
     lines = [line for line in map(str.strip, text.split("\n")) if line]
     numbers = _is_numeric(text)
     units = tuple([unit for line in lines for unit in _units(line, numbers)])
     if lines and not units:  # nothing but punctuation
-        units = (_mere_punctuation(" ".join(lines)),)
+        units = (_punctuation_unit(" ".join(lines)),)
     keys = tuple(unit.key for unit in units)
     places = {key: place for place, key in enumerate(keys)}
     exact = frozenset([unit.exact for unit in units])
-    return Text(units, keys, places, exact, _figures(units), sum(map(len, keys)), numbers)
+    return ParsedText(units, keys, places, exact, _figures(units), sum(map(len, keys)), numbers)
 
 
 def _is_numeric(text: str) -> bool:
@@ -141,13 +141,13 @@ def _is_numeric(text: str) -> bool:
 
 
 @lru_cache(8192)
-def _units(line: str, numbers: bool) -> tuple[Unit, ...]:
+def _units(line: str, numbers: bool) -> tuple[TextUnit, ...]:
     ends = [found.end() for found in _SENTENCE_END.finditer(line)]
-    units = [Unit(line[start:end], numbers) for start, end in pairwise((0, *ends, len(line)))]
+    units = [TextUnit(line[start:end], numbers) for start, end in pairwise((0, *ends, len(line)))]
     return tuple([unit for unit in units if unit.key])
 
 
-def _figures(units: Sequence[Unit]) -> dict[tuple[str, int], str]:
+def _figures(units: Sequence[TextUnit]) -> dict[tuple[str, int], str]:
     found: dict[tuple[str, int], str] = {}
     count: dict[str, int] = {}
     for unit in units:
@@ -158,8 +158,8 @@ def _figures(units: Sequence[Unit]) -> dict[tuple[str, int], str]:
     return found
 
 
-def _mere_punctuation(text: str) -> Unit:
-    unit = Unit(text, True)
+def _punctuation_unit(text: str) -> TextUnit:
+    unit = TextUnit(text, True)
     unit.key = unit.exact
     return unit
 
@@ -172,14 +172,14 @@ def _is_word(character: str) -> bool:
     return character.isalnum() or character == "_"
 
 
-def numbers_of(text: Text) -> list[float]:
+def numbers_of(text: ParsedText) -> list[float]:
     return [float(found) for unit in text.units for found in _NUMBER.findall(_PASSING.sub(" ", unit.text))]
 
 
 # Where two units differ.
 
 
-def differences(unit: Unit, other: Unit) -> tuple[Spans, Spans] | None:
+def differences(unit: TextUnit, other: TextUnit) -> tuple[Spans, Spans] | None:
     """The places in both where they differ, if that is by names alone."""
     longer = max(len(unit.words), len(other.words))
     shared = len(unit.bag & other.bag)
@@ -217,7 +217,7 @@ def _several_runs(
             at += 1
             there += 1
             continue
-        agreed = _agree_again(words, others, at, there)
+        agreed = _next_match(words, others, at, there)
         if agreed is None:
             return None
         found.append((at, agreed[0]))
@@ -226,7 +226,7 @@ def _several_runs(
     return tuple(found), tuple(found_there)
 
 
-def _agree_again(words: Sequence[str], others: Sequence[str], at: int, there: int) -> tuple[int, int] | None:
+def _next_match(words: Sequence[str], others: Sequence[str], at: int, there: int) -> tuple[int, int] | None:
     """The nearest places from which both go on alike; None if more than a name lies before them."""
     ahead = others[there : there + NAME_TOKENS + 1]
     for total in range(1, 2 * NAME_TOKENS + 1):
@@ -234,14 +234,14 @@ def _agree_again(words: Sequence[str], others: Sequence[str], at: int, there: in
             mine, theirs = at + skipped, there + total - skipped
             if mine < len(words) and words[mine] not in ahead:
                 continue
-            if _go_on_alike(words, others, mine, theirs):
+            if _matches_from(words, others, mine, theirs):
                 if _is_name(words[at:mine]) and _is_name(others[there:theirs]):
                     return mine, theirs
                 return None
     return None
 
 
-def _go_on_alike(words: Sequence[str], others: Sequence[str], at: int, there: int) -> bool:
+def _matches_from(words: Sequence[str], others: Sequence[str], at: int, there: int) -> bool:
     """With two words, since one may be alike by chance; or at the end of both."""
     if at >= len(words) or there >= len(others):
         return at == len(words) and there == len(others)
@@ -258,7 +258,7 @@ def _is_name(tokens: Sequence[str]) -> bool:
     return len(tokens) <= NAME_TOKENS and len(words) <= (NAME_CHARACTERS if wide else NAME)
 
 
-def lies_in(changes: Spans, places: Spans) -> bool:
+def spans_overlap(changes: Spans, places: Spans) -> bool:
     """Whether each change touches a place."""
     return all(any(_touch(change, place) for place in places) for change in changes)
 
@@ -290,20 +290,20 @@ def novelty(text: str, earlier: Sequence[str]) -> float:
 
 def novelty_at(series: Sequence[str], at: int) -> float:
     """How new one message of a speaker is, with all that the speaker said before and after it."""
-    message = read(series[at])
+    message = parse_text(series[at])
     if not message.units:
         return 0.0
-    earlier = [read(text) for text in series[max(0, at - MOST_EARLIER) : at] if text.strip()]
+    earlier = [parse_text(text) for text in series[max(0, at - MOST_EARLIER) : at] if text.strip()]
     if not earlier:
         return 1.0
-    return _Comparison(message, earlier, [read(text) for text in series[at + 1 :]]).novelty()
+    return _Comparison(message, earlier, [parse_text(text) for text in series[at + 1 :]]).novelty()
 
 
 # Comparing one message with the others.
 
 
 class _Comparison:
-    def __init__(self, message: Text, earlier: list[Text], later: list[Text]) -> None:
+    def __init__(self, message: ParsedText, earlier: list[ParsedText], later: list[ParsedText]) -> None:
         self._message, self._earlier, self._later = message, earlier, later
         self._short = len(message.units) <= SHORT
         self._latest_first = earlier[::-1]
@@ -328,14 +328,14 @@ class _Comparison:
         news = self._counts_down() or self._changes_a_number_once()
         return FLOOR if news or (not renamed and self._is_new_as_a_whole()) else 0.0
 
-    def _is_known(self, unit: Unit) -> bool:
+    def _is_known(self, unit: TextUnit) -> bool:
         # Most units stand in the last message, so this is quicker than a set of all of them.
         for text in self._latest_first:  # noqa: SIM110 (`any` would make a generator for each unit)
             if unit.key in text.places:
                 return True
         return False
 
-    def _is_exactly_known(self, unit: Unit) -> bool:
+    def _is_exactly_known(self, unit: TextUnit) -> bool:
         for text in self._latest_first:  # noqa: SIM110
             if unit.exact in text.exact:
                 return True
@@ -343,31 +343,33 @@ class _Comparison:
 
     # Units that are not known.
 
-    def _is_renamed_again(self, unit: Unit, place: int) -> bool:
+    def _is_renamed_again(self, unit: TextUnit, place: int) -> bool:
         """Whether a unit only puts other names where names have changed before."""
-        nearest: tuple[Unit, Spans] | None = None
+        nearest: tuple[TextUnit, Spans] | None = None
         long = len(self._message.units) > LONG
         for other in self._latest_first[: MOST_PREDECESSORS if long else None]:
             found = self._predecessor(unit, place, other)
             if found is None:
                 continue
             before, added, removed = found
-            if self._message.numbers and any(map(has_digit, _in(unit, added))):
+            if self._message.numbers and any(map(has_digit, _words_in(unit, added))):
                 return False
             if not any(end > start for start, end in removed):
                 # Something was put in and nothing taken out: news, unless it is a word that was there.
-                return all(word in before.bag for word in _in(unit, added))
+                return all(word in before.bag for word in _words_in(unit, added))
             if nearest is None:
                 nearest = before, removed
             elif before.key != nearest[0].key:
                 changed = differences(nearest[0], before)
-                if changed is not None and lies_in(nearest[1], changed[0]):
+                if changed is not None and spans_overlap(nearest[1], changed[0]):
                     return True
         return nearest is not None and self._turns_out_renamed(unit, nearest[0])
 
-    def _predecessor(self, unit: Unit, place: int, other: Text) -> tuple[Unit, Spans, Spans] | None:
+    def _predecessor(
+        self, unit: TextUnit, place: int, other: ParsedText
+    ) -> tuple[TextUnit, Spans, Spans] | None:
         """The unit of another text that this one replaces, and where they differ."""
-        best: tuple[int, Unit, Spans, Spans] | None = None
+        best: tuple[int, TextUnit, Spans, Spans] | None = None
         for before in self._candidates(place, other):
             found = differences(unit, before)
             if found is not None:
@@ -376,7 +378,7 @@ class _Comparison:
                     best = (size, before, *found)
         return best[1:] if best is not None else None
 
-    def _candidates(self, place: int, other: Text) -> list[Unit]:
+    def _candidates(self, place: int, other: ParsedText) -> list[TextUnit]:
         """Units of another text that are gone; in a long one, those that stood in the same surroundings."""
         here = self._message.places
         if len(other.units) <= LONG:
@@ -390,10 +392,10 @@ class _Comparison:
                     found.append(other.units[at])
         return found
 
-    def _turns_out_renamed(self, unit: Unit, before: Unit) -> bool:
+    def _turns_out_renamed(self, unit: TextUnit, before: TextUnit) -> bool:
         """Whether later messages show that the first change of a name in a short text was one of many."""
         size = len(self._message.units)
-        if size <= SHORT and self._takes_up_older():
+        if size <= SHORT and self._alternates():
             return True
         mine = differences(unit, before)
         assert mine is not None  # or it would be no predecessor
@@ -404,11 +406,11 @@ class _Comparison:
                 continue
             for after in other.units:
                 changed = differences(unit, after) if after.key != before.key else None
-                if changed is not None and lies_in(changed[0], mine[0]):
+                if changed is not None and spans_overlap(changed[0], mine[0]):
                     return True
         return False
 
-    def _takes_up_older(self) -> bool:
+    def _alternates(self) -> bool:
         """Whether the speaker goes back and forth between messages, with other names each time."""
         everything = [*self._earlier, self._message, *self._later]
         again = [
@@ -456,16 +458,16 @@ class _Comparison:
         return len(falling) * 2 > len(others) if falling else False
 
 
-def _other_figures(before: Text, now: Text) -> set[tuple[str, int]]:
+def _other_figures(before: ParsedText, now: ParsedText) -> set[tuple[str, int]]:
     """The places in which both texts have numbers, and not the same."""
     return {place for place, figures in now.figures.items() if before.figures.get(place, figures) != figures}
 
 
-def _in(unit: Unit, spans: Spans) -> list[str]:
+def _words_in(unit: TextUnit, spans: Spans) -> list[str]:
     return [word for start, end in spans for word in unit.words[start:end]]
 
 
-def _neighbour(keys: Sequence[str], place: int, direction: int, other: Text) -> tuple[int, int]:
+def _neighbour(keys: Sequence[str], place: int, direction: int, other: ParsedText) -> tuple[int, int]:
     """How far away the next unit is that both texts have, and where the other text has it."""
     for away in range(1, NEARBY + 1):
         at = place + direction * away
@@ -476,12 +478,12 @@ def _neighbour(keys: Sequence[str], place: int, direction: int, other: Text) -> 
     return 0, 0
 
 
-def _goes_back(text: Text, earlier: list[Text]) -> bool:
+def _goes_back(text: ParsedText, earlier: list[ParsedText]) -> bool:
     """Whether it is a message before the last one with other names, and not the last one."""
     return not _is_copy(text, earlier[-1]) and any(_is_copy(text, other) for other in earlier[:-1])
 
 
-def _is_copy(text: Text, other: Text) -> bool:
+def _is_copy(text: ParsedText, other: ParsedText) -> bool:
     """Whether it is the other one, but for names."""
     return len(text.units) == len(other.units) and all(
         mine.key == theirs.key or differences(mine, theirs) is not None

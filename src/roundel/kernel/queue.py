@@ -42,7 +42,7 @@ def admit(queue: list[Message], arrivals: list[Arrival], before: Key | None) -> 
     return late
 
 
-def compacted(arrivals: list[Arrival], base: Key) -> list[Arrival]:
+def compact(arrivals: list[Arrival], base: Key) -> list[Arrival]:
     """Without what a later arrival of the same loop (its keys begin with `base`) will clear anyway.
 
     A loop may send drafts to a node that runs only once it is over; with an edge that clears the context
@@ -74,7 +74,7 @@ def _earlier(key: Key, than: Key) -> bool:
     return False
 
 
-def retained(taken: tuple[Message, ...], window: int) -> list[Message]:
+def retain(taken: tuple[Message, ...], window: int) -> list[Message]:
     """What stays in the queue after a run that took all of it."""
     if window == 0:
         return [message for message in taken if message.keep]

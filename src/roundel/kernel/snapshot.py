@@ -38,23 +38,23 @@ from msgspec import Struct
 from roundel.kernel.budget import Budget
 from roundel.kernel.codec import Codec, CodecError, typed
 from roundel.kernel.commands import Call
-from roundel.kernel.composite import Stage
-from roundel.kernel.dead_loop import History
+from roundel.kernel.composite import BodyRun
+from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.facts import Decisions, Entry
 from roundel.kernel.state import (
     Activation,
+    CompositeRun,
     Execution,
     Expansion,
-    Instance,
-    LoopRecord,
-    Performance,
+    GraphInstance,
+    GuardStats,
+    LoopSummary,
     Run,
-    Talk,
-    Watch,
+    ToolLoop,
 )
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan, Plan
 from roundel.plan.scope import Scope, Unit
-from roundel.workflow.encoding import EncodingError, struct_class
+from roundel.workflow.encoding import EncodingError, resolve_struct
 from roundel.workflow.expression import Expression
 
 Name = list[Any]
@@ -107,7 +107,7 @@ class PlanIndex:
         if not isinstance(value, (Struct, tuple, list, dict)) or value in ((), [], {}):
             return  # there is only one empty tuple
         self._names.setdefault(id(value), name)
-        for key, inner in _inside(value):
+        for key, inner in _children(value):
             self._add_settings(inner, [*name, key])
 
     def _add_scopes(self) -> None:
@@ -152,7 +152,7 @@ class PlanIndex:
         return self.plan
 
 
-def _inside(value: Any) -> Iterator[tuple[Any, Any]]:
+def _children(value: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(value, Struct):
         return iter([(name, getattr(value, name)) for name in value.__struct_fields__])
     return iter(value.items()) if isinstance(value, dict) else enumerate(value)
@@ -170,8 +170,8 @@ _FINDERS: dict[str, Any] = {
 }
 
 
-OURS = ("roundel",)
-VERSION = 3
+TRUSTED_PACKAGES = ("roundel",)
+VERSION = 4
 LONG = 256
 """Characters from which on a text is stored beside the table."""
 Source = list[int] | str
@@ -182,18 +182,18 @@ _MUTABLE: dict[str, type[Any]] = {
         Activation,
         Execution,
         Expansion,
-        Instance,
-        LoopRecord,
-        Performance,
+        GraphInstance,
+        LoopSummary,
+        CompositeRun,
         Run,
-        Stage,
-        Talk,
+        BodyRun,
+        ToolLoop,
         Budget,
-        History,
-        Watch,
+        LoopHistory,
+        GuardStats,
     )
 }
-_PASSING = ("commands", "decisions", "events")
+_TRANSIENT_FIELDS = ("commands", "decisions", "events")
 """What a run holds only while a step is made."""
 
 
@@ -201,7 +201,7 @@ class SnapshotError(Exception):
     """It cannot be made, or not be read: replay the journal."""
 
 
-class Stored(Struct, frozen=True, array_like=True):
+class StoredSnapshot(Struct, frozen=True, array_like=True):
     """A snapshot as it was read: its long texts have to be fetched from their sources."""
 
     fingerprint: int
@@ -211,10 +211,10 @@ class Stored(Struct, frozen=True, array_like=True):
     checksum: str
 
 
-SNAPSHOTS: Codec[Stored] = Codec("a snapshot", Stored, version=VERSION, oldest=VERSION)
+SNAPSHOTS: Codec[StoredSnapshot] = Codec("a snapshot", StoredSnapshot, version=VERSION, oldest=VERSION)
 
 
-class Frozen(Struct, frozen=True):
+class FrozenState(Struct, frozen=True):
     """A state on its way to bytes: it does not change with the run any more."""
 
     fingerprint: int
@@ -225,24 +225,26 @@ class Frozen(Struct, frozen=True):
 
     def encode(self, sources: Sequence[Source]) -> bytes:
         """As bytes; `sources` says of each of the texts where it is stored."""
-        stored = Stored(self.fingerprint, self.shapes, self.table, list(sources), checksum(self.texts))
-        return zlib.compress(SNAPSHOTS.seal(stored), 1)
+        stored = StoredSnapshot(
+            self.fingerprint, self.shapes, self.table, list(sources), checksum(self.texts)
+        )
+        return zlib.compress(SNAPSHOTS.encode_versioned(stored), 1)
 
 
-def freeze(run: Run, index: PlanIndex) -> Frozen:
+def freeze(run: Run, index: PlanIndex) -> FrozenState:
     freezer = _Freezer(index)
     try:
         freezer.add(run)
         freezer.finish()
     except RecursionError as error:
         raise SnapshotError("the state is too deep") from error
-    return Frozen(index.fingerprint, freezer.shapes, freezer.table, list(freezer.texts))
+    return FrozenState(index.fingerprint, freezer.shapes, freezer.table, list(freezer.texts))
 
 
-def decode(body: bytes, index: PlanIndex) -> Stored:
+def decode(body: bytes, index: PlanIndex) -> StoredSnapshot:
     """SnapshotError if it is none, or was made by another version or with another workflow."""
     try:
-        stored = SNAPSHOTS.unseal(zlib.decompress(body))
+        stored = SNAPSHOTS.decode_versioned(zlib.decompress(body))
     except (zlib.error, CodecError) as error:
         raise SnapshotError(f"it cannot be read: {error}") from error
     if stored.fingerprint != index.fingerprint:
@@ -251,7 +253,7 @@ def decode(body: bytes, index: PlanIndex) -> Stored:
     return stored
 
 
-def thaw(stored: Stored, texts: Sequence[str], index: PlanIndex) -> Run:
+def thaw(stored: StoredSnapshot, texts: Sequence[str], index: PlanIndex) -> Run:
     """The state again; `texts` are what its sources hold."""
     if checksum(texts) != stored.checksum:
         raise SnapshotError("its texts are not the ones that it was made with")
@@ -321,14 +323,14 @@ class _Freezer:
         if isinstance(value, tuple):
             return ["t", *[self.add(item) for item in value]]
         if isinstance(value, (list, dict, bytearray)) or _is_mutable(value):
-            return self._later(value)
+            return self._add_mutable(value)
         if isinstance(value, Struct):
             return self._struct(value)
         if isinstance(value, Expression):
             raise SnapshotError("an expression stands where none should")
-        return self._later(value)
+        return self._add_mutable(value)
 
-    def _later(self, value: Any) -> Any:
+    def _add_mutable(self, value: Any) -> Any:
         number = self._number(value)
         self._unfilled.append((number, value))
         return ["o", number]
@@ -349,7 +351,7 @@ class _Freezer:
 
     def _state(self, node: NodePlan, state: Any) -> Any:
         """The state of a node: as JSON if its type is declared, which may be a class of another package."""
-        declared = None if node.talks or node.bodies else node.kind.state
+        declared = None if node.has_tool_loop or node.bodies else node.kind.state
         if declared is None or state is None or isinstance(state, (bool, int, float, str)):
             return self.add(state)
         return ["j", node.site, self._plain(msgspec.to_builtins(state))]
@@ -361,7 +363,7 @@ class _Freezer:
             return ["d", *[[self.add(key), self._plain(item)] for key, item in value.items()]]
         return self.add(value)
 
-    def _memory(self, instance: Instance) -> Any:
+    def _memory(self, instance: GraphInstance) -> Any:
         nodes = instance.plan.nodes
         return ["n", *[[index, self._state(nodes[index], state)] for index, state in instance.memory.items()]]
 
@@ -390,22 +392,24 @@ class _Freezer:
     def _attributes(self, value: Any, name: str) -> dict[str, Any]:
         fields = [field for field in _SHAPES[name] if field != "memory" and hasattr(value, field)]
         attributes = {field: self.add(getattr(value, field)) for field in fields}
-        if isinstance(value, Instance):
+        if isinstance(value, GraphInstance):
             attributes["memory"] = self._memory(value)
-        elif isinstance(value, (Performance, Talk)):
-            mind = getattr(value, _MIND[type(value)])
-            attributes[_MIND[type(value)]] = {field: self.add(getattr(mind, field)) for field in _noted(mind)}
+        elif isinstance(value, (CompositeRun, ToolLoop)):
+            controller_field = getattr(value, _CONTROLLER_FIELDS[type(value)])
+            attributes[_CONTROLLER_FIELDS[type(value)]] = {
+                field: self.add(getattr(controller_field, field)) for field in _saved_fields(controller_field)
+            }
         return attributes
 
 
-_MIND = {Performance: "conductor", Talk: "dialogue"}
+_CONTROLLER_FIELDS = {CompositeRun: "controller", ToolLoop: "conversation"}
 
 
 def _fields_of(kind: type[Any]) -> list[str]:
     if issubclass(kind, Struct):
         return list(kind.__struct_fields__)
     slots = [field for parent in kind.__mro__ for field in getattr(parent, "__slots__", ())]
-    left_out = (*_PASSING, _MIND.get(kind, ""))
+    left_out = (*_TRANSIENT_FIELDS, _CONTROLLER_FIELDS.get(kind, ""))
     return [field for field in slots if field not in left_out]
 
 
@@ -416,11 +420,11 @@ def _is_mutable(value: Any) -> bool:
     return _MUTABLE.get(type(value).__name__) is type(value)
 
 
-def _noted(mind: Any) -> list[str]:
+def _saved_fields(controller_field: Any) -> list[str]:
     """What a conductor or a dialogue has noted; expressions and functions come with a new one."""
-    slots = [field for parent in type(mind).__mro__ for field in getattr(parent, "__slots__", ())]
-    fields = [*slots, *getattr(mind, "__dict__", ())]
-    values = ((field, getattr(mind, field)) for field in fields)
+    slots = [field for parent in type(controller_field).__mro__ for field in getattr(parent, "__slots__", ())]
+    fields = [*slots, *getattr(controller_field, "__dict__", ())]
+    values = ((field, getattr(controller_field, field)) for field in fields)
     return [name for name, value in values if not isinstance(value, Expression) and not callable(value)]
 
 
@@ -472,22 +476,28 @@ class _Thawer:
         elif kind == "d":
             value.update((self._value(key), self._value(item)) for key, item in rest)
         elif kind == "m":
-            mind = _MIND.get(type(value), "")
+            controller_field = _CONTROLLER_FIELDS.get(type(value), "")
             for field, item in rest[1].items():
-                if field != mind:
+                if field != controller_field:
                     setattr(value, field, self._value(item))
-            if mind:
-                setattr(value, mind, self._mind(rest[1]["execution"], mind, rest[1][mind]))
+            if controller_field:
+                setattr(
+                    value,
+                    controller_field,
+                    self._restore_controller(
+                        rest[1]["execution"], controller_field, rest[1][controller_field]
+                    ),
+                )
 
-    def _mind(self, execution: Any, mind: str, noted: dict[str, Any]) -> Any:
+    def _restore_controller(self, execution: Any, controller_field: str, noted: dict[str, Any]) -> Any:
         number = execution[1]
         node = self._value(self._table[number][2]["node"])
-        make = node.kind.conduct if mind == "conductor" else node.kind.talk
+        make = node.kind.controller if controller_field == "controller" else node.kind.conversation
         made = make(node.config)
-        if set(noted) != set(_noted(made)):
+        if set(noted) != set(_saved_fields(made)):
             raise SnapshotError(f"it was made by another version: '{type(made).__name__}' notes other things")
-        if mind == "conductor":
-            made.decide = self._decisions.take
+        if controller_field == "controller":
+            made.decide = self._decisions.record_or_replay
         for field, value in noted.items():
             setattr(made, field, self._value(value))
         return made
@@ -520,6 +530,6 @@ class _Thawer:
 
 def _struct_class(name: str) -> type[Struct]:
     try:
-        return struct_class(name, OURS)
+        return resolve_struct(name, TRUSTED_PACKAGES)
     except EncodingError as error:
         raise SnapshotError(str(error)) from None

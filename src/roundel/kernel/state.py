@@ -20,14 +20,14 @@ import msgspec
 from msgspec import Struct
 
 from roundel.kernel.budget import Budget
-from roundel.kernel.commands import Command, Review
-from roundel.kernel.dead_loop import History
+from roundel.kernel.commands import Command, Intercept
+from roundel.kernel.dead_loop import LoopHistory
 from roundel.kernel.events import Event, stamp
-from roundel.kernel.facts import Decisions, Outcome, Reviews
+from roundel.kernel.facts import Decisions, InterceptPoints, Outcome
 from roundel.kernel.queue import Arrival, Key
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
 from roundel.plan.scope import Scope, Unit
-from roundel.workflow.fan_out import Dynamic
+from roundel.workflow.fan_out import FanOut
 from roundel.workflow.limits import dollars
 from roundel.workflow.message import Message
 
@@ -40,22 +40,22 @@ GRAPH_OVER = -2
 LOOP_OVER = -3
 """Stands in the agenda for a unit: the loop has ended, and with it a unit of the scope around it."""
 
-RETURN = -4
+BODY_ENDED_EARLY = -4
 """Stands in the agenda for a unit, behind a performance: a body of it has ended out of turn."""
 
-OPEN = -5
+BEGIN_COMPOSITE = -5
 """Stands in the agenda for a unit, behind a performance: it is to begin."""
 
-TURNS = -6
+START_ITERATIONS = -6
 """Stands in the agenda for a unit, behind a performance: turns of it may start."""
 
-PARTS = -7
+START_PARTS = -7
 """Stands in the agenda for a unit, behind an expansion: further parts of it may start."""
 
-ERRANDS = -8
+START_CALLS = -8
 """Stands in the agenda for a unit, behind a talk: its next errands may start."""
 
-QUESTION = -9
+ASK_BEHAVIOUR = -9
 """Stands in the agenda for a unit, behind a performance: its behaviour may be asked."""
 
 
@@ -84,26 +84,26 @@ TRIPS = {
 }
 
 
-class Instance:
+class GraphInstance:
     """One execution of a graph: the run's own, or one call of a subgraph."""
 
     __slots__ = (
         "arrivals",
         "budgets",
         "caller",
+        "cancelled",
+        "composite_run",
         "fired",
-        "gone",
         "histories",
+        "iteration",
         "marks",
         "memory",
         "ordinals",
         "outputs",
-        "performance",
         "plan",
         "prefix",
         "queues",
         "stem",
-        "turn",
     )
 
     def __init__(self, plan: GraphPlan, prefix: str, caller: Execution | None, ordinals: list[int]) -> None:
@@ -113,24 +113,24 @@ class Instance:
         self.stem = prefix
         """What the addresses of its loops begin with."""
         self.caller = caller
-        self.performance: Performance | None = None
-        self.turn: Turn | None = None
+        self.composite_run: CompositeRun | None = None
+        self.iteration: Iteration | None = None
         """Which turn of a performance it is."""
-        self.gone = False
+        self.cancelled = False
         self.ordinals = ordinals
         self.queues: list[list[Message]] = [[] for _ in range(count)]
         self.arrivals: list[list[Arrival]] = [[] for _ in range(count)]
         self.marks = bytearray(count)
         self.fired = bytearray(len(plan.edges))
         self.memory: dict[int, Any] = {}
-        self.histories: dict[int, History] = {}
+        self.histories: dict[int, LoopHistory] = {}
         """What was said in its free loops, by their entries."""
         self.budgets: dict[str, Any] = {}
         """What its graph, its loops and its nodes may spend, once they have begun."""
         self.outputs: dict[int, tuple[Message, ...]] = {}
 
 
-class LoopRecord:
+class LoopSummary:
     """What the summary says of a loop: its rounds over all entries, and why it was last left."""
 
     __slots__ = ("entries", "exit_reason", "last", "rounds")
@@ -141,10 +141,10 @@ class LoopRecord:
         self.entries = 0
         self.last: Key = ()
 
-    def left(self, reason: str, moment: Key) -> None:
+    def left(self, reason: str, order_key: Key) -> None:
         """Of several that ran at the same time, the last in order tells why, not the slowest."""
-        if moment >= self.last:
-            self.exit_reason, self.last = reason, moment
+        if order_key >= self.last:
+            self.exit_reason, self.last = reason, order_key
 
 
 class Activation:
@@ -175,18 +175,18 @@ class Activation:
     def __init__(
         self,
         run: Run,
-        instance: Instance,
+        instance: GraphInstance,
         scope: Scope,
         parent: Activation | None = None,
         unit: Unit | None = None,
-        record: LoopRecord | None = None,
+        record: LoopSummary | None = None,
     ) -> None:
         self.run = run
         self.instance = instance
         self.scope = scope
         self.parent = parent
         self.unit = unit
-        self.record = record or LoopRecord()
+        self.record = record or LoopSummary()
         self.round = 0
         self.loop_round = 0
         """The round; 0 for the whole graph, which is no loop."""
@@ -234,20 +234,20 @@ class Activation:
         """What the address of a loop in this scope begins with."""
         return f"{self.address}." if self.parent is not None else self.instance.stem
 
-    def values(self) -> dict[str, Any]:
+    def expression_values(self) -> dict[str, Any]:
         """What an expression on an edge knows beside its message."""
         run = self.run
         shown = {"id": run.run_id, "input": run.input[-1].text if run.input else ""}
         return {"round": self.loop_round, "run": shown, "vars": self.instance.plan.vars}
 
 
-def moment(activation: Activation) -> Key:
+def order_key(activation: Activation) -> Key:
     """When something happens in the order of the whole run, in which nothing happens at the same time."""
     key, instance = activation.key, activation.instance
     while (caller := instance.caller) is not None:
-        turn = instance.turn.round if instance.turn is not None else 0
+        iteration = instance.iteration.round if instance.iteration is not None else 0
         part = caller.part[1] if caller.part is not None else 0
-        key = (*caller.activation.key, caller.unit.layer, caller.unit.position, part, turn, *key)
+        key = (*caller.activation.key, caller.unit.layer, caller.unit.position, part, iteration, *key)
         instance = caller.activation.instance
     return key
 
@@ -261,13 +261,13 @@ class Execution(Struct):
     address: str
     command: Command | None = None
     part: tuple[Expansion, int] | None = None
-    review: Review | None = None
+    intercept: Intercept | None = None
     """What middleware is asked about it, if it is."""
     outcomes: list[Outcome] = []
     """What it gave, while functions on its edges or middleware are asked."""
-    owner: Performance | Talk | None = None
+    owner: CompositeRun | ToolLoop | None = None
     """Whose business the answer to the command is, if it is not that of the node as a whole."""
-    errand: Any = None
+    loop_call: Any = None
     """Which errand of a talk it is."""
     reserved: dict[str, int] | None = None
     """What it may spend at most, as far as anybody knows."""
@@ -280,7 +280,7 @@ class Expansion:
         "base",
         "dynamic",
         "execution",
-        "further",
+        "extra_calls",
         "groups",
         "layer",
         "outcomes",
@@ -290,7 +290,7 @@ class Expansion:
     )
 
     def __init__(
-        self, execution: Execution, dynamic: Dynamic, shared: tuple[Message, ...], width: int
+        self, execution: Execution, dynamic: FanOut, shared: tuple[Message, ...], width: int
     ) -> None:
         self.execution = execution
         self.dynamic = dynamic
@@ -301,31 +301,31 @@ class Expansion:
         self.groups: list[tuple[Message, ...]] = []
         self.outcomes: list[Outcome | None] = []
         self.started = 0
-        self.further = 0
+        self.extra_calls = 0
         """The calls that its parts made beyond one each."""
 
 
-class Turn(Struct, frozen=True):
+class Iteration(Struct, frozen=True):
     """One run of one body of a node that conducts."""
 
     body: int
     inputs: tuple[Message, ...]
     round: int
-    apart: int | None = None
+    parallel_index: int | None = None
     """Its number among turns that run at the same time; None if it runs alone."""
-    again: int = 0
+    repeat: int = 0
     """How often its body has run in this round before."""
 
 
-class Performance:
+class CompositeRun:
     """A node at work that conducts: its bodies run in turns, as its conductor says."""
 
     __slots__ = (
-        "at_work",
         "base",
-        "conductor",
+        "controller",
         "execution",
         "history",
+        "in_flight",
         "inputs",
         "pending",
         "question",
@@ -335,40 +335,40 @@ class Performance:
     )
 
     def __init__(
-        self, execution: Execution, conductor: Any, inputs: tuple[Message, ...], record: LoopRecord
+        self, execution: Execution, controller: Any, inputs: tuple[Message, ...], record: LoopSummary
     ) -> None:
         activation = execution.activation
         self.execution = execution
-        self.conductor = conductor
+        self.controller = controller
         self.inputs = inputs
         self.record = record
-        self.history = History()
+        self.history = LoopHistory()
         self.round = 0
-        self.pending: list[Turn] = []
+        self.pending: list[Iteration] = []
         self.question: Any = None
         """What the node's behaviour is to be asked: the state of its call, and what it is about."""
-        self.at_work: list[Instance] = []
+        self.in_flight: list[GraphInstance] = []
         self.base = list(activation.instance.ordinals)
         self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
 
 
-class Talk:
+class ToolLoop:
     """A node at work that takes several calls: a model, the tools that it asks for, the model again."""
 
-    __slots__ = ("at_work", "calls", "dialogue", "execution", "inputs", "ordinal", "pending", "stem")
+    __slots__ = ("calls", "conversation", "execution", "in_flight", "inputs", "ordinal", "pending", "stem")
 
     def __init__(
-        self, execution: Execution, dialogue: Any, inputs: tuple[Message, ...], ordinal: int
+        self, execution: Execution, conversation: Any, inputs: tuple[Message, ...], ordinal: int
     ) -> None:
         activation = execution.activation
         self.execution = execution
-        self.dialogue = dialogue
+        self.conversation = conversation
         self.inputs = inputs
         self.ordinal = ordinal
         self.calls = 0
         """How many calls the node itself has made."""
         self.pending: list[Any] = []
-        self.at_work = 0
+        self.in_flight = 0
         self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
 
 
@@ -388,13 +388,22 @@ class Lock(Struct, frozen=True):
 _BEGINNING = stamp(0)
 
 
-class Watch:
+class GuardStats:
     """What is known of a run that its guards go by."""
 
-    __slots__ = ("aside", "caps", "expected", "first_calls", "largest", "let_go", "surge_from", "surge_until")
+    __slots__ = (
+        "aside",
+        "expected",
+        "first_calls",
+        "largest_calls",
+        "last_unlock",
+        "raised_caps",
+        "surge_allowance",
+        "surge_baseline",
+    )
 
     def __init__(self) -> None:
-        self.largest: dict[int, tuple[int, int]] = {}
+        self.largest_calls: dict[int, tuple[int, int]] = {}
         """The tokens and the cost, in picodollars, of each node's largest model call."""
         self.first_calls: list[int] = []
         """The tokens of the first model calls."""
@@ -402,13 +411,13 @@ class Watch:
         """The model calls of the forecast, and the tokens of each; worked out when first needed."""
         self.aside = 0
         """The tokens of what is no model call: nobody expected any, and they are no surge."""
-        self.surge_from = 0.0
+        self.surge_baseline = 0.0
         """What had been spent when a person last let a surge go on."""
-        self.surge_until = 0.0
+        self.surge_allowance = 0.0
         """What a person has allowed to be spent before the next surge is seen."""
-        self.caps: dict[int, int] = {}
+        self.raised_caps: dict[int, int] = {}
         """Caps that a person has raised, by the site of the loop's entry."""
-        self.let_go = ""
+        self.last_unlock = ""
         """What was unlocked last without any change."""
 
 
@@ -416,9 +425,6 @@ class Run:
     """A run between two steps."""
 
     __slots__ = (
-        "agenda",
-        "asked",
-        "begun",
         "budgeted",
         "calls",
         "commands",
@@ -426,31 +432,34 @@ class Run:
         "decisions",
         "error",
         "events",
+        "fast_path",
+        "guard_stats",
+        "has_cancelled",
         "held",
         "input",
+        "intercept_flags",
+        "intercepts",
         "lock",
         "lock_budget",
         "loops",
         "note",
         "ordinals",
         "output",
-        "patience",
         "paused",
         "plan",
-        "reviewed",
-        "reviews",
+        "question_counts",
+        "ready_queue",
         "root",
+        "run_counts",
         "run_id",
         "seq",
         "since",
-        "smooth",
         "stamp",
+        "started_at",
         "status",
-        "times",
-        "torn",
+        "time_limit",
         "until",
         "usage",
-        "watch",
     )
 
     def __init__(self, plan: Plan) -> None:
@@ -463,33 +472,33 @@ class Run:
         self.lock: Lock | None = None
         self.paused = ""
         """Why nothing new is to begin; empty if it may."""
-        self.torn = False
+        self.has_cancelled = False
         """Some graphs were called off, and what comes up in them is passed over."""
         self.since = self.until = 0.0
         self.stamp = _BEGINNING
         self.seq = 0
         self.budgeted = plan.budgeted
-        self.watch = Watch()
+        self.guard_stats = GuardStats()
         self.lock_budget: Budget | None = None
         """The budget that the run is locked by, if it is one."""
-        self.begun = 0.0
+        self.started_at = 0.0
         """When it began, as if it had worked ever since: what was nobody's work is added."""
-        self.patience = self.deadline = plan.patience
+        self.time_limit = self.deadline = plan.time_limit
         """The seconds that it may work, and when they are over."""
         self.note: Message | None = None
         """A person's word to the next node that runs."""
-        self.root: Instance | None = None
+        self.root: GraphInstance | None = None
         self.calls: dict[str, Execution] = {}
-        self.agenda: list[tuple[Any, int]] = []
+        self.ready_queue: list[tuple[Any, int]] = []
         """What has come up and is to be decided: an activation (or expansion), and a unit of it."""
         self.held: list[tuple[Any, int]] = []
         """What came up while the run was locked or paused."""
-        self.loops: dict[str, LoopRecord] = {}
+        self.loops: dict[str, LoopSummary] = {}
         self.ordinals = [0] * len(plan.sites)
         """How many calls each node has made, by site; parts that run at the same time count apart."""
-        self.asked: dict[tuple[str, int, str], int] = {}
+        self.question_counts: dict[tuple[str, int, str], int] = {}
         """How often people were asked in a talk: where, by which site, about what."""
-        self.times = [0] * len(plan.sites)
+        self.run_counts = [0] * len(plan.sites)
         """How often each node has run, by site."""
         self.usage: dict[str, int] = {
             "model_calls": 0,
@@ -500,10 +509,10 @@ class Run:
             "unpriced_calls": 0,
         }
         """What has been used; money in picodollars."""
-        self.reviews = Reviews()
-        self.reviewed = bytearray(len(plan.sites))
+        self.intercepts = InterceptPoints()
+        self.intercept_flags = bytearray(len(plan.sites))
         """When middleware is asked about a node, by site (review.py)."""
-        self.smooth = True
+        self.fast_path = True
         """There is no error, no lock, no pause, nothing torn: what comes up needs no second look."""
         self.decisions = Decisions()
         self.commands: list[Command] = []
@@ -513,7 +522,7 @@ class Run:
     def over(self) -> bool:
         return self.status in ("completed", "failed", "stopped")
 
-    def at(self, now: float) -> None:
+    def set_time(self, now: float) -> None:
         # Many steps fall into one millisecond; its text is made once.
         if not self.since <= now < self.until:
             self.since = int(now * 1000) / 1000
@@ -523,17 +532,17 @@ class Run:
     @property
     def worked(self) -> float:
         """The seconds that something other than people was at work."""
-        return self.since - self.begun
+        return self.since - self.started_at
 
     def allow(self, seconds: float) -> None:
         """So long it may work, in all."""
-        self.patience, self.deadline = seconds, self.begun + seconds
+        self.time_limit, self.deadline = seconds, self.started_at + seconds
 
-    def rest(self, until: float) -> None:
+    def exclude_idle_time(self, until: float) -> None:
         """Since the last fact nobody was at work, or people alone."""
         gap = until - self.since
         if gap > 0:
-            self.begun += gap
+            self.started_at += gap
             self.deadline += gap
 
     def emit(self, event: str, node_id: str | None, address: str | None, data: dict[str, Any]) -> None:
@@ -542,7 +551,7 @@ class Run:
 
     def _nodes(self) -> dict[str, int]:
         nodes: dict[str, int] = {}
-        for node, count in zip(self.plan.sites, self.times, strict=True):
+        for node, count in zip(self.plan.sites, self.run_counts, strict=True):
             if count:
                 nodes[node.id] = nodes.get(node.id, 0) + count
         return nodes

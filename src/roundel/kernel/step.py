@@ -63,8 +63,8 @@ there were: nothing is kept of a finished round but its messages in queues.
 | `Failed`    | Call, Ask, Consult,    | nothing is at work at that address                      |
 |             | Review                 |                                                         |
 | `Answered`  | Ask                    | nobody was asked at that address                        |
-| `Consulted` | Consult                | nothing was asked at that address                       |
-| `Reviewed`  | Review                 | nothing was asked at that address                       |
+| `EdgesEvaluated` | Consult                | nothing was asked at that address                       |
+| `Intercepted`  | Review                 | nothing was asked at that address                       |
 | `Waited`    |                        | something other than people is at work                  |
 | `Paused`    |                        | the run is not at work, or paused already; an interrupt |
 |             |                        | is legal until the pause has taken effect               |
@@ -92,70 +92,70 @@ import msgspec
 
 from roundel.kernel.breaker import check_time
 from roundel.kernel.budget import release, spend
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Consult, Review
+from roundel.kernel.commands import Ask, Call, Cancel, Command, EvaluateEdges, Intercept
 from roundel.kernel.composite import (
-    ask,
-    come_back,
-    end_turn,
-    is_gone,
-    open_performance,
-    start_turns,
-    told,
-    unanswered,
+    ask_behaviour,
+    begin_composite,
+    end_body_early,
+    end_iteration,
+    is_cancelled,
+    on_answer,
+    on_answer_failed,
+    start_iterations,
 )
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
-    Consulted,
+    EdgesEvaluated,
     Edited,
     Entry,
     Fact,
     Failed,
     Finished,
+    Intercepted,
     Outcome,
     Paused,
     Reopened,
     Resumed,
-    Reviewed,
     Started,
     Stopped,
     Unlocked,
     Waited,
 )
 from roundel.kernel.lifecycle import (
-    admitted,
-    attend,
-    call_off,
+    cancel_executions,
+    check_budget,
     complete,
     conclude,
+    deliver_input,
     end_body,
     fail,
-    give,
     launch,
-    review_inputs,
     run_node,
     run_parts,
+    set_intercepts,
+    update_intercept_inputs,
 )
-from roundel.kernel.loops import begin, enter, next_round, result, settle, settle_loop, unfired
+from roundel.kernel.loops import begin, enter, graph_result, next_round, settle, settle_loop, unfired_edges
 from roundel.kernel.state import (
-    ERRANDS,
+    ASK_BEHAVIOUR,
+    BEGIN_COMPOSITE,
+    BODY_ENDED_EARLY,
     GRAPH_OVER,
     LOOP_OVER,
     NEXT_ROUND,
-    OPEN,
-    PARTS,
-    QUESTION,
-    RETURN,
-    TURNS,
+    START_CALLS,
+    START_ITERATIONS,
+    START_PARTS,
     Activation,
+    CompositeRun,
     Execution,
-    Instance,
-    Performance,
+    GraphInstance,
     Run,
-    Talk,
+    ToolLoop,
 )
-from roundel.kernel.tool_loop import answered, errand_failed, go_on, heard
-from roundel.kernel.unlock import Refused, check, unlock
+from roundel.kernel.tool_loop import advance_tool_loop, on_call_failed, on_person_answer, on_result
+from roundel.kernel.unlock import UnlockRefused, check_unlock, unlock
 from roundel.kernel.walk import EdgeError
 from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.scope import Unit
@@ -164,28 +164,28 @@ from roundel.workflow.message import Message
 
 def advance(run: Run) -> None:
     """Decides whatever has come up, until everything waits for the host."""
-    agenda = run.agenda
-    for item, index in agenda:  # grows while we walk it
+    ready_queue = run.ready_queue
+    for item, index in ready_queue:  # grows while we walk it
         try:
-            if index >= 0 and run.smooth:
+            if index >= 0 and run.fast_path:
                 _decide(run, item, item.scope.units[index])
             elif run.error is not None:
                 break
-            elif run.smooth or not _passed_by(run, item, index):
-                _CHANGES[index](run, item)
+            elif run.fast_path or not _defer_or_drop(run, item, index):
+                _TRANSITIONS[index](run, item)
         except EdgeError as error:  # on the way out of a graph that has ended
             fail(run, error.execution, str(error))
-    agenda.clear()
-    if not run.smooth:
-        _rest(run)
+    ready_queue.clear()
+    if not run.fast_path:
+        _update_status(run)
 
 
-def _passed_by(run: Run, item: Any, index: int) -> bool:
+def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
     """Whether what came up is left alone, since it belongs to what is no more or waits for an unlock."""
-    if index == RETURN:
+    if index == BODY_ENDED_EARLY:
         return False
-    owner = item.execution.activation if index in _BEHIND_EXECUTIONS else item
-    if is_gone(owner.instance):
+    owner = item.execution.activation if index in _OWNED_BY_EXECUTION else item
+    if is_cancelled(owner.instance):
         return True
     if (run.lock is not None or run.paused) and index not in (LOOP_OVER, GRAPH_OVER):
         run.held.append((item, index))
@@ -195,22 +195,22 @@ def _passed_by(run: Run, item: Any, index: int) -> bool:
     return index >= 0
 
 
-def _rest(run: Run) -> None:
+def _update_status(run: Run) -> None:
     """Ends or locks the run, once nothing is at work that may still finish."""
     if run.error is not None:
         _fail_run(run)
     elif run.lock is not None and not run.calls and run.status in ("running", "paused"):
         reason = f"{run.lock} at {run.lock.address}"
-        come_to_rest(run, "suspended_locked", reason)
-    elif run.paused and run.status in ("running", "waiting") and only_people_at_work(run):
-        come_to_rest(run, "paused", run.paused)
+        change_status(run, "suspended_locked", reason)
+    elif run.paused and run.status in ("running", "waiting") and waits_only_for_people(run):
+        change_status(run, "paused", run.paused)
 
 
-def only_people_at_work(run: Run) -> bool:
+def waits_only_for_people(run: Run) -> bool:
     return all(isinstance(call.command, Ask) for call in run.calls.values())
 
 
-def come_to_rest(run: Run, status: str, reason: str) -> None:
+def change_status(run: Run, status: str, reason: str) -> None:
     run.status = status
     run.emit("run_state_change", None, None, {"status": status, "reason": reason})
 
@@ -218,11 +218,11 @@ def come_to_rest(run: Run, status: str, reason: str) -> None:
 def _decide(run: Run, activation: Activation, unit: Unit) -> None:
     node = unit.node
     if activation.exit_layer is not None and unit.layer > activation.exit_layer:
-        _pass_over(run, activation, unit, "the loop was left")
+        _skip_unit(run, activation, unit, "the loop was left")
     elif node is None:
-        _come_to_loop(run, activation, unit)
+        _enter_loop(run, activation, unit)
     elif not activation.instance.marks[node.index]:
-        _pass_over(run, activation, unit, "not triggered")
+        _skip_unit(run, activation, unit, "not triggered")
     elif run.budgeted and not _may_run(run, activation, node):
         run.held.append((activation, unit.index))
     else:
@@ -232,14 +232,14 @@ def _decide(run: Run, activation: Activation, unit: Unit) -> None:
 def _may_run(run: Run, activation: Activation, node: NodePlan) -> bool:
     """The parts of what dynamic edges brought are asked about one by one."""
     instance, index = activation.instance, node.index
-    expands = node.expands and (
+    has_dynamic_input = node.has_dynamic_input and (
         any(message.dynamic for message in instance.queues[index])
         or any(arrival[2] is not None and arrival[2].dynamic for arrival in instance.arrivals[index])
     )
-    return expands or admitted(run, activation, node, activation.prefix + node.label)
+    return has_dynamic_input or check_budget(run, activation, node, activation.prefix + node.label)
 
 
-def _pass_over(run: Run, activation: Activation, unit: Unit, reason: str) -> None:
+def _skip_unit(run: Run, activation: Activation, unit: Unit, reason: str) -> None:
     if unit.node is not None:
         skip(run, unit.node.id, activation.prefix + unit.node.label, reason)
     settle(run, activation, unit)
@@ -249,7 +249,7 @@ def skip(run: Run, node_id: str, address: str, reason: str) -> None:
     run.emit("node_state_change", node_id, address, {"status": "skipped", "reason": reason})
 
 
-def _come_to_loop(run: Run, activation: Activation, unit: Unit) -> None:
+def _enter_loop(run: Run, activation: Activation, unit: Unit) -> None:
     marks, nodes = activation.instance.marks, activation.instance.plan.nodes
     entries = [member for member in unit.members if marks[member]]
     if not entries:
@@ -262,18 +262,18 @@ def _come_to_loop(run: Run, activation: Activation, unit: Unit) -> None:
             f"a loop was entered at {names} at once; let one node lead into the loop, "
             "so that it is clear where a round begins"
         )
-        run.smooth = False
+        run.fast_path = False
 
 
 def _graph_over(run: Run, activation: Activation) -> None:
     instance = activation.instance
-    messages = result(instance)
+    messages = graph_result(instance)
     caller = instance.caller
     if not messages:
         node_id, address = (caller.node.id, caller.address) if caller else (None, None)
-        run.emit("end_not_reached", node_id, address, {"edges": unfired(instance)})
-    if instance.performance is not None:
-        end_turn(run, instance, messages)
+        run.emit("end_not_reached", node_id, address, {"edges": unfired_edges(instance)})
+    if instance.composite_run is not None:
+        end_iteration(run, instance, messages)
         return
     if caller is not None:
         end_body(run, instance, caller, messages)
@@ -282,24 +282,24 @@ def _graph_over(run: Run, activation: Activation) -> None:
     end(run, "completed")
 
 
-_CHANGES: dict[int, Callable[[Run, Any], None]] = {
+_TRANSITIONS: dict[int, Callable[[Run, Any], None]] = {
     LOOP_OVER: settle_loop,
     GRAPH_OVER: _graph_over,
-    RETURN: lambda run, back: come_back(run, *back),
+    BODY_ENDED_EARLY: lambda run, back: end_body_early(run, *back),
     NEXT_ROUND: next_round,
-    OPEN: open_performance,
-    TURNS: start_turns,
-    PARTS: run_parts,
-    ERRANDS: go_on,
-    QUESTION: ask,
+    BEGIN_COMPOSITE: begin_composite,
+    START_ITERATIONS: start_iterations,
+    START_PARTS: run_parts,
+    START_CALLS: advance_tool_loop,
+    ASK_BEHAVIOUR: ask_behaviour,
 }
-_BEHIND_EXECUTIONS = (OPEN, TURNS, PARTS, ERRANDS, QUESTION)
+_OWNED_BY_EXECUTION = (BEGIN_COMPOSITE, START_ITERATIONS, START_PARTS, START_CALLS, ASK_BEHAVIOUR)
 
 
 def _fail_run(run: Run) -> None:
     """What is at work may finish, since it is paid for; people are not asked any more."""
     asked = [call for call in run.calls.values() if isinstance(call.command, Ask)]
-    call_off(run, asked, "the run has failed")
+    cancel_executions(run, asked, "the run has failed")
     if not run.calls:
         end(run, "failed")
 
@@ -346,7 +346,7 @@ def abandon(run: Run, error: str) -> list[Event]:
     The events of that step are among those returned, since their numbers are taken."""
     run.error = error
     run.calls.clear()
-    run.agenda.clear()
+    run.ready_queue.clear()
     end(run, "failed")
     return run.events
 
@@ -362,16 +362,16 @@ def replay(plan: Plan, entries: Iterable[Entry]) -> tuple[Run, list[Command]]:
 def _started(run: Run, fact: Started) -> None:
     if run.status != "new":
         raise IllegalFact("the run has already started")
-    run.at(fact.time)
-    run.begun = run.since
-    run.allow(run.patience)
+    run.set_time(fact.time)
+    run.started_at = run.since
+    run.allow(run.time_limit)
     run.run_id, run.input, run.status = fact.run_id, fact.input, "running"
-    attend(run, fact.reviews)
+    set_intercepts(run, fact.intercepts)
     graph = run.plan.graph
     data = {"workflow": graph.graph.id, "input": fact.input[-1].text if fact.input else ""}
     run.emit("run_started", None, None, data)
-    run.root = Instance(graph, "", None, run.ordinals)
-    give(run.root, fact.input)
+    run.root = GraphInstance(graph, "", None, run.ordinals)
+    deliver_input(run.root, fact.input)
     begin(run, run.root)
     advance(run)
 
@@ -381,7 +381,7 @@ def _finished(run: Run, fact: Finished) -> None:
     if execution is None or execution.command.__class__ is not Call:
         raise _illegal(fact.address)
     if fact.time >= run.until or fact.time < run.since:
-        run.at(fact.time)
+        run.set_time(fact.time)
         if fact.time > run.deadline:
             check_time(run, execution)
     del run.calls[fact.address]
@@ -390,18 +390,18 @@ def _finished(run: Run, fact: Finished) -> None:
     owner = execution.owner
     if owner is None:
         complete(run, execution, fact.outcome)
-    elif owner.__class__ is Talk:
-        heard(run, execution, fact.outcome)
+    elif owner.__class__ is ToolLoop:
+        on_result(run, execution, fact.outcome)
     else:
-        told(run, execution, fact.outcome)
+        on_answer(run, execution, fact.outcome)
     advance(run)
 
 
 def _answered(run: Run, fact: Answered) -> None:
-    execution = _at_work(run, fact.address, Ask)
-    if run.status == "paused" or only_people_at_work(run):
-        run.rest(fact.time)
-    run.at(fact.time)
+    execution = _in_flight(run, fact.address, Ask)
+    if run.status == "paused" or waits_only_for_people(run):
+        run.exclude_idle_time(fact.time)
+    run.set_time(fact.time)
     del run.calls[fact.address]
     if run.status == "waiting":
         run.status = "running"
@@ -409,57 +409,57 @@ def _answered(run: Run, fact: Answered) -> None:
     data = {"text": fact.message.text}
     run.emit("human_input_received", execution.node.id, fact.address, data)
     if execution.owner is not None:
-        answered(run, execution, fact.message)
+        on_person_answer(run, execution, fact.message)
     else:
         complete(run, execution, Outcome((fact.message,)))
     advance(run)
 
 
-def _consulted(run: Run, fact: Consulted) -> None:
-    execution = _at_work(run, fact.address, Consult)
-    run.at(fact.time)
+def _edges_evaluated(run: Run, fact: EdgesEvaluated) -> None:
+    execution = _in_flight(run, fact.address, EvaluateEdges)
+    run.set_time(fact.time)
     del run.calls[fact.address]
-    conclude(run, execution, execution.outcomes, fact.verdicts)
+    conclude(run, execution, execution.outcomes, fact.edge_results)
     advance(run)
 
 
-def _reviewed(run: Run, fact: Reviewed) -> None:
-    execution = _at_work(run, fact.address, Review)
-    review = execution.command
-    assert isinstance(review, Review)
-    run.at(fact.time)
+def _intercepted(run: Run, fact: Intercepted) -> None:
+    execution = _in_flight(run, fact.address, Intercept)
+    intercept = execution.command
+    assert isinstance(intercept, Intercept)
+    run.set_time(fact.time)
     del run.calls[fact.address]
     for name, data in fact.events:
         run.emit(name, execution.node.id, fact.address, data)
-    if review.messages is None:
+    if intercept.messages is None:
         release(run, execution)
         if run.error is None:
             unit, node, part = execution.unit, execution.node, execution.part
-            launch(run, execution.activation, unit, node, fact.address, review.inputs, part, review)
+            launch(run, execution.activation, unit, node, fact.address, intercept.inputs, part, intercept)
         else:
             skip(run, execution.node.id, fact.address, "the run has failed")
     else:
         (outcome,) = execution.outcomes
         changes = {} if fact.messages is None else {"messages": fact.messages}
-        complete(run, execution, msgspec.structs.replace(outcome, **changes), looked_at=True)
+        complete(run, execution, msgspec.structs.replace(outcome, **changes), after_intercept=True)
     advance(run)
 
 
 def _failed(run: Run, fact: Failed) -> None:
-    execution = _at_work(run, fact.address, None)
-    run.at(fact.time)
+    execution = _in_flight(run, fact.address, None)
+    run.set_time(fact.time)
     del run.calls[fact.address]
     for name, data in fact.events:
         run.emit(name, execution.node.id, fact.address, data)
     if run.budgeted:
         release(run, execution)
         asked = execution.node.kind.speaks and isinstance(execution.command, Call)
-        if asked and not (execution.errand and execution.errand.label):
+        if asked and not (execution.loop_call and execution.loop_call.label):
             spend(run, execution.activation, execution.node, {"model_calls": 1})
-    if execution.owner.__class__ is Talk:
-        errand_failed(run, execution, fact.error)
-    elif execution.owner.__class__ is Performance:
-        unanswered(run, execution, fact.error)
+    if execution.owner.__class__ is ToolLoop:
+        on_call_failed(run, execution, fact.error)
+    elif execution.owner.__class__ is CompositeRun:
+        on_answer_failed(run, execution, fact.error)
     else:
         fail(run, execution, fact.error)
     advance(run)
@@ -469,7 +469,7 @@ def _waited(run: Run, fact: Waited) -> None:
     asked = [call for call in run.calls.values() if isinstance(call.command, Ask)]
     if run.status != "running" or not asked or len(asked) != len(run.calls):
         raise IllegalFact("the run is not waiting for people alone")
-    run.at(fact.time)
+    run.set_time(fact.time)
     run.status = "waiting"
     reason = "for " + ", ".join(sorted(call.address for call in asked))
     run.emit("run_state_change", None, None, {"status": "waiting", "reason": reason})
@@ -478,10 +478,10 @@ def _waited(run: Run, fact: Waited) -> None:
 def _paused(run: Run, fact: Paused) -> None:
     if run.status not in ("running", "waiting") or (run.paused and not fact.interrupt):
         raise IllegalFact("the run is not at work")
-    run.at(fact.time)
-    run.paused, run.smooth = fact.reason or "paused", False
+    run.set_time(fact.time)
+    run.paused, run.fast_path = fact.reason or "paused", False
     if fact.interrupt:
-        come_to_rest(run, "paused", run.paused)
+        change_status(run, "paused", run.paused)
     else:
         advance(run)
 
@@ -490,14 +490,14 @@ def _resumed(run: Run, fact: Resumed) -> None:
     if not run.paused or run.over:
         raise IllegalFact("the run is not paused")
     if run.status == "paused":
-        run.rest(fact.time)
-    run.at(fact.time)
+        run.exclude_idle_time(fact.time)
+    run.set_time(fact.time)
     run.paused = ""
-    run.smooth = run.error is None and run.lock is None and not run.torn
+    run.fast_path = run.error is None and run.lock is None and not run.has_cancelled
     if run.status == "paused":
         run.status = "running"
         run.emit("run_state_change", None, None, {"status": "running", "reason": "resumed"})
-    run.agenda.extend(run.held)
+    run.ready_queue.extend(run.held)
     run.held.clear()
     advance(run)
 
@@ -505,29 +505,29 @@ def _resumed(run: Run, fact: Resumed) -> None:
 def _reopened(run: Run, fact: Reopened) -> None:
     if run.over or run.status == "new":
         raise IllegalFact("the run is not at work")
-    run.rest(fact.time)
-    run.at(fact.time)
-    if fact.reviews is not None:
-        attend(run, fact.reviews)
+    run.exclude_idle_time(fact.time)
+    run.set_time(fact.time)
+    if fact.intercepts is not None:
+        set_intercepts(run, fact.intercepts)
 
 
 def _unlocked(run: Run, fact: Unlocked) -> None:
     try:
-        check(run, fact)
-    except Refused as error:
+        check_unlock(run, fact)
+    except UnlockRefused as error:
         raise IllegalFact(str(error)) from error
-    run.rest(fact.time)
-    run.at(fact.time)
+    run.exclude_idle_time(fact.time)
+    run.set_time(fact.time)
     unlock(run, fact)
     advance(run)
 
 
 def _edited(run: Run, fact: Edited) -> None:
-    execution = _at_work(run, fact.address, None)
+    execution = _in_flight(run, fact.address, None)
     command = execution.command
-    if not isinstance(command, (Call, Ask, Review)) or getattr(command, "messages", None) is not None:
+    if not isinstance(command, (Call, Ask, Intercept)) or getattr(command, "messages", None) is not None:
         raise _illegal(fact.address)
-    run.at(fact.time)
+    run.set_time(fact.time)
     inputs = (*command.inputs[:-1], fact.message)
     changed = msgspec.structs.replace(command, inputs=inputs)
     execution.command = changed
@@ -539,22 +539,22 @@ def _edited(run: Run, fact: Edited) -> None:
 def _edit_owner(execution: Execution, inputs: tuple[Message, ...]) -> None:
     """What else holds the inputs. A question of one that conducts is about others than its node has."""
     if execution.owner is None:
-        review_inputs(execution, inputs)
-    elif isinstance(execution.owner, Talk):
+        update_intercept_inputs(execution, inputs)
+    elif isinstance(execution.owner, ToolLoop):
         execution.owner.inputs = inputs
-        review_inputs(execution.owner.execution, inputs)
+        update_intercept_inputs(execution.owner.execution, inputs)
 
 
 def _stopped(run: Run, fact: Stopped) -> None:
     if run.over or run.status == "new":
         raise IllegalFact("the run is not at work")
-    run.at(fact.time)
-    call_off(run, list(run.calls.values()), fact.reason or "stopped")
+    run.set_time(fact.time)
+    cancel_executions(run, list(run.calls.values()), fact.reason or "stopped")
     run.error = fact.reason or None
     end(run, "stopped")
 
 
-def _at_work(run: Run, address: str, kind: type[Any] | None) -> Execution:
+def _in_flight(run: Run, address: str, kind: type[Any] | None) -> Execution:
     execution = run.calls.get(address)
     if execution is None or (kind is not None and execution.command.__class__ is not kind):
         raise _illegal(address)
@@ -570,8 +570,8 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Finished: _finished,
     Failed: _failed,
     Answered: _answered,
-    Consulted: _consulted,
-    Reviewed: _reviewed,
+    EdgesEvaluated: _edges_evaluated,
+    Intercepted: _intercepted,
     Waited: _waited,
     Paused: _paused,
     Resumed: _resumed,

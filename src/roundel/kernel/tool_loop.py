@@ -5,7 +5,7 @@ What is called when is the business of the node's dialogue, which looks at nothi
     begin(inputs)              the node has come up
     heard(errand, outcome)     a call was answered
     failed(errand, error)      a call failed
-    answered(errand, message)  a person answered
+    on_person_answer(call, message)  a person answered
     unlocked()                 the run goes on, and no errand of this waits: a limit that it met was raised
 
 Each gives an Act: errands to run, an outcome that ends the node, events to show, a limit that was met, an
@@ -22,34 +22,34 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from roundel.kernel.breaker import breaker_around, lock, note_result
+from roundel.kernel.breaker import breaker_around, lock, record_result
 from roundel.kernel.budget import model_call, reserve
 from roundel.kernel.commands import Ask, Call, Command
 from roundel.kernel.facts import Outcome
-from roundel.kernel.lifecycle import complete, fail, fits, spend
-from roundel.kernel.state import ERRANDS, Execution, Run, Talk
+from roundel.kernel.lifecycle import complete, fail, fits_budget, record_usage
+from roundel.kernel.state import START_CALLS, Execution, Run, ToolLoop
 from roundel.workflow.message import Message
 
 
-class Errand(Struct, frozen=True):
+class ToolLoopCall(Struct, frozen=True):
     what: Any
     """What is to be done, as the state of its call."""
     label: str = ""
     round: int = 0
-    asks: dict[str, Any] | None = None
+    person_prompt: dict[str, Any] | None = None
     """A person is asked, and shown this."""
     subject: str = ""
     """What the person is asked about; questions about the same are counted."""
 
 
-_SAID: dict[str, Any] = {"arguments": {}, "result": ""}
+_REDACTED: dict[str, Any] = {"arguments": {}, "result": ""}
 """What a node whose output is not to be logged shows of its errands: these fields are empty."""
-Shown = tuple[str, dict[str, Any], Errand | None]
+Shown = tuple[str, dict[str, Any], ToolLoopCall | None]
 """An event: its name, its data, and the errand that it is about."""
 
 
-class Act(Struct, frozen=True):
-    errands: tuple[Errand, ...] = ()
+class ToolLoopAction(Struct, frozen=True):
+    loop_calls: tuple[ToolLoopCall, ...] = ()
     outcome: Outcome | None = None
     events: tuple[Shown, ...] = ()
     reached: tuple[str, int] | None = None
@@ -59,149 +59,159 @@ class Act(Struct, frozen=True):
     error: str = ""
 
 
-class Dialogue(Protocol):
+class Conversation(Protocol):
     stops_repeats: bool
     """Whether an errand is not to be run again and again with the same result; set before it begins."""
 
-    def begin(self, inputs: tuple[Message, ...]) -> Act: ...
-    def heard(self, errand: Errand, outcome: Outcome) -> Act: ...
-    def failed(self, errand: Errand, error: str) -> Act: ...
-    def answered(self, errand: Errand, message: Message) -> Act: ...
-    def unlocked(self) -> Act: ...
+    def begin(self, inputs: tuple[Message, ...]) -> ToolLoopAction: ...
+    def on_result(self, loop_call: ToolLoopCall, outcome: Outcome) -> ToolLoopAction: ...
+    def on_failure(self, loop_call: ToolLoopCall, error: str) -> ToolLoopAction: ...
+    def on_person_answer(self, loop_call: ToolLoopCall, message: Message) -> ToolLoopAction: ...
+    def on_unlock(self) -> ToolLoopAction: ...
     def result(self, outcome: Outcome) -> str:
         """What came of an errand, to see whether it is new."""
 
 
-def go_on(run: Run, talk: Talk) -> None:
+def advance_tool_loop(run: Run, tool_loop: ToolLoop) -> None:
     """Starts what may start: the talk itself, or the errands that its dialogue has named."""
-    if not talk.pending:
-        dialogue = talk.dialogue
-        if talk.calls:
-            _act(run, talk, dialogue.unlocked())
+    if not tool_loop.pending:
+        conversation = tool_loop.conversation
+        if tool_loop.calls:
+            _apply(run, tool_loop, conversation.on_unlock())
         else:
-            dialogue.stops_repeats = breaker_around(talk.execution).watches_loops
-            _act(run, talk, dialogue.begin(talk.inputs))
+            conversation.stops_repeats = breaker_around(tool_loop.execution).detects_dead_loops
+            _apply(run, tool_loop, conversation.begin(tool_loop.inputs))
         return
-    errands = talk.pending
-    if run.budgeted and not _fit(run, talk, errands):
-        run.held.append((talk, ERRANDS))
+    loop_calls = tool_loop.pending
+    if run.budgeted and not _fit_budget(run, tool_loop, loop_calls):
+        run.held.append((tool_loop, START_CALLS))
         return
-    talk.pending = []
-    for errand in errands:
-        _send(run, talk, errand)
+    tool_loop.pending = []
+    for loop_call in loop_calls:
+        _start_call(run, tool_loop, loop_call)
 
 
-def _fit(run: Run, talk: Talk, errands: list[Errand]) -> bool:
+def _fit_budget(run: Run, tool_loop: ToolLoop, loop_calls: list[ToolLoopCall]) -> bool:
     """Whether there is a budget for all of them; if not, none begins."""
-    whole = talk.execution
-    tools = sum(1 for errand in errands if errand.label and errand.asks is None)
+    whole = tool_loop.execution
+    tools = sum(1 for loop_call in loop_calls if loop_call.label and loop_call.person_prompt is None)
     wanted = {"tool_calls": tools} if tools else {}
-    if any(not errand.label for errand in errands):
+    if any(not loop_call.label for loop_call in loop_calls):
         wanted |= model_call(run, whole.node)
-    return fits(run, whole.activation, whole.node, whole.address, wanted)
+    return fits_budget(run, whole.activation, whole.node, whole.address, wanted)
 
 
-def heard(run: Run, execution: Execution, outcome: Outcome) -> None:
-    talk, errand = _back(execution)
-    spend(run, execution, outcome)
+def on_result(run: Run, execution: Execution, outcome: Outcome) -> None:
+    tool_loop, loop_call = _owner_of(execution)
+    record_usage(run, execution, outcome)
     for name, data in outcome.events:
         run.emit(name, execution.node.id, execution.address, data)
-    if errand.label:
-        note_result(execution, talk.dialogue.result(outcome))
-    _act(run, talk, talk.dialogue.heard(errand, outcome))
+    if loop_call.label:
+        record_result(execution, tool_loop.conversation.result(outcome))
+    _apply(run, tool_loop, tool_loop.conversation.on_result(loop_call, outcome))
 
 
-def errand_failed(run: Run, execution: Execution, error: str) -> None:
-    talk, errand = _back(execution)
-    _act(run, talk, talk.dialogue.failed(errand, error))
+def on_call_failed(run: Run, execution: Execution, error: str) -> None:
+    tool_loop, loop_call = _owner_of(execution)
+    _apply(run, tool_loop, tool_loop.conversation.on_failure(loop_call, error))
 
 
-def answered(run: Run, execution: Execution, message: Message) -> None:
-    talk, errand = _back(execution)
-    _act(run, talk, talk.dialogue.answered(errand, message))
+def on_person_answer(run: Run, execution: Execution, message: Message) -> None:
+    tool_loop, loop_call = _owner_of(execution)
+    _apply(run, tool_loop, tool_loop.conversation.on_person_answer(loop_call, message))
 
 
-def _back(execution: Execution) -> tuple[Talk, Errand]:
-    assert isinstance(execution.owner, Talk)
-    return execution.owner, execution.errand
+def _owner_of(execution: Execution) -> tuple[ToolLoop, ToolLoopCall]:
+    assert isinstance(execution.owner, ToolLoop)
+    return execution.owner, execution.loop_call
 
 
-def _act(run: Run, talk: Talk, act: Act) -> None:
-    execution = talk.execution
+def _apply(run: Run, tool_loop: ToolLoop, action: ToolLoopAction) -> None:
+    execution = tool_loop.execution
     node, address = execution.node, execution.address
-    for name, data, errand in act.events:
-        if not node.logs:
-            data = {**data, **{field: nothing for field, nothing in _SAID.items() if field in data}}
-        run.emit(name, node.id, _address(talk, errand) if errand else address, data)
-    if act.reached is not None:
-        what, limit = act.reached
+    for name, data, loop_call in action.events:
+        if not node.logs_output:
+            data = {**data, **{field: nothing for field, nothing in _REDACTED.items() if field in data}}
+        run.emit(name, node.id, _address(tool_loop, loop_call) if loop_call else address, data)
+    if action.reached is not None:
+        what, limit = action.reached
         run.emit("limit_reached", node.id, address, {"what": what, "limit": limit, "address": address})
-    if act.error:
-        fail(run, execution, act.error)
+    if action.error:
+        fail(run, execution, action.error)
         return
-    if act.lock is not None:
-        lock(run, *act.lock, node.id, address)
-    if act.errands or act.lock is not None:
-        talk.pending.extend(act.errands)
-        run.agenda.append((talk, ERRANDS))
-    if act.outcome is not None:
-        complete(run, execution, act.outcome)
+    if action.lock is not None:
+        lock(run, *action.lock, node.id, address)
+    if action.loop_calls or action.lock is not None:
+        tool_loop.pending.extend(action.loop_calls)
+        run.ready_queue.append((tool_loop, START_CALLS))
+    if action.outcome is not None:
+        complete(run, execution, action.outcome)
 
 
-def _send(run: Run, talk: Talk, errand: Errand) -> None:
-    whole = talk.execution
-    node, address = whole.node, _address(talk, errand)
+def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
+    whole = tool_loop.execution
+    node, address = whole.node, _address(tool_loop, loop_call)
     command: Command
-    if errand.asks is not None:
-        run.emit("human_input_required", node.id, address, errand.asks)
-        command = Ask(address, node.site, talk.inputs, _question(run, talk, errand), errand.asks)
+    if loop_call.person_prompt is not None:
+        run.emit("human_input_required", node.id, address, loop_call.person_prompt)
+        command = Ask(
+            address,
+            node.site,
+            tool_loop.inputs,
+            _question_number(run, tool_loop, loop_call),
+            loop_call.person_prompt,
+        )
     else:
-        ordinal = 0 if errand.label else _ordinal(talk)
+        ordinal = 0 if loop_call.label else _ordinal(tool_loop)
         round_ = whole.activation.loop_round
-        command = Call(address, node.site, talk.inputs, errand.what, ordinal, round_)
+        command = Call(address, node.site, tool_loop.inputs, loop_call.what, ordinal, round_)
     run.calls[address] = execution = Execution(
-        whole.activation, whole.unit, node, address, command, whole.part, owner=talk, errand=errand
+        whole.activation, whole.unit, node, address, command, whole.part, owner=tool_loop, loop_call=loop_call
     )
     run.commands.append(command)
-    if run.budgeted and errand.asks is None:
-        reserve(run, execution, {"tool_calls": 1} if errand.label else model_call(run, node))
+    if run.budgeted and loop_call.person_prompt is None:
+        reserve(run, execution, {"tool_calls": 1} if loop_call.label else model_call(run, node))
 
 
-def _ordinal(talk: Talk) -> int:
+def _ordinal(tool_loop: ToolLoop) -> int:
     """Which of the node's calls it is: never a matter of which part of a dynamic edge was quicker."""
-    number = talk.calls
-    talk.calls += 1
+    number = tool_loop.calls
+    tool_loop.calls += 1
     if number:
-        execution = talk.execution
+        execution = tool_loop.execution
         if execution.part is None:
             execution.activation.instance.ordinals[execution.node.site] += 1
         else:
-            execution.part[0].further += 1
-    return talk.ordinal + number
+            execution.part[0].extra_calls += 1
+    return tool_loop.ordinal + number
 
 
-def _question(run: Run, talk: Talk, errand: Errand) -> int:
+def _question_number(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> int:
     """Which question about its subject it is. What runs at the same time counts for itself, from its own
     number on: never a matter of who was quicker."""
-    where, first = _apart(talk.execution)
-    key = (where, talk.execution.node.site, errand.subject)
-    number = run.asked.get(key, 0)
-    run.asked[key] = number + 1
+    where, first = _parallel_scope(tool_loop.execution)
+    key = (where, tool_loop.execution.node.site, loop_call.subject)
+    number = run.question_counts.get(key, 0)
+    run.question_counts[key] = number + 1
     return first + number
 
 
-def _apart(execution: Execution) -> tuple[str, int]:
+def _parallel_scope(execution: Execution) -> tuple[str, int]:
     """The innermost thing around it that runs beside others of its kind, and its number among them."""
     whole: Execution | None = execution
     while whole is not None:
         if whole.part is not None:
             return whole.address, whole.part[1]
         instance = whole.activation.instance
-        if instance.turn is not None and instance.turn.apart is not None:
-            return instance.prefix, instance.turn.apart
+        if instance.iteration is not None and instance.iteration.parallel_index is not None:
+            return instance.prefix, instance.iteration.parallel_index
         whole = instance.caller
     return "", 0
 
 
-def _address(talk: Talk, errand: Errand) -> str:
-    return f"{talk.stem}{errand.round}]/{errand.label}" if errand.label else talk.execution.address
+def _address(tool_loop: ToolLoop, loop_call: ToolLoopCall) -> str:
+    return (
+        f"{tool_loop.stem}{loop_call.round}]/{loop_call.label}"
+        if loop_call.label
+        else tool_loop.execution.address
+    )

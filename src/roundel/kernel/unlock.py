@@ -13,19 +13,19 @@ import msgspec
 
 from roundel.kernel.breaker import history_of
 from roundel.kernel.facts import Unlocked
-from roundel.kernel.lifecycle import review_inputs
+from roundel.kernel.lifecycle import update_intercept_inputs
 from roundel.kernel.loops import cap_of, leave_between_rounds, raise_cap
 from roundel.kernel.state import (
-    ERRANDS,
+    BEGIN_COMPOSITE,
     NEXT_ROUND,
-    OPEN,
+    START_CALLS,
+    START_ITERATIONS,
     TRIPS,
-    TURNS,
     Activation,
+    CompositeRun,
     Lock,
-    Performance,
     Run,
-    Talk,
+    ToolLoop,
 )
 from roundel.workflow.message import Message
 
@@ -34,7 +34,7 @@ CHECKS = ("cause_understood", "cost_accepted", "workflow_reviewed")
 accepted, and the workflow or its limits were looked at."""
 
 
-class Refused(Exception):
+class UnlockRefused(Exception):
     """It may not be unlocked like this; the text says why."""
 
     def __init__(self, text: str, *fields: str) -> None:
@@ -43,41 +43,45 @@ class Refused(Exception):
         """Those of `Unlocked` that would have to be other ones."""
 
 
-def check(run: Run, fact: Unlocked) -> None:
+def check_unlock(run: Run, fact: Unlocked) -> None:
     """Refused, before anything is changed."""
     lock = run.lock
     if lock is None or run.status != "suspended_locked":
-        raise Refused("the run is not locked")
+        raise UnlockRefused("the run is not locked")
     if not fact.reason.strip():
-        raise Refused("a reason is needed", "reason")
+        raise UnlockRefused("a reason is needed", "reason")
     missing = [name for name in CHECKS if name not in fact.checks]
     if missing:
-        raise Refused(f"not confirmed: {', '.join(missing)}", "checks")
+        raise UnlockRefused(f"not confirmed: {', '.join(missing)}", "checks")
     changed = bool(fact.limits or fact.message is not None or fact.exit)
-    if run.watch.let_go == _scope(lock) and not changed:
+    if run.guard_stats.last_unlock == _scope(lock) and not changed:
         advice = "raise a limit, edit the last message or leave the loop"
-        raise Refused(f"it was locked by {lock.what} twice in a row; {advice}", "limits", "message", "exit")
-    known = _raisable(run, lock)
+        raise UnlockRefused(
+            f"it was locked by {lock.what} twice in a row; {advice}", "limits", "message", "exit"
+        )
+    known = _raisable_limits(run, lock)
     unknown = sorted(fact.limits.keys() - known.keys())
     if unknown:
-        raise Refused(
+        raise UnlockRefused(
             f"'{unknown[0]}' does not hold this run back; {', '.join(sorted(known)) or 'no limit'} does",
             "limits",
         )
     for name, limit in fact.limits.items():
         if not limit > known[name]:
-            raise Refused(f"'{name}' is {known[name]:g} already; a raised limit is more than that", "limits")
-    if fact.message is not None and _waiting(run) is None:
-        raise Refused("no message waits that could be edited", "message")
+            raise UnlockRefused(
+                f"'{name}' is {known[name]:g} already; a raised limit is more than that", "limits"
+            )
+    if fact.message is not None and _next_input(run) is None:
+        raise UnlockRefused("no message waits that could be edited", "message")
     if fact.exit:
-        _exit_of(run, fact.exit)
+        _find_exit(run, fact.exit)
 
 
 def unlock(run: Run, fact: Unlocked) -> None:
     lock = run.lock
     assert lock is not None
     changed = bool(fact.limits or fact.message is not None or fact.exit)
-    run.watch.let_go = "" if changed else _scope(lock)
+    run.guard_stats.last_unlock = "" if changed else _scope(lock)
     data: dict[str, Any] = {"reason": fact.reason, "by": fact.by, "state": "RESUMED", "what": lock.what}
     if fact.limits:
         data["limits"] = fact.limits
@@ -94,10 +98,10 @@ def unlock(run: Run, fact: Unlocked) -> None:
     if fact.exit:
         _leave(run, fact.exit)
     run.lock, run.lock_budget = None, None
-    run.smooth = run.error is None and not run.paused and not run.torn
+    run.fast_path = run.error is None and not run.paused and not run.has_cancelled
     run.status = "running"
     run.emit("run_state_change", None, None, {"status": "running", "reason": f"unlocked: {fact.reason}"})
-    run.agenda.extend(run.held)
+    run.ready_queue.extend(run.held)
     run.held.clear()
 
 
@@ -106,7 +110,7 @@ def _scope(lock: Lock) -> str:
     return f"{lock.what} {lock.evidence.get('scope', lock.node_id)}"
 
 
-def _raisable(run: Run, lock: Lock) -> dict[str, float]:
+def _raisable_limits(run: Run, lock: Lock) -> dict[str, float]:
     """What may be raised, and what it is now."""
     if run.lock_budget is not None:
         return run.lock_budget.limits
@@ -124,23 +128,23 @@ def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:
     if run.lock_budget is not None:
         run.lock_budget.raise_to(limits)
         return
-    run.allow(limits.get("seconds", run.patience))
-    run.watch.surge_until = limits.get("tokens", 0.0)
+    run.allow(limits.get("seconds", run.time_limit))
+    run.guard_stats.surge_allowance = limits.get("tokens", 0.0)
     for item, index in run.held:
         if index == NEXT_ROUND and isinstance(item, Activation):
             cap = cap_of(run, item)
             if item.round >= cap:
                 raise_cap(run, item, max(cap, int(limits.get("rounds", cap + item.scope.cap))))
-        elif "rounds" in limits and isinstance(item, Performance) and item.execution.address == lock.address:
-            item.conductor.limit = int(limits["rounds"])
-        elif "rounds" in limits and isinstance(item, Talk) and item.execution.address == lock.address:
-            item.dialogue.allow(int(limits["rounds"]))
+        elif "rounds" in limits and isinstance(item, CompositeRun) and item.execution.address == lock.address:
+            item.controller.limit = int(limits["rounds"])
+        elif "rounds" in limits and isinstance(item, ToolLoop) and item.execution.address == lock.address:
+            item.conversation.allow(int(limits["rounds"]))
 
 
-def _waiting(run: Run) -> tuple[Any, int] | None:
+def _next_input(run: Run) -> tuple[Any, int] | None:
     """Where the message is that the next node will get: a list and a place in it, or a talk."""
     for item, index in run.held:
-        if index in (ERRANDS, TURNS, OPEN):
+        if index in (START_CALLS, START_ITERATIONS, BEGIN_COMPOSITE):
             return (item, -1) if _inputs(item) else None
         if not isinstance(item, Activation):
             continue
@@ -160,17 +164,18 @@ def _node_of(activation: Activation, index: int) -> int | None:
 
 
 def _edit(run: Run, text: str) -> None:
-    found = _waiting(run)
+    found = _next_input(run)
     assert found is not None
     messages, place = found
-    if isinstance(messages, Performance) and messages.pending:
+    if isinstance(messages, CompositeRun) and messages.pending:
         messages.pending = [
-            msgspec.structs.replace(turn, inputs=_changed(turn.inputs, text)) for turn in messages.pending
+            msgspec.structs.replace(iteration, inputs=_replace_last(iteration.inputs, text))
+            for iteration in messages.pending
         ]
         return
-    if isinstance(messages, (Performance, Talk)):
-        messages.inputs = _changed(messages.inputs, text)
-        review_inputs(messages.execution, messages.inputs)
+    if isinstance(messages, (CompositeRun, ToolLoop)):
+        messages.inputs = _replace_last(messages.inputs, text)
+        update_intercept_inputs(messages.execution, messages.inputs)
         return
     last = messages[place]
     if isinstance(last, Message):
@@ -180,17 +185,17 @@ def _edit(run: Run, text: str) -> None:
         messages[place] = (key, edge, msgspec.structs.replace(message or Message(), content=text))
 
 
-def _inputs(item: Performance | Talk) -> tuple[Message, ...]:
-    if isinstance(item, Performance) and item.pending:
+def _inputs(item: CompositeRun | ToolLoop) -> tuple[Message, ...]:
+    if isinstance(item, CompositeRun) and item.pending:
         return item.pending[-1].inputs
     return item.inputs
 
 
-def _changed(inputs: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+def _replace_last(inputs: tuple[Message, ...], text: str) -> tuple[Message, ...]:
     return (*inputs[:-1], msgspec.structs.replace(inputs[-1], content=text)) if inputs else inputs
 
 
-def _exit_of(run: Run, target: str) -> tuple[Activation, int]:
+def _find_exit(run: Run, target: str) -> tuple[Activation, int]:
     """The loop that is left, and the node that it is left for."""
     for item, index in run.held:
         if isinstance(item, Activation) and (index >= 0 or index == NEXT_ROUND) and item.parent is not None:
@@ -203,15 +208,15 @@ def _exit_of(run: Run, target: str) -> tuple[Activation, int]:
             if target in outside:
                 return item, outside[target]
             ways = ", ".join(sorted(outside)) or "nowhere"
-            raise Refused(
+            raise UnlockRefused(
                 f"no edge leads from the loop '{item.name}' to '{target}'; its ways out lead to {ways}",
                 "exit",
             )
-    raise Refused("the run is not locked inside of a free loop, so there is none to leave", "exit")
+    raise UnlockRefused("the run is not locked inside of a free loop, so there is none to leave", "exit")
 
 
 def _leave(run: Run, target: str) -> None:
-    activation, node = _exit_of(run, target)
+    activation, node = _find_exit(run, target)
     instance = activation.instance
     assert activation.scope.entry is not None  # it is a loop
     said = history_of(instance, activation.scope.entry).said

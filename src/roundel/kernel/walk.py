@@ -16,17 +16,17 @@ from typing import Any
 
 import msgspec
 
-from roundel.kernel.facts import DecisionError, DecisionMismatch, Outcome, Verdict
-from roundel.kernel.loops import leave
+from roundel.kernel.facts import DecisionError, DecisionMismatch, EdgeResult, Outcome
+from roundel.kernel.loops import leave_loops
 from roundel.kernel.queue import arrive
 from roundel.kernel.state import Execution, Expansion, Run
 from roundel.plan.graph import EdgePlan
 from roundel.workflow.fan_out import RegexSplit, Split
 from roundel.workflow.message import Message
 from roundel.workflow.pattern import PatternError
-from roundel.workflow.processor import Process
+from roundel.workflow.processor import MessageProcessor
 
-Verdicts = Mapping[tuple[int, int], Verdict]
+EdgeResults = Mapping[tuple[int, int], EdgeResult]
 """By edge and message."""
 
 
@@ -38,7 +38,7 @@ class EdgeError(Exception):
         self.execution = execution
 
 
-def walk(run: Run, execution: Execution, outcome: Outcome, verdicts: Verdicts | None) -> None:
+def walk(run: Run, execution: Execution, outcome: Outcome, edge_results: EdgeResults | None) -> None:
     port, stay, number = outcome.port, outcome.stay, 0
     unit, instance = execution.unit, execution.activation.instance
     for message in outcome.messages:
@@ -47,43 +47,45 @@ def walk(run: Run, execution: Execution, outcome: Outcome, verdicts: Verdicts | 
                 continue
             if edge.simple:
                 instance.fired[edge.index] = 1
-                instance.queues[edge.target].append(delivered(edge, message))
+                instance.queues[edge.target].append(copy_for_edge(edge, message))
             else:
-                verdict = verdicts.get((edge.index, number)) if verdicts is not None else None
-                if not _passes(run, execution, edge, message, verdict):
+                edge_result = edge_results.get((edge.index, number)) if edge_results is not None else None
+                if not _passes(run, execution, edge, message, edge_result):
                     continue
             if edge.trigger:
                 instance.marks[edge.target] = 1
                 if loops:
-                    leave(execution.activation, unit, loops, edge.source_id, outcome)
+                    leave_loops(execution.activation, unit, loops, edge.source_id, outcome)
         number += 1
 
 
-def questions(run: Run, execution: Execution, outcomes: Sequence[Outcome]) -> list[tuple[int, int]]:
+def pairs_to_evaluate(run: Run, execution: Execution, outcomes: Sequence[Outcome]) -> list[tuple[int, int]]:
     """Which messages have to be shown to the functions of which edges."""
     asked, number = [], 0
     for outcome in outcomes:
         for message in outcome.messages:
             for edge, loops in execution.unit.out:
-                if not edge.consults or not _open(edge, loops, outcome):
+                if not edge.has_host_functions or not _is_open(edge, loops, outcome):
                     continue
-                if edge.asks_condition is not None or _fires(run, execution, edge, message, None):
+                if edge.condition_function is not None or _fires(run, execution, edge, message, None):
                     asked.append((edge.index, number))
             number += 1
     return asked
 
 
-def _open(edge: EdgePlan, loops: int, outcome: Outcome) -> bool:
+def _is_open(edge: EdgePlan, loops: int, outcome: Outcome) -> bool:
     return edge.port in (None, outcome.port) and not (outcome.stay and loops)
 
 
-def _fires(run: Run, execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None) -> bool:
-    if verdict is not None and edge.asks_condition is not None:
-        return verdict.fires
+def _fires(
+    run: Run, execution: Execution, edge: EdgePlan, message: Message, edge_result: EdgeResult | None
+) -> bool:
+    if edge_result is not None and edge.condition_function is not None:
+        return edge_result.fires
     if edge.test is None:
         return True
     try:
-        return run.decisions.take(edge.test, message, execution.activation.values)  # type: ignore[no-any-return]
+        return run.decisions.record_or_replay(edge.test, message, execution.activation.expression_values)  # type: ignore[no-any-return]
     except DecisionMismatch:
         raise
     except Exception as error:
@@ -91,21 +93,21 @@ def _fires(run: Run, execution: Execution, edge: EdgePlan, message: Message, ver
 
 
 def _passes(
-    run: Run, execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None
+    run: Run, execution: Execution, edge: EdgePlan, message: Message, edge_result: EdgeResult | None
 ) -> bool:
     """Whether the message gets to the other end; False also if a processor dropped it on the way."""
-    if not _fires(run, execution, edge, message, verdict):
+    if not _fires(run, execution, edge, message, edge_result):
         return False
-    carried = _carried(run, execution, edge, message, verdict) if edge.carry else None
+    carried = _process_message(run, execution, edge, message, edge_result) if edge.carry else None
     if carried is not None or edge.clear or edge.clear_kept:
-        _hand_over(execution, edge, carried)
+        _enqueue(execution, edge, carried)
     if carried is None and edge.carry:
         return False
     execution.activation.instance.fired[edge.index] = 1
     return True
 
 
-def _hand_over(execution: Execution, edge: EdgePlan, message: Message | None) -> None:
+def _enqueue(execution: Execution, edge: EdgePlan, message: Message | None) -> None:
     activation, unit = execution.activation, execution.unit
     instance = activation.instance
     if edge.direct:
@@ -115,16 +117,16 @@ def _hand_over(execution: Execution, edge: EdgePlan, message: Message | None) ->
         instance.arrivals[edge.target].append((key, edge, message))
 
 
-def _carried(
-    run: Run, execution: Execution, edge: EdgePlan, message: Message, verdict: Verdict | None
+def _process_message(
+    run: Run, execution: Execution, edge: EdgePlan, message: Message, edge_result: EdgeResult | None
 ) -> Message | None:
-    if verdict is not None and edge.asks_processor is not None:
-        return verdict.result
-    carried = delivered(edge, message)
+    if edge_result is not None and edge.processor_function is not None:
+        return edge_result.result
+    carried = copy_for_edge(edge, message)
     if edge.process is None:
         return carried
     try:
-        decided = run.decisions.take(_processed, edge.process, carried)
+        decided = run.decisions.record_or_replay(_processed_decision, edge.process, carried)
     except DecisionMismatch:
         raise
     except Exception as error:
@@ -136,7 +138,7 @@ def _carried(
     return msgspec.convert(decided[0], Message)
 
 
-def _processed(process: Process, message: Message) -> bool | str | list[Any] | None:
+def _processed_decision(process: MessageProcessor, message: Message) -> bool | str | list[Any] | None:
     """What a processor makes of a message, as a decision that stores no more than what changed: None if it
     drops it, True if it leaves it as it is, a text if that is all that is new, else the whole message."""
     result = process(message)
@@ -148,7 +150,7 @@ def _processed(process: Process, message: Message) -> bool | str | list[Any] | N
     return [msgspec.to_builtins(result)]
 
 
-def delivered(edge: EdgePlan, message: Message) -> Message:
+def copy_for_edge(edge: EdgePlan, message: Message) -> Message:
     metadata = message.metadata
     return Message(
         message.content,
@@ -195,8 +197,8 @@ def _parts(run: Run, split: Split, message: Message) -> list[Message]:
     """The parts of a message; where a pattern cuts it, that is a decision."""
     if not isinstance(split, RegexSplit):
         return split.parts(message)
-    texts = run.decisions.take(split.texts, message)
-    return split.made_of(message, texts)
+    texts = run.decisions.record_or_replay(split.texts, message)
+    return split.split_into(message, texts)
 
 
 def _edge(execution: Execution) -> EdgePlan:
@@ -215,13 +217,13 @@ def _group(expansion: Expansion, parts: list[Message]) -> None:
     expansion.started = 0
 
 
-def due(expansion: Expansion) -> Iterator[Part]:
+def startable_parts(expansion: Expansion) -> Iterator[Part]:
     """The parts that may start now."""
-    at_work = expansion.outcomes[: expansion.started].count(None)
-    while expansion.started < len(expansion.groups) and at_work < expansion.width:
+    in_flight = expansion.outcomes[: expansion.started].count(None)
+    while expansion.started < len(expansion.groups) and in_flight < expansion.width:
         number = expansion.started
         expansion.started += 1
-        at_work += 1
+        in_flight += 1
         yield number, _address(expansion, number), expansion.groups[number]
 
 
@@ -230,13 +232,13 @@ def _address(expansion: Expansion, number: int) -> str:
     return f"{expansion.execution.address}#{layer}{number + 1}"
 
 
-def gather(expansion: Expansion, number: int, outcome: Outcome) -> list[Outcome] | None:
+def record_part(expansion: Expansion, number: int, outcome: Outcome) -> list[Outcome] | None:
     """Keeps a part's outcome; gives what the node as a whole gave, once nothing is left to do."""
     expansion.outcomes[number] = outcome
-    return collected(expansion)
+    return collect_outcomes(expansion)
 
 
-def collected(expansion: Expansion) -> list[Outcome] | None:
+def collect_outcomes(expansion: Expansion) -> list[Outcome] | None:
     if None in expansion.outcomes:
         return None
     outcomes = [outcome for outcome in expansion.outcomes if outcome is not None]

@@ -23,8 +23,8 @@ import msgspec
 
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.services import NodeError
-from roundel.workflow.model_profile import ALIASES, Profile
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.model_profile import PROVIDER_ALIASES, Profile
+from roundel.workflow.secrets import SecretMasker
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ClientModel
@@ -48,7 +48,7 @@ class _SecretFilter(logging.Filter):
 
     def __init__(self) -> None:
         super().__init__()
-        self.secrets: weakref.WeakSet[Secrets] = weakref.WeakSet()
+        self.secrets: weakref.WeakSet[SecretMasker] = weakref.WeakSet()
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
@@ -69,7 +69,7 @@ class _SecretFilter(logging.Filter):
 _SECRET_FILTER = _SecretFilter()
 
 
-def mask_client_logs(secrets: Secrets) -> None:
+def mask_client_logs(secrets: SecretMasker) -> None:
     """From now on, and as long as these secrets are in use. Call it once the libraries have been imported:
     a filter holds for the loggers that there are, not for those below them."""
     _SECRET_FILTER.secrets.add(secrets)
@@ -137,12 +137,12 @@ NO_KEY = "none"
 """What servers of one's own are sent, which ask for no key but whose client wants one."""
 
 
-def client_model(profile: Profile, secrets: Secrets, lease: ResourceLease) -> ClientModel:
+def client_model(profile: Profile, secrets: SecretMasker, lease: ResourceLease) -> ClientModel:
     """The model's client, from the pool; NodeError says what has to be installed or set."""
     return _lease_client(profile, secrets, lease, _make_model)
 
 
-def client_provider(profile: Profile, secrets: Secrets, lease: ResourceLease) -> tuple[str, Any]:
+def client_provider(profile: Profile, secrets: SecretMasker, lease: ResourceLease) -> tuple[str, Any]:
     """The provider's name, and its client; for what else it offers beside models."""
     return _lease_client(profile, secrets, lease, _make_provider)
 
@@ -152,10 +152,10 @@ async def _no_close(_client: object) -> None:
 
 
 def _lease_client(
-    profile: Profile, secrets: Secrets, lease: ResourceLease, make: Callable[..., Made]
+    profile: Profile, secrets: SecretMasker, lease: ResourceLease, make: Callable[..., Made]
 ) -> Made:
-    provider, name = profile.named
-    provider = ALIASES.get(provider, provider)
+    provider, name = profile.provider_and_name
+    provider = PROVIDER_ALIASES.get(provider, provider)
     key = profile.api_key or _find_key(provider) or (NO_KEY if profile.base_url else "")
     secrets.add(key)
     for header in profile.headers.values():

@@ -9,16 +9,18 @@ from roundel.llm.clients import client_provider
 from roundel.llm.prices import EmbeddingMeter, Prices
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.services import NodeError
-from roundel.workflow.memory_config import DIMENSIONS, LOCAL, Embedding
+from roundel.workflow.memory_config import DIMENSIONS, LOCAL_PROVIDER, Embedding
 from roundel.workflow.model_profile import Profile
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 
 
 class ClientEmbedder:
     """Made when its run is made ready, so that no text has to wait for imports; what it lacks is told when it
     is asked."""
 
-    def __init__(self, config: Embedding, secrets: Secrets, prices: Prices, lease: ResourceLease) -> None:
+    def __init__(
+        self, config: Embedding, secrets: SecretMasker, prices: Prices, lease: ResourceLease
+    ) -> None:
         self._config, self._secrets, self._prices = config, secrets, prices
         self._lease = lease
         size = config.params.get(DIMENSIONS)
@@ -47,12 +49,16 @@ class ClientEmbedder:
 
     def _record_usage(self, usage: Any, meter: EmbeddingMeter) -> None:
         config = self._config
-        cost = 0.0 if config.provider == LOCAL else self._prices.cost(config.provider, config.model, usage)
+        cost = (
+            0.0
+            if config.provider == LOCAL_PROVIDER
+            else self._prices.cost(config.provider, config.model, usage)
+        )
         meter.add(self.name, usage.input_tokens, cost)
 
     def _make_model(self) -> Any:
         config = self._config
-        if config.provider == LOCAL:
+        if config.provider == LOCAL_PROVIDER:
             return self._make_local_model()
         profile = Profile(
             provider=config.provider, name=config.model, base_url=config.base_url, api_key=config.api_key

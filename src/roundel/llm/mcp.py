@@ -15,7 +15,7 @@ from roundel.llm.mcp_session import McpErrors, McpSession, SessionExpired
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolSpec
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.message import json_text
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 from roundel.workflow.tool_source import McpServer
 
 if TYPE_CHECKING:
@@ -68,14 +68,14 @@ class McpConnection:
         only: tuple[str, ...] = (),
         timeout: float | None = None,
         name: str = "",
-        secrets: Secrets | None = None,
+        secrets: SecretMasker | None = None,
     ) -> None:
         self._server = server
         self._folder = folder
         self._prefix = prefix
         self._only = only
         self._seconds = server.timeout or timeout
-        self._errors = McpErrors(server, name, secrets or Secrets())
+        self._errors = McpErrors(server, name, secrets or SecretMasker())
         self._session: McpSession | None = None
         self._closed = False
 

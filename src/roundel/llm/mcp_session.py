@@ -21,7 +21,7 @@ from urllib.parse import urlsplit, urlunsplit
 from roundel.llm.clients import mask_client_logs
 from roundel.llm.mcp_transport import StderrTail, http_transport, stdio_transport
 from roundel.nodes.services import NodeError, ToolError
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 from roundel.workflow.tool_source import McpServer
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class McpErrors:
     """The errors of one server."""
 
-    def __init__(self, server: McpServer, name: str, secrets: Secrets) -> None:
+    def __init__(self, server: McpServer, name: str, secrets: SecretMasker) -> None:
         self._server = server
         self._secrets = secrets
         for header in server.headers.values():

@@ -25,23 +25,23 @@ from roundel.llm.provider_plugins import PluginModel, plugin_model
 from roundel.llm.remote_model import IncompleteAnswer, RemoteModel
 from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.agent_config import Config, ModelRetry
-from roundel.nodes.services import Exchange, Model, NodeError, Reply, Request, Say
+from roundel.nodes.services import Exchange, Model, NodeError, Reply, Request, StreamCallback
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
-from roundel.workflow.model_profile import ALIASES, DEFAULT_PROFILE, PROVIDERS, Profile
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.model_profile import DEFAULT_PROFILE, PROVIDER_ALIASES, PROVIDERS, Profile
+from roundel.workflow.secrets import SecretMasker
 
 _encoder = msgspec.json.Encoder(order="sorted")
 _decoder = msgspec.json.Decoder(Reply)
 
 
 class CachedModel:
-    def __init__(self, model: Model, profile: Profile, folder: Path, secrets: Secrets) -> None:
+    def __init__(self, model: Model, profile: Profile, folder: Path, secrets: SecretMasker) -> None:
         self._model, self._folder, self._secrets = model, folder, secrets
-        self._label = ":".join(profile.named)
+        self._label = ":".join(profile.provider_and_name)
         self._model_key = (self._label, profile.base_url, profile.params)
 
-    async def reply(self, request: Request, say: Say | None = None) -> Reply:
+    async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
         path = self._folder / f"{self._digest(request)}.json"
         stored = _read_reply(path)
         if stored is not None:
@@ -49,7 +49,7 @@ class CachedModel:
         reply = await self._model.reply(request, say)
         if reply.model == self._label:  # what a model behind it said is no answer of its own
             try:
-                _write_reply(path, self._secrets.masked(msgspec.structs.replace(reply, trouble=())))
+                _write_reply(path, self._secrets.mask_value(msgspec.structs.replace(reply, trouble=())))
             except OSError as error:  # no reason to fail, but the next time costs as much again
                 warning = f"the reply could not be put into the cache: {error}"
                 return msgspec.structs.replace(reply, trouble=(*reply.trouble, warning))
@@ -121,17 +121,17 @@ class ModelEndpoint(Protocol):
 
     label: str
 
-    async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply: ...
+    async def ask(self, request: Request, say: StreamCallback | None, attempt: int) -> Reply: ...
 
 
 class RetryingModel:
-    def __init__(self, models: Sequence[ModelEndpoint], retry: ModelRetry, secrets: Secrets) -> None:
+    def __init__(self, models: Sequence[ModelEndpoint], retry: ModelRetry, secrets: SecretMasker) -> None:
         self._models = models
         self._retry = retry
         self._secrets = secrets
         self._attempts = retry.max_attempts if retry.enabled else 1
 
-    async def reply(self, request: Request, say: Say | None = None) -> Reply:
+    async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
         attempt = 0
         trouble: list[str] = []
         final: list[str] = []
@@ -240,7 +240,7 @@ class Models:
     """Chooses and makes models. Their clients come from the pool of the process by `lease`; prices and the
     masking of secrets are the run's own."""
 
-    def __init__(self, profiles: Mapping[str, Profile], secrets: Secrets, lease: ResourceLease) -> None:
+    def __init__(self, profiles: Mapping[str, Profile], secrets: SecretMasker, lease: ResourceLease) -> None:
         self._profiles = profiles
         self._secrets = secrets
         self._prices = Prices(profiles)
@@ -253,8 +253,8 @@ class Models:
         profile = self.profile(node)
         fallbacks = [self._profiles[name] for name in config.fallback or profile.fallback]
         endpoints = [self._endpoint(one) for one in (profile, *fallbacks)]
-        for remote in endpoints:
-            remote.check(config.provider_params)
+        for endpoint in endpoints:
+            endpoint.check(config.provider_params)
         model: Model = RetryingModel(endpoints, config.retry or ModelRetry(), self._secrets)
         if profile.cache if config.cache is None else config.cache:
             model = CachedModel(model, profile, cache_folder(), self._secrets)
@@ -271,8 +271,8 @@ class Models:
 
     def _plugin_model(self, profile: Profile) -> PluginModel | None:
         # A name that we know is never a package's: nobody takes over the requests to another provider.
-        provider = profile.named[0]
-        if provider in PROVIDERS or provider in ALIASES:
+        provider = profile.provider_and_name[0]
+        if provider in PROVIDERS or provider in PROVIDER_ALIASES:
             return None
         self._secrets.add(profile.api_key)
         for header in profile.headers.values():

@@ -12,7 +12,7 @@ from math import isclose
 from typing import Any
 
 from roundel.kernel.facts import Usage
-from roundel.workflow.model_profile import ALIASES, Price, Profile
+from roundel.workflow.model_profile import PROVIDER_ALIASES, Price, Profile
 
 
 class EmbeddingMeter:
@@ -50,7 +50,7 @@ class Prices:
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._profile_prices = {
-            _price_key(*profile.named): profile.price
+            _price_key(*profile.provider_and_name): profile.price
             for profile in profiles.values()
             if profile.price is not None
         }
@@ -68,7 +68,7 @@ class Prices:
 
 
 def _price_key(provider: str, name: str) -> tuple[str, str]:
-    return ALIASES.get(provider, provider), name
+    return PROVIDER_ALIASES.get(provider, provider), name
 
 
 def listed_cost(provider: str, name: str, usage: Any) -> float | None:

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from roundel.llm.prices import MILLION, Prices
 from roundel.llm.remote_model import IncompleteAnswer, TextStream
 from roundel.llm.resource_pool import ResourceLease
-from roundel.nodes.services import NodeError, Reply, Request, Say
-from roundel.workflow.functions import ModuleError, load_entry_point, raised
-from roundel.workflow.model_profile import Profile, offered_providers
+from roundel.nodes.services import NodeError, Reply, Request, StreamCallback
+from roundel.workflow.functions import ModuleError, format_exception, load_entry_point
+from roundel.workflow.model_profile import Profile, installed_providers
 
 
 class ProviderModel(Protocol):
@@ -37,26 +37,26 @@ class PluginModel:
     """One model of such a provider, with its label, its time limit and its price."""
 
     def __init__(self, model: ProviderModel, profile: Profile, prices: Prices) -> None:
-        provider, name = profile.named
+        provider, name = profile.provider_and_name
         self._model = model
         self._timeout = profile.timeout
         self._price = prices.profile_price(provider, name)
         self.label = f"{provider}:{name}"
 
-    async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply:
-        speech = None if say is None else TextStream(say, attempt)
+    async def ask(self, request: Request, say: StreamCallback | None, attempt: int) -> Reply:
+        text_stream = None if say is None else TextStream(say, attempt)
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
-                reply = await self._model.reply(request, None if speech is None else speech.add)
+                reply = await self._model.reply(request, None if text_stream is None else text_stream.add)
         except TimeoutError:
             if limit.expired():
                 raise IncompleteAnswer(f"no answer after {self._timeout:g} seconds") from None
             raise
         if not isinstance(reply, Reply):
             raise NodeError(f"{self.label} gave {type(reply).__name__} in place of a Reply")
-        if speech is not None:
-            speech.flush()
+        if text_stream is not None:
+            text_stream.flush()
         return self._complete_reply(reply)
 
     def _complete_reply(self, reply: Reply) -> Reply:
@@ -79,8 +79,8 @@ async def _close(model: ProviderModel) -> None:
 
 def plugin_model(profile: Profile, prices: Prices, lease: ResourceLease) -> PluginModel | None:
     """The model of a profile whose provider a package brings; None if none does, NodeError if it fails."""
-    provider, name = profile.named
-    point = offered_providers().get(provider)
+    provider, name = profile.provider_and_name
+    point = installed_providers().get(provider)
     if point is None:
         return None
     try:
@@ -92,5 +92,5 @@ def plugin_model(profile: Profile, prices: Prices, lease: ResourceLease) -> Plug
     except ModuleError as error:
         raise NodeError(f"{provider}:{name} cannot be used: {error}") from None
     except Exception as error:
-        raise NodeError(f"{provider}:{name} cannot be used: {raised(error)}") from error
+        raise NodeError(f"{provider}:{name} cannot be used: {format_exception(error)}") from error
     return PluginModel(made, profile, prices)

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from roundel.nodes.services import NodeError, ToolError, ToolSpec
-from roundel.nodes.structured_output import misfit, schema_problem
+from roundel.nodes.structured_output import schema_error, validation_error
 from roundel.workflow.message import Message
 
 CONTEXT, KEY, WORKSPACE = "_context", "idempotency_key", "workspace"
@@ -210,7 +210,7 @@ class PythonTool:
         self._function = function
         self._host = caller
         self._schema = schema
-        problem = schema_problem(schema) if schema is not None else ""
+        problem = schema_error(schema) if schema is not None else ""
         if problem:
             raise NodeError(f"'parameters' of the tool '{name}' is no JSON Schema: {problem}")
         accepted = schema if schema is not None else parameters(function)
@@ -224,7 +224,7 @@ class PythonTool:
         return to_text(await self._host.call(partial(self._function, *first, **{**named, **injected})))
 
     def _bind(self, arguments: dict[str, Any]) -> BoundArguments:
-        problem = misfit(arguments, self._schema) if self._schema is not None else ""
+        problem = validation_error(arguments, self._schema) if self._schema is not None else ""
         if problem:
             raise ToolError(f"wrong arguments: {problem}")
         return bind_arguments(self._function, arguments) if has_signature(self._function) else ((), arguments)

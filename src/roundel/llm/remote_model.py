@@ -16,9 +16,18 @@ from typing import TYPE_CHECKING, Any, Literal
 from roundel.llm.clients import PROTOCOL
 from roundel.llm.prices import Prices
 from roundel.nodes.agent_config import LOOP_LIMITS
-from roundel.nodes.services import UNREADABLE, Exchange, NodeError, Reply, Request, Say, ToolRequest, ToolSpec
+from roundel.nodes.services import (
+    UNREADABLE_ARGUMENTS,
+    Exchange,
+    NodeError,
+    Reply,
+    Request,
+    StreamCallback,
+    ToolRequest,
+    ToolSpec,
+)
 from roundel.workflow.message import Block, Message, json_text
-from roundel.workflow.model_profile import ALIASES, Profile
+from roundel.workflow.model_profile import PROVIDER_ALIASES, Profile
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, UserContent
@@ -32,7 +41,7 @@ FLUSH_SECONDS = 0.05
 class TextStream:
     """Hands on what is said in parts that are worth an event."""
 
-    def __init__(self, say: Say, attempt: int) -> None:
+    def __init__(self, say: StreamCallback, attempt: int) -> None:
         self._say, self._attempt = say, attempt
         self._parts: list[str] = []
         self._offset = 0
@@ -71,7 +80,7 @@ OUTCOMES: dict[str, Literal["success", "failed", "denied"]] = {
 """What became of a tool call, in the words of the client library: each provider has its way to say so."""
 
 
-def transcript(request: Request) -> list[ModelMessage]:
+def client_messages(request: Request) -> list[ModelMessage]:
     """The whole talk as the model is to see it."""
     from pydantic_ai.messages import ModelRequest, SystemPromptPart
 
@@ -174,7 +183,7 @@ def _tool_request(part: Any) -> ToolRequest:
     try:
         arguments, problem = part.args_as_dict(raise_if_invalid=True), ""
     except (ValueError, AssertionError):
-        arguments, problem = {}, f"{UNREADABLE}{part.args!s}"
+        arguments, problem = {}, f"{UNREADABLE_ARGUMENTS}{part.args!s}"
     return ToolRequest(part.tool_call_id, part.tool_name, arguments, problem)
 
 
@@ -207,9 +216,9 @@ class IncompleteAnswer(Exception):
 
 class RemoteModel:
     def __init__(self, client: ClientModel, profile: Profile, prices: Prices) -> None:
-        provider, name = profile.named
+        provider, name = profile.provider_and_name
         self._client = client
-        self._provider = ALIASES.get(provider, provider)
+        self._provider = PROVIDER_ALIASES.get(provider, provider)
         self._name = name
         self._profile = profile
         self._prices = prices
@@ -222,7 +231,7 @@ class RemoteModel:
             own.max_retries = 0
         self.check(profile.params)
 
-    async def ask(self, request: Request, say: Say | None, attempt: int) -> Reply:
+    async def ask(self, request: Request, say: StreamCallback | None, attempt: int) -> Reply:
         response = await self._request_with_timeout(request, say, attempt)
         usage = response.usage
         counted = usage.input_tokens or usage.output_tokens  # some servers count nothing
@@ -232,7 +241,9 @@ class RemoteModel:
             _check_empty_response(response)
         return reply
 
-    async def _request_with_timeout(self, request: Request, say: Say | None, attempt: int) -> ModelResponse:
+    async def _request_with_timeout(
+        self, request: Request, say: StreamCallback | None, attempt: int
+    ) -> ModelResponse:
         """The client library's timeout starts anew with each part of a stream; ours is for the whole."""
         limit = asyncio.timeout(self._profile.timeout)
         try:
@@ -243,21 +254,26 @@ class RemoteModel:
                 raise IncompleteAnswer(f"no answer after {self._profile.timeout:g} seconds") from None
             raise
 
-    async def _response(self, request: Request, say: Say | None, attempt: int) -> ModelResponse:
-        messages, parameters = transcript(request), self._parameters(request)
+    async def _response(self, request: Request, say: StreamCallback | None, attempt: int) -> ModelResponse:
+        messages, parameters = client_messages(request), self._parameters(request)
         settings = self._settings(request, bool(parameters.function_tools))
         if say is None:
             return await self._client.request(messages, settings, parameters)
         return await self._streamed(messages, settings, parameters, say, attempt)
 
     async def _streamed(
-        self, messages: Any, settings: Any, parameters: ModelRequestParameters, say: Say, attempt: int
+        self,
+        messages: Any,
+        settings: Any,
+        parameters: ModelRequestParameters,
+        say: StreamCallback,
+        attempt: int,
     ) -> ModelResponse:
-        speech = TextStream(say, attempt)
+        text_stream = TextStream(say, attempt)
         async with self._client.request_stream(messages, settings, parameters) as stream:
             async for event in stream:
-                speech.add_event(event)
-            speech.flush()
+                text_stream.add_event(event)
+            text_stream.flush()
             response = stream.get()
         if _is_incomplete(response):
             raise IncompleteAnswer("the stream ended before the answer did")

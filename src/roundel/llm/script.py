@@ -20,13 +20,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from roundel.nodes.services import (
-    UNREADABLE,
-    GivenResult,
+    UNREADABLE_ARGUMENTS,
     Model,
     NodeError,
     Reply,
     Request,
-    Say,
+    ScriptedResult,
+    StreamCallback,
     Toolbox,
     ToolRequest,
     ToolResult,
@@ -34,10 +34,10 @@ from roundel.nodes.services import (
 )
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
-from roundel.workflow.fields import INVALID, Reader, child, located
+from roundel.workflow.fields import INVALID, Reader, child, locate_or_report
 from roundel.workflow.message import json_text
 from roundel.workflow.secret_finder import SecretFinder
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 
 EVERY_NODE = "*"
 TokenCount = Annotated[int, Meta(ge=0)]
@@ -70,13 +70,13 @@ class ScriptedCall(Struct, frozen=True, omit_defaults=True):
         arguments = {} if self.arguments is None else self.arguments
         if isinstance(arguments, dict):
             return ToolRequest(self.id or number, self.name, arguments, given=self._scripted_result())
-        problem = f"{UNREADABLE}{json_text(arguments):.200}"
+        problem = f"{UNREADABLE_ARGUMENTS}{json_text(arguments):.200}"
         return ToolRequest(self.id or number, self.name, {}, problem)
 
-    def _scripted_result(self) -> GivenResult | None:
+    def _scripted_result(self) -> ScriptedResult | None:
         if self.error:
-            return GivenResult(self.error, failed=True)
-        return None if self.result is None else GivenResult(json_text(self.result))
+            return ScriptedResult(self.error, failed=True)
+        return None if self.result is None else ScriptedResult(json_text(self.result))
 
 
 class ScriptLine(Struct, frozen=True, omit_defaults=True):
@@ -146,7 +146,7 @@ def load_script(source: str | os.PathLike[str]) -> tuple[Script, Report]:
 def script_from(value: Mapping[str, Any] | str) -> Script:
     """A script given as a mapping, or as the text of a script file."""
     report = Report("<script>", SecretFinder())
-    root = read_text(value, report) if isinstance(value, str) else located(value, report)
+    root = read_text(value, report) if isinstance(value, str) else locate_or_report(value, report)
     return _parse_script(root, report)[0]
 
 
@@ -191,7 +191,7 @@ class ScriptedModel:
     def __init__(self, script: Script) -> None:
         self._script = script
 
-    async def reply(self, request: Request, say: Say | None = None) -> Reply:
+    async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
         line = self._script.line(request.node_id, request.ordinal, request.address, request.call)
         if line is None:
             return Reply(request.messages[-1].text if request.messages else "")
@@ -307,7 +307,7 @@ class ScriptRecorder:
 
 
 def _recorded_arguments(call: ToolRequest) -> Any:
-    return call.problem.removeprefix(UNREADABLE) if call.problem else call.arguments
+    return call.problem.removeprefix(UNREADABLE_ARGUMENTS) if call.problem else call.arguments
 
 
 def _sort_key(replies: tuple[int, str, int, dict[str, Any]]) -> tuple[int, str, int]:
@@ -315,16 +315,16 @@ def _sort_key(replies: tuple[int, str, int, dict[str, Any]]) -> tuple[int, str, 
 
 
 class RecordedModel:
-    def __init__(self, model: Model, recorder: ScriptRecorder, secrets: Secrets) -> None:
+    def __init__(self, model: Model, recorder: ScriptRecorder, secrets: SecretMasker) -> None:
         self._model, self._recorder, self._secrets = model, recorder, secrets
 
-    async def reply(self, request: Request, say: Say | None = None) -> Reply:
+    async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
         try:
             reply = await self._model.reply(request, say)
         except NodeError as error:
             self._recorder.record_error(request, self._secrets.mask(str(error)))
             raise
-        self._recorder.record_reply(request, self._secrets.masked(reply))
+        self._recorder.record_reply(request, self._secrets.mask_value(reply))
         return reply
 
 

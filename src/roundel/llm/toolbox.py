@@ -16,10 +16,10 @@ from roundel.llm.resource_pool import ResourceLease
 from roundel.nodes.agent_config import Config
 from roundel.nodes.services import NodeError, Tool, ToolError, ToolRequest, ToolResult, ToolSpec
 from roundel.nodes.user_code import TimeLimit, TimeLimitExceeded
-from roundel.workflow.functions import Finder, raised
+from roundel.workflow.functions import FunctionFinder, format_exception
 from roundel.workflow.graph import Node
-from roundel.workflow.secrets import Secrets
-from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, McpServer, Tooling, ToolSource
+from roundel.workflow.secrets import SecretMasker
+from roundel.workflow.tool_source import ALL_FUNCTIONS_SUFFIX, FunctionTooling, McpServer, Tooling, ToolSource
 
 _INVALID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 MAX_NAME_LENGTH = 64
@@ -34,9 +34,9 @@ class Tools:
     def __init__(
         self,
         sources: Mapping[str, ToolSource],
-        finder: Finder,
+        finder: FunctionFinder,
         caller: ToolHost,
-        secrets: Secrets,
+        secrets: SecretMasker,
         folder: Path | None,
         *,
         lease: ResourceLease | None,
@@ -103,8 +103,8 @@ class Tools:
     def _functions(self, name: str) -> list[tuple[str, Any]]:
         """The functions that an entry of the dialect means; `check` warns of those that cannot be had."""
         try:
-            if name.endswith(EVERY_FUNCTION):
-                module = self._finder.module(name.removesuffix(EVERY_FUNCTION))
+            if name.endswith(ALL_FUNCTIONS_SUFFIX):
+                module = self._finder.module(name.removesuffix(ALL_FUNCTIONS_SUFFIX))
                 return sorted(public_functions(module).items()) if module is not None else []
             return [(name.rpartition(":")[2], self._finder.find("tool", name).call)]
         except LookupError:
@@ -174,7 +174,7 @@ class AgentTools:
     """What one agent offers to its model."""
 
     def __init__(
-        self, entries: Sequence[ToolEntry], secrets: Secrets, approval_names: Sequence[str] = ()
+        self, entries: Sequence[ToolEntry], secrets: SecretMasker, approval_names: Sequence[str] = ()
     ) -> None:
         self._entries = entries
         self._secrets = secrets
@@ -265,4 +265,4 @@ def _list_names(known: Mapping[str, object]) -> str:
 def _describe_error(error: Exception) -> str:
     if isinstance(error, (NodeError, ToolError, TimeLimitExceeded)):
         return str(error)
-    return raised(error)
+    return format_exception(error)

@@ -20,8 +20,8 @@ from typing import Any
 from roundel.memory.search import index_words
 from roundel.memory.store import Item, Match, MemoryEntry, MemoryStore, Shelf
 from roundel.nodes.user_code import run_in_thread
-from roundel.workflow.file_access import FileAccess, Outside
-from roundel.workflow.memory_config import AUTO, Files, FileSource
+from roundel.workflow.file_access import FileAccess, OutsideFolderError
+from roundel.workflow.memory_config import AUTO, FileMemory, FileSource
 
 MAX_BYTES = 5 * 1024 * 1024
 FileStamp = tuple[str, int, int]
@@ -74,7 +74,7 @@ PAUSES = (("\n\n",), ("\n",), (". ", "! ", "? ", "。", "！", "？"), (" ",))
 """From the best place for a cut to the worst."""
 
 
-def passages(text: str, size: int = PASSAGE_SIZE, overlap: int = PASSAGE_OVERLAP) -> list[str]:
+def split_passages(text: str, size: int = PASSAGE_SIZE, overlap: int = PASSAGE_OVERLAP) -> list[str]:
     text, begin = text.strip(), 0
     found: list[str] = []
     while len(text) - begin > size:
@@ -121,7 +121,7 @@ class JsonImport:
         """Trouble if it cannot be read."""
         try:
             found = self._access.find(self._path, self._folder) if self._path else None
-        except Outside as outside:
+        except OutsideFolderError as outside:
             raise JsonImportError(f"{self._path} cannot be read: {outside}; {outside.hint}") from None
         if found is None or not found.place.is_file():
             return []
@@ -180,7 +180,7 @@ class FileIndex:
 
     def __init__(
         self,
-        config: Files,
+        config: FileMemory,
         folder: Path | None,
         shelf: Shelf,
         access: FileAccess,
@@ -250,7 +250,7 @@ class FileIndex:
         for source in self._config.file_sources:
             try:
                 found_path = self._access.find(source.path, self._folder)
-            except Outside as outside:
+            except OutsideFolderError as outside:
                 problems.append(f"'{source.path}' cannot be read: {outside}; {outside.hint}")
                 continue
             if found_path is None:
@@ -258,8 +258,8 @@ class FileIndex:
                 continue
             for path in list_files(found_path.place, source):
                 try:  # a link in a folder may lead out of it
-                    self._access.checked(path, found_path.root)
-                except Outside as outside:
+                    self._access.resolve_inside(path, found_path.root)
+                except OutsideFolderError as outside:
                     problems.append(
                         f"{display_path(Path(path.name))} cannot be read: {outside}; {outside.hint}"
                     )
@@ -284,7 +284,7 @@ def _read_passages(
     if version in known:
         return version, []
     about = {"file": version[0], "hash": version[1]}
-    texts = passages(mask(valid_unicode(data.decode(source.encoding))))
+    texts = split_passages(mask(valid_unicode(data.decode(source.encoding))))
     return version, [
         Item(text, now, about=about, found_by=display_path(Path(path.name)), apart=version[0])
         for text in texts

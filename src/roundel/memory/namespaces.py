@@ -15,24 +15,24 @@ from roundel.memory.store import Shelf
 from roundel.nodes import subgraph
 from roundel.nodes.agent_config import MemoryUse
 from roundel.plan.graph import GraphPlan, Plan
-from roundel.workflow.graph import Node, name_of
+from roundel.workflow.graph import Node, workflow_name
 from roundel.workflow.memory_config import (
-    ALWAYS_THERE,
     AUTO,
+    BUILTIN_MEMORIES,
     LONG_TERM,
     WORKING,
-    Attachment,
-    Files,
-    LongTerm,
+    FileMemory,
+    LongTermMemory,
     Mem0,
-    Working,
-    built_in,
+    MemoryDeclaration,
+    WorkingMemory,
+    builtin_memory,
     find_path,
 )
 
-Scope = Mapping[str, tuple[Attachment, str]]
+Scope = Mapping[str, tuple[MemoryDeclaration, str]]
 """The memories that an agent may name, and whose they are."""
-BUILT_IN: Scope = {name: (built_in(name), "") for name in ALWAYS_THERE}
+BUILT_IN: Scope = {name: (builtin_memory(name), "") for name in BUILTIN_MEMORIES}
 PATH_PREFIX, NAME_PREFIX, FILES_PREFIX = "path:", "name:", "files:"
 """How the shelves of attachments begin, so that none is ever called as working memory is."""
 
@@ -41,7 +41,7 @@ class MemoryBinding(Struct, frozen=True):
     """A memory as one agent uses it."""
 
     use: MemoryUse
-    attachment: Attachment
+    attachment: MemoryDeclaration
     owner: str
     """The graph that it is declared in, as `_within` calls it."""
 
@@ -63,7 +63,7 @@ def _bind_graph(
         # A file has only its own, and is a workflow whoever uses it.
         path = node.config.path if isinstance(node.config, subgraph.Config) else ""
         for body in node.bodies:
-            name = escape_name(name_of(body.graph, path)) if path else f"{owner}/{escape_name(node.id)}"
+            name = escape_name(workflow_name(body.graph, path)) if path else f"{owner}/{escape_name(node.id)}"
             yield from _bind_graph(body, BUILT_IN if path else scope, name)
 
 
@@ -75,9 +75,9 @@ def escape_name(name: str) -> str:
 def shelf_of(use: MemoryBinding, group: str) -> Shelf | None:
     """None for working and long-term memory without a group: there is none."""
     attachment, config = use.attachment, use.attachment.config
-    if isinstance(config, (Working, LongTerm)):
-        return Shelf(group, WORKING if isinstance(config, Working) else LONG_TERM) if group else None
-    if isinstance(config, Files):
+    if isinstance(config, (WorkingMemory, LongTermMemory)):
+        return Shelf(group, WORKING if isinstance(config, WorkingMemory) else LONG_TERM) if group else None
+    if isinstance(config, FileMemory):
         # What stands in files belongs to no group.
         return Shelf("", FILES_PREFIX + _index_name(config, attachment.folder))
     path = config.memory_path
@@ -86,7 +86,7 @@ def shelf_of(use: MemoryBinding, group: str) -> Shelf | None:
     return Shelf(group, f"{NAME_PREFIX}{use.owner}/{escape_name(attachment.name)}")
 
 
-def _index_name(config: Files, folder: Path | None) -> str:
+def _index_name(config: FileMemory, folder: Path | None) -> str:
     """By the places that the paths mean from here: from another working folder they may mean others."""
     beside = folder or Path.cwd()
     places = [

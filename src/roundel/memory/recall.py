@@ -15,10 +15,10 @@ from roundel.memory.namespaces import MemoryBinding
 from roundel.memory.search import Embedder, cosine, pack_vector, query_words, rank_by_words, word_overlap
 from roundel.memory.store import Match, MemoryEntry, MemoryStore, Shelf
 from roundel.nodes.agent_config import MemoryStage, MemoryUse
-from roundel.nodes.services import Related
+from roundel.nodes.services import RecalledMemories
 from roundel.nodes.user_code import run_in_thread
 from roundel.workflow.file_access import FileAccess
-from roundel.workflow.memory_config import Blackboard, MemorySettings, Working
+from roundel.workflow.memory_config import BlackboardMemory, MemorySettings, WorkingMemory
 
 if TYPE_CHECKING:
     from roundel.memory.run_memory import RunMemory
@@ -68,39 +68,39 @@ class MemoryQuery:
         problems: list[str] = []
         if self._index is not None:
             problems += await self._index.refresh(memories, now)
-        elsewhere: list[Match] = []
+        imported: list[Match] = []
         if self._json_import is not None:
             try:
-                elsewhere = await run_in_thread(self._json_import.matches)
+                imported = await run_in_thread(self._json_import.matches)
             except JsonImportError as problem:
                 problems.append(str(problem))
-        found = await self._search(memories, question, elsewhere, now, meter)
+        found = await self._search(memories, question, imported, now, meter)
         return [entry.text for entry in found[: self._use.top_k]], problems
 
     async def _search(
-        self, memories: MemoryStore, question: str, elsewhere: list[Match], now: float, meter: EmbeddingMeter
+        self, memories: MemoryStore, question: str, imported: list[Match], now: float, meter: EmbeddingMeter
     ) -> list[MemoryEntry]:
-        if isinstance(self._config, Blackboard):
-            return await self._newest_entries(memories, elsewhere, now)
-        if isinstance(self._config, Working):
+        if isinstance(self._config, BlackboardMemory):
+            return await self._newest_entries(memories, imported, now)
+        if isinstance(self._config, WorkingMemory):
             since = now - self._settings.hours * HOUR
             newest = await memories.newest(self._shelf, self._settings.newest, now, since)
             return self._rank_by_words(newest, query_words(question))
         if self._embedder is not None:
             metered = _MeteredEmbedder(self._embedder, meter)
-            return await self._search_by_vectors(memories, metered, question, elsewhere, now)
+            return await self._search_by_vectors(memories, metered, question, imported, now)
         words = query_words(question)
         matches = await memories.search(self._shelf, words, CANDIDATES, now)
         return self._rank_by_words(
-            [match for match in (*matches, *elsewhere) if word_overlap(words, match.words)], words
+            [match for match in (*matches, *imported) if word_overlap(words, match.words)], words
         )
 
     async def _newest_entries(
-        self, memories: MemoryStore, elsewhere: list[Match], now: float
+        self, memories: MemoryStore, imported: list[Match], now: float
     ) -> list[MemoryEntry]:
         """What was said last, in the order in which it was said."""
         newest = await memories.newest(self._shelf, self._use.top_k, now)
-        return [match.entry for match in (*elsewhere, *reversed(newest))][-self._use.top_k :]
+        return [match.entry for match in (*imported, *reversed(newest))][-self._use.top_k :]
 
     def _rank_by_words(self, matches: Sequence[Match], words: Sequence[str]) -> list[MemoryEntry]:
         least = self._use.similarity_threshold
@@ -116,14 +116,14 @@ class MemoryQuery:
         memories: MemoryStore,
         embedder: _MeteredEmbedder,
         question: str,
-        elsewhere: list[Match],
+        imported: list[Match],
         now: float,
     ) -> list[MemoryEntry]:
         if not question.strip():
             return []
         async with self._embedding_lock:
             embedded = await self._embed_entries(memories, embedder, now)
-        embedded += await self._embed_imported(embedder, [match.entry for match in elsewhere])
+        embedded += await self._embed_imported(embedder, [match.entry for match in imported])
         (query_vector,) = await embedder.embed([question], question=True)
         ranked: list[MemoryEntry] = await run_in_thread(self._ranked, embedded, pack_vector(query_vector))
         return ranked
@@ -185,24 +185,24 @@ class AgentMemoryReader:
         self._seconds = seconds
         """How long one of them may take."""
 
-    async def related(self, stage: MemoryStage, question: str) -> Related:
+    async def related(self, stage: MemoryStage, question: str) -> RecalledMemories:
         """Never fails: what cannot be read is told of, and the agent goes on without it."""
         meter = EmbeddingMeter()
-        queries = [(use, reading) for use, reading in self._queries if use.is_read(stage)]
+        queries = [(use, query) for use, query in self._queries if use.is_read_at(stage)]
         found = await asyncio.gather(*(self._read(use, one, question, meter) for use, one in queries))
         texts = dict.fromkeys(text for texts, _ in found for text in texts)
         events = tuple(("memory_error", data) for _, problems in found for data in problems)
-        return Related(format_memories(texts), events, meter.usage())
+        return RecalledMemories(format_memories(texts), events, meter.usage())
 
     async def _read(
-        self, use: MemoryUse, reading: MemoryQuery, question: str, meter: EmbeddingMeter
+        self, use: MemoryUse, query: MemoryQuery, question: str, meter: EmbeddingMeter
     ) -> tuple[list[str], list[dict[str, Any]]]:
         memory = self._memory
         texts: list[str] = []
         limit = asyncio.timeout(self._seconds)
         try:
             async with limit:
-                texts, problems = await reading.texts(memory.memories, question, memory.now(), meter)
+                texts, problems = await query.texts(memory.memories, question, memory.now(), meter)
         except Exception as error:
             problems = [timeout_text(self._seconds) if limit.expired() else describe_error(error)]
         return texts, [error_data(use.name, problem, memory.mask) for problem in problems]

@@ -34,9 +34,16 @@ from roundel.nodes.agent_config import Config
 from roundel.nodes.middleware import Middleware, Visit
 from roundel.plan.graph import Plan
 from roundel.workflow.graph import Node
-from roundel.workflow.memory_config import WORKING, Blackboard, Embedding, Files, Simple, Working
+from roundel.workflow.memory_config import (
+    WORKING,
+    BlackboardMemory,
+    Embedding,
+    FileMemory,
+    SimpleMemory,
+    WorkingMemory,
+)
 from roundel.workflow.message import Message
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 
 CONFIDENCE = "confidence"
 
@@ -84,12 +91,12 @@ class MemoryMiddleware(Middleware):
     def _writes_working_memory(self, node: Node) -> bool:
         """Nodes that only hand on, count or stand for a text have nothing of their own to say. And what is
         kept out of the events of a run is not to be read in others, unless its agent names working memory."""
-        named = [use for use in self._memory.uses(node) if isinstance(use.attachment.config, Working)]
+        named = [use for use in self._memory.uses(node) if isinstance(use.attachment.config, WorkingMemory)]
         allowed = any(use.use.write for use in named) if named else node.log_output
         return bool(self._memory.group) and not node.kind.pure and allowed
 
     def _written_bindings(self, node: Node) -> list[MemoryBinding]:
-        kinds = (Simple, Blackboard)
+        kinds = (SimpleMemory, BlackboardMemory)
         uses = self._memory.uses(node)
         return [use for use in uses if use.use.write and isinstance(use.attachment.config, kinds)]
 
@@ -126,7 +133,7 @@ class MemoryMiddleware(Middleware):
         assert shelf is not None
         most, input_text = (
             (config.max_items, "")
-            if isinstance(config, Blackboard)
+            if isinstance(config, BlackboardMemory)
             else (MAX_SIMPLE_ENTRIES, _last_input(visit))
         )
         input_text = self._memory.mask(input_text)[:MAX_TEXT_LENGTH]
@@ -137,11 +144,11 @@ class MemoryMiddleware(Middleware):
 
     def _items(self, visit: Visit, messages: Sequence[Message], **fields: Any) -> list[Item]:
         now, mask = self._memory.now(), self._memory.mask
-        excuse = _error_prefix(visit.node)
+        error_answer = _error_prefix(visit.node)
         said = (
             (message, _shorten(mask(message.text)))
             for message in messages
-            if not excuse or not message.text.startswith(excuse)
+            if not error_answer or not message.text.startswith(error_answer)
         )
         return [
             Item(
@@ -162,7 +169,7 @@ class MemoryMiddleware(Middleware):
 def _error_prefix(node: Node) -> str:
     """How an agent begins that says why it has no answer; that is nothing to remember."""
     config = node.config
-    return config.excuse("") if isinstance(config, Config) and config.on_error == "message" else ""
+    return config.error_answer("") if isinstance(config, Config) and config.on_error == "message" else ""
 
 
 def _last_input(visit: Visit) -> str:
@@ -183,7 +190,7 @@ class RunMemory:
     their words."""
 
     def __init__(
-        self, plan: Plan, secrets: Secrets, clock: Callable[[], float], *, lease: ResourceLease | None
+        self, plan: Plan, secrets: SecretMasker, clock: Callable[[], float], *, lease: ResourceLease | None
     ) -> None:
         self.now = clock
         self.mask = secrets.mask
@@ -231,7 +238,7 @@ class RunMemory:
     def _make_query(self, use: MemoryBinding, shelf: Shelf) -> MemoryQuery:
         if shelf not in self._shared:
             config, folder = use.attachment.config, use.attachment.folder
-            files = isinstance(config, Files)
+            files = isinstance(config, FileMemory)
             access = self._workflow.access
             self._shared[shelf] = SharedSources(
                 FileIndex(config, folder, shelf, access, self.mask) if files else None, access

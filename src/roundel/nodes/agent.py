@@ -11,9 +11,17 @@ import msgspec
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome, Usage
 from roundel.nodes.agent_config import Config, MemoryStage, examine
-from roundel.nodes.agent_conversation import REFLECTION, AgentDialogue, ModelCall, ToolUse
+from roundel.nodes.agent_conversation import REFLECTION, AgentConversation, ModelCall, ToolUse
 from roundel.nodes.prompt import Template, build_messages, flatten_messages, insert_memories
-from roundel.nodes.services import Behaviour, Related, Reply, Request, Services, ToolRequest, ToolSpec
+from roundel.nodes.services import (
+    Behaviour,
+    RecalledMemories,
+    Reply,
+    Request,
+    Services,
+    ToolRequest,
+    ToolSpec,
+)
 from roundel.nodes.structured_output import parse_answer
 from roundel.workflow.graph import Node, Workflow
 from roundel.workflow.message import Message
@@ -65,14 +73,14 @@ class _AgentBehaviour:
         except Exception as error:
             if config.on_error != "message":
                 raise
-            excuse = Message(config.excuse(str(error)), "assistant")
-            return Outcome((excuse,), usage=related.usage, events=related.events)
+            error_answer = Message(config.error_answer(str(error)), "assistant")
+            return Outcome((error_answer,), usage=related.usage, events=related.events)
         message = Message(reply.text, "assistant", reply.data)
         return _outcome(reply, related, (message,))
 
-    async def _recall_memories(self, stage: MemoryStage, call: Call) -> Related:
+    async def _recall_memories(self, stage: MemoryStage, call: Call) -> RecalledMemories:
         if self._memory is None:
-            return Related()
+            return RecalledMemories()
         return await self._memory.related(stage, call.inputs[-1].text if call.inputs else "")
 
     async def _call_model(self, request: Request) -> Reply:
@@ -96,12 +104,14 @@ class _AgentBehaviour:
         state_update["reply"] = msgspec.to_builtins(reply)
         return _outcome(reply, related, state=state_update)
 
-    async def _recall_once(self, call: Call, model_call: ModelCall) -> tuple[Related, dict[str, Any]]:
+    async def _recall_once(
+        self, call: Call, model_call: ModelCall
+    ) -> tuple[RecalledMemories, dict[str, Any]]:
         """What memory has to say, and what the talk is to note of it: in its rounds it stays the same."""
         if model_call.reflects:
             return await self._recall_memories("post_gen_thinking", call), {}
         if model_call.related is not None or self._memory is None:
-            return Related(model_call.related or ""), {}
+            return RecalledMemories(model_call.related or ""), {}
         related = await self._recall_memories("gen", call)
         return related, {"related": related.text}
 
@@ -158,7 +168,7 @@ class _AgentBehaviour:
 
 
 def _outcome(
-    reply: Reply, related: Related, messages: tuple[Message, ...] = (), state: Any = None
+    reply: Reply, related: RecalledMemories, messages: tuple[Message, ...] = (), state: Any = None
 ) -> Outcome:
     events = (*related.events, *_warnings(reply))
     return Outcome(messages, state=state, usage=usage_of(reply), aside=related.usage, events=events)
@@ -196,8 +206,8 @@ def _describe_tools(names: tuple[str, ...], template: str, specs: tuple[ToolSpec
     return "\n".join(lines)
 
 
-def talk(config: Config) -> AgentDialogue | None:
-    return AgentDialogue(config) if config.uses_tool_loop else None
+def conversation(config: Config) -> AgentConversation | None:
+    return AgentConversation(config) if config.uses_tool_loop else None
 
 
 def calls(config: Config) -> Calls:
@@ -242,7 +252,7 @@ NODE = NodeType(
     speaks=True,
     single=lambda _config: True,
     calls=calls,
-    talk=talk,
+    conversation=conversation,
     reserve=reserve,
     examine=examine,
     request=ModelCall | ToolUse,

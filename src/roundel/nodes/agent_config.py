@@ -10,15 +10,15 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 
 from roundel.nodes.prompt import Template
-from roundel.nodes.structured_output import schema_problem
+from roundel.nodes.structured_output import schema_error
 from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.expression import ExpressionError
-from roundel.workflow.fields import INVALID, Reader, child, without_effect
-from roundel.workflow.graph import GraphReader
-from roundel.workflow.model_profile import check_model, client_fields
-from roundel.workflow.tool_source import EVERY_FUNCTION, FunctionTooling, Tooling
+from roundel.workflow.fields import INVALID, Reader, child, warn_without_effect
+from roundel.workflow.graph import NodeReader
+from roundel.workflow.model_profile import check_model, model_fields
+from roundel.workflow.tool_source import ALL_FUNCTIONS_SUFFIX, FunctionTooling, Tooling
 
 STATUS_CODES = (408, 409, 425, 429, 500, 502, 503, 504, 529)
 SUBSTRINGS = (
@@ -176,7 +176,7 @@ class MemoryUse(Struct, frozen=True, omit_defaults=True):
             return cls(at.value)
         return reader.read_struct(at, cls, "an item of 'memories'")
 
-    def is_read(self, stage: MemoryStage) -> bool:
+    def is_read_at(self, stage: MemoryStage) -> bool:
         return self.read and (not self.retrieve_stage or stage in self.retrieve_stage)
 
 
@@ -296,7 +296,7 @@ class Approval(Struct, frozen=True, omit_defaults=True):
         if at.value in ("always", "never"):
             return cls(every=at.value == "always")
         if not isinstance(at.value, list):
-            shown = reader.report.hidden(at.value)
+            shown = reader.report.mask_value(at.value)
             message = f"'approval' must be always, never or a list of tools, not {shown!r:.60}"
             reader.report.error("wrong-type", message, at)
             return INVALID
@@ -373,7 +373,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     zh=("模型", "直接指定模型，写作 `provider:name`，取代模型配置。"),
                     see="agents.md#which-model",
                 ),
-                **client_fields(),
+                **model_fields(),
                 "params": Field(
                     en=("Parameters", "Parameters for the provider, such as `temperature`."),
                     zh=("参数", "传给提供商的参数，例如 `temperature`。"),
@@ -494,13 +494,13 @@ class Config(Struct, frozen=True, omit_defaults=True):
     }
 
     def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("skills",), at, report)
+        warn_without_effect(self, ("skills",), at, report)
         self._warn_unused_stages(at, report)
         given = at.value if isinstance(at.value, dict) else {}
         if type(self.tool_rounds) is not int or self.tool_rounds < 0:
             report.error("negative-limit", "Max tool calls must be non-negative", _locate_limit(at))
             return False
-        problem = schema_problem(self.output_schema) if self.output_schema is not None else ""
+        problem = schema_error(self.output_schema) if self.output_schema is not None else ""
         if problem:
             report.error(
                 "bad-schema", f"'output_schema' is no JSON Schema: {problem}", given["output_schema"]
@@ -529,7 +529,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     @property
     def reads_memories(self) -> bool:
-        return any(use.is_read("gen") or use.is_read("post_gen_thinking") for use in self.memories)
+        return any(use.is_read_at("gen") or use.is_read_at("post_gen_thinking") for use in self.memories)
 
     @property
     def tool_rounds(self) -> int:
@@ -565,7 +565,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         approval = self.approval
         return approval is not None and (approval.every or tool in approval.names)
 
-    def excuse(self, error: str) -> str:
+    def error_answer(self, error: str) -> str:
         """What is said instead of an answer, if the workflow wants that."""
         return f"Error calling model {self.name or self.model}: {error}"
 
@@ -580,7 +580,7 @@ def _locate_limit(at: Located) -> Located:
     return at
 
 
-def examine(config: Config, at: Located, reader: GraphReader) -> None:
+def examine(config: Config, at: Located, reader: NodeReader) -> None:
     """Whether the profiles, tools and memories that an agent names are there."""
     where = child(at, "config")
     asked = (child(where, "profile_id"), child(where, "profileId"))
@@ -627,7 +627,7 @@ def _find_value(at: Located, name: str) -> Located | None:
     return next((found for item in inner if (found := _find_value(item, name)) is not None), None)
 
 
-def _examine_functions(tooling: FunctionTooling, at: Located, reader: GraphReader) -> None:
+def _examine_functions(tooling: FunctionTooling, at: Located, reader: NodeReader) -> None:
     for name in (tool.name for tool in tooling.tools):
         reason = _missing_tool_reason(name, reader)
         if reason is None:
@@ -639,12 +639,12 @@ def _examine_functions(tooling: FunctionTooling, at: Located, reader: GraphReade
         reader.report.warning("missing-tool", message, _locate(at, name, "tooling"), hint)
 
 
-def _missing_tool_reason(name: str, reader: GraphReader) -> str | None:
+def _missing_tool_reason(name: str, reader: NodeReader) -> str | None:
     """Why a function of the dialect is not offered: empty if it is not there; None if it is offered."""
     finder = reader.finder
     try:
-        if name.endswith(EVERY_FUNCTION):
-            return None if finder.module(name.removesuffix(EVERY_FUNCTION)) is not None else ""
+        if name.endswith(ALL_FUNCTIONS_SUFFIX):
+            return None if finder.module(name.removesuffix(ALL_FUNCTIONS_SUFFIX)) is not None else ""
         if not finder.known("tool", name):
             return ""
         finder.find("tool", name)

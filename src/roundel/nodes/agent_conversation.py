@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from roundel.kernel.facts import Outcome
-from roundel.kernel.tool_loop import Act, Errand, Shown
+from roundel.kernel.tool_loop import Shown, ToolLoopAction, ToolLoopCall
 from roundel.nodes.services import Exchange, Reply, ToolRequest, ToolResult
 from roundel.plan.graph import address_label
 from roundel.workflow.message import Message
@@ -138,7 +138,7 @@ class ToolUse(Struct, frozen=True, tag="tool_use"):
     request: ToolRequest
 
 
-class AgentDialogue:
+class AgentConversation:
     def __init__(self, config: Config) -> None:
         self.stops_repeats = False
         self._config = config
@@ -167,68 +167,70 @@ class AgentDialogue:
         """A person has raised the limit."""
         self._max_rounds = rounds
 
-    def begin(self, inputs: tuple[Message, ...]) -> Act:
-        return Act((self._call_model(),))
+    def begin(self, inputs: tuple[Message, ...]) -> ToolLoopAction:
+        return ToolLoopAction((self._call_model(),))
 
-    def heard(self, errand: Errand, outcome: Outcome) -> Act:
-        if errand.label:
-            return self._on_tool_result(errand, msgspec.convert(outcome.state, ToolResult))
+    def on_result(self, loop_call: ToolLoopCall, outcome: Outcome) -> ToolLoopAction:
+        if loop_call.label:
+            return self._on_tool_result(loop_call, msgspec.convert(outcome.state, ToolResult))
         reply: Reply = msgspec.convert(outcome.state["reply"], Reply)
         self._related = outcome.state.get("related", self._related)
-        if reply.tool_calls and errand.what.offer:
+        if reply.tool_calls and loop_call.what.offer:
             return (
                 self._begin_round(reply) if self._rounds < self._max_rounds else self._on_limit_reached(reply)
             )
         return self._on_answer(reply, outcome.state.get("problem", ""))
 
-    def unlocked(self) -> Act:
+    def on_unlock(self) -> ToolLoopAction:
         """If a request has met the limit, it is carried out now, and not asked for again."""
         reply, self._deferred_reply = self._deferred_reply, None
-        return Act() if reply is None else self._begin_round(reply)
+        return ToolLoopAction() if reply is None else self._begin_round(reply)
 
     def result(self, outcome: Outcome) -> str:
         """What a tool gave."""
         return str(outcome.state["text"])
 
-    def failed(self, errand: Errand, error: str) -> Act:
-        if not errand.label:
+    def on_failure(self, loop_call: ToolLoopCall, error: str) -> ToolLoopAction:
+        if not loop_call.label:
             return self._fail(error)
-        request: ToolRequest = errand.what.request
-        return self._on_tool_result(errand, ToolResult(request.id, request.name, "failed", error))
+        request: ToolRequest = loop_call.what.request
+        return self._on_tool_result(loop_call, ToolResult(request.id, request.name, "failed", error))
 
-    def answered(self, errand: Errand, message: Message) -> Act:
+    def on_person_answer(self, loop_call: ToolLoopCall, message: Message) -> ToolLoopAction:
         """A person has decided on a tool call."""
-        request: ToolRequest = errand.what.request
+        request: ToolRequest = loop_call.what.request
         approval_decision: ApprovalDecision = read_decision(message, request.arguments)
         if approval_decision.approved:
             request = msgspec.structs.replace(request, arguments=approval_decision.arguments)
-            use = Errand(ToolUse(request), errand.label, errand.round)
-            return Act((use,), events=(_tool_event(use, "running"),))
+            use = ToolLoopCall(ToolUse(request), loop_call.label, loop_call.round)
+            return ToolLoopAction((use,), events=(_tool_event(use, "running"),))
         result = ToolResult(request.id, request.name, "rejected", approval_decision.reason)
-        return self._on_tool_result(errand, result)
+        return self._on_tool_result(loop_call, result)
 
     # Rounds of tools.
 
-    def _begin_round(self, reply: Reply) -> Act:
+    def _begin_round(self, reply: Reply) -> ToolLoopAction:
         self._rounds += 1
         self._reply = reply
         self._results = [None] * len(reply.tool_calls)
-        errands, events = [], []
+        loop_calls, events = [], []
         for number, (request, label) in enumerate(zip(reply.tool_calls, _call_labels(reply), strict=True)):
-            errand = Errand(
+            loop_call = ToolLoopCall(
                 ToolUse(request), label, self._rounds, self._approval_prompt(request), request.name
             )
             self._results[number] = refusal = self._refuse(number, request)
             if refusal is not None:
-                events.append(_tool_event(errand, refusal.status, refusal.text))
+                events.append(_tool_event(loop_call, refusal.status, refusal.text))
             else:
-                errands.append(errand)
-                events.append(_tool_event(errand, "running" if errand.asks is None else "waiting"))
+                loop_calls.append(loop_call)
+                events.append(
+                    _tool_event(loop_call, "running" if loop_call.person_prompt is None else "waiting")
+                )
         max_calls = self._config.max_calls_per_round
         reached = ("calls_per_round", max_calls) if len(reply.tool_calls) > max_calls else None
-        if not errands:
+        if not loop_calls:
             return self._end_round(tuple(events))
-        return Act(tuple(errands), events=tuple(events), reached=reached)
+        return ToolLoopAction(tuple(loop_calls), events=tuple(events), reached=reached)
 
     def _refuse(self, number: int, request: ToolRequest) -> ToolResult | None:
         """Why a call is not made; None if it is."""
@@ -264,42 +266,44 @@ class AgentDialogue:
         shown = {"name": request.name, "arguments": request.arguments}
         return {"prompt": f"May the tool '{request.name}' be called?", "tool": shown}
 
-    def _on_tool_result(self, errand: Errand, result: ToolResult) -> Act:
-        number = _call_labels(self._reply).index(errand.label)
+    def _on_tool_result(self, loop_call: ToolLoopCall, result: ToolResult) -> ToolLoopAction:
+        number = _call_labels(self._reply).index(loop_call.label)
         self._results[number] = result
-        events = (_tool_event(errand, result.status, result.text),)
-        return Act(events=events) if None in self._results else self._end_round(events)
+        events = (_tool_event(loop_call, result.status, result.text),)
+        return ToolLoopAction(events=events) if None in self._results else self._end_round(events)
 
-    def _end_round(self, events: tuple[Shown, ...]) -> Act:
+    def _end_round(self, events: tuple[Shown, ...]) -> ToolLoopAction:
         self._count_repeats()
         results = tuple(result for result in self._results if result is not None)
         self._exchanges += (Exchange(self._reply, results),)
         if self._rounds < self._max_rounds or self._config.on_limit != "answer":
-            return Act((self._call_model(),), events=events)
-        return Act((self._call_model(offer=False),), events=events, reached=(TOOL_ROUNDS, self._max_rounds))
+            return ToolLoopAction((self._call_model(),), events=events)
+        return ToolLoopAction(
+            (self._call_model(offer=False),), events=events, reached=(TOOL_ROUNDS, self._max_rounds)
+        )
 
-    def _on_limit_reached(self, reply: Reply) -> Act:
+    def _on_limit_reached(self, reply: Reply) -> ToolLoopAction:
         limit = self._max_rounds
         if self._config.on_limit == "suspend":
             self._deferred_reply = reply
             self._max_rounds += self._config.tool_rounds  # unless a person says how many
-            return Act(lock=(TOOL_ROUNDS, limit))
+            return ToolLoopAction(lock=(TOOL_ROUNDS, limit))
         error = f"the model asked for tools again after {limit} rounds of them, which is the limit"
-        return Act(reached=(TOOL_ROUNDS, limit), error=error)
+        return ToolLoopAction(reached=(TOOL_ROUNDS, limit), error=error)
 
     # Answers.
 
-    def _on_answer(self, reply: Reply, problem: str) -> Act:
+    def _on_answer(self, reply: Reply, problem: str) -> ToolLoopAction:
         if self._config.has_tools and self._is_out_of_rounds and not _has_answer(reply):
             return self._finish(reply)  # there is nothing to repair, or to think about
         if problem:
             return self._repair(reply, problem)
         if self._config.thinking is not None and self._first_answer is None:
             self._first_answer = reply
-            return Act((self._call_model(offer=False, reflects=True),))
+            return ToolLoopAction((self._call_model(offer=False, reflects=True),))
         return self._finish(reply)
 
-    def _repair(self, reply: Reply, problem: str) -> Act:
+    def _repair(self, reply: Reply, problem: str) -> ToolLoopAction:
         if self._repairs >= self._config.max_repairs:
             return self._fail(f"the answer does not fit output_schema: {problem}")
         self._repairs += 1
@@ -311,9 +315,9 @@ class AgentDialogue:
         )
         previous_answer = (Message(reply.text, "assistant"),) if reply.text else ()
         self._after += (*previous_answer, Message(instruction))
-        return Act((self._call_model(offer=False),))
+        return ToolLoopAction((self._call_model(offer=False),))
 
-    def _finish(self, reply: Reply) -> Act:
+    def _finish(self, reply: Reply) -> ToolLoopAction:
         text, data = reply.text, reply.data
         if self._config.has_tools:
             answered = _has_answer(reply)
@@ -321,7 +325,7 @@ class AgentDialogue:
             if self._rounds:
                 data["tool_rounds"] = self._rounds
             text = text if answered else ""
-        return Act(outcome=Outcome((Message(text, "assistant", data),)))
+        return ToolLoopAction(outcome=Outcome((Message(text, "assistant", data),)))
 
     @property
     def _is_out_of_rounds(self) -> bool:
@@ -334,12 +338,12 @@ class AgentDialogue:
         withheld = bool(self._rounds) and self._is_out_of_rounds and self._config.on_limit == "answer"
         return "tool_limit" if withheld else "answered"
 
-    def _fail(self, error: str) -> Act:
+    def _fail(self, error: str) -> ToolLoopAction:
         if self._config.on_error == "message":
-            return Act(outcome=Outcome((Message(self._config.excuse(error), "assistant"),)))
-        return Act(error=error)
+            return ToolLoopAction(outcome=Outcome((Message(self._config.error_answer(error), "assistant"),)))
+        return ToolLoopAction(error=error)
 
-    def _call_model(self, offer: bool = True, reflects: bool = False) -> Errand:
+    def _call_model(self, offer: bool = True, reflects: bool = False) -> ToolLoopCall:
         after = self._after
         if reflects:
             assert self._first_answer is not None
@@ -347,7 +351,7 @@ class AgentDialogue:
         offer = offer and self._config.has_tools and self._config.tool_rounds > 0
         model_call = ModelCall(self._exchanges, after, offer, reflects, self._calls, self._related)
         self._calls += 1
-        return Errand(model_call)
+        return ToolLoopCall(model_call)
 
 
 def _has_answer(reply: Reply) -> bool:
@@ -368,15 +372,15 @@ def _call_labels(reply: Reply) -> list[str]:
     return labels
 
 
-def _tool_event(errand: Errand, status: str, result: str | None = None) -> Shown:
-    request: ToolRequest = errand.what.request
+def _tool_event(loop_call: ToolLoopCall, status: str, result: str | None = None) -> Shown:
+    request: ToolRequest = loop_call.what.request
     data: dict[str, Any] = {
         "name": request.name,
         "arguments": request.arguments,
         "status": status,
-        "round": errand.round,
+        "round": loop_call.round,
         "id": request.id,
     }
     if result is not None:
         data["result"] = result
-    return "tool_call", data, errand
+    return "tool_call", data, loop_call

@@ -306,7 +306,7 @@ class Ballot(Struct, frozen=True, omit_defaults=True):
     score: Number | None = None
 
 
-def ballot(text: str, vote_type: VoteType = "yes_no", data: Mapping[str, Any] | None = None) -> Ballot:
+def read_ballot(text: str, vote_type: VoteType = "yes_no", data: Mapping[str, Any] | None = None) -> Ballot:
     if vote_type == "score_1_10":
         return _read_score_ballot(text, data)
     for value in _field_values("vote", text, data):
@@ -429,7 +429,7 @@ def vote_consensus(ballots: Iterable[Ballot], quorum: float) -> bool:
 def has_consensus(config: Consensus, latest: Mapping[str, Message]) -> bool:
     """Whether the latest messages of the participants are consensus, by words or by votes."""
     if config.method == "vote":
-        ballots = (ballot(message.text, data=message.data) for message in latest.values())
+        ballots = (read_ballot(message.text, data=message.data) for message in latest.values())
         return vote_consensus(ballots, config.quorum)
     return phrase_consensus({name: message.text for name, message in latest.items()}, config.phrases)
 

@@ -12,16 +12,21 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from roundel.kernel.composite import Move
+from roundel.kernel.composite import CompositeAction
 from roundel.kernel.facts import Outcome
-from roundel.kernel.state import Turn
-from roundel.nodes.consensus import Choice, Consensus, ballot, count_consecutive, has_consensus
-from roundel.nodes.participants import Participant, ParticipantTurns, check_participants, prepare_composite
+from roundel.kernel.state import Iteration
+from roundel.nodes.consensus import Choice, Consensus, count_consecutive, has_consensus, read_ballot
+from roundel.nodes.participants import (
+    Participant,
+    ParticipantController,
+    check_participants,
+    prepare_composite,
+)
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import child
-from roundel.workflow.graph import Graph
+from roundel.workflow.graph import GraphDefinition
 from roundel.workflow.message import Message, Role
 from roundel.workflow.node_type import NodeType
 
@@ -30,7 +35,7 @@ Pair = tuple[str, str]
 Events = tuple[tuple[str, dict[str, Any]], ...]
 
 
-class DebateTurns(ParticipantTurns):
+class DebateController(ParticipantController):
     def __init__(
         self, names: tuple[str, ...], pairs: tuple[Pair, ...], max_rounds: int, consensus: Consensus | None
     ) -> None:
@@ -53,35 +58,35 @@ class DebateTurns(ParticipantTurns):
         self.rounds_agreed = 0
         """For how many rounds there has been consensus."""
 
-    def begin(self, inputs: tuple[Message, ...]) -> Move:
+    def begin(self, inputs: tuple[Message, ...]) -> CompositeAction:
         self.topic = inputs
         return self._next_round()
 
-    def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
-        if turn.body == self.judge:
+    def on_iteration_end(self, iteration: Iteration, messages: tuple[Message, ...]) -> CompositeAction:
+        if iteration.body == self.judge:
             return self._on_judgement(messages)
         events = self._record_answer(messages)
         self.pair_index += 1
         if self.pair_index < len(self.pairs):
-            return Move((self._turn(),), events=events)
+            return CompositeAction((self._iteration(),), events=events)
         return self._end_round(events)
 
-    def broken(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
-        events = self._record_answer(messages) if turn.body != self.judge else ()
+    def on_break(self, iteration: Iteration, messages: tuple[Message, ...]) -> CompositeAction:
+        events = self._record_answer(messages) if iteration.body != self.judge else ()
         return self._finish("break", [], events)
 
-    def _next_round(self, events: Events = ()) -> Move:
+    def _next_round(self, events: Events = ()) -> CompositeAction:
         self.round += 1
         self.pair_index, self.round_start = 0, len(self.transcript)
         self.latest = {speaker: Message() for speaker, _ in self.pairs}
-        return Move((self._turn(),), events=events)
+        return CompositeAction((self._iteration(),), events=events)
 
-    def _turn(self) -> Turn:
+    def _iteration(self) -> Iteration:
         speaker, opponent = self.pairs[self.pair_index]
         history = tuple(_as_seen_by(message, speaker) for message in self.transcript)
         inputs = (*self.topic, *history, *self._reminder(opponent))
-        again = sum(1 for round_start, _ in self.pairs[: self.pair_index] if round_start == speaker)
-        return Turn(self.bodies[speaker], inputs, self.round, again=again)
+        repeat = sum(1 for round_start, _ in self.pairs[: self.pair_index] if round_start == speaker)
+        return Iteration(self.bodies[speaker], inputs, self.round, repeat=repeat)
 
     def _reminder(self, opponent: str) -> tuple[Message, ...]:
         """Whom to answer, where that is not the one who spoke last."""
@@ -99,7 +104,7 @@ class DebateTurns(ParticipantTurns):
         self.history.append({"agent": speaker, "content": answer.text, "round": self.round})
         return (("debate_round", {"round": self.round, "agent": speaker, "content": answer.text}),)
 
-    def _end_round(self, events: Events) -> Move:
+    def _end_round(self, events: Events) -> CompositeAction:
         if self.consensus is None:
             return self._continue_or_finish(False, events)
         if self.consensus.method != "judge":
@@ -107,9 +112,9 @@ class DebateTurns(ParticipantTurns):
         if self.round_start == len(self.transcript):
             return self._continue_or_finish(False, events)
         inputs = (*self.transcript[self.round_start :], Message(self.consensus.question))
-        return Move((Turn(self.judge, inputs, self.round),), events=events)
+        return CompositeAction((Iteration(self.judge, inputs, self.round),), events=events)
 
-    def _on_judgement(self, messages: tuple[Message, ...]) -> Move:
+    def _on_judgement(self, messages: tuple[Message, ...]) -> CompositeAction:
         judgement = messages[-1] if messages else Message()
         choice = self.decide(_read_choice, judgement)
         if choice != "abstain":
@@ -117,23 +122,23 @@ class DebateTurns(ParticipantTurns):
         text = f"The judge said neither yes nor no, which counts as no: {judgement.text[:80]!r}"
         return self._continue_or_finish(False, (("warning", {"message": text}),))
 
-    def _continue_or_finish(self, agree: bool, events: Events) -> Move:
+    def _continue_or_finish(self, agree: bool, events: Events) -> CompositeAction:
         self.rounds_agreed = count_consecutive(self.rounds_agreed, agree)
         held = ["max_rounds_reached"] if self.round >= self.max_rounds else []
         if self.consensus is not None and self.rounds_agreed >= self.consensus.stable_for:
             held.append("consensus_reached")
         return self._finish(held[0], held, events) if held else self._next_round(events)
 
-    def _finish(self, reason: str, held: list[str], events: Events) -> Move:
+    def _finish(self, reason: str, held: list[str], events: Events) -> CompositeAction:
         last = self.transcript[-1] if self.transcript else Message()
         report = {"total_rounds": self.round, "exit_reason": reason, "held": held}
         data = {**(last.data or {}), "debate_history": self.history, **report}
         outcome = Outcome((Message(last.content, "assistant", data),), report=report, reason=reason)
-        return Move(outcome=outcome, events=events)
+        return CompositeAction(outcome=outcome, events=events)
 
 
 def _read_choice(judgement: Message) -> Choice:
-    return ballot(judgement.text, data=judgement.data).choice
+    return read_ballot(judgement.text, data=judgement.data).choice
 
 
 def _as_seen_by(message: Message, by: str) -> Message:
@@ -299,7 +304,7 @@ def _check_pair(pair: tuple[str, ...], names: Collection[str], at: Located, repo
     return not unknown
 
 
-def _bodies(config: Config) -> tuple[Graph, ...]:
+def _bodies(config: Config) -> tuple[GraphDefinition, ...]:
     judge = (config.judge.graph,) if config.judge is not None else ()
     return (*(participant.graph for participant in config.participants), *judge)
 
@@ -310,8 +315,8 @@ def _turns(config: Config) -> tuple[int, ...]:
     return (*(turn_counts[name] * config.max_rounds for name in config.names), *judge)
 
 
-def _conduct(config: Config) -> DebateTurns:
-    return DebateTurns(config.names, config.pairs, config.max_rounds, config.exit_consensus)
+def _make_controller(config: Config) -> DebateController:
+    return DebateController(config.names, config.pairs, config.max_rounds, config.exit_consensus)
 
 
 EXAMPLE = """
@@ -334,8 +339,8 @@ NODE = NodeType(
     zh=("辩论", "参与者相互回应，进行若干轮或直到达成共识。"),
     example=EXAMPLE,
     bodies=_bodies,
-    conduct=_conduct,
-    turns=_turns,
+    controller=_make_controller,
+    iterations=_turns,
     rounds=lambda config: config.max_rounds,
     loops=True,
 )

@@ -13,18 +13,24 @@ from typing import Any, Protocol, runtime_checkable
 from roundel.nodes import TYPES
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.structure import check_structure
-from roundel.plan.warnings import check_loops
+from roundel.plan.warnings import check_bounds
 from roundel.workflow.diagnostics import Report, WorkflowError
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.graph import Workflow
-from roundel.workflow.loader import Reading, examine, examine_mapping, read_workflow_file, read_workflow_text
+from roundel.workflow.loader import (
+    LoadResult,
+    examine,
+    examine_mapping,
+    read_workflow_file,
+    read_workflow_text,
+)
 
 
 @runtime_checkable
 class Builder(Protocol):
     """Something that builds a workflow in Python."""
 
-    def examined(
+    def build_and_check(
         self, variables: Mapping[str, Any] | None = None, allow_paths: AllowPaths = ()
     ) -> tuple[Workflow | None, Report]:
         """The workflow, if it is sound, and what there is to say about it."""
@@ -99,7 +105,7 @@ def draft_text_plan(
     return _draft(read_workflow_text(text, TYPES, variables, name))
 
 
-def _draft(reading: Reading) -> tuple[Plan | None, Report]:
+def _draft(reading: LoadResult) -> tuple[Plan | None, Report]:
     if reading.workflow is not None:
         return _check_workflow(reading.workflow, reading.report), reading.report
     # Not checked: what a check finds in a workflow with gaps would follow from the gaps.
@@ -115,7 +121,7 @@ def _check_workflow(workflow: Workflow, report: Report) -> Plan | None:
         plan = compile_workflow(workflow)
         check_structure(plan, report)
         if report.ok:
-            check_loops(plan, report)
+            check_bounds(plan, report)
     except WorkflowError as error:
         for diagnostic in error.diagnostics:
             report.add(diagnostic)
@@ -134,7 +140,7 @@ def _read_source(
         return source, Report()
     if isinstance(source, Mapping):
         return examine_mapping(source, TYPES, None, variables, allow_paths)
-    return source.examined(variables, allow_paths)
+    return source.build_and_check(variables, allow_paths)
 
 
 def prepare(

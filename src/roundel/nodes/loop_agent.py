@@ -17,11 +17,11 @@ from msgspec import Struct
 from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.loop_controllers import (
-    ArrayRounds,
-    CountRounds,
-    CustomRounds,
-    LoopRounds,
-    UntilRounds,
+    ArrayController,
+    CountController,
+    CustomController,
+    LoopController,
+    UntilController,
     as_json_list,
 )
 from roundel.nodes.loop_strategies import (
@@ -35,8 +35,8 @@ from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Place, Reader, child
-from roundel.workflow.graph import Graph, Node
+from roundel.workflow.fields import INVALID, Reader, SourceLocation, child
+from roundel.workflow.graph import GraphDefinition, Node
 from roundel.workflow.loader import WorkflowReader
 from roundel.workflow.message import Message, as_message
 from roundel.workflow.node_type import NodeType
@@ -127,7 +127,7 @@ def _round_inputs(decision: Any) -> list[Any] | None:
 class Body(Struct, frozen=True):
     """Exactly one node, or one graph."""
 
-    graph: Graph
+    graph: GraphDefinition
 
     @staticmethod
     def __describe__() -> Description:
@@ -155,7 +155,9 @@ def read_body(at: Located, reader: WorkflowReader) -> Any:
     node = reader.read(at, Node, "the body")
     if node is INVALID:
         return INVALID
-    return Graph((node,), start=(node.id,), end=(node.id,), at=Place(reader.report.file, at.line, at.column))
+    return GraphDefinition(
+        (node,), start=(node.id,), end=(node.id,), at=SourceLocation(reader.report.file, at.line, at.column)
+    )
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
@@ -211,7 +213,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return True
 
 
-def _bodies(config: Config) -> tuple[Graph, ...]:
+def _bodies(config: Config) -> tuple[GraphDefinition, ...]:
     assert config.body is not None
     return (config.body.graph,)
 
@@ -221,14 +223,14 @@ def _turns(config: Config) -> tuple[int | None, ...]:
     return (max(0, config.strategy.kind.max),)
 
 
-def _make_rounds(config: Config) -> LoopRounds:
+def _make_controller(config: Config) -> LoopController:
     assert config.strategy is not None
     kind, carry = config.strategy.kind, config.context == "carry"
     if isinstance(kind, CountStrategy):
-        return CountRounds(kind, carry)
+        return CountController(kind, carry)
     if isinstance(kind, UntilStrategy):
-        return UntilRounds(kind, carry)
-    return ArrayRounds(kind, carry) if isinstance(kind, ArrayStrategy) else CustomRounds(kind, carry)
+        return UntilController(kind, carry)
+    return ArrayController(kind, carry) if isinstance(kind, ArrayStrategy) else CustomController(kind, carry)
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
@@ -269,8 +271,8 @@ NODE = NodeType(
     zh=("循环智能体", "重复执行一个节点或图：固定次数、直到条件成立，或对列表的每个元素各一次。"),
     example=EXAMPLE,
     bodies=_bodies,
-    conduct=_make_rounds,
-    turns=_turns,
+    controller=_make_controller,
+    iterations=_turns,
     rounds=lambda config: _turns(config)[0],
     loops=True,
 )

@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from roundel.kernel.composite import Move, as_move
+from roundel.kernel.composite import CompositeAction, as_action
 from roundel.kernel.facts import Decide, DecisionError, Outcome, decide_live
-from roundel.kernel.state import Turn
+from roundel.kernel.state import Iteration
 from roundel.nodes.loop_strategies import (
     ITEMS_NAMES,
     UNTIL_NAMES,
@@ -112,7 +112,7 @@ def _decode_json(text: str) -> Any:
 Messages = tuple[Message, ...]
 
 
-class LoopRounds:
+class LoopController:
     """What all loop agents have in common."""
 
     decide: Decide = staticmethod(decide_live)
@@ -126,45 +126,45 @@ class LoopRounds:
         self.history: list[Message] | None = [] if carry or keeps_history else None
         """Everything so far, if somebody wants to see it."""
 
-    def begin(self, inputs: Messages) -> Move | Turn:
+    def begin(self, inputs: Messages) -> CompositeAction | Iteration:
         self.output = inputs
         if self.history is not None:
             self.history += inputs
         return self.next_round()
 
-    def turned(self, turn: Turn, messages: Messages) -> Move | Turn:
-        self.record_round(turn, messages)
+    def on_iteration_end(self, iteration: Iteration, messages: Messages) -> CompositeAction | Iteration:
+        self.record_round(iteration, messages)
         return self.next_round()
 
-    def broken(self, turn: Turn, messages: Messages) -> Move | Turn:
-        self.record_round(turn, messages)
+    def on_break(self, iteration: Iteration, messages: Messages) -> CompositeAction | Iteration:
+        self.record_round(iteration, messages)
         return self.finish("break")
 
-    def catches(self, _turn: Turn) -> bool:
+    def catches_failure(self, _iteration: Iteration) -> bool:
         return False
 
-    def failed(self, _turn: Turn, error: str) -> Move | Turn:
+    def on_failure(self, _iteration: Iteration, error: str) -> CompositeAction | Iteration:
         raise AssertionError(error)
 
-    def told(self, _answer: Any) -> Move | Turn:
+    def on_answer(self, _answer: Any) -> CompositeAction | Iteration:
         raise AssertionError("nothing was asked")
 
-    def unanswered(self, error: str) -> Move | Turn:
-        return Move(error=error)
+    def on_answer_failed(self, error: str) -> CompositeAction | Iteration:
+        return CompositeAction(error=error)
 
-    def next_round(self) -> Move | Turn:
+    def next_round(self) -> CompositeAction | Iteration:
         raise NotImplementedError
 
-    def record_round(self, turn: Turn, messages: Messages) -> None:
-        self.rounds_done = turn.round
+    def record_round(self, iteration: Iteration, messages: Messages) -> None:
+        self.rounds_done = iteration.round
         self.results.append(messages[-1].text if messages else None)
         if messages:
             self.output = tuple(map(as_round_input, messages))
             if self.history is not None:
                 self.history += self.output
 
-    def start_round(self) -> Turn:
-        return Turn(0, self.context(self.output) if self.carry else self.output, self.rounds_done + 1)
+    def start_round(self) -> Iteration:
+        return Iteration(0, self.context(self.output) if self.carry else self.output, self.rounds_done + 1)
 
     def context(self, messages: Messages) -> Messages:
         """What a round gets, if `messages` are new in it."""
@@ -174,12 +174,14 @@ class LoopRounds:
     def last(self) -> Message:
         return self.output[-1] if self.output else Message()
 
-    def finish(self, reason: str, *before: Message, reached: tuple[str, int] | None = None) -> Move:
+    def finish(
+        self, reason: str, *before: Message, reached: tuple[str, int] | None = None
+    ) -> CompositeAction:
         *others, last = self.output or (Message(),)
         report = self.report()
         data = {**(last.data or {}), **report}
         messages = (*before, *map(as_output, others), Message(last.content, "assistant", data))
-        return Move(outcome=Outcome(messages, report=report, reason=reason), reached=reached)
+        return CompositeAction(outcome=Outcome(messages, report=report, reason=reason), reached=reached)
 
     def report(self) -> dict[str, Any]:
         return {"results": self.results, "rounds": self.rounds_done}
@@ -198,33 +200,35 @@ def system_notice(text: str, data: dict[str, Any] | None = None) -> Message:
     return Message(text, "system", data, preserve_role=True)
 
 
-def needs_history(asked: Predicate | None) -> bool:
+def needs_history(predicate: Predicate | None) -> bool:
     """Whether all messages are needed for the answer, and not just the last one."""
-    return asked is not None and (bool(asked.function) or "messages" in asked.expression)
+    return predicate is not None and (bool(predicate.function) or "messages" in predicate.expression)
 
 
-class CountRounds(LoopRounds):
-    independent = True
+class CountController(LoopController):
+    allows_repetition = True
     """So many rounds were asked for: that they say the same is no sign of anything."""
 
     def __init__(self, strategy: CountStrategy, carry: bool) -> None:
         super().__init__(carry)
         self.max = strategy.max
 
-    def next_round(self) -> Move | Turn:
+    def next_round(self) -> CompositeAction | Iteration:
         return self.start_round() if self.rounds_done < self.max else self.finish("count_reached")
 
 
-class UntilRounds(LoopRounds):
+class UntilController(LoopController):
     def __init__(self, strategy: UntilStrategy, carry: bool) -> None:
         super().__init__(carry, needs_history(strategy.until))
         self.strategy = strategy
         self.limit = strategy.max
 
-    def next_round(self) -> Move | Turn:
+    def next_round(self) -> CompositeAction | Iteration:
         until = self.strategy.until.expression
         if not until:
-            return Move(ask={"until": self.rounds_done}, inputs=tuple(self.history or ()))
+            return CompositeAction(
+                ask_behaviour={"until": self.rounds_done}, inputs=tuple(self.history or ())
+            )
         try:
             holds = self.decide(
                 _evaluate_until,
@@ -232,24 +236,24 @@ class UntilRounds(LoopRounds):
                 {**expression_variables(self.last, self.history), "round": self.rounds_done},
             )
         except (DecisionError, ExpressionError) as error:
-            return Move(error=f"'until' failed: {error}")
-        return self.told(holds)
+            return CompositeAction(error=f"'until' failed: {error}")
+        return self.on_answer(holds)
 
-    def told(self, answer: Any) -> Move | Turn:
+    def on_answer(self, answer: Any) -> CompositeAction | Iteration:
         if answer:
             return self.finish("condition_met")
         return self.start_round() if self.rounds_done < self.limit else self._on_limit_reached()
 
-    def _on_limit_reached(self) -> Move:
+    def _on_limit_reached(self) -> CompositeAction:
         limit = self.limit
         if self.strategy.on_limit == "suspend":
             self.limit += self.strategy.max
-            return Move((self.start_round(),), lock=("rounds", limit))
+            return CompositeAction((self.start_round(),), lock=("rounds", limit))
         output = system_notice(f"The loop ended after {limit} rounds without its condition being met.")
         return self.finish("max_rounds_reached", output, reached=("rounds", limit))
 
 
-class CustomRounds(LoopRounds):
+class CustomController(LoopController):
     """Asks a LoopStrategy before each round; its memory is kept here, not in the strategy."""
 
     def __init__(self, strategy: CustomStrategy, carry: bool) -> None:
@@ -257,28 +261,28 @@ class CustomRounds(LoopRounds):
         self.max = self.limit = strategy.max
         self.memory: dict[str, Any] = {}
 
-    def next_round(self) -> Move | Turn:
+    def next_round(self) -> CompositeAction | Iteration:
         question = {"round": self.rounds_done, "memory": self.memory, "results": self.results}
-        return Move(ask=question, inputs=tuple(self.history or ()))
+        return CompositeAction(ask_behaviour=question, inputs=tuple(self.history or ()))
 
-    def told(self, answer: Any) -> Move | Turn:
+    def on_answer(self, answer: Any) -> CompositeAction | Iteration:
         self.memory = answer["memory"]
         if not answer["go"]:
             return self.finish("strategy_ended")
-        turn = self._start_custom_round(answer["inputs"])
+        iteration = self._start_custom_round(answer["inputs"])
         if self.rounds_done < self.limit:
-            return turn
+            return iteration
         limit, self.limit = self.limit, self.limit + self.max
-        return Move((turn,), lock=("rounds", limit))
+        return CompositeAction((iteration,), lock=("rounds", limit))
 
-    def _start_custom_round(self, given_inputs: list[Any] | None) -> Turn:
+    def _start_custom_round(self, given_inputs: list[Any] | None) -> Iteration:
         """Another round, on what the strategy gave for it, or as usual."""
         if given_inputs is None:
             return self.start_round()
         inputs = msgspec.convert(given_inputs, Messages)
         if self.history is not None:
             self.history += inputs
-        return Turn(0, self.context(inputs), self.rounds_done + 1)
+        return Iteration(0, self.context(inputs), self.rounds_done + 1)
 
 
 @lru_cache(maxsize=256)
@@ -300,8 +304,8 @@ def expression_variables(last: Message, history: list[Message] | None) -> dict[s
 _FENCED_JSON = re.compile(r"\s*```\w*\n(.*)```\s*", re.DOTALL)
 
 
-class ArrayRounds(LoopRounds):
-    independent = True
+class ArrayController(LoopController):
+    allows_repetition = True
     """Its rounds have nothing to do with each other."""
 
     def __init__(self, strategy: ArrayStrategy, carry: bool) -> None:
@@ -315,21 +319,21 @@ class ArrayRounds(LoopRounds):
         """What each round gave that has ended; nothing if it failed."""
         self.errors: dict[int, str] = {}
 
-    def next_round(self) -> Move | Turn:
-        asked = self.strategy.items
-        if asked is None:
+    def next_round(self) -> CompositeAction | Iteration:
+        predicate = self.strategy.items
+        if predicate is None:
             return self._iterate_text(self.last.text)
-        if not asked.expression:
-            return Move(ask={"items": True}, inputs=tuple(self.history or ()))
+        if not predicate.expression:
+            return CompositeAction(ask_behaviour={"items": True}, inputs=tuple(self.history or ()))
         try:
             items = self.decide(
-                _evaluate_items, asked.expression, expression_variables(self.last, self.history)
+                _evaluate_items, predicate.expression, expression_variables(self.last, self.history)
             )
         except (DecisionError, TypeError, ValueError) as error:
             return self._skip_loop(f"'items' failed: {error}", "items_failed")
         return self._iterate(items, "what 'items' gives is not a list")
 
-    def _iterate_text(self, text: str) -> Move | Turn:
+    def _iterate_text(self, text: str) -> CompositeAction | Iteration:
         fenced = _FENCED_JSON.fullmatch(text)
         try:
             items = msgspec.json.decode(fenced[1] if fenced else text)
@@ -338,73 +342,73 @@ class ArrayRounds(LoopRounds):
         shown = text if len(text) <= 80 else text[:79] + "…"
         return self._iterate(items, f"the last message is not a JSON array: {shown!r}")
 
-    def told(self, answer: Any) -> Move | Turn:
+    def on_answer(self, answer: Any) -> CompositeAction | Iteration:
         return self._iterate(answer, "what the function of 'items' gave is not a list")
 
-    def _iterate(self, items: Any, otherwise: str) -> Move | Turn:
+    def _iterate(self, items: Any, otherwise: str) -> CompositeAction | Iteration:
         if isinstance(items, list):
             self.items = items
             return self._start_more()
         return self._skip_loop(otherwise, "not_an_array")
 
-    def unanswered(self, error: str) -> Move:
+    def on_answer_failed(self, error: str) -> CompositeAction:
         return self._skip_loop(f"the function of 'items' failed: {error}", "items_failed")
 
-    def _skip_loop(self, why: str, reason: str) -> Move:
+    def _skip_loop(self, why: str, reason: str) -> CompositeAction:
         """No round, one message that says why, and the run goes on."""
         text, report = f"There is nothing to repeat: {why}", self.report()
         outcome = Outcome((system_notice(text, {**report, "error": why}),), report=report, reason=reason)
-        return Move(outcome=outcome, events=(("warning", {"message": text}),))
+        return CompositeAction(outcome=outcome, events=(("warning", {"message": text}),))
 
-    def _start_more(self) -> Move | Turn:
+    def _start_more(self) -> CompositeAction | Iteration:
         ended, count = len(self.outputs), len(self.items)
         end = min(count, self.limit, ended + self.strategy.max_parallel)
         if self.started < end:
             first, self.started = self.started, end
             if first + 1 == end:
-                return self._turn(first)
-            return Move(tuple([self._turn(number) for number in range(first, end)]))
+                return self._iteration(first)
+            return CompositeAction(tuple([self._iteration(number) for number in range(first, end)]))
         if ended < self.started:
-            return Move()
+            return CompositeAction()
         if ended < count:
             limit, self.limit = self.limit, count
-            return replace(as_move(self._start_more()), lock=("items", limit))
+            return replace(as_action(self._start_more()), lock=("items", limit))
         return self._gather()
 
-    def _turn(self, number: int) -> Turn:
+    def _iteration(self, number: int) -> Iteration:
         item = self.items[number]
         message = Message(json_text(item), "user", item if isinstance(item, dict) else None)
         if self.carry and self.history is not None:
             self.history.append(message)
-        apart = number if self.strategy.max_parallel > 1 else None
-        return Turn(0, self.context((message,)), number + 1, apart)
+        parallel_index = number if self.strategy.max_parallel > 1 else None
+        return Iteration(0, self.context((message,)), number + 1, parallel_index)
 
-    def turned(self, turn: Turn, messages: Messages) -> Move | Turn:
-        self._record_output(turn, messages)
+    def on_iteration_end(self, iteration: Iteration, messages: Messages) -> CompositeAction | Iteration:
+        self._record_output(iteration, messages)
         return self._start_more()
 
-    def broken(self, turn: Turn, messages: Messages) -> Move:
-        self._record_output(turn, messages)
-        last, self.reason = turn.round, "break"
+    def on_break(self, iteration: Iteration, messages: Messages) -> CompositeAction:
+        self._record_output(iteration, messages)
+        last, self.reason = iteration.round, "break"
         self.items, self.started = self.items[:last], last
         self.outputs = {number: outputs for number, outputs in self.outputs.items() if number <= last}
         self.errors = {number: error for number, error in self.errors.items() if number <= last}
-        return replace(as_move(self._start_more()), last=last)
+        return replace(as_action(self._start_more()), last=last)
 
-    def catches(self, _turn: Turn) -> bool:
+    def catches_failure(self, _iteration: Iteration) -> bool:
         return self.strategy.on_error != "stop"
 
-    def failed(self, turn: Turn, error: str) -> Move | Turn:
-        self.errors[turn.round] = error
-        self._record_output(turn, ())
+    def on_failure(self, iteration: Iteration, error: str) -> CompositeAction | Iteration:
+        self.errors[iteration.round] = error
+        self._record_output(iteration, ())
         return self._start_more()
 
-    def _record_output(self, turn: Turn, messages: Messages) -> None:
-        self.outputs[turn.round] = messages
+    def _record_output(self, iteration: Iteration, messages: Messages) -> None:
+        self.outputs[iteration.round] = messages
         if self.carry and self.history is not None:
             self.history += map(as_round_input, messages)
 
-    def _gather(self) -> Move:
+    def _gather(self) -> CompositeAction:
         dropped = self.errors if self.strategy.on_error == "drop" else ()
         rounds = [number for number in sorted(self.outputs) if number not in dropped]
         self.rounds_done = len(self.outputs)

@@ -17,8 +17,8 @@ from roundel.workflow.description import Description, Field, Short, Variants
 from roundel.workflow.diagnostics import did_you_mean
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
-from roundel.workflow.functions import ModuleError, modules_beside, names_of
-from roundel.workflow.graph import GraphReader
+from roundel.workflow.functions import ModuleError, defined_names, list_modules
+from roundel.workflow.graph import NodeReader
 from roundel.workflow.loader import WorkflowReader
 
 
@@ -94,7 +94,7 @@ class Predicate(Struct, frozen=True, omit_defaults=True):
         if isinstance(at.value, dict):
             at = next(iter(at.value.values()))
         if self.function:
-            assert isinstance(reader, GraphReader)
+            assert isinstance(reader, NodeReader)
             reader.check_function("function", self.function, at)
             return True  # the report says if it is not there
         return check_expression(self.expression, names, at, reader)
@@ -297,17 +297,16 @@ class Strategy(Struct, frozen=True):
         kind = self.kind
         if isinstance(kind, CustomStrategy):
             return kind.use
-        asked = predicate_of(kind)
-        return asked.function if asked is not None else ""
+        predicate = predicate_of(kind)
+        return predicate.function if predicate is not None else ""
 
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         known = ", ".join(cls.forms)
         if not isinstance(at.value, dict) or "mode" not in at.value:
             hint = f"write strategy: {{mode: …}} with one of {known}"
-            message = (
-                f"'strategy' is not a loop strategy: {_describe_wrong_value(reader.report.hidden(at.value))}"
-            )
+            wrong = _describe_wrong_value(reader.report.mask_value(at.value))
+            message = f"'strategy' is not a loop strategy: {wrong}"
             reader.report.error("no-strategy", message, at, hint)
             return INVALID
         mode = at.value["mode"]
@@ -340,12 +339,12 @@ def predicate_of(kind: StrategyKind) -> Predicate | None:
 def _check_strategy(kind: StrategyKind, given: dict[str, Located], reader: Reader) -> bool:
     if isinstance(kind, CustomStrategy):
         return _check_custom(kind.use, given["use"], reader)
-    asked = predicate_of(kind)
-    if asked is None:
+    predicate = predicate_of(kind)
+    if predicate is None:
         return True
     if isinstance(kind, UntilStrategy):
-        return asked.check(given["until"], UNTIL_NAMES, reader)
-    return asked.check(given["items"], ITEMS_NAMES, reader)
+        return predicate.check(given["until"], UNTIL_NAMES, reader)
+    return predicate.check(given["items"], ITEMS_NAMES, reader)
 
 
 def _check_custom(use: str, at: Located, reader: Reader) -> bool:
@@ -357,10 +356,10 @@ def _check_custom(use: str, at: Located, reader: Reader) -> bool:
     if not reader.finder.known("function", use):
         message = f"there is no module '{module}', which the strategy '{use}' is to come from"
         place = "it has to stand beside the workflow file, or on the import path"
-        hint = did_you_mean(module, modules_beside(reader.top)) or place
+        hint = did_you_mean(module, list_modules(reader.top_folder)) or place
         reader.report.error("unknown-function", message, at, hint)
         return False
-    names = names_of(module, reader.top)
+    names = defined_names(module, reader.top_folder)
     try:
         reader.finder.find("function", use)
     except ModuleError as error:

@@ -10,32 +10,32 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.kernel.commands import Call
-from roundel.kernel.composite import Move
+from roundel.kernel.composite import CompositeAction
 from roundel.kernel.facts import Decide, Outcome, decide_live
-from roundel.kernel.state import Turn
+from roundel.kernel.state import Iteration
 from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.workflow.description import Description
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Place, Reader, child
-from roundel.workflow.graph import Graph, Node
+from roundel.workflow.fields import INVALID, Reader, SourceLocation, child
+from roundel.workflow.graph import GraphDefinition, Node
 
 
-class ParticipantTurns:
+class ParticipantController:
     """A conductor of turns and nothing else: it lets failures pass, and has nothing to ask."""
 
     decide: Decide = staticmethod(decide_live)
 
-    def catches(self, _turn: Turn) -> bool:
+    def catches_failure(self, _iteration: Iteration) -> bool:
         return False
 
-    def failed(self, _turn: Turn, error: str) -> Move:
+    def on_failure(self, _iteration: Iteration, error: str) -> CompositeAction:
         raise AssertionError(error)
 
-    def told(self, _answer: Any) -> Move:
+    def on_answer(self, _answer: Any) -> CompositeAction:
         raise AssertionError("nothing was asked")
 
-    def unanswered(self, error: str) -> Move:
+    def on_answer_failed(self, error: str) -> CompositeAction:
         raise AssertionError(error)
 
 
@@ -47,7 +47,7 @@ def prepare_composite(node: Node, _services: Services) -> Behaviour:
 
 
 class Participant(Struct, frozen=True):
-    graph: Graph
+    graph: GraphDefinition
 
     @staticmethod
     def __describe__() -> Description:
@@ -66,8 +66,8 @@ class Participant(Struct, frozen=True):
         node = reader.read(at, Node, "the participant")
         if node is INVALID:
             return INVALID
-        place = Place(reader.report.file, at.line, at.column)
-        return cls(Graph((node,), start=(node.id,), end=(node.id,), at=place))
+        place = SourceLocation(reader.report.file, at.line, at.column)
+        return cls(GraphDefinition((node,), start=(node.id,), end=(node.id,), at=place))
 
 
 def check_participants(

@@ -25,7 +25,7 @@ from roundel.kernel.commands import Call
 from roundel.kernel.facts import Outcome
 from roundel.nodes.services import Behaviour, NodeError, Services, outcome_of
 from roundel.workflow.description import Description, Field
-from roundel.workflow.functions import FAILED_CODE, processor
+from roundel.workflow.functions import CODE_FAILURE_MARKER, processor
 from roundel.workflow.graph import Node
 from roundel.workflow.message import Message
 from roundel.workflow.node_type import NodeType
@@ -75,7 +75,7 @@ class ProgramResult(Struct, frozen=True):
     def format_output(self) -> str:
         if self.exit_code == 0:
             return self.out
-        return f"{FAILED_CODE}\n{self.err}" + (f"\n{self.out}" if self.out else "")
+        return f"{CODE_FAILURE_MARKER}\n{self.err}" + (f"\n{self.out}" if self.out else "")
 
 
 async def run_program(
@@ -118,7 +118,7 @@ async def _kill_process(process: asyncio.subprocess.Process) -> None:
 async def save_and_run(message: Message, workspace: Path) -> str:
     """Writes the files that a message holds, runs main.py, and adds what came of it to the message."""
     if not _save_files(message.text, workspace):
-        return f"{message.text}\n\n{FAILED_CODE}\nthe message holds no main.py"
+        return f"{message.text}\n\n{CODE_FAILURE_MARKER}\nthe message holds no main.py"
     result = await run_program((sys.executable, "main.py"), workspace, SAVED_CODE_TIMEOUT)
     return f"{message.text}\n\n{result.format_output()}"
 

@@ -16,7 +16,7 @@ from roundel.workflow.document import Located
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.fields import INVALID, Reader
 from roundel.workflow.message import Message
-from roundel.workflow.pattern import Pattern, PatternError, check_pattern, compiled
+from roundel.workflow.pattern import Pattern, PatternError, check_pattern, compile_pattern
 
 Number = int | float
 SCORE_VARIABLES = ("text", "data", "round")
@@ -68,7 +68,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
             return cls(at.value) if check_expression(at.value, SCORE_VARIABLES, at, reader) else INVALID
         if isinstance(at.value, dict) and "regex" in at.value:
             for key in at.value.keys() - {"regex"}:
-                reader.unknown_key(at, key, {"regex": "regex"}, "the score")
+                reader.report_unknown_key(at, key, {"regex": "regex"}, "the score")
             return cls._pattern(at.value["regex"], reader)
         hint = "for example `score: data.points` or `score: {regex: 'Score: (\\d+)'}`"
         reader.report.error("wrong-type", "'score' must be a CEL expression or a {regex: …}", at, hint)
@@ -127,7 +127,7 @@ def make_scorer(source: Score | None) -> Scorer:
     if source is None:
         return lambda message, _round: _score_by_key(message)
     if source.regex:
-        pattern = compiled(source.regex)
+        pattern = compile_pattern(source.regex)
         return lambda message, _round: _score_by_pattern(message, pattern)
     expression = Expression(source.expression, SCORE_VARIABLES)
     return lambda message, round: as_number(

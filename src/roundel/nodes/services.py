@@ -45,11 +45,11 @@ class ToolSpec(Struct, frozen=True):
     """The name under `tools` that brought it."""
 
 
-UNREADABLE = "the arguments are not a JSON object: "
+UNREADABLE_ARGUMENTS = "the arguments are not a JSON object: "
 """Stands before what a model gave instead."""
 
 
-class GivenResult(Struct, frozen=True, omit_defaults=True):
+class ScriptedResult(Struct, frozen=True, omit_defaults=True):
     """The result of a tool call as a script gives it, in place of the call."""
 
     text: str
@@ -64,7 +64,7 @@ class ToolRequest(Struct, frozen=True, omit_defaults=True):
     arguments: dict[str, Any] = {}
     problem: str = ""
     """Why the arguments cannot be read, if they cannot."""
-    given: GivenResult | None = None
+    given: ScriptedResult | None = None
 
 
 class ToolResult(Struct, frozen=True, omit_defaults=True):
@@ -135,12 +135,12 @@ class Reply(Struct, frozen=True, omit_defaults=True):
     """What the provider wants to see again when the talk goes on, such as signed thoughts."""
 
 
-Say = Callable[[str, int, int], None]
+StreamCallback = Callable[[str, int, int], None]
 """Takes a part of a model's answer, the attempt that it belongs to, and how many characters precede it."""
 
 
 class Model(Protocol):
-    async def reply(self, request: Request, say: Say | None = None) -> Reply: ...
+    async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply: ...
 
 
 class Toolbox(Protocol):
@@ -158,7 +158,7 @@ class Toolbox(Protocol):
         """Whether a tool, as a model names it, is one of a server; known once the specs are."""
 
 
-class Related(Struct, frozen=True):
+class RecalledMemories(Struct, frozen=True):
     """What an agent is reminded of, and what went wrong on the way to it."""
 
     text: str = ""
@@ -170,7 +170,7 @@ class Related(Struct, frozen=True):
 class MemoryReader(Protocol):
     """The memories of one agent."""
 
-    async def related(self, stage: Any, question: str) -> Related:
+    async def related(self, stage: Any, question: str) -> RecalledMemories:
         """What they have to say to a question; it never raises."""
 
 
@@ -190,7 +190,7 @@ class Services(Protocol):
     def memory(self, node: Node) -> MemoryReader:
         """The memories that an agent reads."""
 
-    def speaker(self, address: str) -> Say | None:
+    def speaker(self, address: str) -> StreamCallback | None:
         """Where what a model is saying goes, while it is; None if nobody wants to know."""
 
     def key(self, address: str) -> str:

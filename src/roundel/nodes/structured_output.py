@@ -37,7 +37,7 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
 _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 
 
-def schema_problem(schema: dict[str, Any]) -> str:
+def schema_error(schema: dict[str, Any]) -> str:
     """Why this is no JSON Schema; empty if it is one."""
     import jsonschema
 
@@ -82,13 +82,13 @@ def parse_answer(
         answer = data if data is not None else parse_json(text)
     except ValueError as error:
         return None, f"it is not JSON ({error})"
-    problem = misfit(answer, schema)
+    problem = validation_error(answer, schema)
     if problem:
         return None, problem
     return (answer if isinstance(answer, dict) else {"value": answer}), ""
 
 
-def misfit(value: Any, schema: dict[str, Any]) -> str:
+def validation_error(value: Any, schema: dict[str, Any]) -> str:
     """Where and why a value does not fit; empty if it does."""
     import jsonschema
     from referencing.jsonschema import EMPTY_REGISTRY

@@ -12,7 +12,7 @@ from roundel.nodes.services import Behaviour, NodeError, Services
 from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
-from roundel.workflow.graph import Graph, Node, Settings
+from roundel.workflow.graph import GraphDefinition, GraphSettings, Node
 from roundel.workflow.loader import WorkflowReader
 from roundel.workflow.node_type import NodeType
 
@@ -47,10 +47,10 @@ class FromFile(Struct, frozen=True):
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
-    graph: Graph
+    graph: GraphDefinition
     path: str = ""
 
-    forms: ClassVar[dict[str, type[Struct]]] = {"config": Settings, "file": FromFile}
+    forms: ClassVar[dict[str, type[Struct]]] = {"config": GraphSettings, "file": FromFile}
 
     @staticmethod
     def __describe__() -> Description:
@@ -70,7 +70,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
             return INVALID
         kind, config = form
         path = ""
-        if kind is Settings:
+        if kind is GraphSettings:
             graph = reader.read_graph(config)
         else:
             named = reader.read(config, FromFile, "the subgraph")

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any
 
 from roundel.nodes.services import NodeError
-from roundel.workflow.functions import raised
+from roundel.workflow.functions import format_exception
 
 
 class TimeLimitExceeded(Exception):
@@ -140,7 +140,7 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any, **named: 
         except BaseException as error:
             failure = error
             if not isinstance(error, Exception) or isinstance(error, CONTROL_EXCEPTIONS):
-                failure = NodeError(raised(error))
+                failure = NodeError(format_exception(error))
                 failure.__cause__ = error
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(set_outcome, value, failure)
@@ -157,7 +157,7 @@ async def await_user_code(work: Awaitable[Any]) -> Any:
     except CONTROL_EXCEPTIONS as error:
         if is_own_cancellation(error, task):
             raise
-        raise NodeError(raised(error)) from error
+        raise NodeError(format_exception(error)) from error
 
 
 def is_own_cancellation(error: BaseException, task: asyncio.Task[Any] | None) -> bool:

@@ -6,11 +6,16 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from roundel.kernel.composite import Move
+from roundel.kernel.composite import CompositeAction
 from roundel.kernel.facts import Outcome
-from roundel.kernel.state import Turn
-from roundel.nodes.consensus import Ballot, VoteType, ballot
-from roundel.nodes.participants import Participant, ParticipantTurns, check_participants, prepare_composite
+from roundel.kernel.state import Iteration
+from roundel.nodes.consensus import Ballot, VoteType, read_ballot
+from roundel.nodes.participants import (
+    Participant,
+    ParticipantController,
+    check_participants,
+    prepare_composite,
+)
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
@@ -67,25 +72,29 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return check_participants(self.participants, 1, "a vote", at, report)
 
 
-class VoteTurns(ParticipantTurns):
+class VoteController(ParticipantController):
     def __init__(self, config: Config) -> None:
         self.config = config
         self.ballots: dict[int, Ballot] = {}
         """By participant, in the order in which they came."""
 
-    def begin(self, inputs: tuple[Message, ...]) -> Move:
+    def begin(self, inputs: tuple[Message, ...]) -> CompositeAction:
         question = self.config.question
         question_messages = (*inputs, Message(question)) if question else inputs
         # Each has a body of its own, so how often one has run does not depend on who is faster.
-        return Move(tuple(Turn(body, question_messages, 1) for body in range(len(self.config.participants))))
+        return CompositeAction(
+            tuple(Iteration(body, question_messages, 1) for body in range(len(self.config.participants)))
+        )
 
-    def turned(self, turn: Turn, messages: tuple[Message, ...]) -> Move:
+    def on_iteration_end(self, iteration: Iteration, messages: tuple[Message, ...]) -> CompositeAction:
         ballot_message = messages[-1] if messages else Message()
-        self.ballots[turn.body] = Ballot(*self.decide(_read_ballot, ballot_message, self.config.vote_type))
+        self.ballots[iteration.body] = Ballot(
+            *self.decide(_read_ballot, ballot_message, self.config.vote_type)
+        )
         waiting = len(self.ballots) < len(self.config.participants)
-        return Move() if waiting else Move(outcome=self._count_ballots())
+        return CompositeAction() if waiting else CompositeAction(outcome=self._count_ballots())
 
-    def broken(self, _turn: Turn, _messages: tuple[Message, ...]) -> Move:
+    def on_break(self, _iteration: Iteration, _messages: tuple[Message, ...]) -> CompositeAction:
         raise AssertionError("a vote is no loop, so nothing breaks out of it")
 
     def _count_ballots(self) -> Outcome:
@@ -108,7 +117,7 @@ class VoteTurns(ParticipantTurns):
 
 
 def _read_ballot(ballot_message: Message, vote_type: VoteType) -> list[Any]:
-    read = ballot(ballot_message.text, vote_type, ballot_message.data)
+    read = read_ballot(ballot_message.text, vote_type, ballot_message.data)
     return [read.choice, read.score]
 
 
@@ -154,7 +163,7 @@ NODE = NodeType(
     example=EXAMPLE,
     ports=lambda _config: PORTS,
     bodies=lambda config: tuple(participant.graph for participant in config.participants),
-    conduct=VoteTurns,
+    controller=VoteController,
     single=lambda _config: True,
-    turns=lambda config: (1,) * len(config.participants),
+    iterations=lambda config: (1,) * len(config.participants),
 )

@@ -18,14 +18,14 @@ from functools import lru_cache
 from roundel.plan.graph import EdgePlan, NodePlan
 
 
-def sure(edge: EdgePlan) -> bool:
+def always_fires(edge: EdgePlan) -> bool:
     """Whether the edge triggers its target for certain, whatever its source says."""
     return (
         edge.trigger
         and edge.test is None
         and edge.process is None
         and edge.port is None
-        and not edge.consults
+        and not edge.has_host_functions
     )
 
 
@@ -36,7 +36,7 @@ def never(edge: EdgePlan) -> bool:
 
 def always_speaks(node: NodePlan) -> bool:
     """Whether each run of the node gives a message, and for all its edges."""
-    return not (node.kind.silent or node.kind.guard or node.bodies or node.expands)
+    return not (node.kind.silent or node.kind.guard or node.bodies or node.has_dynamic_input)
 
 
 def may_jump(node: NodePlan) -> bool:
@@ -44,9 +44,9 @@ def may_jump(node: NodePlan) -> bool:
     return node.kind.silent and not node.kind.guard
 
 
-def one_message(node: NodePlan) -> bool:
+def gives_one_message(node: NodePlan) -> bool:
     """Whether no run of the node gives more than one message."""
-    return bool(node.kind.single(node.config)) and not node.expands
+    return bool(node.kind.single(node.config)) and not node.has_dynamic_input
 
 
 _COMPARISON = re.compile(r"round\s*(<=?)\s*(-?\d{1,15})|(-?\d{1,15})\s*(>=?)\s*round")

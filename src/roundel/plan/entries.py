@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from roundel.plan.edge_certainty import never
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
-from roundel.plan.loops import Loop, entries
+from roundel.plan.loops import EnteredLoop, entries
 from roundel.plan.scope import Scope, Unit
 from roundel.workflow.condition import Condition, Keyword
 
@@ -33,7 +33,7 @@ Pair = tuple[int, int]
 """Two edges, by their numbers."""
 
 
-class Way(Struct, frozen=True, eq=False):
+class WayIn(Struct, frozen=True, eq=False):
     """A way into a loop: an edge, or for a node of `start` none."""
 
     target: int
@@ -44,25 +44,27 @@ class Clash(Struct, frozen=True, eq=False):
     """Two ways into a loop that may be taken at once."""
 
     unit: Unit
-    ways: tuple[Way, Way]
+    ways: tuple[WayIn, WayIn]
 
 
-def clashes(graph: GraphPlan, found: list[Loop], single: Callable[[NodePlan], bool]) -> Iterator[Clash]:
+def clashes(
+    graph: GraphPlan, found: list[EnteredLoop], single: Callable[[NodePlan], bool]
+) -> Iterator[Clash]:
     """One for each loop that may be entered at two nodes at once, however it nests.
 
     `found` are the loops of the graph; `single` says of a node that it gives at most one message a run."""
-    seer = _Seer(single)
+    finder = _ClashFinder(single)
     reached = {graph.root}
     known: set[tuple[int, ...]] = set()
-    yield from _in_scope(seer.of(graph.root), known)
+    yield from _in_scope(finder.round_of(graph.root), known)
     for loop in found:  # outer ones first
         parent = loop.scope.parent
-        if parent is not None and parent in reached and seer.of(parent).enters(loop.entry.index):
+        if parent is not None and parent in reached and finder.round_of(parent).enters(loop.entry.index):
             reached.add(loop.scope)
-            yield from _in_scope(seer.of(loop.scope), known)
+            yield from _in_scope(finder.round_of(loop.scope), known)
 
 
-def _in_scope(round_: _Round, known: set[tuple[int, ...]]) -> Iterator[Clash]:
+def _in_scope(round_: _ScopeRound, known: set[tuple[int, ...]]) -> Iterator[Clash]:
     for unit in round_.scope.units:
         if unit.node is None and unit.members not in known:
             clash = round_.clash(unit)
@@ -71,26 +73,26 @@ def _in_scope(round_: _Round, known: set[tuple[int, ...]]) -> Iterator[Clash]:
                 yield clash
 
 
-class _Seer:
+class _ClashFinder:
     """What is known of each scope, and how much has been looked at."""
 
     def __init__(self, single: Callable[[NodePlan], bool]) -> None:
         self.single = single
         self.pairs = 0
-        self._rounds: dict[Scope, _Round] = {}
+        self._rounds: dict[Scope, _ScopeRound] = {}
 
-    def of(self, scope: Scope) -> _Round:
+    def round_of(self, scope: Scope) -> _ScopeRound:
         if scope not in self._rounds:
-            self._rounds[scope] = _Round(scope, self)
+            self._rounds[scope] = _ScopeRound(scope, self)
         return self._rounds[scope]
 
 
-class _Round:
+class _ScopeRound:
     """What may happen in one round of a scope: of a loop, or of the whole graph, which has just one."""
 
-    def __init__(self, scope: Scope, seer: _Seer) -> None:
+    def __init__(self, scope: Scope, finder: _ClashFinder) -> None:
         self.scope = scope
-        self.seer = seer
+        self.finder = finder
         self.home = {node: unit for unit in scope.units for node in unit.members}
         self.into: dict[int, list[EdgePlan]] = {unit.index: [] for unit in scope.units}
         self.active: set[int] = set()
@@ -117,10 +119,10 @@ class _Round:
     def enters(self, node: int) -> bool:
         return any(way.target == node for way in self.ways(self.home[node]))
 
-    def ways(self, unit: Unit) -> list[Way]:
+    def ways(self, unit: Unit) -> list[WayIn]:
         starts = self.scope.graph.start if self.scope.entry is None else ()
-        found = [Way(node, None) for node in starts if node in unit.core]
-        return found + [Way(edge.target, edge) for edge in self.into[unit.index]]
+        found = [WayIn(node, None) for node in starts if node in unit.core]
+        return found + [WayIn(edge.target, edge) for edge in self.into[unit.index]]
 
     def clash(self, unit: Unit) -> Clash | None:
         ways = self.ways(unit)
@@ -131,15 +133,15 @@ class _Round:
                 return Clash(unit, (one, other))
         return None
 
-    def _taken_together(self, one: Way, other: Way) -> bool:
+    def _taken_together(self, one: WayIn, other: WayIn) -> bool:
         return one.edge is None or other.edge is None or self._fire_together(one.edge, other.edge)
 
     def _fire_together(self, one: EdgePlan, other: EdgePlan) -> bool:
         """Whether two edges may both fire: looked for backwards, by the edges that must have fired before."""
         pending, seen = [(one, other)], set[Pair]()
         for first, second in pending:  # grows while we walk it
-            self.seer.pairs += 1
-            possible = self.seer.pairs > MOST_PAIRS or self._at_one_place(first, second)
+            self.finder.pairs += 1
+            possible = self.finder.pairs > MOST_PAIRS or self._at_one_place(first, second)
             if possible:
                 return True
             for pair in self._before(first, second) if possible is None else ():
@@ -158,7 +160,9 @@ class _Round:
         if here is there:
             inner = (self.scope.known_inner(here, entry) for entry in entries(self.scope, here))
             # One that is unknown has not been analysed, since there are too many loops.
-            return any(loop is None or self.seer.of(loop)._leave_together(one, other) for loop in inner)
+            return any(
+                loop is None or self.finder.round_of(loop)._leave_together(one, other) for loop in inner
+            )
         return True if self._begins(here) and self._begins(there) else None
 
     def _leave_together(self, one: EdgePlan, other: EdgePlan) -> bool:
@@ -175,14 +179,14 @@ class _Round:
     def _exclude(self, one: EdgePlan, other: EdgePlan) -> bool:
         """Whether two edges of a node cannot both fire in one run of it."""
         source = self.scope.graph.nodes[one.source]
-        if source.expands:  # each part has an outcome of its own
+        if source.has_dynamic_input:  # each part has an outcome of its own
             return False
         if one.port is not None and other.port is not None and one.port != other.port:
             return True
-        return self.seer.single(source) and contrary(one.edge.condition, other.edge.condition)
+        return self.finder.single(source) and are_exclusive(one.edge.condition, other.edge.condition)
 
 
-def contrary(one: Condition | None, other: Condition | None) -> bool:
+def are_exclusive(one: Condition | None, other: Condition | None) -> bool:
     """Whether two conditions cannot both hold of a message: what one asks for, the other forbids."""
     return _forbids(one, other) or _forbids(other, one)
 

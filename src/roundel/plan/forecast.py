@@ -15,7 +15,7 @@ from roundel.plan.loops import survey
 from roundel.plan.proof import FOREVER, bounds
 from roundel.plan.scope import Scope
 from roundel.workflow.graph import Node
-from roundel.workflow.limits import total
+from roundel.workflow.limits import sum_dollars
 from roundel.workflow.model_profile import Price
 from roundel.workflow.node_type import Calls
 
@@ -103,10 +103,10 @@ def forecast(plan: Plan, price: Pricing = lambda _: None) -> Forecast:
     for graph, path, times in pending:  # grows while we walk it
         for node, (loop, runs) in zip(graph.nodes, _runs(graph, times), strict=True):
             rows.append(_row(node, path, loop, runs, price))
-            turns = _turns(node)
+            iterations = _turns(node)
             pending += [
                 (body, f"{path}{node.id}/", runs.times(turn))
-                for body, turn in zip(node.bodies, turns, strict=True)
+                for body, turn in zip(node.bodies, iterations, strict=True)
             ]
     return _summed(rows)
 
@@ -121,7 +121,7 @@ def _summed(rows: list[NodeForecast]) -> Forecast:
     # What nodes without a model cost says nothing of those with one.
     known = any(row.cost_usd is not None and row.model_calls != NOTHING for row in rows)
     return Forecast(
-        tuple(rows), models, tools, tokens, total(costs) if known or not unpriced else None, unpriced
+        tuple(rows), models, tools, tokens, sum_dollars(costs) if known or not unpriced else None, unpriced
     )
 
 
@@ -134,21 +134,21 @@ def _runs(graph: GraphPlan, times: Estimate) -> list[tuple[str, Estimate]]:
     for loop in surveyed.found:
         scope = loop.scope
         assert scope.parent is not None
-        total = totals[scope] = totals[scope.parent].times(_rounds(scope))
+        sum_dollars = totals[scope] = totals[scope.parent].times(_rounds(scope))
         for unit in scope.units:
             if unit.node is not None:
                 _, before = in_loops.get(unit.node.index, ("", NOTHING))
-                in_loops[unit.node.index] = (loop.id, total.at_least(before))
-    for unseen in surveyed.unseen:
+                in_loops[unit.node.index] = (loop.id, sum_dollars.at_least(before))
+    for unanalysed in surveyed.unanalysed:
         # How deep the loops in it nest is not known, so there is no worst case.
-        total = totals[unseen.scope].times(Estimate(None, TYPICAL_CAPPED))
-        for member in unseen.unit.members:
+        sum_dollars = totals[unanalysed.scope].times(Estimate(None, TYPICAL_CAPPED))
+        for member in unanalysed.unit.members:
             _, before = in_loops.get(member, ("", NOTHING))
-            in_loops[member] = (unseen.entry.id, total.at_least(before))
+            in_loops[member] = (unanalysed.entry.id, sum_dollars.at_least(before))
     for index, entry in in_loops.items():
         found[index] = entry
     for node in graph.nodes:
-        if node.expands:
+        if node.has_dynamic_input:
             loop_id, runs = found[node.index]
             found[node.index] = (loop_id, Estimate(None, runs.typical * TYPICAL_PARTS))
     return found
@@ -162,14 +162,14 @@ def _rounds(scope: Scope) -> Estimate:
 
 
 def _turns(node: NodePlan) -> list[Estimate]:
-    if node.kind.conduct is None:
+    if node.kind.controller is None:
         return [ONCE for _ in node.bodies]
-    most = node.kind.turns(node.config)
-    return [Estimate(turns, _typical_turns(turns)) for turns in most]
+    most = node.kind.iterations(node.config)
+    return [Estimate(iterations, _typical_turns(iterations)) for iterations in most]
 
 
-def _typical_turns(turns: int | None) -> int:
-    return TYPICAL_CAPPED if turns is None else min(TYPICAL_TURNS, (turns + 1) // 2)
+def _typical_turns(iterations: int | None) -> int:
+    return TYPICAL_CAPPED if iterations is None else min(TYPICAL_TURNS, (iterations + 1) // 2)
 
 
 def _row(node: NodePlan, path: str, loop: str, runs: Estimate, price: Pricing) -> NodeForecast:

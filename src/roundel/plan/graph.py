@@ -9,14 +9,22 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from roundel.plan.scope import Candidate, Scope, candidates, compile_scope
-from roundel.workflow.condition import Test, compile_condition
-from roundel.workflow.functions import Kind, built_in
-from roundel.workflow.graph import DEFAULT_CAP, Edge, Graph, Limits, Loop, Node, Workflow
+from roundel.plan.scope import Scope, SideCandidate, candidates, compile_scope
+from roundel.workflow.condition import ConditionTest, compile_condition
+from roundel.workflow.functions import FunctionKind, get_builtin
+from roundel.workflow.graph import (
+    DEFAULT_MAX_ROUNDS,
+    Edge,
+    GraphDefinition,
+    Limits,
+    LoopSettings,
+    Node,
+    Workflow,
+)
 from roundel.workflow.limits import Breaker
 from roundel.workflow.message import Role
 from roundel.workflow.node_type import NodeType
-from roundel.workflow.processor import Process, compile_processor
+from roundel.workflow.processor import MessageProcessor, compile_processor
 
 _MEANINGFUL = re.compile(r"[/\[\]#%]")
 
@@ -28,9 +36,9 @@ class EdgePlan(Struct, eq=False):
     target: int
     source_id: str
     trigger: bool
-    test: Test | None
+    test: ConditionTest | None
     """None: always."""
-    process: Process | None
+    process: MessageProcessor | None
     port: str | None
     carry: bool
     keep: bool
@@ -38,18 +46,18 @@ class EdgePlan(Struct, eq=False):
     clear_kept: bool
     dynamic: bool
     role: Role
-    asks_condition: str | None
+    condition_function: str | None
     """The name of the function that the host calls as its condition. A plan holds no code, so it can be made
     where the code is missing."""
-    asks_processor: str | None
+    processor_function: str | None
     simple: bool = False
     """It is direct, takes whatever comes to its port, and changes nothing."""
     direct: bool = False
     """It is its target's only way in, so what it carries is in order as it comes."""
 
     @property
-    def consults(self) -> bool:
-        return self.asks_condition is not None or self.asks_processor is not None
+    def has_host_functions(self) -> bool:
+        return self.condition_function is not None or self.processor_function is not None
 
 
 class NodePlan(Struct, eq=False):
@@ -70,31 +78,31 @@ class NodePlan(Struct, eq=False):
     """The graphs that it runs inside itself."""
     asks: bool = False
     """A person answers."""
-    voice: bool = False
+    is_speaker: bool = False
     """A model or a person speaks."""
-    works: bool = False
+    is_external: bool = False
     """What it gives comes from outside of the run, as that of a Python function does."""
     reserve: int = 0
     """How many tokens a model call of it may take at most; 0 if nobody knows."""
-    talks: bool = False
+    has_tool_loop: bool = False
     """It takes several calls, as its dialogue says."""
     plain: bool = False
     """Its messages go out along its edges, and nothing else has to be done with them."""
-    consults: bool = False
+    has_host_functions: bool = False
     """There are functions on its edges that the host has to ask."""
     arriving: int = 0
     """How many edges lead to it."""
-    keeps: bool = False
+    retains_messages: bool = False
     """Something may stay in its queue after a run."""
-    expands: bool = False
+    has_dynamic_input: bool = False
     """A dynamic edge leads to it."""
-    picks: bool = False
+    has_data_input: bool = False
     """It receives data that may come too late for the round, and must leave it for the next."""
-    shows: bool = False
+    is_end: bool = False
     """Its output may be the result."""
-    logs: bool = True
+    logs_output: bool = True
     """What it gave is shown."""
-    remembered: bool = False
+    output_retained: bool = False
     """What it gave is needed after it has gone out along the edges."""
 
     @property
@@ -108,7 +116,7 @@ class NodePlan(Struct, eq=False):
 
 
 class GraphPlan(Struct, eq=False):
-    graph: Graph
+    graph: GraphDefinition
     nodes: tuple[NodePlan, ...]
     edges: tuple[EdgePlan, ...]
     start: tuple[int, ...]
@@ -123,10 +131,10 @@ class GraphPlan(Struct, eq=False):
     _root: Scope | None = None
     _survey: Any = None
     """What `plan.loops.survey` found, so that it is done once."""
-    _candidates: tuple[Candidate, ...] | None = None
+    _candidates: tuple[SideCandidate, ...] | None = None
 
     @property
-    def candidates(self) -> tuple[Candidate, ...]:
+    def candidates(self) -> tuple[SideCandidate, ...]:
         """The nodes that are side nodes if they stand beside a loop."""
         if self._candidates is None:
             self._candidates = candidates(self)
@@ -151,7 +159,7 @@ class Plan(Struct, eq=False):
     """Those of the whole run."""
     budgeted: bool
     """Something is limited beside rounds."""
-    patience: float
+    time_limit: float
     """The seconds that the run may work before the breaker trips."""
     draft: bool = False
     """It is made of a file with errors (workflow/graph_reader.py): to be drawn, and never run."""
@@ -165,30 +173,32 @@ class Plan(Struct, eq=False):
 
 def compile_workflow(workflow: Workflow) -> Plan:
     compiler = _Compiler(workflow)
-    cap, breaker = workflow.limits.rounds or DEFAULT_CAP, workflow.breaker or Breaker()
+    cap, breaker = workflow.limits.rounds or DEFAULT_MAX_ROUNDS, workflow.breaker or Breaker()
     graph = compiler.graph(workflow.graph, cap, breaker)
-    speaks = any(node.voice for node in compiler.sites)
+    speaks = any(node.is_speaker for node in compiler.sites)
     for node in compiler.sites:
         # Where nobody speaks no loop can be dead, whatever its results are.
-        node.works = node.works and speaks
-        node.plain = not (node.consults or node.remembered or node.voice or node.works)
-    limits = _merged(workflow.limits, workflow.graph.limits)
+        node.is_external = node.is_external and speaks
+        node.plain = not (
+            node.has_host_functions or node.output_retained or node.is_speaker or node.is_external
+        )
+    limits = _merge_limits(workflow.limits, workflow.graph.limits)
     budgeted = bool(limits.budget) or compiler.budgeted
-    patience = graph.breaker.patience(_timed(compiler.sites))
-    return Plan(workflow, graph, tuple(compiler.sites), limits, budgeted, patience)
+    time_limit = graph.breaker.time_limit(_timer_seconds(compiler.sites))
+    return Plan(workflow, graph, tuple(compiler.sites), limits, budgeted, time_limit)
 
 
-def _timed(sites: Sequence[NodePlan]) -> float:
+def _timer_seconds(sites: Sequence[NodePlan]) -> float:
     """The seconds that all timers take together."""
     bounds = (node.kind.bound(node.config) for node in sites)
     return sum(bound.seconds or 0 for bound in bounds if bound is not None)
 
 
-def _has_budget(loop: Loop) -> bool:
+def _has_budget(loop: LoopSettings) -> bool:
     return loop.limits is not None and bool(loop.limits.budget)
 
 
-def _merged(outer: Limits, own: Limits) -> Limits:
+def _merge_limits(outer: Limits, own: Limits) -> Limits:
     """Those of the file where the graph says nothing."""
     given = {name: value for name in Limits.__struct_fields__ if (value := getattr(own, name)) is not None}
     return msgspec.structs.replace(outer, **given)
@@ -201,7 +211,7 @@ class _Compiler:
         self.graphs: list[GraphPlan] = []
         self.budgeted = False
 
-    def graph(self, graph: Graph, cap: int, breaker: Breaker) -> GraphPlan:
+    def graph(self, graph: GraphDefinition, cap: int, breaker: Breaker) -> GraphPlan:
         """`cap` and `breaker` are for loops that say nothing of their own, subgraphs included."""
         cap = graph.limits.rounds or cap
         index = {node.id: number for number, node in enumerate(graph.nodes)}
@@ -212,8 +222,8 @@ class _Compiler:
         _connect(nodes, plans)
         ends = _ends(graph, nodes, index)
         for node in nodes:
-            node.shows = node.index in ends
-            node.remembered = node.shows or node.window != 0
+            node.is_end = node.index in ends
+            node.output_retained = node.is_end or node.window != 0
         start = range(len(nodes)) if graph.is_majority_voting else (index[name] for name in graph.start)
         caps = {index[name]: loop.cap for name, loop in graph.loops.items() if loop.cap}
         self.budgeted = (
@@ -230,19 +240,21 @@ class _Compiler:
         plan = NodePlan(number, site, node.id, label, node, node.kind, node.config, node.context_window)
         self.sites.append(plan)
         plan.asks = node.kind.asks
-        plan.voice = node.kind.asks or node.kind.speaks
-        plan.talks = node.kind.talk(node.config) is not None
+        plan.is_speaker = node.kind.asks or node.kind.speaks
+        plan.has_tool_loop = node.kind.conversation(node.config) is not None
         plan.reserve = node.kind.reserve(node.config, self.workflow)
         self.budgeted = self.budgeted or bool(node.limits and node.limits.budget)
-        plan.logs = node.log_output
+        plan.logs_output = node.log_output
         inner = (node.limits.rounds if node.limits is not None else None) or cap
-        plan.works = not (node.kind.pure or plan.voice or node.kind.bodies(node.config))
+        plan.is_external = not (node.kind.pure or plan.is_speaker or node.kind.bodies(node.config))
         plan.bodies = tuple(self.graph(body, inner, breaker) for body in node.kind.bodies(node.config))
         return plan
 
     def _edge(self, number: int, edge: Edge, index: dict[str, int]) -> EdgePlan:
-        asks_condition = self._asked("condition", edge.condition.function if edge.condition else None)
-        asks_processor = self._asked("processor", edge.process.function if edge.process else None)
+        condition_function = self._host_function(
+            "condition", edge.condition.function if edge.condition else None
+        )
+        processor_function = self._host_function("processor", edge.process.function if edge.process else None)
         return EdgePlan(
             index=number,
             edge=edge,
@@ -250,8 +262,8 @@ class _Compiler:
             target=index[edge.target],
             source_id=edge.source,
             trigger=edge.trigger,
-            test=None if asks_condition else compile_condition(edge.condition),
-            process=None if asks_processor else compile_processor(edge.process),
+            test=None if condition_function else compile_condition(edge.condition),
+            process=None if processor_function else compile_processor(edge.process),
             port=edge.port,
             carry=edge.carry_data,
             keep=edge.keep_message,
@@ -259,13 +271,13 @@ class _Compiler:
             clear_kept=edge.clear_kept_context,
             dynamic=edge.dynamic is not None,
             role="assistant" if edge.source == edge.target else "user",
-            asks_condition=asks_condition,
-            asks_processor=asks_processor,
+            condition_function=condition_function,
+            processor_function=processor_function,
         )
 
-    def _asked(self, kind: Kind, name: str | None) -> str | None:
+    def _host_function(self, kind: FunctionKind, name: str | None) -> str | None:
         """The name if the host calls the function, None if there is none or the kernel calls it."""
-        if name is None or (name not in self.workflow.functions and built_in(kind, name) is not None):
+        if name is None or (name not in self.workflow.functions and get_builtin(kind, name) is not None):
             return None
         return name
 
@@ -283,24 +295,26 @@ def _connect(nodes: tuple[NodePlan, ...], edges: tuple[EdgePlan, ...]) -> None:
         out.setdefault(edge.source, []).append(edge)
     for node in nodes:
         node.edges = tuple(out.get(node.index, ()))
-        node.consults = any(edge.consults for edge in node.edges)
+        node.has_host_functions = any(edge.has_host_functions for edge in node.edges)
         arriving = into.get(node.index, [])
         node.into = tuple(arriving)
         node.arriving = len(arriving)
-        node.keeps = node.window != 0 or any(edge.keep or edge.consults for edge in arriving)
-        node.expands = any(edge.dynamic for edge in arriving)
-        node.picks = any(not edge.trigger for edge in arriving)
+        node.retains_messages = node.window != 0 or any(
+            edge.keep or edge.has_host_functions for edge in arriving
+        )
+        node.has_dynamic_input = any(edge.dynamic for edge in arriving)
+        node.has_data_input = any(not edge.trigger for edge in arriving)
         if len(arriving) == 1 and arriving[0].trigger:
             arriving[0].direct = True
             arriving[0].simple = _is_simple(arriving[0])
 
 
 def _is_simple(edge: EdgePlan) -> bool:
-    special = edge.test or edge.process or edge.consults or edge.clear or edge.clear_kept
+    special = edge.test or edge.process or edge.has_host_functions or edge.clear or edge.clear_kept
     return edge.carry and not special
 
 
-def _ends(graph: Graph, nodes: tuple[NodePlan, ...], index: dict[str, int]) -> tuple[int, ...]:
+def _ends(graph: GraphDefinition, nodes: tuple[NodePlan, ...], index: dict[str, int]) -> tuple[int, ...]:
     if graph.is_majority_voting:
         return tuple(range(len(nodes)))
     if graph.end:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from roundel.plan.edge_certainty import always_speaks, last_round, never, sure
+from roundel.plan.edge_certainty import always_fires, always_speaks, last_round, never
 from roundel.plan.graph import EdgePlan, NodePlan
 from roundel.plan.scope import Scope, Unit
 from roundel.workflow.condition import Condition
@@ -40,21 +40,23 @@ MOST_TRIED = 16
 def guards(scope: Scope) -> list[tuple[NodePlan, Bound]]:
     """The guards that bound a loop, and how, by id: the order of the file says nothing about a loop."""
     nodes = sorted((unit.node for unit in scope.units if unit.node is not None), key=lambda node: node.id)
-    bounds = [(node, bound) for node in nodes if (bound := acts(node, scope)) is not None]
-    ways = Ways(scope) if bounds else None
-    return [(node, bound) for node, bound in bounds if Watch(scope, node, ways=ways).gap() is None]
+    bounds = [(node, bound) for node in nodes if (bound := effective_bound(node, scope)) is not None]
+    ways = LoopEdges(scope) if bounds else None
+    return [(node, bound) for node, bound in bounds if WatchedNodes(scope, node, ways=ways).gap() is None]
 
 
-def effort(scope: Scope) -> int:
+def analysis_cost(scope: Scope) -> int:
     """How often, beside the first time, the edges of a loop are looked at to find what bounds it."""
-    acting = sum(unit.node is not None and acts(unit.node, scope) is not None for unit in scope.units)
+    acting = sum(
+        unit.node is not None and effective_bound(unit.node, scope) is not None for unit in scope.units
+    )
     lasts = _last_rounds(scope)
     return acting + len(set(lasts.values())).bit_length() + min(len(lasts), MOST_TRIED)
 
 
-def ends_at_once(scope: Scope) -> bool:
+def never_repeats(scope: Scope) -> bool:
     """Whether no round is followed by another, guard or not."""
-    return Watch(scope, None).gap() is None
+    return WatchedNodes(scope, None).gap() is None
 
 
 def counting_edges(scope: Scope) -> tuple[list[EdgePlan], int] | None:
@@ -62,7 +64,7 @@ def counting_edges(scope: Scope) -> tuple[list[EdgePlan], int] | None:
     lasts = _last_rounds(scope)
     if not lasts:
         return None
-    ways = Ways(scope)
+    ways = LoopEdges(scope)
 
     def shut(most: int) -> list[EdgePlan]:
         return [edge for edge, last in lasts.items() if last <= most]
@@ -86,11 +88,11 @@ def inner_edges(scope: Scope) -> list[EdgePlan]:
     return [edge for edge in edges if edge.target in scope.members]
 
 
-def _ends_without(ways: Ways, shut: list[EdgePlan]) -> bool:
-    return Watch(ways.scope, None, shut, ways).gap() is None
+def _ends_without(ways: LoopEdges, shut: list[EdgePlan]) -> bool:
+    return WatchedNodes(ways.scope, None, shut, ways).gap() is None
 
 
-def _needed(ways: Ways, shut: list[EdgePlan]) -> list[EdgePlan]:
+def _needed(ways: LoopEdges, shut: list[EdgePlan]) -> list[EdgePlan]:
     needed = shut
     for edge in shut if len(shut) <= MOST_TRIED else ():
         fewer = [other for other in needed if other is not edge]
@@ -98,11 +100,11 @@ def _needed(ways: Ways, shut: list[EdgePlan]) -> list[EdgePlan]:
     return needed
 
 
-def acts(node: NodePlan, scope: Scope) -> Bound | None:
+def effective_bound(node: NodePlan, scope: Scope) -> Bound | None:
     """The node's bound, if what it says at its limit surely leaves the loop."""
     bound: Bound | None = node.kind.bound(node.config)
     # Parts of a dynamic edge are counted one by one, and there may be none at all.
-    if bound is None or node.expands or (bound.rounds is None and bound.seconds is None):
+    if bound is None or node.has_dynamic_input or (bound.rounds is None and bound.seconds is None):
         return None
     ways = (edge for edge in node.edges if edge.target not in scope.members and edge.edge.condition is None)
     return bound if any(_takes_all(edge) and edge.port in (None, bound.port) for edge in ways) else None
@@ -110,10 +112,10 @@ def acts(node: NodePlan, scope: Scope) -> Bound | None:
 
 def _takes_all(edge: EdgePlan) -> bool:
     """Whether it triggers its target by any message that meets its condition and port."""
-    return edge.trigger and edge.process is None and not edge.consults
+    return edge.trigger and edge.process is None and not edge.has_host_functions
 
 
-class Ways:
+class LoopEdges:
     """How the edges of a loop lie to its units; the same for all guards of the loop."""
 
     def __init__(self, scope: Scope) -> None:
@@ -150,7 +152,7 @@ class Ways:
         )
 
 
-class Watch:
+class WatchedNodes:
     """The nodes of a loop that do not run without a guard; with no guard, not unless the loop is left.
 
     They are found one after the other: each is looked at once, with its edges, when it becomes watched, so
@@ -161,12 +163,12 @@ class Watch:
         scope: Scope,
         guard: NodePlan | None,
         shut: Sequence[EdgePlan] = (),
-        ways: Ways | None = None,
+        ways: LoopEdges | None = None,
     ) -> None:
         """`shut` are edges that are taken not to fire; `ways` need not be sorted again for each guard."""
         self.scope = scope
         self.shut = {edge.index for edge in shut}
-        self.ways = ways or Ways(scope)
+        self.ways = ways or LoopEdges(scope)
         self.watched: set[int] = set()
         self.covers: dict[int, set[tuple[Condition | None, str | None]]] = {}
         """For each node the conditions and ports of edges that lead to watched nodes, or out of the loop."""
@@ -181,7 +183,7 @@ class Watch:
             self._lead(edge)
         self._count(edge for edge in shut if edge.target != scope.entry)
         for unit in scope.units:
-            self._settle(unit)
+            self._watch_unit(unit)
         self._grow()
 
     def gap(self) -> EdgePlan | None:
@@ -207,7 +209,7 @@ class Watch:
     def _lead(self, edge: EdgePlan) -> None:
         """Once the edge has fired, the guard runs in this round, or the loop is left in it."""
         source = self.ways.nodes[edge.source]
-        if sure(edge) and always_speaks(source):
+        if always_fires(edge) and always_speaks(source):
             self._watch(source.index)
         if self._covers(edge, source):
             condition, port = edge.edge.condition, edge.port
@@ -238,9 +240,9 @@ class Watch:
                 self.done.add(edge.index)
                 unit = self.ways.home[edge.target]
                 self.open[unit] -= 1
-                self._settle(self.scope.units[unit])
+                self._watch_unit(self.scope.units[unit])
 
-    def _settle(self, unit: Unit) -> None:
+    def _watch_unit(self, unit: Unit) -> None:
         """Watches the nodes of a unit that nothing triggers but watched edges."""
         if not self.open[unit.index] and self.scope.entry not in unit.members:
             for node in unit.members:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
-from roundel.plan.guards import effort
+from roundel.plan.guards import analysis_cost
 from roundel.plan.scope import Scope, Unit
 
 BUDGET = 600_000
@@ -26,7 +26,7 @@ COMPILING = 5
 """It costs about so much more to compile a loop, and to look at its rounds, than to look at one guard."""
 
 
-class Loop(Struct, frozen=True, eq=False):
+class EnteredLoop(Struct, frozen=True, eq=False):
     scope: Scope
     entry: NodePlan
     nodes: tuple[NodePlan, ...]
@@ -49,7 +49,7 @@ class Loop(Struct, frozen=True, eq=False):
         return found
 
 
-class Unseen(Struct, frozen=True, eq=False):
+class UnanalysedLoop(Struct, frozen=True, eq=False):
     """A loop that was not analysed as it is entered at `entry`."""
 
     scope: Scope
@@ -60,21 +60,21 @@ class Unseen(Struct, frozen=True, eq=False):
 
 
 class Survey(Struct, eq=False):
-    found: list[Loop] = []
+    found: list[EnteredLoop] = []
     """The loops that were analysed, outer ones before those inside them."""
-    unseen: list[Unseen] = []
+    unanalysed: list[UnanalysedLoop] = []
     _opaque: frozenset[int] | None = None
-    _around: dict[int, list[Loop]] | None = None
+    _around: dict[int, list[EnteredLoop]] | None = None
 
     @property
     def opaque(self) -> frozenset[int]:
         """The nodes that stand in an unseen loop: not all loops around them are known."""
         if self._opaque is None:
-            units = {id(unseen.unit): unseen.unit for unseen in self.unseen}
+            units = {id(unanalysed.unit): unanalysed.unit for unanalysed in self.unanalysed}
             self._opaque = frozenset(node for unit in units.values() for node in unit.members)
         return self._opaque
 
-    def around(self, node: NodePlan) -> list[Loop]:
+    def around(self, node: NodePlan) -> list[EnteredLoop]:
         """The loops that were analysed and of which it is a node, but not one of a loop inside."""
         if self._around is None:
             self._around = {}
@@ -85,49 +85,51 @@ class Survey(Struct, eq=False):
         return self._around.get(node.index, [])
 
 
-def loops(graph: GraphPlan) -> list[Loop]:
+def loops(graph: GraphPlan) -> list[EnteredLoop]:
     """Each loop once for each node at which it may be entered, outer ones before those inside them."""
     return survey(graph).found
 
 
 def survey(graph: GraphPlan) -> Survey:
     if graph._survey is None:
-        for member, found in explore(graph.family):
+        for member, found in survey_graphs(graph.family):
             member._survey = found
     known: Survey = graph._survey
     return known
 
 
-def explore(graphs: list[GraphPlan], limit: int = BUDGET) -> list[tuple[GraphPlan, Survey]]:
+def survey_graphs(graphs: list[GraphPlan], limit: int = BUDGET) -> list[tuple[GraphPlan, Survey]]:
     """A survey of each of the graphs, all from one budget."""
     surveys = [(graph, Survey()) for graph in reversed(graphs)]  # those inside a node were compiled before it
     pending = deque((graph.root, 0, found) for graph, found in surveys)
-    budget = Budget(limit)
+    budget = AnalysisBudget(limit)
     while pending:
         scope, depth, found = pending.popleft()
         for unit in scope.units:
             for loop in _entered(scope, unit, depth, budget) if unit.node is None else ():
-                if isinstance(loop, Unseen):
-                    found.unseen.append(loop)
+                if isinstance(loop, UnanalysedLoop):
+                    found.unanalysed.append(loop)
                 else:
                     found.found.append(loop)
                     pending.append((loop.scope, depth + 1, found))
     return surveys
 
 
-class Budget:
+class AnalysisBudget:
     """Counts down. What does not fit is refused, so that smaller things may still fit."""
 
     def __init__(self, left: int) -> None:
         self.left = left
 
-    def pays(self, cost: int) -> bool:
+    def try_spend(self, cost: int) -> bool:
         fits = cost <= self.left
         self.left -= cost if fits else 0
         return fits
 
 
-def _entered(scope: Scope, unit: Unit, depth: int, budget: Budget) -> Iterator[Loop | Unseen]:
+def _entered(
+    scope: Scope, unit: Unit, depth: int, budget: AnalysisBudget
+) -> Iterator[EnteredLoop | UnanalysedLoop]:
     """A folded loop once for each node at which it may be entered.
 
     Its nodes and edges are looked at when it is compiled, and again for each guard that it has then."""
@@ -135,12 +137,12 @@ def _entered(scope: Scope, unit: Unit, depth: int, budget: Budget) -> Iterator[L
     size = SMALLEST + sum(1 + len(node.edges) for node in nodes)
     for entry in entries(scope, unit):
         node = scope.graph.nodes[entry]
-        if budget.pays(COMPILING * size):
+        if budget.try_spend(COMPILING * size):
             inner = scope.inner(unit, entry)
-            if budget.pays(size * effort(inner)):
-                yield Loop(inner, node, nodes, depth)
+            if budget.try_spend(size * analysis_cost(inner)):
+                yield EnteredLoop(inner, node, nodes, depth)
                 continue
-        yield Unseen(scope, unit, node, depth)
+        yield UnanalysedLoop(scope, unit, node, depth)
 
 
 def entries(scope: Scope, unit: Unit) -> list[int]:

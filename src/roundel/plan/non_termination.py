@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from roundel.plan.components import reachable
-from roundel.plan.edge_certainty import always_speaks, may_jump, never, sure
+from roundel.plan.edge_certainty import always_fires, always_speaks, may_jump, never
 from roundel.plan.graph import GraphPlan, Plan
-from roundel.plan.loops import Loop
+from roundel.plan.loops import EnteredLoop
 from roundel.plan.scope import Scope, Unit
 from roundel.workflow.diagnostics import Diagnostic, Report
 
@@ -30,31 +30,33 @@ Certain = dict[Scope, set[int]]
 """For each loop the nodes, inside and outside of it, that each of its rounds triggers for certain."""
 
 
-def check_ways_out(found: list[Loop], report: Report) -> None:
-    for loop in endless(found):
+def check_ways_out(found: list[EnteredLoop], report: Report) -> None:
+    for loop in non_terminating(found):
         report.add(_never_ends(loop))
 
 
-def _never_ends(loop: Loop) -> Diagnostic:
+def _never_ends(loop: EnteredLoop) -> Diagnostic:
     leaving = loop.leaving()
     shown = [node.id for node in loop.nodes[:MOST_NODES]]
     shown += [f"… ({len(loop.nodes) - len(shown)} more)"] if len(shown) < len(loop.nodes) else []
     path = " → ".join([*shown, loop.nodes[0].id])
-    told = f"the loop {path} never ends"
+    message_start = f"the loop {path} never ends"
     if not leaving:
         hint = "add an edge out of the loop, with a condition or from a loop_counter"
-        return loop.entry.node.at.diagnostic("error", "no-way-out", f"{told}: no edge leaves it", hint)
+        return loop.entry.node.at.diagnostic(
+            "error", "no-way-out", f"{message_start}: no edge leaves it", hint
+        )
     edge = next((edge for edge in leaving if not never(edge)), leaving[0])
-    told += f": its way out, {edge.edge},"
+    message_start += f": its way out, {edge.edge},"
     if never(edge):
-        message = f"{told} has `condition: false` and never fires"
+        message = f"{message_start} has `condition: false` and never fires"
         hint = "give it a condition that may hold, or lead out of the loop elsewhere"
         return edge.edge.at.diagnostic("error", "no-way-out", message, hint)
     hint = f"'{edge.source_id}' never runs; let an edge of the loop lead to it"
-    return edge.edge.at.diagnostic("error", "unreachable-exit", f"{told} is out of reach", hint)
+    return edge.edge.at.diagnostic("error", "unreachable-exit", f"{message_start} is out of reach", hint)
 
 
-def endless(found: list[Loop]) -> list[Loop]:
+def non_terminating(found: list[EnteredLoop]) -> list[EnteredLoop]:
     """Those of the loops of a graph, outer ones first, that go on for ever once they are entered."""
     certain: Certain = {}
     caught = []
@@ -67,7 +69,7 @@ def endless(found: list[Loop]) -> list[Loop]:
     return caught[::-1]
 
 
-def _runs(loop: Loop) -> set[int]:
+def _runs(loop: EnteredLoop) -> set[int]:
     """The nodes of the loop that may run in it."""
     follow: dict[int, list[int]] = {node.index: [] for node in loop.nodes}
     for edge in loop.edges():
@@ -89,7 +91,7 @@ def _triggered(scope: Scope, runs: set[int], certain: Certain) -> set[int]:
                 inside = certain.get(inner, set()) if inner is not None else set()
                 found |= inside.difference(unit.members)
         elif entered and always_speaks(unit.node):
-            found.update(edge.target for edge in unit.node.edges if sure(edge))
+            found.update(edge.target for edge in unit.node.edges if always_fires(edge))
     return found
 
 
@@ -97,7 +99,7 @@ def _may_leave(unit: Unit, runs: set[int]) -> bool:
     return any(edge.trigger and left and edge.source in runs and not never(edge) for edge, left in unit.out)
 
 
-def _may_be_entered(loop: Loop) -> bool:
+def _may_be_entered(loop: EnteredLoop) -> bool:
     graph, parent, entry = loop.scope.graph, loop.scope.parent, loop.entry.index
     assert parent is not None
     if parent.entry is None and entry in graph.start:
@@ -110,7 +112,7 @@ def _may_be_entered(loop: Loop) -> bool:
     return any(edge.trigger and not never(edge) for edge in outside)
 
 
-def cut_short(plan: Plan) -> set[GraphPlan]:
+def breakable_graphs(plan: Plan) -> set[GraphPlan]:
     """The graphs that a `break` or `continue` may end while their loops are at work."""
     found: set[GraphPlan] = set()
     for body in (body for node in plan.sites if node.kind.loops for body in node.bodies):

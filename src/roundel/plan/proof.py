@@ -8,8 +8,8 @@ from itertools import zip_longest
 from msgspec import Struct
 
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
-from roundel.plan.guards import counting_edges, ends_at_once, guards
-from roundel.plan.loops import Loop, survey
+from roundel.plan.guards import counting_edges, guards, never_repeats
+from roundel.plan.loops import EnteredLoop, survey
 from roundel.plan.scope import Scope
 from roundel.workflow.node_type import Bound
 
@@ -43,29 +43,29 @@ class Proof(Struct, frozen=True):
 
     @property
     def per_entry(self) -> str:
-        return told(self.bounded_by, self.worst_case_rounds, self.cap)
+        return describe_bound(self.bounded_by, self.worst_case_rounds, self.cap)
 
     def __str__(self) -> str:
         again = " each time" if self.depth or self.worst_case_total != self.worst_case_rounds else ""
         if again and self.worst_case_total is not None:
             again += f", {self.worst_case_total} in all"
-        return f"{self.id}: {told(self.bounded_by, self.worst_case_rounds, self.cap, again)}"
+        return f"{self.id}: {describe_bound(self.bounded_by, self.worst_case_rounds, self.cap, again)}"
 
 
-class Case(Struct, frozen=True, eq=False):
+class ProvenLoop(Struct, frozen=True, eq=False):
     """A proof, and the loop that it is about."""
 
-    loop: Loop
+    loop: EnteredLoop
     proof: Proof
     default: bool
     """Its cap is nobody's choice."""
 
 
-Cases = dict[Scope, Case]
+ProvenLoops = dict[Scope, ProvenLoop]
 """What is certain of the free cycles of a graph."""
 
 
-class Use(Struct, frozen=True, eq=False):
+class GraphUse(Struct, frozen=True, eq=False):
     """A graph, and how it is called: so often at most in a run, inside so many loops."""
 
     graph: GraphPlan
@@ -79,17 +79,17 @@ def prove(plan: Plan) -> list[Proof]:
     found: list[Proof] = []
     for use, here in _uses(plan):
         found += [case.proof for case in here.values()]
-        found += [_of_node(use, here, node) for node in use.graph.nodes if node.kind.loops]
+        found += [_prove_node(use, here, node) for node in use.graph.nodes if node.kind.loops]
     return found
 
 
-def cases(plan: Plan) -> list[Case]:
+def proven_loops(plan: Plan) -> list[ProvenLoop]:
     return [case for _, here in _uses(plan) for case in here.values()]
 
 
-def _uses(plan: Plan) -> Iterator[tuple[Use, Cases]]:
+def _uses(plan: Plan) -> Iterator[tuple[GraphUse, ProvenLoops]]:
     """Every graph as it is used, outer ones first, with what is certain of its free cycles."""
-    pending = [Use(plan.graph, 1, 0, not plan.workflow.limits.rounds)]
+    pending = [GraphUse(plan.graph, 1, 0, not plan.workflow.limits.rounds)]
     for use in pending:  # grows while we walk it
         here = {case.loop.scope: case for case in _cases(use)}
         yield use, here
@@ -97,7 +97,7 @@ def _uses(plan: Plan) -> Iterator[tuple[Use, Cases]]:
             pending += _inside(use, here, node)
 
 
-def _of_node(use: Use, here: Cases, node: NodePlan) -> Proof:
+def _prove_node(use: GraphUse, here: ProvenLoops, node: NodePlan) -> Proof:
     times, depth = _runs(use, here, node)
     most = node.kind.rounds(node.config)
     names = tuple(inner.id for body in node.bodies for inner in body.nodes)
@@ -105,7 +105,7 @@ def _of_node(use: Use, here: Cases, node: NodePlan) -> Proof:
     return Proof(node.id, names, limits, most, most or 0, depth, _times(most, times))
 
 
-def _cases(use: Use) -> Iterator[Case]:
+def _cases(use: GraphUse) -> Iterator[ProvenLoop]:
     totals: dict[Scope, int | None] = {use.graph.root: use.times}
     chosen = use.graph.caps if _default(use) else range(len(use.graph.nodes))
     for loop in survey(use.graph).found:
@@ -115,31 +115,31 @@ def _cases(use: Use) -> Iterator[Case]:
         total = totals[scope] = _times(worst, totals[scope.parent])
         names = tuple(node.id for node in loop.nodes)
         proof = Proof(loop.id, names, limits, worst, scope.cap, use.depth + loop.depth, total)
-        yield Case(loop, proof, loop.entry.index not in chosen)
+        yield ProvenLoop(loop, proof, loop.entry.index not in chosen)
 
 
-def _inside(use: Use, here: Cases, node: NodePlan) -> Iterator[Use]:
+def _inside(use: GraphUse, here: ProvenLoops, node: NodePlan) -> Iterator[GraphUse]:
     """How the graphs inside a node are used."""
     if not node.bodies:
         return
     times, depth = _runs(use, here, node)
-    turns = node.kind.turns(node.config) if node.kind.conduct is not None else (1,)
-    for body, most in zip_longest(node.bodies, turns):
-        yield Use(body, _times(most, times), depth + node.kind.loops, _default(use))
+    iterations = node.kind.iterations(node.config) if node.kind.controller is not None else (1,)
+    for body, most in zip_longest(node.bodies, iterations):
+        yield GraphUse(body, _times(most, times), depth + node.kind.loops, _default(use))
 
 
-def _runs(use: Use, here: Cases, node: NodePlan) -> tuple[int | None, int]:
+def _runs(use: GraphUse, here: ProvenLoops, node: NodePlan) -> tuple[int | None, int]:
     """How often a node runs at most, and in how many loops: once in each round of the innermost one."""
     surveyed = survey(use.graph)
     around = [here[loop.scope] for loop in surveyed.around(node)]
     totals = [case.proof.worst_case_total for case in around] or [use.times]
     known = [total for total in totals if total is not None]
     # Not known: how many parts a dynamic edge brings, and what loops that were not analysed do.
-    whole = len(known) == len(totals) and not node.expands and node.index not in surveyed.opaque
+    whole = len(known) == len(totals) and not node.has_dynamic_input and node.index not in surveyed.opaque
     return max(known) if whole else None, max((case.proof.depth + 1 for case in around), default=use.depth)
 
 
-def _default(use: Use) -> bool:
+def _default(use: GraphUse) -> bool:
     return use.default and not use.graph.graph.limits.rounds
 
 
@@ -157,10 +157,10 @@ def bounds(scope: Scope) -> tuple[tuple[Limit, ...], int | None]:
 
 
 def _bounds(scope: Scope) -> tuple[tuple[Limit, ...], int | None]:
-    if ends_at_once(scope):
+    if never_repeats(scope):
         return (), 1
     limits = tuple(Limit(node.id, _limit(bound)) for node, bound in guards(scope)) + _edge_limits(scope)
-    counts = counted(limits)
+    counts = round_limits(limits)
     return limits, min(*counts.values(), scope.cap) if counts else None
 
 
@@ -174,7 +174,7 @@ def _edge_limits(scope: Scope) -> tuple[Limit, ...]:
     return (Limit(" and ".join([*named, *more]), rounds),)
 
 
-def counted(limits: tuple[Limit, ...]) -> dict[str, int]:
+def round_limits(limits: tuple[Limit, ...]) -> dict[str, int]:
     """The guards that count rounds, and how many."""
     return {limit.guard: limit.limit for limit in limits if isinstance(limit.limit, int)}
 
@@ -186,10 +186,10 @@ def _limit(bound: Bound) -> int | str:
     return f"{seconds} second{'' if seconds == '1' else 's'}"
 
 
-def told(limits: tuple[Limit, ...], worst: int | None, cap: int, again: str = "") -> str:
+def describe_bound(limits: tuple[Limit, ...], worst: int | None, cap: int, again: str = "") -> str:
     """The same in words, for people."""
     clocks = [f"at most {at.limit}{again}, by {at.guard}" for at in limits if isinstance(at.limit, str)]
-    counts = counted(limits)
+    counts = round_limits(limits)
     if worst is None:
         return "; ".join(clocks) or f"nothing but its cap of {_rounds(cap)}"
     first = " and ".join(guard for guard, limit in counts.items() if limit == worst)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan
 
 
-class Candidate(Struct, frozen=True, eq=False):
+class SideCandidate(Struct, frozen=True, eq=False):
     node: int
     sources: frozenset[int]
     """Where its triggering edges start."""
@@ -47,7 +47,7 @@ class Candidate(Struct, frozen=True, eq=False):
     """Where its data goes, itself left out."""
 
 
-def candidates(graph: GraphPlan) -> tuple[Candidate, ...]:
+def candidates(graph: GraphPlan) -> tuple[SideCandidate, ...]:
     """The nodes that are side nodes if they stand beside a loop."""
     found: dict[int, set[int]] = {}
     for node in graph.nodes:
@@ -59,7 +59,7 @@ def candidates(graph: GraphPlan) -> tuple[Candidate, ...]:
         if edge.trigger and edge.target in found:
             found[edge.target].add(edge.source)
     return tuple(
-        Candidate(node, frozenset(sources), _targets(graph, node))
+        SideCandidate(node, frozenset(sources), _targets(graph, node))
         for node, sources in found.items()
         if sources
     )
@@ -83,7 +83,7 @@ def side_nodes(graph: GraphPlan, loop: Sequence[int], around: Collection[int]) -
     return [each.node for each in joined] if leaves else []
 
 
-def leading_back(core: frozenset[int], beside: list[Candidate]) -> list[Candidate]:
+def leading_back(core: frozenset[int], beside: list[SideCandidate]) -> list[SideCandidate]:
     """Those whose data all goes to the loop, directly or by way of others of them."""
     givers: dict[int, list[int]] = {}
     for each in beside:

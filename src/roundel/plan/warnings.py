@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from roundel.plan.edge_certainty import never, sure
+from roundel.plan.edge_certainty import always_fires, never
 from roundel.plan.graph import GraphPlan, NodePlan, Plan
-from roundel.plan.guards import Watch, Ways, acts
-from roundel.plan.loops import Loop, Unseen, survey
-from roundel.plan.proof import Case, cases, counted
+from roundel.plan.guards import LoopEdges, WatchedNodes, effective_bound
+from roundel.plan.loops import EnteredLoop, UnanalysedLoop, survey
+from roundel.plan.proof import ProvenLoop, proven_loops, round_limits
 from roundel.workflow.diagnostics import Diagnostic, Report
-from roundel.workflow.fields import Place
+from roundel.workflow.fields import SourceLocation
 
 MOST_LISTED = 5
 HINT = (
@@ -23,20 +23,20 @@ HINT = (
 )
 
 
-def check_unseen(graph: GraphPlan, report: Report) -> None:
+def check_unanalysed(graph: GraphPlan, report: Report) -> None:
     """Warns once for each outermost loop that has not been analysed, or not with all that is inside it."""
     outermost = {node: unit.index for unit in graph.root.units for node in unit.members}
-    missed: dict[int, list[Unseen]] = {}
-    for unseen in survey(graph).unseen:
-        missed.setdefault(outermost[unseen.unit.members[0]], []).append(unseen)
+    missed: dict[int, list[UnanalysedLoop]] = {}
+    for unanalysed in survey(graph).unanalysed:
+        missed.setdefault(outermost[unanalysed.unit.members[0]], []).append(unanalysed)
     for group in missed.values():
         report.add(_not_analysed(graph, group))
 
 
-def _not_analysed(graph: GraphPlan, missed: list[Unseen]) -> Diagnostic:
-    units = {id(unseen.unit): unseen.unit for unseen in missed}
+def _not_analysed(graph: GraphPlan, missed: list[UnanalysedLoop]) -> Diagnostic:
+    units = {id(unanalysed.unit): unanalysed.unit for unanalysed in missed}
     members = sorted({member for unit in units.values() for member in unit.members})
-    entries = {unseen.entry.index: unseen.entry for unseen in missed}
+    entries = {unanalysed.entry.index: unanalysed.entry for unanalysed in missed}
     message = (
         f"too many loops to analyse, or too large ones, among {named([graph.nodes[at] for at in members])}: "
         f"those that are entered at {named(list(entries.values()))}, as far as they are not listed, and the "
@@ -56,17 +56,17 @@ MOST_NAMED = 8
 """So many guards and deciders are named in a warning."""
 
 
-def check_loops(plan: Plan, report: Report) -> None:
+def check_bounds(plan: Plan, report: Report) -> None:
     """Warns of each loop once for each entry, however it nests."""
     known: set[NodePlan] = set()
-    for case in cases(plan):
-        if case.loop.entry not in known and _warned(case, report):
+    for case in proven_loops(plan):
+        if case.loop.entry not in known and _warn(case, report):
             known.add(case.loop.entry)
 
 
-def _warned(case: Case, report: Report) -> bool:
+def _warn(case: ProvenLoop, report: Report) -> bool:
     proof = case.proof
-    counts = counted(proof.bounded_by)
+    counts = round_limits(proof.bounded_by)
     if not proof.bounded_by and proof.worst_case_rounds is None and case.default:
         _only_capped(case, report)
     elif counts and min(counts.values()) > proof.cap:
@@ -76,10 +76,10 @@ def _warned(case: Case, report: Report) -> bool:
     return True
 
 
-def _only_capped(case: Case, report: Report) -> None:
+def _only_capped(case: ProvenLoop, report: Report) -> None:
     loop = case.loop
     message = f"loop '{loop.id}' is bounded only by its cap of {case.proof.cap} rounds"
-    ways, idle = Ways(loop.scope), _idle_guards(loop)
+    ways, idle = LoopEdges(loop.scope), _idle_guards(loop)
     for node in idle[:MOST_NAMED]:
         message += f"; '{node.id}' does not bound it, since {_reason(loop, node, ways)}"
     if len(idle) > MOST_NAMED:
@@ -94,34 +94,34 @@ def _only_capped(case: Case, report: Report) -> None:
     report.add(loop.entry.node.at.diagnostic("warning", "only-capped", message, hint))
 
 
-def _idle_guards(loop: Loop) -> list[NodePlan]:
+def _idle_guards(loop: EnteredLoop) -> list[NodePlan]:
     return [unit.node for unit in loop.scope.units if unit.node is not None and unit.node.kind.guard]
 
 
-def _reason(loop: Loop, guard: NodePlan, ways: Ways) -> str:
-    if guard.expands:
+def _reason(loop: EnteredLoop, guard: NodePlan, ways: LoopEdges) -> str:
+    if guard.has_dynamic_input:
         return "a dynamic edge leads to it"
-    if acts(guard, loop.scope) is None:
+    if effective_bound(guard, loop.scope) is None:
         return "its way out is not always open"
-    gap = Watch(loop.scope, guard, ways=ways).gap()
+    gap = WatchedNodes(loop.scope, guard, ways=ways).gap()
     assert gap is not None
     return f"{gap.edge} may begin a round that it does not count"
 
 
 def _decides(node: NodePlan) -> bool:
     """Whether a person or a model answers there, and where that goes depends on the answer."""
-    forks = (edge for edge in node.edges if edge.trigger and not sure(edge) and not never(edge))
+    forks = (edge for edge in node.edges if edge.trigger and not always_fires(edge) and not never(edge))
     return (node.kind.asks or node.kind.speaks) and any(forks)
 
 
-def _above_cap(case: Case, guard: str, limit: int, report: Report) -> None:
+def _above_cap(case: ProvenLoop, guard: str, limit: int, report: Report) -> None:
     loop, cap = case.loop, case.proof.cap
     message = f"'{guard}' comes too late: after {cap} rounds, not {limit}, the loop's cap locks the run"
     hint = f"set max_rounds of the loop '{loop.id}' to {limit} or more, or let '{guard}' count to less"
     report.add(_place(loop, guard).diagnostic("warning", "guard-above-cap", message, hint))
 
 
-def _place(loop: Loop, guard: str) -> Place:
+def _place(loop: EnteredLoop, guard: str) -> SourceLocation:
     """Where in the file the guard is: a node, or the first of the edges that bound the loop."""
     nodes = (node.node.at for node in loop.nodes if node.id == guard)
     edges = (edge.edge.at for edge in loop.edges() if guard.startswith(str(edge.edge)))

@@ -16,25 +16,33 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from roundel.hosts.stored_run import Origin, create, new_id, pin, plan_of, plan_of_another, secrets_at_hand
+from roundel.hosts.stored_run import (
+    Origin,
+    available_secrets,
+    changed_plan,
+    create,
+    new_run_id,
+    pin,
+    pinned_plan,
+)
 from roundel.journal.run_journal import pack
 from roundel.journal.store import Chunk, Pinned, Store, StoreError
-from roundel.kernel.commands import Ask, Call, Cancel, Command, Review
+from roundel.kernel.commands import Ask, Call, Cancel, Command, Intercept
 from roundel.kernel.events import Event
 from roundel.kernel.facts import (
     Answered,
-    Consulted,
+    EdgesEvaluated,
     Edited,
     Entry,
     Fact,
     Failed,
     Finished,
+    Intercepted,
+    InterceptPoints,
     Outcome,
     Paused,
     Reopened,
     Resumed,
-    Reviewed,
-    Reviews,
     Started,
     Stopped,
     Unlocked,
@@ -50,12 +58,12 @@ from roundel.plan.graph import Plan
 from roundel.workflow.file_access import AllowPaths
 from roundel.workflow.message import Message
 
-Effect = Finished | Failed | Answered | Consulted | Reviewed | Edited
-Steering = Waited | Paused | Resumed | Reopened | Unlocked
+Effect = Finished | Failed | Answered | EdgesEvaluated | Intercepted | Edited
+ControlFact = Waited | Paused | Resumed | Reopened | Unlocked
 """Not an answer to any command, but it decides what runs and which time counts."""
-Moment = tuple[str, str]
+InterceptPoint = tuple[str, str]
 """An address, and whether the node there is yet to run or has."""
-_SEEN = {"running": "before", "completed": "after"}
+_POINT_BY_STATUS = {"running": "before", "completed": "after"}
 """What its events say of that."""
 
 
@@ -80,19 +88,21 @@ class Rerun:
         """The journal of the rerun."""
         self.difference: Difference | None = None
         self._plan = plan
-        past = _Past(before, entries)
-        self._history, self._ended, self._unasked = past.history, past.ended, past.unasked
-        self._begun = msgspec.structs.replace(past.begun, reviews=_reviews([entry.fact for entry in entries]))
+        past = _PastRun(before, entries)
+        self._history, self._ended, self._not_intercepted = past.history, past.ended, past.not_intercepted
+        self._started = msgspec.structs.replace(
+            past.started, intercepts=_reviews([entry.fact for entry in entries])
+        )
         self._run_id = run_id
         self._time = 0.0
         self._behaviours: dict[int, Any] = {}
-        self._waiting: dict[str, Command] = {}
+        self._pending_commands: dict[str, Command] = {}
 
     def play(self, until: Callable[[list[Event]], bool] = lambda _events: False) -> bool:
         """Goes on until something is shown that is waited for; whether it was."""
-        begun = self._begun
+        started = self._started
         events: list[Event] | None = self._apply(
-            msgspec.structs.replace(begun, run_id=self._run_id or begun.run_id)
+            msgspec.structs.replace(started, run_id=self._run_id or started.run_id)
         )
         while events is not None:
             if until(events):
@@ -108,56 +118,56 @@ class Rerun:
         self.entries.append(Entry(fact, tuple(self.state.decisions.made)))
         for command in commands:
             if isinstance(command, Cancel):
-                self._waiting.pop(command.address, None)
+                self._pending_commands.pop(command.address, None)
             else:
-                self._waiting[command.address] = command
+                self._pending_commands[command.address] = command
         return events
 
     def _advance(self) -> list[Event] | None:
         """Pure nodes decide first, and where no middleware was asked then, none is now; then what happened
         first happens again. None if there is nothing left that can."""
-        for address, command in self._waiting.items():
+        for address, command in self._pending_commands.items():
             if isinstance(command, Call) and self._plan.sites[command.site].kind.pure:
-                del self._waiting[address]
-                return self._apply(Finished(address, self._decided(command), self._time))
-            if isinstance(command, Review) and _moment(command) in self._unasked:
-                del self._waiting[address]
-                return self._apply(Reviewed(address, self._time))
-        for number, happened in enumerate(self._history):
-            events = self._repeat(happened)
+                del self._pending_commands[address]
+                return self._apply(Finished(address, self._decide_pure(command), self._time))
+            if isinstance(command, Intercept) and _intercept_point(command) in self._not_intercepted:
+                del self._pending_commands[address]
+                return self._apply(Intercepted(address, self._time))
+        for number, past_fact in enumerate(self._history):
+            events = self._repeat(past_fact)
             if events is not None:
                 del self._history[number]
-                if isinstance(happened.fact, Effect):
+                if isinstance(past_fact.fact, Effect):
                     self._compare_locks(self._history[:number])
                 return events
         return None
 
-    def _repeat(self, happened: _Happened) -> list[Event] | None:
+    def _repeat(self, past_fact: _PastFact) -> list[Event] | None:
         """None if it cannot happen now."""
-        fact, requested = happened.fact, happened.requested
-        if isinstance(fact, Steering):
-            return self._steer(fact, happened.lock)
-        waits = self._waiting.get(fact.address)
-        if waits is None or waits.__class__ is not requested.__class__:
+        fact, requested = past_fact.fact, past_fact.requested
+        if isinstance(fact, ControlFact):
+            return self._apply_control(fact, past_fact.lock)
+        pending = self._pending_commands.get(fact.address)
+        if pending is None or pending.__class__ is not requested.__class__:
             return None
         assert requested is not None
-        self._compare(requested, waits)
-        del self._waiting[fact.address]
+        self._compare(requested, pending)
+        del self._pending_commands[fact.address]
         return self._apply(fact)
 
-    def _steer(self, fact: Steering, lock: Lock | None) -> list[Event] | None:
+    def _apply_control(self, fact: ControlFact, lock: Lock | None) -> list[Event] | None:
         now = self.state.lock
         if lock is not None and (now is None or (now.what, now.address) != (lock.what, lock.address)):
             return None  # one lock was looked into and opened, not any other that there may be now
         if isinstance(fact, Reopened):
             # The middleware of all parts of the run is asked from the start (`_reviews`, `_unasked`).
-            fact = msgspec.structs.replace(fact, reviews=None)
+            fact = msgspec.structs.replace(fact, intercepts=None)
         try:
             return self._apply(fact)
         except IllegalFact:
             return None
 
-    def _decided(self, call: Call) -> Outcome:
+    def _decide_pure(self, call: Call) -> Outcome:
         node = self._plan.sites[call.site]
         if call.site not in self._behaviours:
             self._behaviours[call.site] = node.kind.prepare(node.node, self)
@@ -166,25 +176,25 @@ class Rerun:
         return outcome
 
     def _compare(self, before: Command, command: Command) -> None:
-        then, now = _text(before), _text(command)
+        then, now = _command_text(before), _command_text(command)
         if then != now:
-            self._differ(Difference(command.address, "is asked something else", then, now))
+            self._report_difference(Difference(command.address, "is asked something else", then, now))
 
-    def _compare_locks(self, before: list[_Happened]) -> None:
+    def _compare_locks(self, before: list[_PastFact]) -> None:
         """A node has gone on although, then, a lock had to be opened before it could."""
-        for happened in before:
-            if happened.lock is not None:
-                self._differ(Difference(happened.lock.address, "was locked then, and is not now"))
+        for past_fact in before:
+            if past_fact.lock is not None:
+                self._report_difference(Difference(past_fact.lock.address, "was locked then, and is not now"))
 
     def _conclude(self) -> None:
-        for address in self._waiting if self._ended else ():
-            self._differ(Difference(address, "runs now, and did not then"))
-        for happened in self._history:
-            if not isinstance(happened.fact, Steering):
+        for address in self._pending_commands if self._ended else ():
+            self._report_difference(Difference(address, "runs now, and did not then"))
+        for past_fact in self._history:
+            if not isinstance(past_fact.fact, ControlFact):
                 what = f"ran then, and does not now: the run is {self.state.status}"
-                self._differ(Difference(happened.fact.address, what))
+                self._report_difference(Difference(past_fact.fact.address, what))
 
-    def _differ(self, difference: Difference) -> None:
+    def _report_difference(self, difference: Difference) -> None:
         self.difference = self.difference or difference
 
     # What pure nodes are lent.
@@ -196,67 +206,69 @@ class Rerun:
         raise StoreError("a pure node asks for a folder")
 
 
-class _Happened(Struct, frozen=True):
+class _PastFact(Struct, frozen=True):
     """A fact of the run that happened."""
 
-    fact: Effect | Steering
+    fact: Effect | ControlFact
     requested: Command | None = None
     """What an effect answered."""
     lock: Lock | None = None
     """What was unlocked."""
 
 
-class _Past:
+class _PastRun:
     """What the run that happened can tell."""
 
     def __init__(self, plan: Plan, entries: list[Entry]) -> None:
-        begun, state = entries[0].fact, Run(plan)
-        assert isinstance(begun, Started)
-        self.begun = begun
-        self.history: list[_Happened] = []
+        started, state = entries[0].fact, Run(plan)
+        assert isinstance(started, Started)
+        self.started = started
+        self.history: list[_PastFact] = []
         """In order; what pure nodes decided is left out."""
-        requested: set[Moment] = set()
-        came: set[Moment] = set()
+        requested: set[InterceptPoint] = set()
+        seen_points: set[InterceptPoint] = set()
         for fact, decisions in entries:
-            self._note(plan, state, fact)
+            self._add_past_fact(plan, state, fact)
             commands, events = step(state, fact, decisions)
-            requested |= {_moment(command) for command in commands if isinstance(command, Review)}
-            came |= {
-                (event.address or "", _SEEN[event.data["status"]])
+            requested |= {_intercept_point(command) for command in commands if isinstance(command, Intercept)}
+            seen_points |= {
+                (event.address or "", _POINT_BY_STATUS[event.data["status"]])
                 for event in events
-                if event.event == "node_state_change" and event.data.get("status") in _SEEN
+                if event.event == "node_state_change" and event.data.get("status") in _POINT_BY_STATUS
             }
-        self.unasked = came - requested
+        self.not_intercepted = seen_points - requested
         """The moments at which no middleware was asked: it may have been another one, before and after the
         run was left for a while."""
         self.ended = state.status in ("completed", "failed", "suspended_locked")
         """It came to an end of its own. One that was stopped, or is not over, might have gone on."""
 
-    def _note(self, plan: Plan, state: Run, fact: Fact) -> None:
-        if isinstance(fact, Steering):
-            self.history.append(_Happened(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
+    def _add_past_fact(self, plan: Plan, state: Run, fact: Fact) -> None:
+        if isinstance(fact, ControlFact):
+            self.history.append(_PastFact(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
         elif isinstance(fact, Effect):
             command = state.calls[fact.address].command
             assert command is not None
             if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
-                self.history.append(_Happened(fact, command))
+                self.history.append(_PastFact(fact, command))
 
 
-def _moment(review: Review) -> Moment:
-    return review.address, "before" if review.messages is None else "after"
+def _intercept_point(intercept: Intercept) -> InterceptPoint:
+    return intercept.address, "before" if intercept.messages is None else "after"
 
 
-def _reviews(facts: list[Fact]) -> Reviews:
+def _reviews(facts: list[Fact]) -> InterceptPoints:
     """Whatever middleware was asked about at some time."""
-    recorded = [fact.reviews for fact in facts if isinstance(fact, (Started, Reopened)) and fact.reviews]
-    before = dict.fromkeys(node for reviews in recorded for node in reviews.before)
-    after = dict.fromkeys(node for reviews in recorded for node in reviews.after)
-    return Reviews(tuple(before), tuple(after))
+    recorded = [
+        fact.intercepts for fact in facts if isinstance(fact, (Started, Reopened)) and fact.intercepts
+    ]
+    before = dict.fromkeys(node for intercepts in recorded for node in intercepts.before)
+    after = dict.fromkeys(node for intercepts in recorded for node in intercepts.after)
+    return InterceptPoints(tuple(before), tuple(after))
 
 
-def _text(command: Command) -> str:
+def _command_text(command: Command) -> str:
     messages: tuple[Message, ...] = ()
-    if isinstance(command, (Call, Ask, Review)):
+    if isinstance(command, (Call, Ask, Intercept)):
         messages = getattr(command, "messages", None) or command.inputs
     return "\n".join(f"{message.role}: {message.text}" for message in messages)
 
@@ -277,15 +289,15 @@ async def fork(
     `at` is an address: the new run begins where the old one came to it, before it ran. Without it, it begins
     where the old one is now."""
     pinned = await store.pinned(run_id)
-    entries = _without_end(await store.entries(run_id))
-    before = plan_of(pinned)
+    entries = _without_stop(await store.entries(run_id))
+    before = pinned_plan(pinned)
     changed = workflow is not None or bool(limits)
-    plan = plan_of_another(pinned, workflow, limits, allow_paths) if changed else before
-    made = new_id()
-    state, new_entries = _played(before, entries, plan, made, at, changed)
+    plan = changed_plan(pinned, workflow, limits, allow_paths) if changed else before
+    made = new_run_id()
+    state, new_entries = _replay_until(before, entries, plan, made, at, changed)
     if message is not None:
-        said = Message(secrets_of(plan).mask(secrets_at_hand(pinned).mask(message)))
-        edited = Edited(_call_at(state, at), said, max(time.time(), new_entries[-1].fact.time))
+        new_message = Message(secrets_of(plan).mask(available_secrets(pinned).mask(message)))
+        edited = Edited(_call_at(state, at), new_message, max(time.time(), new_entries[-1].fact.time))
         try:
             step(state, edited)
         except IllegalFact:
@@ -316,31 +328,31 @@ async def replay(
 ) -> Difference | None:
     """Where the run would first have gone another way; None if it would not."""
     pinned = await store.pinned(run_id)
-    now = plan_of_another(pinned, workflow, limits, allow_paths)
-    rerun = Rerun(plan_of(pinned), await store.entries(run_id), now)
+    now = changed_plan(pinned, workflow, limits, allow_paths)
+    rerun = Rerun(pinned_plan(pinned), await store.entries(run_id), now)
     rerun.play()
     return rerun.difference
 
 
-def _without_end(entries: list[Entry]) -> list[Entry]:
+def _without_stop(entries: list[Entry]) -> list[Entry]:
     """A stopped run goes on, in its fork, from before it was stopped."""
     return [entry for entry in entries if not isinstance(entry.fact, Stopped)]
 
 
-def _played(
+def _replay_until(
     before: Plan, entries: list[Entry], plan: Plan, run_id: str, at: str, changed: bool
 ) -> tuple[Run, list[Entry]]:
-    comes_up = _comes_up(at) if at else (lambda _events: False)
+    is_reached = _starts_at(at) if at else (lambda _events: False)
     if changed:
         rerun = Rerun(before, entries, plan, run_id)
-        found, state, new_entries = rerun.play(comes_up), rerun.state, rerun.entries
+        found, state, new_entries = rerun.play(is_reached), rerun.state, rerun.entries
     else:
         found, state, new_entries = False, Run(plan), []
         for fact, decisions in entries:
             own = msgspec.structs.replace(fact, run_id=run_id) if isinstance(fact, Started) else fact
             events = step(state, own, decisions)[1]
             new_entries.append(Entry(own, tuple(state.decisions.made)))
-            if comes_up(events):
+            if is_reached(events):
                 found = True
                 break
     if at and not found:
@@ -348,7 +360,7 @@ def _played(
     return state, new_entries
 
 
-def _comes_up(at: str) -> Callable[[list[Event]], bool]:
+def _starts_at(at: str) -> Callable[[list[Event]], bool]:
     def holds(events: list[Event]) -> bool:
         return any(
             event.address == at

@@ -17,7 +17,7 @@ from roundel.journal.store import NoRun, Store, StoreError
 LAST = "last"
 
 
-class Ambiguous(StoreError):
+class AmbiguousRun(StoreError):
     """More than one run has an id that begins so."""
 
 
@@ -36,27 +36,27 @@ async def find(store: Store, name: str) -> str:
             f"there is no run '{name}' in {store.location}; `roundel runs` lists those that are there"
         )
     if len(found) > 1:
-        raise Ambiguous(f"'{name}' may be any of {', '.join(found)}; give more of the id")
+        raise AmbiguousRun(f"'{name}' may be any of {', '.join(found)}; give more of the id")
     return found[0]
 
 
-StorePlace = str | os.PathLike[str] | Store | None
+StoreLocation = str | os.PathLike[str] | Store | None
 """A path, a URL (journal/registry.py), a store that is open, or None for the default (store_url.py)."""
 
 
-def store_at(place: StorePlace = None) -> Store:
+def resolve_store(place: StoreLocation = None) -> Store:
     """The store at a place; StoreError if the place is wrong."""
     if place is None or isinstance(place, (str, os.PathLike)):
         return open_store(store_url(place))
     return place
 
 
-class OpenStore:
+class StoreClient:
     """A client of a store, which closes the store again unless the caller brought it."""
 
-    def __init__(self, store: StorePlace = None) -> None:
-        self._store = store_at(store)
-        self._ours = self._store is not store
+    def __init__(self, store: StoreLocation = None) -> None:
+        self._store = resolve_store(store)
+        self._owns_store = self._store is not store
 
     async def __aenter__(self) -> Self:
         return self
@@ -64,14 +64,14 @@ class OpenStore:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._ours:
+        if self._owns_store:
             await self._store.close()
 
 
 @asynccontextmanager
-async def opened(place: StorePlace) -> AsyncIterator[Store]:
+async def opened(place: StoreLocation) -> AsyncIterator[Store]:
     """The store; closed again unless the caller brought it."""
-    store = store_at(place)
+    store = resolve_store(place)
     try:
         yield store
     finally:

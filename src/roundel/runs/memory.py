@@ -14,21 +14,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from roundel.hosts.stored_run import plan_of
-from roundel.journal.run_journal import played
+from roundel.hosts.stored_run import pinned_plan
+from roundel.journal.run_journal import replay_entries
 from roundel.journal.store import Store, StoreError
 from roundel.kernel.events import Event
-from roundel.kernel.facts import Answered, Fact, Finished, Reviewed
+from roundel.kernel.facts import Answered, Fact, Finished, Intercepted
 from roundel.kernel.state import Run
-from roundel.memory.files import passages
+from roundel.memory.files import split_passages
 from roundel.memory.namespaces import NAME_PREFIX, PATH_PREFIX, escape_name
 from roundel.memory.run_memory import confidence_of
 from roundel.memory.search import query_words, rank_by_words
 from roundel.memory.store import Item, Match, MemoryEntry, Shelf
-from roundel.runs.lookup import OpenStore, StorePlace, find
+from roundel.runs.lookup import StoreClient, StoreLocation, find
 from roundel.workflow.memory_config import LONG_TERM
 from roundel.workflow.message import Message
-from roundel.workflow.secrets import Secrets
+from roundel.workflow.secrets import SecretMasker
 
 
 class Quarantined(Struct, frozen=True):
@@ -50,8 +50,8 @@ async def quarantine(store: Store, run_id: str) -> list[Quarantined]:
     kept = await store.kept(run_id)
     if kept is not None:
         return [_quarantined_from_event(event, _seconds(event)) for event in kept if _shows_output(event)]
-    plan = plan_of(await store.pinned(run_id))
-    return list(_quarantined_messages(played(Run(plan), await store.entries(run_id), run_id)))
+    plan = pinned_plan(await store.pinned(run_id))
+    return list(_quarantined_messages(replay_entries(Run(plan), await store.entries(run_id), run_id)))
 
 
 def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator[Quarantined]:
@@ -62,7 +62,7 @@ def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator
             messages[fact.address] = fact.outcome.messages
         elif isinstance(fact, Answered):
             messages[fact.address] = (fact.message,)
-        elif isinstance(fact, Reviewed) and fact.messages is not None:
+        elif isinstance(fact, Intercepted) and fact.messages is not None:
             messages[fact.address] = fact.messages
         for event in filter(_shows_output, events):
             # A node that holds graphs, or that talks with its model, has no messages of one call.
@@ -98,22 +98,22 @@ CANDIDATES = 200
 Entries = list[MemoryEntry]
 
 
-class Memory(OpenStore):
+class Memory(StoreClient):
     """`async with Memory() as memory:`; StoreError if something cannot be done.
 
     Whatever is read or changed is of the one group that is named. Entries that belong to none have the group
     ''."""
 
-    def __init__(self, store: StorePlace = None, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: StoreLocation = None, *, clock: Callable[[], float] = time.time) -> None:
         super().__init__(store)
         self._memories = self._store.memory()
-        self._secrets = Secrets()
+        self._secrets = SecretMasker()
         self._now = clock
 
     async def list(self, group: str, kind: str = "") -> Entries:
         """Shelf by shelf, the newest first. `kind` is working, long_term, or the name or path of another."""
         entries = await self._memories.entries(group, self._now())
-        return [entry for entry in entries if not kind or _is(entry.shelf, kind)]
+        return [entry for entry in entries if not kind or _matches_kind(entry.shelf, kind)]
 
     async def search(self, group: str, text: str, kind: str = "", limit: int = 10) -> Entries:
         """What shares words with a text, the best first."""
@@ -137,14 +137,14 @@ class Memory(OpenStore):
         at an address, or a text."""
         if not group:
             raise StoreError("long-term memory belongs to a group; name one")
-        items = await self._to_promote(group, entry, run, at, text)
+        items = await self._items_to_promote(group, entry, run, at, text)
         if not items:
             raise StoreError("there is no text in what is to be promoted")
         ids = await self._memories.remember(Shelf(group, LONG_TERM), items)
         entries = {one.id: one for one in await self.list(group, LONG_TERM)}
         return [entries[number] for number in dict.fromkeys(ids) if number in entries]
 
-    async def _to_promote(
+    async def _items_to_promote(
         self, group: str, entry: int | None, run: str, at: str, text: str
     ) -> Sequence[Item]:
         if sum((entry is not None, bool(run), bool(text))) != 1:
@@ -152,7 +152,7 @@ class Memory(OpenStore):
                 "promote one thing: an entry by its id, what a run gave at an address, or a text"
             )
         if entry is not None:
-            known = await self._known(group, entry)
+            known = await self._find_entry(group, entry)
             return self._items(known.text, known.run_id, known.node, known.address, known.confidence)
         if run:
             given = await self._find_quarantined(run, at)
@@ -161,7 +161,7 @@ class Memory(OpenStore):
             return [item for part in parts for item in part]
         return self._items(text)
 
-    async def _known(self, group: str, number: int) -> MemoryEntry:
+    async def _find_entry(self, group: str, number: int) -> MemoryEntry:
         for entry in await self.list(group):
             if entry.id == number:
                 return entry
@@ -183,7 +183,7 @@ class Memory(OpenStore):
         run_id, node, address, confidence = origin or ("", "", "", None)
         return [
             Item(piece, self._now(), "", run_id, node, address, confidence)
-            for piece in passages(self._secrets.mask(text))
+            for piece in split_passages(self._secrets.mask(text))
         ]
 
     async def forget(self, group: str, *entries: int) -> int:
@@ -199,7 +199,7 @@ class Memory(OpenStore):
         return await quarantine(self._store, await find(self._store, run))
 
 
-def _is(shelf: str, kind: str) -> bool:
+def _matches_kind(shelf: str, kind: str) -> bool:
     if shelf.startswith(NAME_PREFIX):
         return shelf.endswith(f"/{escape_name(kind)}")
     return shelf in (kind, PATH_PREFIX + kind) or shelf.endswith(f"/{kind}")

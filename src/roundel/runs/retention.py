@@ -5,34 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from roundel.hosts.stored_run import events_of
+from roundel.hosts.stored_run import read_events
 from roundel.journal.store import Store, StoreError
 from roundel.kernel.events import Event
 
-NOTHING = "nothing"
-OVER = ("completed", "failed", "stopped")
+KEEP_NOTHING = "nothing"
+FINAL_STATUSES = ("completed", "failed", "stopped")
 _ROUND = re.compile(r"^(.*)\[(\d+)\]")
 _EVERY = re.compile(r"every:([1-9]\d*)")
-ALWAYS = ("run_started", "run_state_change", "run_finished", "loop_exit", "limit_reached", "warning")
+ALWAYS_KEPT = ("run_started", "run_state_change", "run_finished", "loop_exit", "limit_reached", "warning")
 
 
 async def prune(store: Store, run_id: str, keep: str) -> None:
     """Keeps the rounds that `keep` names (`first`, `last`, `best`, `every:3`, several with commas), and all
     that happened outside of loops; `nothing` deletes the run."""
     row = await store.row(run_id)
-    if row.status not in OVER:
+    if row.status not in FINAL_STATUSES:
         raise StoreError(f"run {run_id} is {row.status}; only one that is over can be pruned")
-    if keep == NOTHING:
+    if keep == KEEP_NOTHING:
         await store.delete(run_id)
         return
-    policy = parsed(keep)
+    policy = parse_policy(keep)
     if policy == ["all"] or row.pruned:
         return
-    events = await events_of(store, run_id)
-    await store.prune(run_id, list(kept(events, policy)), ",".join(policy))
+    events = await read_events(store, run_id)
+    await store.prune(run_id, list(select_events(events, policy)), ",".join(policy))
 
 
-def parsed(keep: str) -> list[str]:
+def parse_policy(keep: str) -> list[str]:
     words = [word.strip() for word in keep.split(",") if word.strip()]
     for word in words:
         if word not in ("all", "first", "last", "best") and not _EVERY.fullmatch(word):
@@ -42,15 +42,15 @@ def parsed(keep: str) -> list[str]:
     return ["all"] if "all" in words else words
 
 
-def kept(events: list[Event], policy: list[str]) -> Iterable[Event]:
-    wanted = _wanted(events, policy)
+def select_events(events: list[Event], policy: list[str]) -> Iterable[Event]:
+    wanted = _wanted_rounds(events, policy)
     for event in events:
         place = _ROUND.match(event.address or "")
-        if place is None or event.event in ALWAYS or (place[1], int(place[2])) in wanted:
+        if place is None or event.event in ALWAYS_KEPT or (place[1], int(place[2])) in wanted:
             yield event
 
 
-def _wanted(events: list[Event], policy: list[str]) -> set[tuple[str, int]]:
+def _wanted_rounds(events: list[Event], policy: list[str]) -> set[tuple[str, int]]:
     rounds: dict[str, list[int]] = {}
     scores: dict[tuple[str, int], float] = {}
     for event in events:
@@ -66,11 +66,11 @@ def _wanted(events: list[Event], policy: list[str]) -> set[tuple[str, int]]:
     return {
         (loop, number)
         for loop, numbers in rounds.items()
-        for number in _chosen(loop, numbers, scores, policy)
+        for number in _choose_rounds(loop, numbers, scores, policy)
     }
 
 
-def _chosen(
+def _choose_rounds(
     loop: str, numbers: list[int], scores: dict[tuple[str, int], float], policy: list[str]
 ) -> Iterable[int]:
     for word in policy:

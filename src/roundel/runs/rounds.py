@@ -37,19 +37,19 @@ class LoopRounds(Struct, frozen=True):
 
 def loop_rounds(events: Iterable[Event], speakers: Collection[str] = ()) -> list[LoopRounds]:
     """Each loop with its rounds; `speakers` are the ids of agents and of people."""
-    tally = _Tally(speakers)
+    tally = _RoundTally(speakers)
     for event in events:
-        tally.take(event)
+        tally.add(event)
     return tally.loops()
 
 
-class _Open:
+class _OpenRound:
     """A round whose figures are being added up."""
 
-    def __init__(self, address: str, number: int, begun: float) -> None:
+    def __init__(self, address: str, number: int, started: float) -> None:
         self.address = address
         self.number = number
-        self.begun = self.ended = begun
+        self.started = self.ended = started
         self.score: float | None = None
         self.tokens = 0
         self.cost = 0  # in picodollars
@@ -59,29 +59,29 @@ class _Open:
         """Who said what."""
 
 
-class _Tally:
+class _RoundTally:
     def __init__(self, speakers: Collection[str]) -> None:
         self._speakers = frozenset(speakers)
-        self._loops: dict[str, list[_Open]] = {}
+        self._loops: dict[str, list[_OpenRound]] = {}
         self._reasons: dict[str, str] = {}
-        self._rounds: dict[str, _Open] = {}
+        self._rounds: dict[str, _OpenRound] = {}
 
-    def take(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         address, now = event.address or "", _seconds(event.timestamp)
         if event.event == "loop_round":
-            begun = _Open(address, event.data["round"], now)
-            self._rounds[address] = begun
-            self._loops.setdefault(event.data["loop"], []).append(begun)
+            started = _OpenRound(address, event.data["round"], now)
+            self._rounds[address] = started
+            self._loops.setdefault(event.data["loop"], []).append(started)
         elif event.event == "loop_exit":
             self._reasons[event.data["loop"]] = event.data["reason"]
-        for around in self._around(address):
-            around.ended = now
+        for open_round in self._rounds_around(address):
+            open_round.ended = now
             if event.event == "token_usage":
-                _count_tokens(around, event)
+                _count_tokens(open_round, event)
             elif event.event == "node_state_change":
-                self._note(around, event)
+                self._note(open_round, event)
 
-    def _around(self, address: str) -> Iterator[_Open]:
+    def _rounds_around(self, address: str) -> Iterator[_OpenRound]:
         """The rounds that something happened in, from the outside in."""
         end = address.find("]")
         while end >= 0:
@@ -90,17 +90,17 @@ class _Tally:
                 yield found
             end = address.find("]", end + 1)
 
-    def _note(self, around: _Open, event: Event) -> None:
+    def _note(self, open_round: _OpenRound, event: Event) -> None:
         data = event.data
         score = data.get("score", (data.get("data") or {}).get("score"))
         if isinstance(score, (int, float)) and not isinstance(score, bool):
-            around.score = float(score)
+            open_round.score = float(score)
         text = data.get("output")
         if text:
             statements = (event.node_id or "", text)
-            around.outputs.append(statements)
+            open_round.outputs.append(statements)
             if event.node_id in self._speakers:
-                around.statements.append(statements)
+                open_round.statements.append(statements)
 
     def loops(self) -> list[LoopRounds]:
         return [
@@ -109,27 +109,27 @@ class _Tally:
         ]
 
 
-def _count_tokens(around: _Open, event: Event) -> None:
+def _count_tokens(open_round: _OpenRound, event: Event) -> None:
     data = event.data
-    around.tokens += data.get("input_tokens", 0) + data.get("output_tokens", 0)
+    open_round.tokens += data.get("input_tokens", 0) + data.get("output_tokens", 0)
     if data.get("cost_usd") is not None:
-        around.cost += picodollars(data["cost_usd"])
-        around.priced = True
+        open_round.cost += picodollars(data["cost_usd"])
+        open_round.priced = True
 
 
-def _finished(rounds: list[_Open]) -> Iterator[Round]:
-    spoken = any(around.statements for around in rounds)
+def _finished(rounds: list[_OpenRound]) -> Iterator[Round]:
+    spoken = any(open_round.statements for open_round in rounds)
     earlier: dict[str, list[str]] = {}
-    for around in rounds:
-        statements = around.statements if spoken else around.outputs
+    for open_round in rounds:
+        statements = open_round.statements if spoken else open_round.outputs
         yield Round(
-            around.address,
-            around.number,
-            around.score,
-            around.tokens,
-            dollars(around.cost) if around.priced else None,
+            open_round.address,
+            open_round.number,
+            open_round.score,
+            open_round.tokens,
+            dollars(open_round.cost) if open_round.priced else None,
             _novelty(statements, earlier),
-            around.ended - around.begun,
+            open_round.ended - open_round.started,
         )
 
 

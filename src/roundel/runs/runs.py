@@ -17,9 +17,9 @@ from typing import Any, Self
 import msgspec
 
 from roundel.hosts.control import Answer, Pause, Question, Resume, Stop, Unlock, open_questions
-from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, NewRun, Result
-from roundel.hosts.local import NOTHING, LocalEngine
-from roundel.hosts.stored_run import events_of, follow, plan_of
+from roundel.hosts.engine import Attach, Attachment, Engine, Inspection, Result, RunSpec
+from roundel.hosts.local import NO_ATTACHMENT, LocalEngine
+from roundel.hosts.stored_run import follow, pinned_plan, read_events
 from roundel.journal.store import RunRow, Store, StoreError
 from roundel.kernel.events import Event
 from roundel.kernel.state import Lock
@@ -28,10 +28,10 @@ from roundel.nodes.loading import Source, load
 from roundel.plan.graph import Plan, compile_workflow
 from roundel.runs import forking, retention
 from roundel.runs.forking import Difference
-from roundel.runs.lookup import StorePlace, find, store_at
+from roundel.runs.lookup import StoreLocation, find, resolve_store
 from roundel.runs.rounds import LoopRounds, loop_rounds
 from roundel.workflow.file_access import AllowPaths
-from roundel.workflow.graph import grouped, limited
+from roundel.workflow.graph import with_group, with_limits
 from roundel.workflow.message import Message
 
 Rows = list[RunRow]
@@ -48,20 +48,20 @@ class Runs:
     runs. A run is named by its id, by a beginning of the id that fits no other run, or as `last`. StoreError
     if something cannot be done."""
 
-    def __init__(self, store: StorePlace = None, *, engine: Engine | None = None) -> None:
+    def __init__(self, store: StoreLocation = None, *, engine: Engine | None = None) -> None:
         self._place = store
-        self._given = engine
+        self._given_engine = engine
         self._local: LocalEngine | None = None
 
     @cached_property
     def store(self) -> Store:
         """Opened when it is first needed: runs that are not stored need none."""
-        return store_at(self._place)
+        return resolve_store(self._place)
 
     @property
     def engine(self) -> Engine:
-        if self._given is not None:
-            return self._given
+        if self._given_engine is not None:
+            return self._given_engine
         if self._local is None:
             self._local = LocalEngine(lambda: self.store)
         return self._local
@@ -92,14 +92,14 @@ class Runs:
         group: str | None = None,
         allow_paths: AllowPaths = (),
         stored: bool = True,
-        attach: Attach = NOTHING,
+        attach: Attach = NO_ATTACHMENT,
     ) -> str:
         """Starts a run in this process and returns its id; `result` waits for it.
 
         WorkflowError if the workflow is invalid, or needs something that is missing here."""
-        plan = _plan(workflow, variables, limits, group, allow_paths)
+        plan = _load_plan(workflow, variables, limits, group, allow_paths)
         messages = (input if isinstance(input, Message) else Message(input),)
-        new = NewRun(plan, messages, read_script(script), dict(limits or {}), stored)
+        new = RunSpec(plan, messages, read_script(script), dict(limits or {}), stored)
         return await self.engine.start(new, attach)
 
     async def resume(
@@ -117,12 +117,12 @@ class Runs:
         gives the code of functions again, for one that was built in Python. `ask`, `on_event` and
         `middleware` are those of an Attachment."""
         run_id = await self.find(run_id)
-        attachment = attach or Attachment(recorder=recorder_of(record), **attached)
+        attachment = attach or Attachment(recorder=open_recorder(record), **attached)
         await self.engine.control(run_id, Resume(), execute=attachment, workflow=workflow)
         return await self.wait(run_id)
 
     async def resume_in_background(
-        self, run_id: str, *, workflow: Source | None = None, attach: Attach = NOTHING
+        self, run_id: str, *, workflow: Source | None = None, attach: Attach = NO_ATTACHMENT
     ) -> str:
         """Resumes a run without waiting for it: here, or in the process that is about to pause it."""
         run_id = await self.find(run_id)
@@ -224,7 +224,7 @@ class Runs:
     async def events(self, run_id: str, *, after: int = 0) -> Events:
         """The events of a run so far, or those with a larger `seq` than `after`. Reading the end of a long
         run takes no longer than that of a short one."""
-        return await events_of(self.store, await self.find(run_id), after=after)
+        return await read_events(self.store, await self.find(run_id), after=after)
 
     async def follow(self, run_id: str, *, after: int = 0, live: bool = True) -> AsyncIterator[Event]:
         """The events of a run with a larger `seq` than `after`, and, if `live`, more as they are committed by
@@ -234,12 +234,12 @@ class Runs:
 
     async def plan(self, run_id: str) -> Plan:
         """The plan of a run, as it was started."""
-        return plan_of(await self.store.pinned(await self.find(run_id)))
+        return pinned_plan(await self.store.pinned(await self.find(run_id)))
 
     async def rounds(self, run_id: str) -> Sequence[LoopRounds]:
         """The rounds of each loop as figures: score, tokens, cost, novelty, time."""
         run_id = await self.find(run_id)
-        return loop_rounds(await events_of(self.store, run_id), await self._speakers(run_id))
+        return loop_rounds(await read_events(self.store, run_id), await self._speakers(run_id))
 
     async def _speakers(self, run_id: str) -> set[str]:
         """The ids of the nodes where a model or a person speaks."""
@@ -309,7 +309,7 @@ def read_script(source: ScriptSource) -> Script | None:
     return script_from(source) if isinstance(source, Mapping) else load_script(Path(source))[0]
 
 
-def recorder_of(file: str | os.PathLike[str] | None) -> ScriptRecorder | None:
+def open_recorder(file: str | os.PathLike[str] | None) -> ScriptRecorder | None:
     """Records what models say into a file; OSError if that cannot be written."""
     if file is None:
         return None
@@ -318,7 +318,7 @@ def recorder_of(file: str | os.PathLike[str] | None) -> ScriptRecorder | None:
     return recorder
 
 
-def _plan(
+def _load_plan(
     workflow: Source | Plan,
     variables: Mapping[str, Any] | None,
     limits: Mapping[str, float] | None,
@@ -330,6 +330,6 @@ def _plan(
             raise ValueError("allow_paths= is for what loads the workflow: give it to prepare()")
         if not limits and group is None:
             return workflow
-        return compile_workflow(grouped(limited(workflow.workflow, limits or {}), group))
+        return compile_workflow(with_group(with_limits(workflow.workflow, limits or {}), group))
     loaded = load(workflow, variables, allow_paths=allow_paths)
-    return compile_workflow(grouped(limited(loaded, limits or {}), group))
+    return compile_workflow(with_group(with_limits(loaded, limits or {}), group))

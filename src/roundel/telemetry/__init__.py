@@ -20,7 +20,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from roundel.telemetry.export import TelemetryError, from_environment, missing_extra
+from roundel.telemetry.export import TelemetryError, explain_missing_extra, from_environment
 
 if TYPE_CHECKING:
     from roundel.telemetry.id_generator import RunIds
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
     try:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     except ModuleNotFoundError as error:
-        raise missing_extra(error) from None
+        raise explain_missing_extra(error) from None
     globals()[name] = value
     return value
 

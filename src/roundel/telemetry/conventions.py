@@ -39,7 +39,7 @@ PARTIAL = "roundel.partial"
 """Its beginning was not seen: the run has gone on from elsewhere."""
 
 CAPTURE_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
-CAPTURES = ("true", "1", "span_only", "span_and_event")
+CAPTURE_VALUES = ("true", "1", "span_only", "span_and_event")
 
 TOKEN_BUCKETS = tuple(float(4**power) for power in range(14))
 CALL_BUCKETS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -76,13 +76,13 @@ def model_attributes(model: str) -> dict[str, Any]:
     return {PROVIDER: _PROVIDERS.get(provider, provider), REQUEST_MODEL: name}
 
 
-def said(role: str, text: str) -> str:
+def format_message(role: str, text: str) -> str:
     """One message, in the form in which messages stand in spans."""
     message: dict[str, Any] = {"role": role, "parts": [{"type": "text", "content": text}]}
     if role == "assistant":
         message["finish_reason"] = "stop"
-    return as_json([message])
+    return to_json([message])
 
 
-def as_json(value: Any) -> str:
+def to_json(value: Any) -> str:
     return msgspec.json.encode(value, enc_hook=repr).decode()

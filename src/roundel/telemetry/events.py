@@ -19,7 +19,7 @@ _SEPARATORS = "/.[#"
 """Names in addresses hold none of these; they are escaped there."""
 
 
-def around(address: str) -> Iterator[str]:
+def enclosing_addresses(address: str) -> Iterator[str]:
     """Every place that may hold what is at an address, the nearest first.
 
     `Writer[3].Analyst[2]/mean` is in round 2 of the node `Writer[3]/Analyst`, in round 3 of the loop Writer:
@@ -38,53 +38,53 @@ def around(address: str) -> Iterator[str]:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-SECOND = 1_000_000_000
+NANOSECONDS_PER_SECOND = 1_000_000_000
 
 
 @lru_cache(maxsize=16)  # events of one step share a timestamp
-def nanoseconds(timestamp: str) -> int:
+def to_nanoseconds(timestamp: str) -> int:
     """Since 1970, from the timestamp of an event."""
     return (datetime.fromisoformat(timestamp) - _EPOCH) // _MICROSECOND * 1000
 
 
-MOST_NAMES = 200
-MOST_RUNS = 1000
+MAX_NAMES = 200
+MAX_RUNS = 1000
 OTHER = "(other)"
 
 
-class Names:
+class LabelLimiter:
     """Names as labels of metrics. There is a series for each, so all beyond the first ones are called the
     same: a model may ask for tools that it makes up, and a server may run any workflow."""
 
-    def __init__(self, most: int = MOST_NAMES) -> None:
+    def __init__(self, max_names: int = MAX_NAMES) -> None:
         self._known: set[str] = set()
-        self._most = most
+        self._max_names = max_names
 
     def __call__(self, name: str) -> str:
         if name not in self._known:
-            if len(self._known) >= self._most:
+            if len(self._known) >= self._max_names:
                 return OTHER
             self._known.add(name)
         return name
 
 
-class Known:
+class RunRegistry:
     """What is known of the runs that were seen lately: their workflow, and which nodes are agents."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[str, tuple[str, frozenset[str]]] = OrderedDict()
 
-    def note(self, run_id: str, workflow: str, agents: Iterable[str] = ()) -> None:
+    def register(self, run_id: str, workflow: str, agents: Iterable[str] = ()) -> None:
         self._runs[run_id] = workflow, frozenset(agents)
-        if len(self._runs) > MOST_RUNS:
+        if len(self._runs) > MAX_RUNS:
             self._runs.popitem(last=False)
 
-    def hear(self, event: Event) -> tuple[str, frozenset[str]]:
+    def lookup(self, event: Event) -> tuple[str, frozenset[str]]:
         """Of the run that an event tells of; nothing if it began elsewhere, and nobody has said."""
         if event.event == "run_started" and event.run_id not in self._runs:
-            self.note(event.run_id, event.data.get("workflow", ""))
+            self.register(event.run_id, event.data.get("workflow", ""))
         return self._runs.get(event.run_id, ("", frozenset()))
 
 
-def agents_among(nodes: Iterable[Node]) -> list[str]:
+def agent_ids(nodes: Iterable[Node]) -> list[str]:
     return [node.id for node in nodes if node.kind.speaks]

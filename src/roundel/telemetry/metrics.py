@@ -6,71 +6,71 @@ Figures have no addresses and no run ids, since there would be a series for each
 from __future__ import annotations
 
 from roundel.kernel.events import TRANSIENT, Event
-from roundel.telemetry.events import SECOND, Known, around, nanoseconds
+from roundel.telemetry.events import NANOSECONDS_PER_SECOND, RunRegistry, enclosing_addresses, to_nanoseconds
 
 
-class _Node:
-    __slots__ = ("agent", "asked", "since")
+class _NodeTiming:
+    __slots__ = ("agent", "model_since", "since")
 
     def __init__(self, since: int, agent: bool) -> None:
         self.since = since
-        self.asked = since
+        self.model_since = since
         """Since when its model is at work, if it is an agent."""
         self.agent = agent
 
 
-class _Run:
-    __slots__ = ("agents", "last", "met", "nodes", "seq", "since", "tools", "workflow")
+class _RunTiming:
+    __slots__ = ("agents", "last", "last_limit", "nodes", "seq", "since", "tools", "workflow")
 
     def __init__(self, workflow: str, agents: frozenset[str], since: int) -> None:
         self.workflow = workflow
         self.agents = agents
         self.since = self.last = since
         self.seq = 0
-        self.met = ""
+        self.last_limit = ""
         """What was met last: a limit, or what trips the breaker."""
-        self.nodes: dict[str, _Node] = {}
+        self.nodes: dict[str, _NodeTiming] = {}
         self.tools: dict[str, int] = {}
 
-    def agent_of(self, call: str) -> _Node | None:
+    def find_agent(self, call: str) -> _NodeTiming | None:
         """Who made a call of a tool."""
-        return next((self.nodes[place] for place in around(call) if place in self.nodes), None)
+        return next((self.nodes[place] for place in enclosing_addresses(call) if place in self.nodes), None)
 
 
-class Figures:
+class MetricsSink:
     """Who keeps the figures. `seconds` is None where the beginning was not seen."""
 
-    def run_began(self) -> None: ...
+    def on_run_started(self) -> None: ...
 
-    def run_rested(self, workflow: str, status: str, seconds: float) -> None: ...
+    def on_run_stopped(self, workflow: str, status: str, seconds: float) -> None: ...
 
-    def node_ended(self, node: str, status: str, seconds: float | None, agent: bool) -> None: ...
+    def on_node_ended(self, node: str, status: str, seconds: float | None, agent: bool) -> None: ...
 
-    def model_called(
-        self, model: str, read: int, written: int, cost: float | None, seconds: float | None
+    def on_model_call(
+        self, model: str, input_tokens: int, output_tokens: int, cost: float | None, seconds: float | None
     ) -> None: ...
 
-    def tool_called(self, tool: str, agent: str, status: str, seconds: float | None) -> None: ...
+    def on_tool_call(self, tool: str, agent: str, status: str, seconds: float | None) -> None: ...
 
-    def round_began(self, loop: str) -> None: ...
+    def on_round_started(self, loop: str) -> None: ...
 
-    def locked(self, what: str) -> None: ...
+    def on_run_locked(self, what: str) -> None: ...
 
-    def memory_failed(self) -> None: ...
+    def on_memory_error(self) -> None: ...
 
 
-class Tally:
+class MetricsAggregator:
     """Tells figures to those who keep them, from the events of any number of runs."""
 
-    def __init__(self, figures: Figures) -> None:
-        self._figures = figures
-        self._runs: dict[str, _Run] = {}
-        self.known = Known()
+    def __init__(self, sink: MetricsSink) -> None:
+        self._sink = sink
+        self._runs: dict[str, _RunTiming] = {}
+        self.runs = RunRegistry()
 
     def observe(self, event: Event) -> None:
         if event.event in TRANSIENT:
             return
-        now = nanoseconds(event.timestamp)
+        now = to_nanoseconds(event.timestamp)
         run = self._run(event, now)
         run.seq, run.last = event.seq, now
         match event.event:
@@ -81,64 +81,64 @@ class Tally:
             case "tool_call":
                 self._tool(run, event, now)
             case "loop_round":
-                self._figures.round_began(event.data.get("loop", ""))
+                self._sink.on_round_started(event.data.get("loop", ""))
             case "limit_reached" | "breaker_tripped":
-                run.met = event.data.get("what") or event.data.get("trigger", "")
+                run.last_limit = event.data.get("what") or event.data.get("trigger", "")
             case "memory_error":
-                self._figures.memory_failed()
+                self._sink.on_memory_error()
             case "run_state_change" | "run_finished":
                 self._state(run, event)
 
-    def let_go(self, run_id: str, status: str = "lost") -> None:
+    def close_run(self, run_id: str, status: str = "lost") -> None:
         run = self._runs.pop(run_id, None)
         if run is not None:
-            self._figures.run_rested(run.workflow, status, (run.last - run.since) / SECOND)
+            self._sink.on_run_stopped(run.workflow, status, (run.last - run.since) / NANOSECONDS_PER_SECOND)
 
-    def _run(self, event: Event, now: int) -> _Run:
+    def _run(self, event: Event, now: int) -> _RunTiming:
         run = self._runs.get(event.run_id)
         if run is not None and event.seq == run.seq + 1:
             return run
-        self.let_go(event.run_id)
-        run = self._runs[event.run_id] = _Run(*self.known.hear(event), now)
-        self._figures.run_began()
+        self.close_run(event.run_id)
+        run = self._runs[event.run_id] = _RunTiming(*self.runs.lookup(event), now)
+        self._sink.on_run_started()
         return run
 
-    def _state(self, run: _Run, event: Event) -> None:
+    def _state(self, run: _RunTiming, event: Event) -> None:
         status = event.data.get("status", "")
         if status == "suspended_locked":
-            self._figures.locked(run.met)
+            self._sink.on_run_locked(run.last_limit)
         if status != "running":
-            self.let_go(event.run_id, status)
+            self.close_run(event.run_id, status)
 
-    def _node(self, run: _Run, event: Event, now: int) -> None:
+    def _node(self, run: _RunTiming, event: Event, now: int) -> None:
         status, address = event.data.get("status", ""), event.address or ""
         if status == "running":
-            run.nodes[address] = _Node(now, event.node_id in run.agents)
+            run.nodes[address] = _NodeTiming(now, event.node_id in run.agents)
             return
         node = run.nodes.pop(address, None)
         if node is not None or status != "skipped":
-            seconds = (now - node.since) / SECOND if node is not None else None
-            self._figures.node_ended(event.node_id or "", status, seconds, node is not None and node.agent)
+            seconds = (now - node.since) / NANOSECONDS_PER_SECOND if node is not None else None
+            self._sink.on_node_ended(event.node_id or "", status, seconds, node is not None and node.agent)
 
-    def _tokens(self, run: _Run, event: Event, now: int) -> None:
+    def _tokens(self, run: _RunTiming, event: Event, now: int) -> None:
         data, node = event.data, run.nodes.get(event.address or "")
         seconds = None
         if node is not None and not data.get("aside"):
-            seconds = (now - node.asked) / SECOND
-            node.agent, node.asked = True, now
+            seconds = (now - node.model_since) / NANOSECONDS_PER_SECOND
+            node.agent, node.model_since = True, now
         if not data.get("cached"):
-            read, written = data.get("input_tokens", 0), data.get("output_tokens", 0)
+            input_tokens, output_tokens = data.get("input_tokens", 0), data.get("output_tokens", 0)
             cost = data.get("cost_usd")
-            self._figures.model_called(data.get("model", ""), read, written, cost, seconds)
+            self._sink.on_model_call(data.get("model", ""), input_tokens, output_tokens, cost, seconds)
 
-    def _tool(self, run: _Run, event: Event, now: int) -> None:
+    def _tool(self, run: _RunTiming, event: Event, now: int) -> None:
         status, address = event.data.get("status", ""), event.address or ""
-        agent = run.agent_of(address)
+        agent = run.find_agent(address)
         if agent is not None:
-            agent.agent, agent.asked = True, now  # it is asked again when all its tools are back
+            agent.agent, agent.model_since = True, now  # it is asked again when all its tools are back
         if status == "running":
             run.tools[address] = now
         elif status != "waiting":
             since = run.tools.pop(address, None)
-            seconds = (now - since) / SECOND if since is not None else None
-            self._figures.tool_called(event.data.get("name", ""), event.node_id or "", status, seconds)
+            seconds = (now - since) / NANOSECONDS_PER_SECOND if since is not None else None
+            self._sink.on_tool_call(event.data.get("name", ""), event.node_id or "", status, seconds)

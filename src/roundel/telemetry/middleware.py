@@ -20,7 +20,7 @@ from roundel.telemetry.conventions import (
     AGENT_BUCKETS,
     CALL_BUCKETS,
     CAPTURE_CONTENT,
-    CAPTURES,
+    CAPTURE_VALUES,
     ERROR_TYPE,
     LOOP,
     OPERATION,
@@ -34,16 +34,16 @@ from roundel.telemetry.conventions import (
     WORKFLOW_BUCKETS,
     model_attributes,
 )
-from roundel.telemetry.events import OTHER, Names, agents_among
-from roundel.telemetry.export import Sending
-from roundel.telemetry.metrics import Figures, Tally
-from roundel.telemetry.spans import Spans
+from roundel.telemetry.events import OTHER, LabelLimiter, agent_ids
+from roundel.telemetry.export import Flusher
+from roundel.telemetry.metrics import MetricsAggregator, MetricsSink
+from roundel.telemetry.spans import SpanRecorder
 from roundel.workflow.graph import Node
 
 WHAT = "roundel.what"
 
 
-class Measures(Figures):
+class OtelMetrics(MetricsSink):
     def __init__(self, meter: Meter) -> None:
         self._tokens = _histogram(meter, "gen_ai.client.token.usage", "{token}", TOKEN_BUCKETS)
         self._calls = _histogram(meter, "gen_ai.client.operation.duration", "s", CALL_BUCKETS)
@@ -56,27 +56,27 @@ class Measures(Figures):
         self._tool_calls = meter.create_counter("roundel.tool_calls", "{call}", "Calls of tools, by status.")
         self._cost = meter.create_counter("roundel.cost_usd", "{USD}", "What models cost, where it is known.")
         self._failures = meter.create_counter("roundel.memory_errors", "{error}", "Failures of memory.")
-        self._workflow_names, self._node_names = Names(), Names()
-        self._tool_names, self._loop_names, self._model_names = Names(), Names(), Names()
+        self._workflow_names, self._node_names = LabelLimiter(), LabelLimiter()
+        self._tool_names, self._loop_names, self._model_names = LabelLimiter(), LabelLimiter(), LabelLimiter()
 
-    def run_rested(self, workflow: str, status: str, seconds: float) -> None:
+    def on_run_stopped(self, workflow: str, status: str, seconds: float) -> None:
         named = {WORKFLOW: self._workflow_names(workflow)} if workflow else {}
         self._runs.add(1, {**named, STATUS: status})
         self._workflows.record(seconds, {**named, **_error(status, "failed", "lost")})
 
-    def node_ended(self, node: str, status: str, seconds: float | None, agent: bool) -> None:
+    def on_node_ended(self, node: str, status: str, seconds: float | None, agent: bool) -> None:
         if agent and seconds is not None and status != "skipped":
             self._agents.record(seconds, {AGENT: self._node_names(node), **_error(status, "failed")})
 
-    def model_called(
-        self, model: str, read: int, written: int, cost: float | None, seconds: float | None
+    def on_model_call(
+        self, model: str, input_tokens: int, output_tokens: int, cost: float | None, seconds: float | None
     ) -> None:
         named = self._model(model)
-        told = {OPERATION: "chat", **named}
-        self._tokens.record(read, {**told, TOKEN_TYPE: "input"})
-        self._tokens.record(written, {**told, TOKEN_TYPE: "output"})
+        attributes = {OPERATION: "chat", **named}
+        self._tokens.record(input_tokens, {**attributes, TOKEN_TYPE: "input"})
+        self._tokens.record(output_tokens, {**attributes, TOKEN_TYPE: "output"})
         if seconds is not None:
-            self._calls.record(seconds, told)
+            self._calls.record(seconds, attributes)
         if cost is not None:
             self._cost.add(cost, named)
 
@@ -85,20 +85,20 @@ class Measures(Figures):
             return {PROVIDER: OTHER, REQUEST_MODEL: OTHER}
         return model_attributes(model)
 
-    def tool_called(self, tool: str, agent: str, status: str, seconds: float | None) -> None:
+    def on_tool_call(self, tool: str, agent: str, status: str, seconds: float | None) -> None:
         name = {TOOL: self._tool_names(tool)}
         self._tool_calls.add(1, {**name, STATUS: status})
         if seconds is not None:
             who = {AGENT: self._node_names(agent)}
             self._tools.record(seconds, {**name, **who, **_error(status, "failed")})
 
-    def round_began(self, loop: str) -> None:
+    def on_round_started(self, loop: str) -> None:
         self._rounds.add(1, {LOOP: self._loop_names(loop)})
 
-    def locked(self, what: str) -> None:
+    def on_run_locked(self, what: str) -> None:
         self._locks.add(1, {WHAT: what})
 
-    def memory_failed(self) -> None:
+    def on_memory_error(self) -> None:
         self._failures.add(1)
 
 
@@ -121,31 +121,31 @@ class Telemetry(Middleware):
         tracer_provider: TracerProvider | None = None,
         meter_provider: MeterProvider | None = None,
         capture_content: bool | None = None,
-        sending: Sending | None = None,
+        flusher: Flusher | None = None,
     ) -> None:
-        content = _wanted() if capture_content is None else capture_content
+        content = _captures_content() if capture_content is None else capture_content
         release = version("roundel")
-        self._spans = Spans(get_tracer("roundel", release, tracer_provider), content)
-        self._tally = Tally(Measures(get_meter("roundel", release, meter_provider)))
-        self._sending = sending
+        self._spans = SpanRecorder(get_tracer("roundel", release, tracer_provider), content)
+        self._metrics = MetricsAggregator(OtelMetrics(get_meter("roundel", release, meter_provider)))
+        self._flusher = flusher
 
     def begin(self, run_id: str, workflow: str, nodes: Sequence[Node]) -> None:
-        agents = agents_among(nodes)
-        self._spans.known.note(run_id, workflow, agents)
-        self._tally.known.note(run_id, workflow, agents)
+        agents = agent_ids(nodes)
+        self._spans.runs.register(run_id, workflow, agents)
+        self._metrics.runs.register(run_id, workflow, agents)
 
     def observe(self, event: Event) -> None:
         self._spans.observe(event)
-        self._tally.observe(event)
+        self._metrics.observe(event)
 
     async def close(self, run_id: str) -> None:
         try:
-            self._spans.let_go(run_id)
+            self._spans.close_run(run_id)
         finally:  # a span processor of the program may be broken, and is not to leave runs behind here
-            self._tally.let_go(run_id)
-            if self._sending is not None:
-                await self._sending.finish()
+            self._metrics.close_run(run_id)
+            if self._flusher is not None:
+                await self._flusher.flush_pending()
 
 
-def _wanted() -> bool:
-    return os.environ.get(CAPTURE_CONTENT, "").strip().lower() in CAPTURES
+def _captures_content() -> bool:
+    return os.environ.get(CAPTURE_CONTENT, "").strip().lower() in CAPTURE_VALUES

@@ -15,8 +15,8 @@ from prometheus_client import (
 
 from roundel.kernel.events import Event
 from roundel.nodes.middleware import Middleware
-from roundel.telemetry.events import Names, agents_among
-from roundel.telemetry.metrics import Figures, Tally
+from roundel.telemetry.events import LabelLimiter, agent_ids
+from roundel.telemetry.metrics import MetricsAggregator, MetricsSink
 from roundel.workflow.graph import Node
 
 BUCKETS = (0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
@@ -31,22 +31,22 @@ class Metrics(Middleware):
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         self.registry = registry or CollectorRegistry()
-        self._tally = Tally(_Series(self.registry))
+        self._metrics = MetricsAggregator(_PrometheusMetrics(self.registry))
 
     def begin(self, run_id: str, workflow: str, nodes: Sequence[Node]) -> None:
-        self._tally.known.note(run_id, workflow, agents_among(nodes))
+        self._metrics.runs.register(run_id, workflow, agent_ids(nodes))
 
     def observe(self, event: Event) -> None:
-        self._tally.observe(event)
+        self._metrics.observe(event)
 
     async def close(self, run_id: str) -> None:
-        self._tally.let_go(run_id)
+        self._metrics.close_run(run_id)
 
     def exposition(self) -> bytes:
         return generate_latest(self.registry)
 
 
-class _Series(Figures):
+class _PrometheusMetrics(MetricsSink):
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"roundel_{name}", text, labels, registry=registry)
@@ -54,7 +54,7 @@ class _Series(Figures):
         def seconds(name: str, text: str, *labels: str) -> Histogram:
             return Histogram(f"roundel_{name}_seconds", text, labels, registry=registry, buckets=BUCKETS)
 
-        self._at_work = Gauge("roundel_runs_at_work", "Runs that are at work now.", registry=registry)
+        self._active_runs = Gauge("roundel_runs_at_work", "Runs that are at work now.", registry=registry)
         self._runs = counter("runs", "Runs that came to rest.", "workflow", "status")
         self._run_seconds = seconds("run", "From where runs began or went on to rest.", "workflow")
         self._nodes = counter("nodes", "Times that nodes ran.", "node", "status")
@@ -68,46 +68,46 @@ class _Series(Figures):
         self._rounds = counter("rounds", "Rounds of loops.", "loop")
         self._locks = counter("locks", "Times that runs were locked.", "what")
         self._failures = counter("memory_errors", "Failures of memory.")
-        self._names = {label: Names() for label in ("workflow", "node", "model", "tool", "loop")}
+        self._names = {label: LabelLimiter() for label in ("workflow", "node", "model", "tool", "loop")}
 
-    def run_began(self) -> None:
-        self._at_work.inc()
+    def on_run_started(self) -> None:
+        self._active_runs.inc()
 
-    def run_rested(self, workflow: str, status: str, seconds: float) -> None:
+    def on_run_stopped(self, workflow: str, status: str, seconds: float) -> None:
         workflow = self._names["workflow"](workflow)
-        self._at_work.dec()
+        self._active_runs.dec()
         self._runs.labels(workflow, status).inc()
         self._run_seconds.labels(workflow).observe(seconds)
 
-    def node_ended(self, node: str, status: str, seconds: float | None, agent: bool) -> None:
+    def on_node_ended(self, node: str, status: str, seconds: float | None, agent: bool) -> None:
         node = self._names["node"](node)
         self._nodes.labels(node, status).inc()
         if seconds is not None:
             self._node_seconds.labels(node).observe(seconds)
 
-    def model_called(
-        self, model: str, read: int, written: int, cost: float | None, seconds: float | None
+    def on_model_call(
+        self, model: str, input_tokens: int, output_tokens: int, cost: float | None, seconds: float | None
     ) -> None:
         model = self._names["model"](model or SCRIPT)
         self._models.labels(model).inc()
-        self._tokens.labels(model, "input").inc(read)
-        self._tokens.labels(model, "output").inc(written)
+        self._tokens.labels(model, "input").inc(input_tokens)
+        self._tokens.labels(model, "output").inc(output_tokens)
         if cost is not None:
             self._cost.labels(model).inc(cost)
         if seconds is not None:
             self._model_seconds.labels(model).observe(seconds)
 
-    def tool_called(self, tool: str, agent: str, status: str, seconds: float | None) -> None:
+    def on_tool_call(self, tool: str, agent: str, status: str, seconds: float | None) -> None:
         tool = self._names["tool"](tool)
         self._tools.labels(tool, status).inc()
         if seconds is not None:
             self._tool_seconds.labels(tool).observe(seconds)
 
-    def round_began(self, loop: str) -> None:
+    def on_round_started(self, loop: str) -> None:
         self._rounds.labels(self._names["loop"](loop)).inc()
 
-    def locked(self, what: str) -> None:
+    def on_run_locked(self, what: str) -> None:
         self._locks.labels(what).inc()
 
-    def memory_failed(self) -> None:
+    def on_memory_error(self) -> None:
         self._failures.inc()

@@ -62,65 +62,65 @@ from roundel.telemetry.conventions import (
     TOOL_CALL_ID,
     TOOL_RESULT,
     WORKFLOW,
-    as_json,
+    format_message,
     model_attributes,
-    said,
+    to_json,
 )
-from roundel.telemetry.events import Known, around, nanoseconds
+from roundel.telemetry.events import RunRegistry, enclosing_addresses, to_nanoseconds
 from roundel.workflow.limits import dollars, picodollars
 
-wanted: ContextVar[tuple[int, int | None] | None] = ContextVar("wanted", default=None)
+pending_span_ids: ContextVar[tuple[int, int | None] | None] = ContextVar("wanted", default=None)
 """The trace id, and if it matters the span id, of the span that is being started."""
 
 
-def derived(run_id: str) -> tuple[int, int]:
+def derive_ids(run_id: str) -> tuple[int, int]:
     """The trace id of a run, and the span id of its first part."""
     digest = hashlib.sha256(run_id.encode()).digest()
     return int.from_bytes(digest[:16]) or 1, int.from_bytes(digest[16:24]) or 1
 
 
 @contextmanager
-def as_part_of(run_id: str, first: bool) -> Iterator[None]:
+def use_run_ids(run_id: str, first: bool) -> Iterator[None]:
     """The span that is started meanwhile is a part of the run, if the provider has `RunIds`."""
-    trace_id, span_id = derived(run_id)
-    token = wanted.set((trace_id, span_id if first else None))
+    trace_id, span_id = derive_ids(run_id)
+    token = pending_span_ids.set((trace_id, span_id if first else None))
     try:
         yield
     finally:
-        wanted.reset(token)
+        pending_span_ids.reset(token)
 
 
-def link_to_first(run_id: str, part: Span) -> None:
+def link_to_first_segment(run_id: str, segment: Span) -> None:
     """Links a later part to the first one, if they are in one trace."""
-    trace_id, span_id = derived(run_id)
-    if part.get_span_context().trace_id == trace_id:
+    trace_id, span_id = derive_ids(run_id)
+    if segment.get_span_context().trace_id == trace_id:
         flags = TraceFlags(TraceFlags.SAMPLED)
-        part.add_link(SpanContext(trace_id, span_id, is_remote=True, trace_flags=flags))
+        segment.add_link(SpanContext(trace_id, span_id, is_remote=True, trace_flags=flags))
 
 
-LONGEST_REASON = 1000
+MAX_REASON_LENGTH = 1000
 
 
-class Open:
+class OpenSpan:
     """A span that has begun, and those inside of it."""
 
     __slots__ = (
         "address",
         "agent",
+        "children",
         "cost",
-        "inside",
+        "input_tokens",
         "kind",
         "last",
         "name",
+        "output_tokens",
         "parent",
-        "read",
         "span",
         "used",
-        "written",
     )
 
     def __init__(
-        self, kind: str, name: str, address: str, span: Span, start: int, parent: Open | None
+        self, kind: str, name: str, address: str, span: Span, start: int, parent: OpenSpan | None
     ) -> None:
         self.kind = kind
         """`run`, `node`, `round` or `tool`."""
@@ -128,31 +128,31 @@ class Open:
         self.address = address
         self.span = span
         self.parent = parent
-        self.inside: dict[str, Open] = {}
+        self.children: dict[str, OpenSpan] = {}
         self.last = start
         """When something last happened in it."""
         self.used = self.agent = False
-        self.read = self.written = 0
+        self.input_tokens = self.output_tokens = 0
         self.cost = 0  # in picodollars
 
     def touch(self, now: int) -> None:
-        place: Open | None = self
+        place: OpenSpan | None = self
         while place is not None and place.last < now:
             place.last = now
             place = place.parent
 
     def fail(self, reason: str, kind: str = "failed") -> None:
         self.span.set_attribute(ERROR_TYPE, kind)
-        self.span.set_status(Status(StatusCode.ERROR, reason[:LONGEST_REASON]))
+        self.span.set_status(Status(StatusCode.ERROR, reason[:MAX_REASON_LENGTH]))
 
 
-class Part:
+class RunSegment:
     def __init__(
         self, tracer: Tracer, root: Span, start: int, seq: int, content: bool, agents: frozenset[str]
     ) -> None:
         self._tracer = tracer
-        self._open: dict[str, Open] = {}
-        self.root = Open("run", "", "", root, start, None)
+        self._open: dict[str, OpenSpan] = {}
+        self.root = OpenSpan("run", "", "", root, start, None)
         self.since = start
         self.seq = seq
         """The number of the last event that was seen."""
@@ -160,18 +160,18 @@ class Part:
         self.content = content
         """Whether to record what was said."""
 
-    def get(self, address: str) -> Open | None:
+    def get(self, address: str) -> OpenSpan | None:
         return self._open.get(address)
 
-    def nearest(self, address: str | None) -> Open:
+    def nearest(self, address: str | None) -> OpenSpan:
         """What is at an address, or else the nearest around it."""
         if not address:
             return self.root
-        return self._open.get(address) or self.holder(address)
+        return self._open.get(address) or self.enclosing(address)
 
-    def holder(self, address: str) -> Open:
+    def enclosing(self, address: str) -> OpenSpan:
         """The nearest around an address."""
-        for place in around(address):
+        for place in enclosing_addresses(address):
             found = self._open.get(place)
             if found is not None and found.kind != "tool":  # `mean#2` is not inside of `mean`
                 return found
@@ -179,39 +179,39 @@ class Part:
 
     def begin(
         self, kind: str, name: str, address: str, title: str, start: int, attributes: dict[str, Any]
-    ) -> Open:
-        parent = self.holder(address)
+    ) -> OpenSpan:
+        parent = self.enclosing(address)
         context = set_span_in_context(parent.span)
         span = self._tracer.start_span(title, context, attributes=attributes, start_time=start)
-        begun = Open(kind, name, address, span, start, parent)
-        self._open[address] = parent.inside[address] = begun
+        begun = OpenSpan(kind, name, address, span, start, parent)
+        self._open[address] = parent.children[address] = begun
         parent.used = True
         parent.touch(start)
         return begun
 
-    def end(self, ended: Open, now: int, status: str = "") -> None:
+    def end(self, ended: OpenSpan, now: int, status: str = "") -> None:
         """Ends a span, and first whatever is still open inside of it."""
-        for one in list(ended.inside.values()):
+        for one in list(ended.children.values()):
             self.end(one, now, status)
         if status:
             ended.span.set_attribute(STATUS, status)
         ended.span.end(now)
         if ended.parent is not None:
             ended.parent.touch(now)
-            ended.parent.inside.pop(ended.address, None)
+            ended.parent.children.pop(ended.address, None)
             self._open.pop(ended.address, None)
 
-    def end_rounds(self, holder: Open, loop: str, idle: bool) -> None:
+    def end_rounds(self, enclosing: OpenSpan, loop: str, idle: bool) -> None:
         """Ends the rounds of a loop, each when something last happened in it; with `idle` only those in which
         nothing is at work any more."""
-        rounds = [one for one in holder.inside.values() if one.kind == "round" and one.name == loop]
+        rounds = [one for one in enclosing.children.values() if one.kind == "round" and one.name == loop]
         for one in rounds:
-            if not idle or (one.used and not one.inside):
+            if not idle or (one.used and not one.children):
                 self.end(one, one.last)
 
 
 _EVIDENCE = ("stale_rounds", "threshold", "guard", "tokens", "estimate", "factor", "seconds", "limit")
-_SHOWN = {
+_SHOWN_FIELDS = {
     "breaker_tripped": ("trigger", *_EVIDENCE),
     "breaker_unlocked": ("what", "by", "reason", "exit"),
     "end_not_reached": ("edges",),
@@ -223,113 +223,117 @@ _SHOWN = {
 """What is told of an event. Other fields may quote what was said, and are told only with content."""
 
 
-def note(part: Part, event: Event, now: int) -> None:
-    shown = ((name, event.data.get(name)) for name in _SHOWN.get(event.event, ()))
-    told: dict[str, Any] = {f"roundel.{name}": value for name, value in shown if value is not None}
+def add_span_event(segment: RunSegment, event: Event, now: int) -> None:
+    shown = ((name, event.data.get(name)) for name in _SHOWN_FIELDS.get(event.event, ()))
+    attributes: dict[str, Any] = {f"roundel.{name}": value for name, value in shown if value is not None}
     if event.address:
-        told[ADDRESS] = event.address
-    if part.content:
-        told["roundel.data"] = as_json(event.data)
-    part.nearest(event.address).span.add_event(f"roundel.{event.event}", told, now)
+        attributes[ADDRESS] = event.address
+    if segment.content:
+        attributes["roundel.data"] = to_json(event.data)
+    segment.nearest(event.address).span.add_event(f"roundel.{event.event}", attributes, now)
 
 
-def on_node_state_change(part: Part, event: Event, now: int) -> None:
-    status, at_work = event.data.get("status"), part.get(event.address or "")
+def on_node_state_change(segment: RunSegment, event: Event, now: int) -> None:
+    status, open_span = event.data.get("status"), segment.get(event.address or "")
     if status == "running":
-        if at_work is not None:
-            part.end(at_work, now, "lost")
-        _begin_node(part, event, now)
-    elif status == "skipped" and at_work is None:
-        _add_skipped_event(part, event, now)
+        if open_span is not None:
+            segment.end(open_span, now, "lost")
+        _begin_node(segment, event, now)
+    elif status == "skipped" and open_span is None:
+        _add_skipped_event(segment, event, now)
     else:
-        _end_node(part, at_work or adopted(part, event), event, now)
+        _end_node(segment, open_span or begin_unseen_node(segment, event), event, now)
 
 
-def adopted(part: Part, event: Event) -> Open:
+def begin_unseen_node(segment: RunSegment, event: Event) -> OpenSpan:
     """A node that was at work before this part of the run."""
-    begun = _begin_node(part, event, part.since)
+    begun = _begin_node(segment, event, segment.since)
     begun.span.set_attribute(PARTIAL, True)
     return begun
 
 
-def _begin_node(part: Part, event: Event, start: int) -> Open:
+def _begin_node(segment: RunSegment, event: Event, start: int) -> OpenSpan:
     address, node = event.address or "", event.node_id or ""
     attributes: dict[str, Any] = {RUN_ID: event.run_id, NODE: node, ADDRESS: address}
-    number = round_of(address)
+    number = innermost_round(address)
     if number:
         attributes[ROUND] = number
-    begun = part.begin("node", node, address, f"node {node}", start, attributes)
-    if node in part.agents:
-        known_as_agent(begun)
+    begun = segment.begin("node", node, address, f"node {node}", start, attributes)
+    if node in segment.agents:
+        mark_agent(begun)
     return begun
 
 
-def known_as_agent(node: Open) -> None:
+def mark_agent(node: OpenSpan) -> None:
     if not node.agent:
         node.agent = True
         node.span.update_name(f"invoke_agent {node.name}")
         node.span.set_attributes({OPERATION: "invoke_agent", AGENT: node.name})
 
 
-def _end_node(part: Part, node: Open, event: Event, now: int) -> None:
+def _end_node(segment: RunSegment, node: OpenSpan, event: Event, now: int) -> None:
     data = event.data
     if "error" in data:
         node.fail(data["error"])
     if "reason" in data:
         node.span.set_attribute(REASON, data["reason"])
-    if part.content and "output" in data:
-        node.span.set_attribute(OUTPUT_MESSAGES, said("assistant", data["output"]))
-    part.end(node, now, data.get("status", ""))
+    if segment.content and "output" in data:
+        node.span.set_attribute(OUTPUT_MESSAGES, format_message("assistant", data["output"]))
+    segment.end(node, now, data.get("status", ""))
 
 
-def _add_skipped_event(part: Part, event: Event, now: int) -> None:
-    told = {NODE: event.node_id or "", ADDRESS: event.address or "", REASON: event.data.get("reason", "")}
-    part.nearest(event.address).span.add_event("roundel.skipped", told, now)
+def _add_skipped_event(segment: RunSegment, event: Event, now: int) -> None:
+    attributes = {
+        NODE: event.node_id or "",
+        ADDRESS: event.address or "",
+        REASON: event.data.get("reason", ""),
+    }
+    segment.nearest(event.address).span.add_event("roundel.skipped", attributes, now)
 
 
-def round_of(address: str) -> int:
+def innermost_round(address: str) -> int:
     """The round of the innermost loop around an address; 0 outside of any."""
     number = address.rpartition("[")[2].partition("]")[0]
     return int(number) if "[" in address and number.isdigit() else 0
 
 
-CALLED = ("completed", "failed")
+CALLED_STATUSES = ("completed", "failed")
 
 
-def on_token_usage(part: Part, event: Event, now: int) -> None:
+def on_token_usage(segment: RunSegment, event: Event, now: int) -> None:
     data = event.data
-    node = part.get(event.address or "") or adopted(part, event)
-    known_as_agent(node)
+    node = segment.get(event.address or "") or begin_unseen_node(segment, event)
+    mark_agent(node)
     node.touch(now)
     if not data.get("aside"):
         node.span.set_attributes(model_attributes(data.get("model", "")))
     if data.get("cached"):
         node.span.set_attribute(CACHED, True)
         return
-    node.read += data.get("input_tokens", 0)
-    node.written += data.get("output_tokens", 0)
-    node.span.set_attributes({INPUT_TOKENS: node.read, OUTPUT_TOKENS: node.written})
+    node.input_tokens += data.get("input_tokens", 0)
+    node.output_tokens += data.get("output_tokens", 0)
+    node.span.set_attributes({INPUT_TOKENS: node.input_tokens, OUTPUT_TOKENS: node.output_tokens})
     if data.get("cost_usd") is not None:
         node.cost += picodollars(data["cost_usd"])
         node.span.set_attribute(COST, dollars(node.cost))
 
 
-def on_tool_call(part: Part, event: Event, now: int) -> None:
+def on_tool_call(segment: RunSegment, event: Event, now: int) -> None:
     status, address = event.data.get("status", ""), event.address or ""
-    holder, call = part.holder(address), part.get(address)
-    if holder.kind == "node":
-        known_as_agent(holder)
+    enclosing, call = segment.enclosing(address), segment.get(address)
+    if enclosing.kind == "node":
+        mark_agent(enclosing)
     if status == "running":
         if call is None:
-            _begin_tool(part, event, now)
-    elif call is not None or status in CALLED:
-        _end_tool(part, call or _begin_tool(part, event, now), event, now)
+            _begin_tool(segment, event, now)
+    elif call is not None or status in CALLED_STATUSES:
+        _end_tool(segment, call or _begin_tool(segment, event, now), event, now)
     else:  # a person is asked first, or it was not called at all
-        told = {TOOL: event.data.get("name", ""), STATUS: status, ADDRESS: address}
-        holder.span.add_event("roundel.tool_call", told, now)
+        attributes = {TOOL: event.data.get("name", ""), STATUS: status, ADDRESS: address}
+        enclosing.span.add_event("roundel.tool_call", attributes, now)
 
 
-def _begin_tool(part: Part, event: Event, now: int) -> Open:
+def _begin_tool(segment: RunSegment, event: Event, now: int) -> OpenSpan:
     name, address, agent = event.data.get("name", ""), event.address or "", event.node_id or ""
     attributes: dict[str, Any] = {
         OPERATION: "execute_tool",
@@ -341,125 +345,125 @@ def _begin_tool(part: Part, event: Event, now: int) -> Open:
         ADDRESS: address,
         ROUND: event.data.get("round", 0),
     }
-    return part.begin("tool", name, address, f"execute_tool {name}", now, attributes)
+    return segment.begin("tool", name, address, f"execute_tool {name}", now, attributes)
 
 
-def _end_tool(part: Part, call: Open, event: Event, now: int) -> None:
+def _end_tool(segment: RunSegment, call: OpenSpan, event: Event, now: int) -> None:
     status, result = event.data.get("status", ""), event.data.get("result", "")
     if status == "failed":
-        call.fail(result if part.content else "")
-    if part.content:
-        call.span.set_attribute(TOOL_ARGUMENTS, as_json(event.data.get("arguments", {})))
+        call.fail(result if segment.content else "")
+    if segment.content:
+        call.span.set_attribute(TOOL_ARGUMENTS, to_json(event.data.get("arguments", {})))
         call.span.set_attribute(TOOL_RESULT, result)
-    part.end(call, now, status)
+    segment.end(call, now, status)
 
 
-def on_round_started(part: Part, event: Event, now: int) -> None:
+def on_round_started(segment: RunSegment, event: Event, now: int) -> None:
     address, loop = event.address or "", event.data.get("loop", "")
-    same = part.get(address)
+    same = segment.get(address)
     if same is not None:
-        part.end(same, same.last)
-    part.end_rounds(part.holder(address), loop, idle=True)
+        segment.end(same, same.last)
+    segment.end_rounds(segment.enclosing(address), loop, idle=True)
     number = event.data.get("round", 0)
     attributes: dict[str, Any] = {RUN_ID: event.run_id, LOOP: loop, ROUND: number, ADDRESS: address}
-    part.begin("round", loop, address, f"round {loop}", now, attributes)
+    segment.begin("round", loop, address, f"round {loop}", now, attributes)
 
 
-def on_loop_exit(part: Part, event: Event, now: int) -> None:
+def on_loop_exit(segment: RunSegment, event: Event, now: int) -> None:
     """A loop of edges is left in its last round, any other at its node."""
-    note(part, event, now)
-    place = part.nearest(event.address)
-    holder = place.parent if place.kind == "round" and place.parent is not None else place
-    part.end_rounds(holder, event.data.get("loop", ""), idle=False)
+    add_span_event(segment, event, now)
+    place = segment.nearest(event.address)
+    enclosing = place.parent if place.kind == "round" and place.parent is not None else place
+    segment.end_rounds(enclosing, event.data.get("loop", ""), idle=False)
 
 
 TOTALS = ("model_calls", "tool_calls", "input_tokens", "output_tokens")
 
 
-class Spans:
+class SpanRecorder:
     """The spans of any number of runs."""
 
     def __init__(self, tracer: Tracer, content: bool) -> None:
         self._tracer = tracer
         self._content = content
-        self._parts: dict[str, Part] = {}
-        self.known = Known()
+        self._segments: dict[str, RunSegment] = {}
+        self.runs = RunRegistry()
 
     def observe(self, event: Event) -> None:
         if event.event in TRANSIENT:
             return
-        now = nanoseconds(event.timestamp)
-        part = self._part(event, now)
-        part.seq = event.seq
-        _HANDLERS.get(event.event, note)(part, event, now)
+        now = to_nanoseconds(event.timestamp)
+        segment = self._get_segment(event, now)
+        segment.seq = event.seq
+        _HANDLERS.get(event.event, add_span_event)(segment, event, now)
         if event.event in ("run_state_change", "run_finished") and event.data.get("status") != "running":
-            part.end(part.root, now, event.data.get("status", ""))
-            del self._parts[event.run_id]
+            segment.end(segment.root, now, event.data.get("status", ""))
+            del self._segments[event.run_id]
 
-    def let_go(self, run_id: str) -> None:
+    def close_run(self, run_id: str) -> None:
         """Ends what is open of a run that nobody here is at work on any more, and that never came to rest."""
-        part = self._parts.pop(run_id, None)
-        if part is not None:
-            part.root.fail("nobody is at work on the run any more", "lost")
-            part.end(part.root, part.root.last, "lost")
+        segment = self._segments.pop(run_id, None)
+        if segment is not None:
+            segment.root.fail("nobody is at work on the run any more", "lost")
+            segment.end(segment.root, segment.root.last, "lost")
 
-    def _part(self, event: Event, now: int) -> Part:
-        part = self._parts.get(event.run_id)
-        if part is not None and event.seq == part.seq + 1:
-            return part
-        if part is not None:
-            self.let_go(event.run_id)  # it went on elsewhere meanwhile
-        part = self._parts[event.run_id] = self._begin(event, now)
-        return part
+    def _get_segment(self, event: Event, now: int) -> RunSegment:
+        segment = self._segments.get(event.run_id)
+        if segment is not None and event.seq == segment.seq + 1:
+            return segment
+        if segment is not None:
+            self.close_run(event.run_id)  # it went on elsewhere meanwhile
+        segment = self._segments[event.run_id] = self._begin(event, now)
+        return segment
 
-    def _begin(self, event: Event, now: int) -> Part:
+    def _begin(self, event: Event, now: int) -> RunSegment:
         first = event.event == "run_started"
-        workflow, agents = self.known.hear(event)
+        workflow, agents = self.runs.lookup(event)
         attributes = {OPERATION: "invoke_workflow", RUN_ID: event.run_id}
         if workflow:
             attributes[WORKFLOW] = workflow
-        with as_part_of(event.run_id, first):
+        with use_run_ids(event.run_id, first):
             name = f"invoke_workflow {workflow}".rstrip()
             root = self._tracer.start_span(name, attributes=attributes, start_time=now)
         if not first:
             root.set_attribute(PARTIAL, True)
-            link_to_first(event.run_id, root)
-        return Part(self._tracer, root, now, event.seq, self._content, agents)
+            link_to_first_segment(event.run_id, root)
+        return RunSegment(self._tracer, root, now, event.seq, self._content, agents)
 
 
-def _started(part: Part, event: Event, _: int) -> None:
-    if part.content:
-        part.root.span.set_attribute(INPUT_MESSAGES, said("user", event.data.get("input", "")))
+def _on_run_started(segment: RunSegment, event: Event, _: int) -> None:
+    if segment.content:
+        segment.root.span.set_attribute(INPUT_MESSAGES, format_message("user", event.data.get("input", "")))
 
 
-def _changed(part: Part, event: Event, now: int) -> None:
+def _on_run_state_change(segment: RunSegment, event: Event, now: int) -> None:
     reason = event.data.get("reason", "")
     if event.data.get("status") == "running":
-        part.root.span.add_event("roundel.goes_on", {REASON: reason}, now)
+        segment.root.span.add_event("roundel.goes_on", {REASON: reason}, now)
     else:
-        part.root.span.set_attribute(REASON, reason)
+        segment.root.span.set_attribute(REASON, reason)
 
 
-def _finished(part: Part, event: Event, _: int) -> None:
-    data, span = event.data, part.root.span
+def _on_run_finished(segment: RunSegment, event: Event, _: int) -> None:
+    data, span = event.data, segment.root.span
     usage = data.get("usage", {})
     span.set_attributes({f"roundel.{name}": usage.get(name, 0) for name in TOTALS})
     if usage.get("cost_usd") is not None:
         span.set_attribute(COST, usage["cost_usd"])
-    if part.content:
-        span.set_attribute(OUTPUT_MESSAGES, said("assistant", data.get("output", "")))
+    if segment.content:
+        span.set_attribute(OUTPUT_MESSAGES, format_message("assistant", data.get("output", "")))
     if data.get("status") == "failed":
-        part.root.fail(data.get("error", ""))
+        segment.root.fail(data.get("error", ""))
 
 
-def _ignore_event(part: Part, event: Event, now: int) -> None:
+def _ignore_event(segment: RunSegment, event: Event, now: int) -> None:
     """It is told again when the node ends."""
 
 
-_HANDLERS: dict[str, Callable[[Part, Event, int], None]] = {
-    "run_started": _started,
-    "run_state_change": _changed,
-    "run_finished": _finished,
+_HANDLERS: dict[str, Callable[[RunSegment, Event, int], None]] = {
+    "run_started": _on_run_started,
+    "run_state_change": _on_run_state_change,
+    "run_finished": _on_run_finished,
     "node_state_change": on_node_state_change,
     "token_usage": on_token_usage,
     "tool_call": on_tool_call,

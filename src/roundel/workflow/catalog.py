@@ -12,26 +12,26 @@ from typing import Any, Literal
 
 import msgspec
 
-from roundel.workflow.description import UNITS, Description, Field, Short, Text, Variants, Widget
-from roundel.workflow.graph import Edge, Envelope, Settings
-from roundel.workflow.loader import Root
+from roundel.workflow.description import UNITS, Description, Field, Short, TitleAndText, Variants, Widget
+from roundel.workflow.graph import Edge, GraphSettings, NodeEnvelope
+from roundel.workflow.loader import WorkflowFile
 from roundel.workflow.node_type import NodeType
 from roundel.workflow.schema import (
-    SchemaMaker,
-    Value,
+    SchemaBuilder,
+    ValueInfo,
     ValueType,
-    default_of,
-    description_of,
-    infos_of,
+    field_infos,
+    get_description,
+    has_required_key,
+    humanize,
+    inspect_type,
     is_required,
-    needs,
+    json_default,
     object_name,
-    titled,
-    value_of,
 )
 
 Language = Literal["en", "zh"]
-Words = dict[str, str]
+LocalizedText = dict[str, str]
 """The same text by language."""
 
 _WIDGETS: dict[ValueType, Widget] = {
@@ -49,8 +49,8 @@ def describe(types: Mapping[str, NodeType]) -> dict[str, Any]:
 
     `types` are the node types to include: `roundel.nodes.TYPES`."""
     catalog = _Catalog()
-    for kind in (Root, Settings, Envelope, Edge):
-        catalog.object_of(kind)
+    for kind in (WorkflowFile, GraphSettings, NodeEnvelope, Edge):
+        catalog.add_object(kind)
     kinds = dict.fromkeys(types[name] for name in types)
     node_types = {kind.name: catalog.node_type(kind) for kind in kinds}
     choice = next(field for field in catalog.objects["node"]["fields"] if field["key"] == "type")
@@ -58,41 +58,41 @@ def describe(types: Mapping[str, NodeType]) -> dict[str, Any]:
     return {"node_types": node_types, "objects": catalog.objects}
 
 
-def in_language(data: Any, language: Language) -> Any:
+def localize(data: Any, language: Language) -> Any:
     """The same data with each text in one language alone."""
     if isinstance(data, list):
-        return [in_language(item, language) for item in data]
+        return [localize(item, language) for item in data]
     if not isinstance(data, dict):
         return data
     if data.keys() == {"en", "zh"}:
         return data[language]
-    return {key: in_language(value, language) for key, value in data.items()}
+    return {key: localize(value, language) for key, value in data.items()}
 
 
 class _Catalog:
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
-        self.maker = SchemaMaker()
+        self.builder = SchemaBuilder()
 
     def node_type(self, kind: NodeType) -> dict[str, Any]:
-        config = self._content(kind.config, description_of(kind.config))
-        title = kind.title or titled(kind.name)
+        config = self._content(kind.config, get_description(kind.config))
+        title = kind.title or humanize(kind.name)
         zh_title, zh_text = kind.zh
         return {
             "name": kind.name,
             "aliases": list(kind.aliases),
-            "title": _words(title, zh_title or title),
-            "description": _words(kind.summary, zh_text or kind.summary),
-            "ports": [{"name": name, "title": _words(*text)} for name, text in _ports(kind).items()],
+            "title": _localized(title, zh_title or title),
+            "description": _localized(kind.summary, zh_text or kind.summary),
+            "ports": [{"name": name, "title": _localized(*text)} for name, text in _ports(kind).items()],
             **config,
             "example": kind.example,
         }
 
-    def object_of(self, kind: Any) -> list[str]:
+    def add_object(self, kind: Any) -> list[str]:
         """The names of the described objects that a value of a type may be."""
         if kind is Any:
             return []
-        about = description_of(kind)
+        about = get_description(kind)
         if about.refers:
             return list(about.refers)
         name = object_name(kind, about)
@@ -100,14 +100,14 @@ class _Catalog:
             self.objects[name] = {}  # a place for types that hold themselves
             self.objects[name] = {
                 "name": name,
-                "title": _words(about.en[0], about.zh[0]),
-                "description": _words(about.en[1], about.zh[1]),
+                "title": _localized(about.en[0], about.zh[0]),
+                "description": _localized(about.en[1], about.zh[1]),
                 **self._content(kind, about),
             }
         return [name]
 
     def _content(self, kind: Any, about: Description) -> dict[str, Any]:
-        infos = infos_of(kind)
+        infos = field_infos(kind)
         aliases = getattr(kind, "__aliases__", {})
         fields = []
         if about.variants is not None:
@@ -123,7 +123,7 @@ class _Catalog:
         }
 
     def _selector(self, variants: Variants) -> list[dict[str, Any]]:
-        titles = {name: description_of(form) for name, form in variants.forms.items()}
+        titles = {name: get_description(form) for name, form in variants.forms.items()}
         choices = {name: (about.en[0], about.zh[0]) for name, about in titles.items()}
         kind: Any = Literal.__getitem__(tuple(variants.forms))
         selector = Field(en=variants.en, zh=variants.zh, choices=choices, kind=kind, required=True)
@@ -135,18 +135,18 @@ class _Catalog:
         return fields
 
     def _variants(self, variants: Variants) -> dict[str, Any]:
-        objects = {name: self.object_of(form)[0] for name, form in variants.forms.items()}
+        objects = {name: self.add_object(form)[0] for name, form in variants.forms.items()}
         return {"key": variants.key, "config": variants.config or None, "objects": objects}
 
     def _short(self, short: Short) -> dict[str, Any]:
-        value = value_of(short.kind)
+        value = inspect_type(short.kind)
         return {
             "key": short.key or None,
-            "title": _words(short.en[0], short.zh[0]),
-            "description": _words(short.en[1], short.zh[1]),
+            "title": _localized(short.en[0], short.zh[0]),
+            "description": _localized(short.en[1], short.zh[1]),
             "type": value.type,
             "shape": value.shape,
-            "widget": short.widget or _suggested(value),
+            "widget": short.widget or _default_widget(value),
             "choices": _choices(value, short.choices),
         }
 
@@ -154,50 +154,52 @@ class _Catalog:
         self, name: str, field: Field, info: msgspec.structs.FieldInfo | None, aliases: list[str]
     ) -> dict[str, Any]:
         kind = field.kind if field.kind is not None else info.type if info is not None else Any
-        value = value_of(kind)
+        value = inspect_type(kind)
         if value.type == "any" and field.widget == "object":  # which one it is depends on another key
-            value = Value("object", kind=Any)
+            value = ValueInfo("object", kind=Any)
         return {
             "key": name,
             "aliases": aliases,
-            "title": _words(field.en[0], field.zh[0]),
-            "description": _words(field.en[1], field.zh[1]),
+            "title": _localized(field.en[0], field.zh[0]),
+            "description": _localized(field.en[1], field.zh[1]),
             "type": value.type,
             "shape": value.shape,
-            "lone": value.lone,
-            "widget": field.widget or _suggested(value),
+            "lone": value.allows_single,
+            "widget": field.widget or _default_widget(value),
             "unit": _unit(field),
             "required": is_required(field, info),
-            "default": default_of(info),
+            "default": json_default(info),
             "choices": _choices(value, field.choices),
             "bounds": value.bounds,
-            "objects": self.object_of(value.kind) if value.type == "object" else [],
-            "env_allowed": self.maker.takes_variable(value),
+            "objects": self.add_object(value.kind) if value.type == "object" else [],
+            "env_allowed": self.builder.accepts_variable(value),
             "see": field.see or None,
         }
 
 
-def _suggested(value: Value) -> Widget:
+def _default_widget(value: ValueInfo) -> Widget:
     return "select" if value.choices else _WIDGETS[value.type]
 
 
-def _choices(value: Value, titles: Mapping[str, Text]) -> list[dict[str, Any]] | None:
+def _choices(value: ValueInfo, titles: Mapping[str, TitleAndText]) -> list[dict[str, Any]] | None:
     if not value.choices:
         return None
-    plain = {choice: (titled(choice), titled(choice)) for choice in value.choices}
-    return [{"value": choice, "title": _words(*titles.get(choice, text))} for choice, text in plain.items()]
+    plain = {choice: (humanize(choice), humanize(choice)) for choice in value.choices}
+    return [
+        {"value": choice, "title": _localized(*titles.get(choice, text))} for choice, text in plain.items()
+    ]
 
 
 def _unit(field: Field) -> dict[str, Any] | None:
-    return None if field.unit is None else {"name": field.unit, "title": _words(*UNITS[field.unit])}
+    return None if field.unit is None else {"name": field.unit, "title": _localized(*UNITS[field.unit])}
 
 
-def _ports(kind: NodeType) -> Mapping[str, Text]:
+def _ports(kind: NodeType) -> Mapping[str, TitleAndText]:
     """The ports of a node type that do not depend on its config, with their titles."""
-    if kind.port_titles or needs(kind.config):
+    if kind.port_titles or has_required_key(kind.config):
         return kind.port_titles
-    return {name: (titled(name), titled(name)) for name in kind.ports(kind.config())}
+    return {name: (humanize(name), humanize(name)) for name in kind.ports(kind.config())}
 
 
-def _words(en: str, zh: str) -> Words:
+def _localized(en: str, zh: str) -> LocalizedText:
     return {"en": en, "zh": zh}

@@ -20,17 +20,17 @@ from roundel.workflow.description import Description, Field, Short, Variants
 from roundel.workflow.document import Located
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.fields import INVALID, Reader, child
-from roundel.workflow.functions import built_in, deferred, guarded
+from roundel.workflow.functions import get_builtin, make_lazy, wrap_errors
 from roundel.workflow.message import Message
-from roundel.workflow.pattern import check_pattern, compiled, flags_of
+from roundel.workflow.pattern import build_flags, check_pattern, compile_pattern
 
-_WITHOUT_SPACES: Final = frozenset(
+_UNSPACED_SCRIPTS: Final = frozenset(
     ("CJK", "IDEOGRAPHIC", "BOPOMOFO", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 )
 """Scripts that put no spaces between words, by the first word of their characters' Unicode names."""
 
 
-def holds_word(text: str, word: str) -> bool:
+def contains_word(text: str, word: str) -> bool:
     """Whether a text holds `word`, and not as a part of a longer one.
 
     Letters, digits and `_` beside each other are one word. In scripts that put no spaces between words
@@ -39,44 +39,44 @@ def holds_word(text: str, word: str) -> bool:
     start = text.find(word)
     while start >= 0:
         end = start + len(word)
-        begins = start == 0 or not _joined(text[start - 1], text[start])
-        if begins and (end == len(text) or not _joined(text[end - 1], text[end])):
+        begins = start == 0 or not _is_same_word(text[start - 1], text[start])
+        if begins and (end == len(text) or not _is_same_word(text[end - 1], text[end])):
             return True
         start = text.find(word, start + 1)
     return False
 
 
-def _joined(left: str, right: str) -> bool:
+def _is_same_word(left: str, right: str) -> bool:
     """Whether two neighbours belong to one word; an accent belongs to the letter before it."""
     if _is_mark(right):
         return left.isalnum() or _is_mark(left)
-    return (_is_mark(left) or _in_words(left)) and _in_words(right)
+    return (_is_mark(left) or _is_word_character(left)) and _is_word_character(right)
 
 
 def _is_mark(character: str) -> bool:
     return unicodedata.category(character)[0] == "M"
 
 
-def _in_words(character: str) -> bool:
+def _is_word_character(character: str) -> bool:
     if character.isascii():
         return character.isalnum() or character == "_"
     name = unicodedata.name(character, "").removeprefix("HALFWIDTH ")
-    return character.isalnum() and name.replace("-", " ").partition(" ")[0] not in _WITHOUT_SPACES
+    return character.isalnum() and name.replace("-", " ").partition(" ")[0] not in _UNSPACED_SCRIPTS
 
 
-NAMES = ("text", "data", "round", "run", "vars")
+EXPRESSION_NAMES = ("text", "data", "round", "run", "vars")
 """What an edge's expression may speak of."""
 
 Values = dict[str, Any]
-Words = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
+WordList = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 
 
 class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """`none` beats `any`, `any` beats `regex`."""
 
-    any: Words = ()
-    none: Words = ()
-    regex: Words = ()
+    any: WordList = ()
+    none: WordList = ()
+    regex: WordList = ()
     case_sensitive: bool = True
     word: bool = False
     """Whether `any` and `none` match whole words only, and not parts of words."""
@@ -126,10 +126,10 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
         fold = str if self.case_sensitive else str.casefold
         any_of = [fold(word) for word in self.any if word]
         none_of = [fold(word) for word in self.none if word]
-        flags = flags_of(case_sensitive=self.case_sensitive)
-        patterns = [compiled(pattern, flags) for pattern in self.regex]
+        flags = build_flags(case_sensitive=self.case_sensitive)
+        patterns = [compile_pattern(pattern, flags) for pattern in self.regex]
         otherwise = not (self.any or self.regex)
-        hits = holds_word if self.word else contains
+        hits = contains_word if self.word else contains
 
         def holds(text: str) -> bool:
             folded = fold(text)
@@ -248,20 +248,20 @@ class Condition(Struct, frozen=True, omit_defaults=True):
         if value is False:
             return cls(never=True)
         if isinstance(value, str):
-            return cls.named(value)
+            return cls.from_name(value)
         if isinstance(value, dict) and set(value) == {"cel"}:
             return cls.from_config(Cel, value["cel"], reader, short=True)
-        return cls._long(at, reader)
+        return cls._read_variant(at, reader)
 
     @classmethod
-    def named(cls, name: str) -> Condition | None:
+    def from_name(cls, name: str) -> Condition | None:
         word = name.strip().lower()
         if word in ("true", "always_true", ""):
             return None
         return cls(never=True) if word == "false" else cls(function=name)
 
     @classmethod
-    def _long(cls, at: Located, reader: Reader) -> Any:
+    def _read_variant(cls, at: Located, reader: Reader) -> Any:
         form = reader.variant(at, cls.forms, "condition", alone=("cel",))
         if form is None:
             return INVALID
@@ -275,15 +275,17 @@ class Condition(Struct, frozen=True, omit_defaults=True):
         if config is INVALID:
             return INVALID
         if isinstance(config, Keyword):
-            return cls._keyword(config, at, reader)
+            return cls._from_keyword(config, at, reader)
         if isinstance(config, FunctionRef):
-            return cls.named(config.name)
+            return cls.from_name(config.name)
         source = config if isinstance(config, str) else config.expr
         place = at if short else child(at, "expr")
-        return cls(expression=source) if check_expression(source, NAMES, place, reader) else INVALID
+        return (
+            cls(expression=source) if check_expression(source, EXPRESSION_NAMES, place, reader) else INVALID
+        )
 
     @classmethod
-    def _keyword(cls, config: Keyword, at: Located, reader: Reader) -> Any:
+    def _from_keyword(cls, config: Keyword, at: Located, reader: Reader) -> Any:
         if not (config.any or config.none or config.regex):
             reader.report.error(
                 "empty-condition",
@@ -295,7 +297,7 @@ class Condition(Struct, frozen=True, omit_defaults=True):
         if config.word and not (config.any or config.none):
             message = "'word' has no effect: it is about 'any' and 'none'"
             reader.report.warning("without-effect", message, child(at, "word"), "a pattern may use \\b")
-        words, flags = child(at, "regex"), flags_of(case_sensitive=config.case_sensitive)
+        words, flags = child(at, "regex"), build_flags(case_sensitive=config.case_sensitive)
         places = words.value if isinstance(words.value, list) else [words]
         sound = [
             check_pattern(pattern, place, reader, flags)
@@ -313,42 +315,42 @@ def check_expression(source: str, names: tuple[str, ...], at: Located, reader: R
     return True
 
 
-Test = Callable[[Message, Callable[[], Values]], bool]
+ConditionTest = Callable[[Message, Callable[[], Values]], bool]
 """A message, and the names of an expression (made only if asked for), to yes or no."""
 
 
-def compile_condition(condition: Condition | None) -> Test | None:
+def compile_condition(condition: Condition | None) -> ConditionTest | None:
     """None means always. A condition by a function must be a built-in one."""
     if condition is None:
         return None
     if condition.never:
         return lambda _message, _values: False
     if condition.keyword is not None:
-        holds = deferred(condition.keyword.test)
+        holds = make_lazy(condition.keyword.test)
         return lambda message, _values: holds(message.text)
     if condition.expression is not None:
         source = condition.expression
-        true = deferred(lambda: Expression(source, NAMES).holds)
+        true = make_lazy(lambda: Expression(source, EXPRESSION_NAMES).holds)
         return lambda message, values: true({"text": message.text, "data": message.data or {}, **values()})
-    known = built_in("condition", condition.function or "")
+    known = get_builtin("condition", condition.function or "")
     assert known is not None, condition.function
-    function = guarded(known)
+    function = wrap_errors(known)
     return lambda message, _values: bool(function(message))
 
 
-_LONGEST: Final = 200
+_MAX_SUGGESTION_LENGTH: Final = 200
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)*")
 _EXPRESSION: Final = re.compile(
     r"[<>=]|&&|\|\||^\s*!"  # comparisons and logic
-    rf"|\b(?:{'|'.join(NAMES)})\s*[.\[+*/%-]"  # data.score, data["score"]
+    rf"|\b(?:{'|'.join(EXPRESSION_NAMES)})\s*[.\[+*/%-]"  # data.score, data["score"]
     r"|\w\("  # has(data.score)
 )
 
 
-def written_as(text: str) -> str:
+def suggest_condition(text: str) -> str:
     """The condition to write instead, as a hint; empty if the text may well be the name of a function."""
     text = " ".join(text.split())
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_SUGGESTION_LENGTH:
         return ""
     if _EXPRESSION.search(text):
         return f"an expression is written as condition: {{cel: {json.dumps(text, ensure_ascii=False)}}}"

@@ -70,19 +70,19 @@ UNITS: Final[Mapping[Unit, tuple[str, str]]] = {
     "elements": ("elements", "个元素"),
 }
 
-Text = tuple[str, str]
+TitleAndText = tuple[str, str]
 """A title and a text, in one language."""
 
 
 class Field(Struct, frozen=True, kw_only=True):
     """What a form shows for one key."""
 
-    en: Text
-    zh: Text
+    en: TitleAndText
+    zh: TitleAndText
     widget: Widget | None = None
     """Of the value, or of each item of a list or mapping; None takes the one that the type suggests."""
     unit: Unit | None = None
-    choices: Mapping[str, Text] = {}
+    choices: Mapping[str, TitleAndText] = {}
     """For each value of an enum, its title in English and in Chinese."""
     required: bool | None = None
     """Set where the struct has a default only to report a missing key itself; None follows the struct."""
@@ -97,12 +97,12 @@ class Short(Struct, frozen=True, kw_only=True):
 
     kind: Any
     """Its type: bool, str, a Literal, a tuple."""
-    en: Text
-    zh: Text
+    en: TitleAndText
+    zh: TitleAndText
     widget: Widget | None = None
     key: str = ""
     """The one key that it stands for, if it stands for one."""
-    choices: Mapping[str, Text] = {}
+    choices: Mapping[str, TitleAndText] = {}
 
 
 class Variants(Struct, frozen=True, kw_only=True):
@@ -113,8 +113,8 @@ class Variants(Struct, frozen=True, kw_only=True):
     """The struct for each value of the key."""
     config: str = "config"
     """The key that holds the struct; empty if its keys stand beside `key`."""
-    en: Text
-    zh: Text
+    en: TitleAndText
+    zh: TitleAndText
     """Of `key`."""
 
 
@@ -123,8 +123,8 @@ class Description(Struct, frozen=True, kw_only=True):
 
     name: str = ""
     """Under which other descriptions refer to it. The config of a node type needs none."""
-    en: Text = ("", "")
-    zh: Text = ("", "")
+    en: TitleAndText = ("", "")
+    zh: TitleAndText = ("", "")
     fields: Mapping[str, Field] = {}
     variants: Variants | None = None
     short: tuple[Short, ...] = ()

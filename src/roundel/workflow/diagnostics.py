@@ -19,37 +19,37 @@ if TYPE_CHECKING:
     from roundel.workflow.secret_finder import SecretFinder
 
 MAX_EDITS: Final = 2
-LONGEST_WORD: Final = 100
+MAX_WORD_LENGTH: Final = 100
 """Nobody mistypes a longer name, and comparing two words takes quadratic time."""
 
 
-def folded(word: str) -> str:
+def fold_word(word: str) -> str:
     """A word without what does not count as a difference: case, `-` and `_`, and so camelCase."""
     return word.replace("-", "").replace("_", "").casefold()
 
 
-def misspelling_of(word: str, known: Iterable[str]) -> str | None:
+def match_misspelling(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` misspells: the one with the fewest edits, the first of several.
 
     An edit is a letter left out, added or replaced, or two neighbours swapped. There may be at most two,
     and fewer than half the letters of the longer word: `id` and `to`, or `tags` and `vars`, are two edits
     apart, and nobody meant the one by the other.
     """
-    if len(word) > LONGEST_WORD:
+    if len(word) > MAX_WORD_LENGTH:
         return None
-    given, best, found = folded(word), MAX_EDITS + 1, None
+    given, best, found = fold_word(word), MAX_EDITS + 1, None
     for candidate in known:
-        meant = folded(candidate)
+        meant = fold_word(candidate)
         longest = max(len(given), len(meant))
         if abs(len(given) - len(meant)) >= best:
             continue
-        edits = _edits(given, meant)
+        edits = _edit_distance(given, meant)
         if edits < best and 2 * edits < longest:
             best, found = edits, candidate
     return found
 
 
-def _edits(one: str, other: str) -> int:
+def _edit_distance(one: str, other: str) -> int:
     """The optimal string alignment distance: no piece is edited twice."""
     before: list[int] = []
     above = list(range(len(other) + 1))
@@ -91,7 +91,7 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
         return f"{place}{': ' if place else ''}{self.severity}: {self.message}{hint}"
 
 
-Spot = tuple[str, int, int]
+LocationKey = tuple[str, int, int]
 """A file, a line and a column."""
 
 
@@ -99,11 +99,11 @@ class Finding(Struct, frozen=True):
     """A diagnostic, and the node or edge that it is about."""
 
     diagnostic: Diagnostic
-    subject: Spot
+    subject: LocationKey
     """Where the node or edge begins that was being read; if there is none, the place of the diagnostic."""
 
 
-_KEPT = frozenset({"code", "severity", "file"})
+_UNMASKED_FIELDS = frozenset({"code", "severity", "file"})
 
 
 class Report:
@@ -113,38 +113,38 @@ class Report:
         self.file = file
         self.secrets = secrets
         """What is masked in the findings; None if nothing is read that could hold a secret."""
-        self._found: dict[Diagnostic, Spot | None] = {}
+        self._found: dict[Diagnostic, LocationKey | None] = {}
         """Each diagnostic with the subject that it was found in, if one was being read."""
-        self._subject: Spot | None = None
+        self._subject: LocationKey | None = None
         self._subjects: list[tuple[str, Located]] = []
         """All subjects, with their files: what is found in a text before it is read lies in one of them."""
         self.error_count = 0
         """How often an error was reported, equal ones included: whatever is read while it grows is faulty."""
 
     @contextmanager
-    def about(self, at: Located) -> Iterator[None]:
+    def subject_scope(self, at: Located) -> Iterator[None]:
         """What is added inside is about the node or edge at this place; the innermost one counts."""
         self._subjects.append((self.file, at))
-        around, self._subject = self._subject, (self.file, at.line, at.column)
+        find_enclosing, self._subject = self._subject, (self.file, at.line, at.column)
         try:
             yield
         finally:
-            self._subject = around
+            self._subject = find_enclosing
 
     def error(
         self, code: str, message: str, at: Located | tuple[int, int] | None = None, hint: str = ""
     ) -> None:
-        self._note("error", code, message, at, hint)
+        self._add("error", code, message, at, hint)
 
     def warning(
         self, code: str, message: str, at: Located | tuple[int, int] | None = None, hint: str = ""
     ) -> None:
-        self._note("warning", code, message, at, hint)
+        self._add("warning", code, message, at, hint)
 
-    def _note(
+    def _add(
         self, severity: Severity, code: str, message: str, at: Located | tuple[int, int] | None, hint: str
     ) -> None:
-        line, column = _position(at)
+        line, column = _line_and_column(at)
         self.add(
             Diagnostic(
                 code=code,
@@ -157,9 +157,9 @@ class Report:
             )
         )
 
-    def hidden(self, value: Any) -> Any:
+    def mask_value(self, value: Any) -> Any:
         """A value as it may be repeated: masked before it is cut, since half a secret is no longer found."""
-        return value if self.secrets is None else self.secrets.masker.masked(value)
+        return value if self.secrets is None else self.secrets.masker.mask_value(value)
 
     def add(self, diagnostic: Diagnostic) -> None:
         self._found[diagnostic] = self._subject
@@ -174,20 +174,23 @@ class Report:
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        return sorted(self._shown(), key=_spot)
+        return sorted(self._masked_diagnostics(), key=_location_key)
 
     @property
     def findings(self) -> list[Finding]:
         """The diagnostics, each with the node or edge that it is about."""
-        spans = _Spans(self._subjects)
-        pairs = zip(self._shown(), self._found.values(), strict=True)
-        made = [Finding(one, subject or spans.around(_spot(one)) or _spot(one)) for one, subject in pairs]
-        return sorted(made, key=lambda finding: _spot(finding.diagnostic))
+        spans = _SubjectIndex(self._subjects)
+        pairs = zip(self._masked_diagnostics(), self._found.values(), strict=True)
+        made = [
+            Finding(one, subject or spans.find_enclosing(_location_key(one)) or _location_key(one))
+            for one, subject in pairs
+        ]
+        return sorted(made, key=lambda finding: _location_key(finding.diagnostic))
 
-    def _shown(self) -> list[Diagnostic]:
+    def _masked_diagnostics(self) -> list[Diagnostic]:
         # Masked only now: some secrets are found after something else was.
         found = list(self._found)
-        return found if self.secrets is None else self.secrets.masker.masked(found, _KEPT)
+        return found if self.secrets is None else self.secrets.masker.mask_value(found, _UNMASKED_FIELDS)
 
     @property
     def errors(self) -> list[Diagnostic]:
@@ -198,41 +201,41 @@ class Report:
         return not self.error_count
 
 
-class _Spans:
+class _SubjectIndex:
     """Which subject surrounds a place in the text. Worked out only if it is asked for."""
 
     def __init__(self, subjects: list[tuple[str, Located]]) -> None:
         self._subjects = subjects
-        self._begins: list[Spot] | None = None
-        self._ends: list[Spot] = []
-        self._around: list[int] = []
+        self._starts: list[LocationKey] | None = None
+        self._ends: list[LocationKey] = []
+        self._parents: list[int] = []
         """The number of the subject directly around each one; -1 if there is none."""
 
-    def around(self, spot: Spot) -> Spot | None:
+    def find_enclosing(self, spot: LocationKey) -> LocationKey | None:
         """Where the innermost subject around a place begins."""
         if not spot[1]:
             return None
-        if self._begins is None:
-            self._begins = self._sorted()
-        number = bisect_right(self._begins, spot) - 1
+        if self._starts is None:
+            self._starts = self._build()
+        number = bisect_right(self._starts, spot) - 1
         while number >= 0 and self._ends[number] < spot:
-            number = self._around[number]
-        return self._begins[number] if number >= 0 else None
+            number = self._parents[number]
+        return self._starts[number] if number >= 0 else None
 
-    def _sorted(self) -> list[Spot]:
-        found = {(file, at.line, at.column): (file, *_end(at)) for file, at in self._subjects}
+    def _build(self) -> list[LocationKey]:
+        found = {(file, at.line, at.column): (file, *_end_of(at)) for file, at in self._subjects}
         begins = sorted(found)
         open_: list[int] = []
         for number, begin in enumerate(begins):
             while open_ and self._ends[open_[-1]] < begin:
                 open_.pop()
-            self._around.append(open_[-1] if open_ else -1)
+            self._parents.append(open_[-1] if open_ else -1)
             self._ends.append(found[begin])
             open_.append(number)
         return begins
 
 
-def _end(at: Located) -> tuple[int, int]:
+def _end_of(at: Located) -> tuple[int, int]:
     """Where the text of a value ends, as far as its parts tell."""
     last, pending = (at.line, at.column), [at]
     while pending:
@@ -249,11 +252,11 @@ def _end(at: Located) -> tuple[int, int]:
     return last
 
 
-def _spot(found: Diagnostic) -> Spot:
+def _location_key(found: Diagnostic) -> LocationKey:
     return found.file, found.line, found.column
 
 
-def _position(at: Located | tuple[int, int] | None) -> tuple[int, int]:
+def _line_and_column(at: Located | tuple[int, int] | None) -> tuple[int, int]:
     if at is None:
         return 0, 0
     return at if isinstance(at, tuple) else (at.line, at.column)
@@ -275,10 +278,10 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
 
     Case, `-`, `_` and camelCase do not count as differences.
     """
-    if len(word) > LONGEST_WORD:
+    if len(word) > MAX_WORD_LENGTH:
         return ""
     known: dict[str, str] = {}
     for candidate in candidates:
-        known.setdefault(folded(candidate), candidate)
-    near = get_close_matches(folded(word), known, n=1, cutoff=0.65)
+        known.setdefault(fold_word(candidate), candidate)
+    near = get_close_matches(fold_word(word), known, n=1, cutoff=0.65)
     return f"did you mean '{known[near[0]]}'?" if near else ""

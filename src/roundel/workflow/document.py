@@ -42,17 +42,17 @@ class Located(Struct, eq=False):
 
 def locate(value: Any) -> Located:
     """Wraps a plain Python value. Tuples become lists; what YAML has no type for is kept as it is."""
-    return _located(value, 1)
+    return _locate(value, 1)
 
 
-def _located(value: Any, depth: int) -> Located:
+def _locate(value: Any, depth: int) -> Located:
     if not isinstance(value, (Mapping, list, tuple)):
         return Located(value)
     if depth > MAX_DEPTH:
         raise ValueError(f"the value is nested more than {MAX_DEPTH} deep, or holds itself")
     if isinstance(value, Mapping):
-        return Located({str(key): _located(item, depth + 1) for key, item in value.items()}, keys={})
-    return Located([_located(item, depth + 1) for item in value])
+        return Located({str(key): _locate(item, depth + 1) for key, item in value.items()}, keys={})
+    return Located([_locate(item, depth + 1) for item in value])
 
 
 def line_and_column(text: str, index: int) -> tuple[int, int]:
@@ -64,8 +64,8 @@ __all__ = ["MAX_BYTES", "Located", "locate", "read_file", "read_text"]
 
 MAX_BYTES: Final = 5 * 1024 * 1024
 
-_WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
-_UNREADABLE: Final[dict[type[Exception], tuple[str, str]]] = {
+_WIDE_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_BE)
+_READ_ERRORS: Final[dict[type[Exception], tuple[str, str]]] = {
     FileNotFoundError: ("file-not-found", "there is no such file"),
     NotADirectoryError: ("file-not-found", "there is no such file"),
     IsADirectoryError: ("file-unreadable", "this is a directory, not a file"),
@@ -79,17 +79,17 @@ def read_file(path: Path, report: Report, texts: dict[str, str] | None = None) -
     name = str(path.resolve()) if texts is not None else ""
     text = texts.get(name) if texts is not None else None
     if text is None:
-        data = _bytes_of(path, report)
-        text = None if data is None else _decoded(data, report)
+        data = _read_bytes(path, report)
+        text = None if data is None else _decode(data, report)
         if texts is not None and text is not None:
             texts[name] = text
     return None if text is None else read_text(text, report)
 
 
 def read_text(text: str, report: Report) -> Located | None:
-    text = _with_plain_breaks(text)
+    text = _normalize_line_breaks(text)
     if len(text) > MAX_BYTES:
-        _refuse_size(report)
+        _report_too_large(report)
         return None
     # PyYAML is slow to import, and a workflow that is made in Python does without it.
     from roundel.workflow.yaml_parser import compose, compose_yaml, find_json_error, json_events
@@ -100,38 +100,38 @@ def read_text(text: str, report: Report) -> Located | None:
     )
 
 
-def _bytes_of(path: Path, report: Report) -> bytes | None:
+def _read_bytes(path: Path, report: Report) -> bytes | None:
     try:
         with path.open("rb") as file:
             # A pipe, or a file that grows, does not tell its size beforehand.
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         other = ("file-unreadable", f"the file cannot be read: {getattr(error, 'strerror', error)}")
-        report.error(*_UNREADABLE.get(type(error), other))
+        report.error(*_READ_ERRORS.get(type(error), other))
         return None
     if len(data) > MAX_BYTES:
-        _refuse_size(report)
+        _report_too_large(report)
         return None
     return data
 
 
-def _refuse_size(report: Report) -> None:
+def _report_too_large(report: Report) -> None:
     report.error("file-too-large", f"the file is larger than {MAX_BYTES // 1024**2} MB")
 
 
-def _decoded(data: bytes, report: Report) -> str | None:
+def _decode(data: bytes, report: Report) -> str | None:
     head = data[:64]
-    if data.startswith(_WIDE_MARKS) or (data and head.count(0) * 3 >= len(head)):
+    if data.startswith(_WIDE_BOMS) or (data and head.count(0) * 3 >= len(head)):
         report.error("encoding", "the file is UTF-16 or UTF-32 text", (1, 1), "save the file as UTF-8")
         return None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = _with_plain_breaks(data[: error.start].decode("utf-8"))
+        before = _normalize_line_breaks(data[: error.start].decode("utf-8"))
         message = f"the byte 0x{data[error.start]:02X} is not valid UTF-8"
         report.error("encoding", message, line_and_column(before, len(before)), "save the file as UTF-8")
         return None
 
 
-def _with_plain_breaks(text: str) -> str:
+def _normalize_line_breaks(text: str) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")

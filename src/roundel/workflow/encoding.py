@@ -38,9 +38,9 @@ from msgspec.structs import FieldInfo
 
 from roundel.workflow.graph import Workflow
 from roundel.workflow.node_type import NodeType, NodeTypes
-from roundel.workflow.secrets import SHORTEST, is_secret_name
+from roundel.workflow.secrets import MIN_SECRET_LENGTH, is_secret_name
 
-_OWN_FIELDS = frozenset(("api_key", "headers", "env", "base_url", "url", "server"))
+_SECRET_FIELDS = frozenset(("api_key", "headers", "env", "base_url", "url", "server"))
 _NOT_ENCODED = frozenset(("functions", "secrets"))
 Environment = Mapping[str, str]
 
@@ -51,12 +51,12 @@ class EncodingError(ValueError):
 
 def encode_workflow(workflow: Workflow) -> str:
     encoder = _Encoder(workflow.secrets)
-    written = {
+    encoded = {
         "functions": list(workflow.functions),
         "workflow": encoder.struct(workflow, _NOT_ENCODED),
         "types": sorted(encoder.types),
     }
-    return json.dumps(written, separators=(",", ":"))
+    return json.dumps(encoded, separators=(",", ":"))
 
 
 def decode_workflow(text: str, types: NodeTypes, environment: Environment | None = None) -> Workflow:
@@ -65,13 +65,15 @@ def decode_workflow(text: str, types: NodeTypes, environment: Environment | None
     A secret that the environment lacks stands as `${secret:NAME}`, which becomes a reference again when the
     workflow is encoded again. Without an environment all of them do."""
     try:
-        written = json.loads(text)
-        secrets = {name: (environment or {}).get(name, f"${{secret:{name}}}") for name in secrets_in(text)}
-        decoder = _Decoder(types, secrets, written["types"])
-        workflow = decoder.value(written["workflow"])
+        encoded = json.loads(text)
+        secrets = {
+            name: (environment or {}).get(name, f"${{secret:{name}}}") for name in referenced_secrets(text)
+        }
+        decoder = _Decoder(types, secrets, encoded["types"])
+        workflow = decoder.value(encoded["workflow"])
         if not isinstance(workflow, Workflow):
             raise EncodingError("it holds no workflow")
-        functions = dict.fromkeys(written["functions"])
+        functions = dict.fromkeys(encoded["functions"])
     except EncodingError:
         raise
     except Exception as error:
@@ -79,20 +81,20 @@ def decode_workflow(text: str, types: NodeTypes, environment: Environment | None
     return msgspec.structs.replace(workflow, functions=functions, secrets=secrets)
 
 
-def secrets_in(text: str) -> list[str]:
+def referenced_secrets(text: str) -> list[str]:
     """The names of the secrets that an encoded workflow refers to."""
-    return sorted(set(_references(json.loads(text)["workflow"])))
+    return sorted(set(_iter_secret_names(json.loads(text)["workflow"])))
 
 
-def _references(value: Any) -> Iterable[str]:
+def _iter_secret_names(value: Any) -> Iterable[str]:
     if isinstance(value, dict):
         if "x" in value:
             yield from (name for (name,) in value["x"][1::2])
         for inner in value.values():
-            yield from _references(inner)
+            yield from _iter_secret_names(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _references(inner)
+            yield from _iter_secret_names(inner)
 
 
 class _Encoder:
@@ -100,22 +102,25 @@ class _Encoder:
         self.types: set[str] = set()
         names = {value: name for name, value in secrets.items() if value}
         self._names = names
-        self._any = _alternatives(names)
-        self._long = _alternatives(value for value in names if len(value) >= SHORTEST)
+        self._any = _alternation(names)
+        self._long = _alternation(value for value in names if len(value) >= MIN_SECRET_LENGTH)
 
-    def value(self, value: Any, own: bool = False) -> Any:
+    def value(self, value: Any, in_secret_field: bool = False) -> Any:
         """`own`: it stands where a secret is expected, so short ones are looked for too."""
         if value is None or isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, str):
-            return self._text(value, self._any if own else self._long)
+            return self._text(value, self._any if in_secret_field else self._long)
         if isinstance(value, list):
-            return [self.value(item, own) for item in value]
+            return [self.value(item, in_secret_field) for item in value]
         if isinstance(value, tuple):
-            return {"t": [self.value(item, own) for item in value]}
+            return {"t": [self.value(item, in_secret_field) for item in value]}
         if isinstance(value, Mapping):
             return {
-                "d": [[self.value(key), self.value(item, own or _is_own(key))] for key, item in value.items()]
+                "d": [
+                    [self.value(key), self.value(item, in_secret_field or _is_secret_field(key))]
+                    for key, item in value.items()
+                ]
             }
         if isinstance(value, NodeType):
             self.types.add(value.name)
@@ -126,12 +131,12 @@ class _Encoder:
             return self.struct(value)
         raise EncodingError(f"{value!r:.60} ({type(value).__name__}) cannot be stored as JSON")
 
-    def struct(self, value: Struct, left_out: frozenset[str] = frozenset()) -> Any:
+    def struct(self, value: Struct, excluded: frozenset[str] = frozenset()) -> Any:
         kind = type(value)
         fields = {
-            field.name: self.value(inner, field.name in _OWN_FIELDS)
+            field.name: self.value(inner, field.name in _SECRET_FIELDS)
             for field in _fields(kind)
-            if field.name not in left_out and not _is_default(field, inner := getattr(value, field.name))
+            if field.name not in excluded and not _is_default(field, inner := getattr(value, field.name))
         }
         return {"s": [f"{kind.__module__}:{kind.__qualname__}", fields]}
 
@@ -143,13 +148,13 @@ class _Encoder:
         return {"x": list(chain.from_iterable(parts))[:-1]}
 
 
-def _alternatives(values: Iterable[str]) -> re.Pattern[str] | None:
+def _alternation(values: Iterable[str]) -> re.Pattern[str] | None:
     longest_first = sorted(values, key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
 
-def _is_own(key: Any) -> bool:
-    return isinstance(key, str) and (key in _OWN_FIELDS or is_secret_name(key))
+def _is_secret_field(key: Any) -> bool:
+    return isinstance(key, str) and (key in _SECRET_FIELDS or is_secret_name(key))
 
 
 class _Decoder:
@@ -159,17 +164,17 @@ class _Decoder:
         packages = {kind.config.__module__.partition(".")[0] for kind in self._types.values()}
         self._packages = packages | {"roundel"}
 
-    def value(self, written: Any) -> Any:
-        if isinstance(written, list):
-            return [self.value(item) for item in written]
-        if not isinstance(written, dict):
-            return written
-        ((tag, body),) = written.items()
+    def value(self, encoded: Any) -> Any:
+        if isinstance(encoded, list):
+            return [self.value(item) for item in encoded]
+        if not isinstance(encoded, dict):
+            return encoded
+        ((tag, body),) = encoded.items()
         return _DECODERS[tag](self, body)
 
     def _struct(self, body: Any) -> Any:
         name, fields = body
-        kind = struct_class(name, self._packages)
+        kind = resolve_struct(name, self._packages)
         unknown = fields.keys() - {field.name for field in _fields(kind)}
         if unknown:
             raise EncodingError(f"{name} has no field '{min(unknown)}' in this version")
@@ -193,7 +198,7 @@ class _Decoder:
         return "".join(chain.from_iterable(zip_longest(body[::2], values, fillvalue="")))
 
 
-def struct_class(name: str, packages: Collection[str]) -> type[Struct]:
+def resolve_struct(name: str, packages: Collection[str]) -> type[Struct]:
     """The struct that is stored as `module:Class`. Only structs of these packages are ever made: nothing in a
     store can name other code."""
     module, _, qualified = name.partition(":")

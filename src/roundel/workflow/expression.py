@@ -24,36 +24,36 @@ from types import ModuleType, NoneType
 from typing import Any
 
 from roundel.workflow.expression_tree import (
-    Call,
     Chain,
     Collection,
-    Index,
-    Literal,
-    Macro,
-    Name,
-    Select,
-    Sequence,
-    SyntaxProblem,
-    Tree,
-    parse,
+    ExpressionTree,
+    FieldAccess,
+    FunctionCall,
+    IndexAccess,
+    LiteralValue,
+    MacroCall,
+    NameReference,
+    OperandSequence,
+    UnsupportedSyntax,
+    parse_expression,
 )
 
 MAX_STEPS = 5_000_000
 MAX_DEPTH = 100
 """How deep values may be nested: the evaluator follows them by recursion."""
-PASSING = 10
+TRANSFER_STEPS = 10
 """The steps to hand one value to the evaluator, or back."""
-TURN = 10
+OPERATION_STEPS = 10
 """The steps of an operation on nothing at all."""
 _LETTER, _ANY, _CLASS = 50, 150, 4000
 """The steps to compile a part of a pattern: most classes have thousands of characters."""
-_MOST_COMPILING, _MOST_STATES = 4_000_000, 200_000
+_MAX_COMPILE_STEPS, _MAX_STATES = 4_000_000, 200_000
 """Patterns that are larger than this are refused by the evaluator."""
 _MATCHING = 0.1
 """The steps for one character of a text and one state of a pattern."""
 _COUNTED = re.compile(r"\{\s*([0-9]+)\s*(?:,\s*([0-9]*)\s*)?\}")
-_MANY = (Mapping, list, tuple)
-_SCALAR = frozenset(
+_CONTAINERS = (Mapping, list, tuple)
+_SCALAR_FUNCTIONS = frozenset(
     (
         *("contains", "startsWith", "endsWith", "matches", "size", "has", "type", "int", "uint", "double"),
         *("timestamp", "duration", "getFullYear", "getMonth", "getDate", "getDayOfMonth"),
@@ -66,7 +66,7 @@ class TooCostly(ValueError):
     """The text says why."""
 
 
-def weight(value: Any, room: int = MAX_STEPS // PASSING) -> int:
+def measure_weight(value: Any, input_allowance: int = MAX_STEPS // TRANSFER_STEPS) -> int:
     """How much a value holds: one for each value in it, and one for 256 characters; TooCostly if it is more
     than `room`, or nested too deeply."""
     total, level, depth = 0, [value], 0
@@ -87,34 +87,36 @@ def weight(value: Any, room: int = MAX_STEPS // PASSING) -> int:
                 below += one.values()
             elif isinstance(one, Sized):
                 total += len(one)
-            if total + len(below) > room:
-                raise TooCostly(_too_much())
+            if total + len(below) > input_allowance:
+                raise TooCostly(_too_many_steps())
         level, depth = below, depth + 1
     return total
 
 
-def _too_much() -> str:
+def _too_many_steps() -> str:
     return (
         f"it may take more than {MAX_STEPS} steps on what it is given; "
         "let it work on less, or use a Python function"
     )
 
 
-class Extent:
+class SizeBound:
     """How large a value may be, which is not known itself."""
 
     __slots__ = ("element", "length", "size")
 
-    def __init__(self, size: int, length: int | None = None, element: Extent | Known | None = None) -> None:
+    def __init__(
+        self, size: int, length: int | None = None, element: SizeBound | KnownValues | None = None
+    ) -> None:
         self.size = size
         self.length = size if length is None else length
         self.element = element or self
 
-    def select(self, _field: str) -> Extent | Known:
+    def select(self, _field: str) -> SizeBound | KnownValues:
         return self
 
 
-class Known:
+class KnownValues:
     """A value that is one of these."""
 
     __slots__ = ("_size", "values")
@@ -126,137 +128,141 @@ class Known:
     @property
     def size(self) -> int:
         if not self._size:
-            self._size = max((weight(value) for value in self.values), default=1)
+            self._size = max((measure_weight(value) for value in self.values), default=1)
         return self._size
 
     @property
     def length(self) -> int:
-        return max((len(value) for value in self.values if isinstance(value, _MANY)), default=0)
+        return max((len(value) for value in self.values if isinstance(value, _CONTAINERS)), default=0)
 
     @property
-    def element(self) -> Known:
+    def element(self) -> KnownValues:
         """What macros go through: the elements of lists, the keys of maps."""
-        return Known([part for value in self.values if isinstance(value, _MANY) for part in value])
+        return KnownValues(
+            [part for value in self.values if isinstance(value, _CONTAINERS) for part in value]
+        )
 
-    def select(self, field: str) -> Known:
-        return Known([v[field] for v in self.values if isinstance(v, Mapping) and field in v])
+    def select(self, field: str) -> KnownValues:
+        return KnownValues([v[field] for v in self.values if isinstance(v, Mapping) and field in v])
 
-    def index(self) -> Known:
+    def index(self) -> KnownValues:
         parts: list[Any] = []
         for value in self.values:
             parts += value.values() if isinstance(value, Mapping) else ()
             parts += value if isinstance(value, (list, tuple)) else ()
-        return Known(parts)
+        return KnownValues(parts)
 
 
-Size = Extent | Known
-SCALAR = Extent(1, 0)
+ValueSize = SizeBound | KnownValues
+SCALAR = SizeBound(1, 0)
 
 
-def room(tree: Tree) -> int | None:
+def input_allowance(tree: ExpressionTree) -> int | None:
     """How much an expression may be given in all without a closer look; None if that cannot be said."""
     if tree.macros or "matches" in tree.functions:
         return None
-    return MAX_STEPS // (2 * PASSING + tree.size * (TURN + tree.pluses + 1))
+    return MAX_STEPS // (2 * TRANSFER_STEPS + tree.size * (OPERATION_STEPS + tree.pluses + 1))
 
 
-def fits(values: Mapping[str, Any], room: int) -> bool:
+def is_within_allowance(values: Mapping[str, Any], input_allowance: int) -> bool:
     """Whether the values are small enough; quick for the few and small ones that most are."""
-    left = room
+    left = input_allowance
     for value in values.values():
         if isinstance(value, str):
             left -= 1 + (len(value) >> 8)
         elif isinstance(value, (dict, list, tuple)):
-            left -= weight(value)
+            left -= measure_weight(value)
         else:
             left -= 1
     return left > 0
 
 
-def check_cost(tree: Tree, values: Mapping[str, Any]) -> None:
+def check_cost(tree: ExpressionTree, values: Mapping[str, Any]) -> None:
     """TooCostly if the expression may take more than MAX_STEPS on these values."""
-    _Estimate(values).of(tree.root)
+    _Estimate(values).estimate(tree.root)
 
 
 class _Estimate:
     def __init__(self, values: Mapping[str, Any]) -> None:
-        self._steps = self._looked_at = 0
-        self._names: dict[str, Size] = {name: Known([value]) for name, value in values.items()}
+        self._steps = self._inspected = 0
+        self._names: dict[str, ValueSize] = {name: KnownValues([value]) for name, value in values.items()}
         for value in self._names.values():
-            self._spend(PASSING * value.size)
+            self._spend(TRANSFER_STEPS * value.size)
 
-    def of(self, root: Sequence) -> None:
-        self._spend(PASSING * self._sequence(root).size)
+    def estimate(self, root: OperandSequence) -> None:
+        self._spend(TRANSFER_STEPS * self._sequence(root).size)
 
     def _spend(self, steps: int) -> None:
         self._steps += steps
         if self._steps > MAX_STEPS:
-            raise TooCostly(_too_much())
+            raise TooCostly(_too_many_steps())
 
-    def _sequence(self, sequence: Sequence) -> Size:
+    def _sequence(self, sequence: OperandSequence) -> ValueSize:
         operands = [self._chain(operand) for operand in sequence.operands]
         if len(operands) == 1:
             return operands[0]
         total = sum(operand.size for operand in operands)
         grows = "+" in sequence.operators
-        self._spend(total * len(operands) if grows else total + TURN * len(operands))
+        self._spend(total * len(operands) if grows else total + OPERATION_STEPS * len(operands))
         # A choice or an entry of a map is no larger than its parts; any other operator gives one value.
-        return Extent(total) if grows or ":" in sequence.operators else SCALAR
+        return SizeBound(total) if grows or ":" in sequence.operators else SCALAR
 
-    def _chain(self, chain: Chain) -> Size:
+    def _chain(self, chain: Chain) -> ValueSize:
         value = self._head(chain.head)
         for link in chain.links:
-            if isinstance(link, Select):
-                value = self._taken(value.select(link.field))
-            elif isinstance(link, Index):
+            if isinstance(link, FieldAccess):
+                value = self._spend_access(value.select(link.field))
+            elif isinstance(link, IndexAccess):
                 self._sequence(link.key)
-                value = self._taken(value.index() if isinstance(value, Known) else value)
-            elif isinstance(link, Macro):
+                value = self._spend_access(value.index() if isinstance(value, KnownValues) else value)
+            elif isinstance(link, MacroCall):
                 value = self._macro(link, value)
             else:
                 value = self._call(link, value)
         return value
 
-    def _taken(self, value: Size) -> Size:
-        if isinstance(value, Known):  # to look at them is work too, but only once
-            self._looked_at += PASSING * len(value.values)
-            if self._looked_at > MAX_STEPS:
-                raise TooCostly(_too_much())
-        self._spend(TURN + value.size)
+    def _spend_access(self, value: ValueSize) -> ValueSize:
+        if isinstance(value, KnownValues):  # to look at them is work too, but only once
+            self._inspected += TRANSFER_STEPS * len(value.values)
+            if self._inspected > MAX_STEPS:
+                raise TooCostly(_too_many_steps())
+        self._spend(OPERATION_STEPS + value.size)
         return value
 
-    def _head(self, head: Literal | Name | Call | Collection | Sequence) -> Size:
-        if isinstance(head, Literal):
-            return SCALAR if head.text is None else Known([head.text])
-        if isinstance(head, Name):
+    def _head(
+        self, head: LiteralValue | NameReference | FunctionCall | Collection | OperandSequence
+    ) -> ValueSize:
+        if isinstance(head, LiteralValue):
+            return SCALAR if head.text is None else KnownValues([head.text])
+        if isinstance(head, NameReference):
             return self._names.get(head.name, SCALAR)
-        if isinstance(head, Sequence):
+        if isinstance(head, OperandSequence):
             return self._sequence(head)
-        if isinstance(head, Call):
+        if isinstance(head, FunctionCall):
             return self._call(head)
         parts = [self._sequence(item) for item in head.items]
-        texts = [part.values for part in parts if isinstance(part, Known)]
+        texts = [part.values for part in parts if isinstance(part, KnownValues)]
         if len(texts) == len(parts) and all(len(values) == 1 for values in texts):
-            return self._taken(Known([[value for values in texts for value in values]]))
+            return self._spend_access(KnownValues([[value for values in texts for value in values]]))
         size = 1 + sum(part.size for part in parts)
         self._spend(size)
-        return Extent(size, len(parts), Extent(max((part.size for part in parts), default=1)))
+        return SizeBound(size, len(parts), SizeBound(max((part.size for part in parts), default=1)))
 
-    def _call(self, call: Call, target: Size | None = None) -> Size:
+    def _call(self, call: FunctionCall, target: ValueSize | None = None) -> ValueSize:
         given = [self._sequence(argument) for argument in call.arguments]
         if call.function == "matches":
-            self._spend(_matching(*(given if target is None else (target, *given))[:2]))
+            self._spend(_match_steps(*(given if target is None else (target, *given))[:2]))
         total = sum(value.size for value in given) + (0 if target is None else target.size)
-        self._spend(TURN + total)
-        return SCALAR if call.function in _SCALAR else Extent(total)
+        self._spend(OPERATION_STEPS + total)
+        return SCALAR if call.function in _SCALAR_FUNCTIONS else SizeBound(total)
 
-    def _macro(self, macro: Macro, target: Size) -> Size:
+    def _macro(self, macro: MacroCall, target: ValueSize) -> ValueSize:
         length, element = target.length, target.element
         hidden = self._names.get(macro.variable)
         self._names[macro.variable] = element
         before, self._steps = self._steps, 0
         made = [self._sequence(body) for body in macro.bodies]
-        turn, self._steps = self._steps + element.size + TURN, before
+        turn, self._steps = self._steps + element.size + OPERATION_STEPS, before
         if hidden is None:
             del self._names[macro.variable]
         else:
@@ -267,27 +273,29 @@ class _Estimate:
         # What has been gathered is copied for each element.
         kept = element if macro.kind == "filter" else made[-1]
         self._spend((length * (length + 1) // 2) * kept.size)
-        return Extent(1 + length * kept.size, length, kept)
+        return SizeBound(1 + length * kept.size, length, kept)
 
 
-def _matching(text: Size, pattern: Size) -> int:
+def _match_steps(text: ValueSize, pattern: ValueSize) -> int:
     """The steps of a search. The pattern is compiled each time, with its counted repeats written out."""
-    if isinstance(pattern, Extent):
+    if isinstance(pattern, SizeBound):
         raise TooCostly("the pattern of 'matches' has to be a text or a field")
-    if isinstance(text, Known):
+    if isinstance(text, KnownValues):
         length = max((len(value) for value in text.values if isinstance(value, str)), default=0)
     else:
         length = text.size << 8
-    return max((_search(value, length) for value in pattern.values if isinstance(value, str)), default=0)
+    return max(
+        (_search_steps(value, length) for value in pattern.values if isinstance(value, str)), default=0
+    )
 
 
-def _search(pattern: str, length: int) -> int:
+def _search_steps(pattern: str, length: int) -> int:
     repeats = 1
     for least, most in _COUNTED.findall(pattern):
-        repeats = min(repeats * max(int(least[:9]), int(most[:9] or 0), 1), _MOST_STATES)
+        repeats = min(repeats * max(int(least[:9]), int(most[:9] or 0), 1), _MAX_STATES)
     classes = sum(map(pattern.count, "\\[")) * _CLASS + pattern.count(".") * _ANY
-    compiling = min((len(pattern) * _LETTER + classes) * repeats, _MOST_COMPILING)
-    states = min(len(pattern) * repeats, _MOST_STATES)
+    compiling = min((len(pattern) * _LETTER + classes) * repeats, _MAX_COMPILE_STEPS)
+    states = min(len(pattern) * repeats, _MAX_STATES)
     return compiling + int(length * states * _MATCHING)
 
 
@@ -319,26 +327,26 @@ class Expression:
             (name, None if fields is None else tuple(sorted(fields)))
             for name, fields in self._tree.fields.items()
         )
-        self._room = room(self._tree)
+        self._room = input_allowance(self._tree)
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
-        given = self._given(values)
+        given = self._select_values(values)
         try:
-            if self._room is None or not fits(given, self._room):
+            if self._room is None or not is_within_allowance(given, self._room):
                 check_cost(self._tree, given)
             return self._program.execute(given)
         except KeyError as error:
             name = error.args[0] if error.args else "?"
             raise ExpressionError(
-                f"{_shown(self.source)} needs '{name}', which is not there; ask `has(…{name})` first"
+                f"{_quote(self.source)} needs '{name}', which is not there; ask `has(…{name})` first"
             ) from None
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # the evaluator has failures of its own, which are no Exception
             reason = " ".join(str(error).split(". ")[0].split())
-            raise ExpressionError(f"{_shown(self.source)}: {reason}") from None
+            raise ExpressionError(f"{_quote(self.source)}: {reason}") from None
 
-    def _given(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _select_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """No more than it looks at: each value is handed over anew for each evaluation."""
         given = {}
         for name, fields in self._fields:
@@ -352,38 +360,38 @@ class Expression:
     def holds(self, values: Mapping[str, Any]) -> bool:
         result = self.evaluate(values)
         if not isinstance(result, bool):
-            shown = _shown(self.source)
+            shown = _quote(self.source)
             raise ExpressionError(f"{shown} gave {result!r:.200}; a condition must give true or false")
         return result
 
 
 @lru_cache(maxsize=1024)
-def _compile(source: str) -> tuple[Any, Tree]:
+def _compile(source: str) -> tuple[Any, ExpressionTree]:
     if len(source) > MAX_LENGTH:
         raise ExpressionError(
             f"the expression has {len(source)} characters; at most {MAX_LENGTH} are allowed"
         )
     try:
-        program = _cel().compile(source)
+        program = _load_cel().compile(source)
     except ValueError as error:
-        raise ExpressionError(f"cannot read {_shown(source)}: {_syntax_message(str(error))}") from None
+        raise ExpressionError(f"cannot read {_quote(source)}: {_syntax_message(str(error))}") from None
     try:
-        tree = parse(source)
-    except SyntaxProblem as error:
-        raise ExpressionError(f"cannot use {_shown(source)}: {error}") from None
-    if not _agrees(tree, program):
-        raise ExpressionError(f"cannot use {_shown(source)}: it can be read in more than one way")
+        tree = parse_expression(source)
+    except UnsupportedSyntax as error:
+        raise ExpressionError(f"cannot use {_quote(source)}: {error}") from None
+    if not _has_same_names(tree, program):
+        raise ExpressionError(f"cannot use {_quote(source)}: it can be read in more than one way")
     return program, tree
 
 
-def _agrees(tree: Tree, program: Any) -> bool:
+def _has_same_names(tree: ExpressionTree, program: Any) -> bool:
     """Whether both find the same names: what is text to one of them must not be code to the other."""
     functions = {name for name in program.functions() if name.isidentifier()}
     variables = {name.removeprefix(".") for name in program.variables()}
     return tree.functions - {"has"} == functions and tree.names <= variables <= tree.mentioned
 
 
-def _shown(source: str) -> str:
+def _quote(source: str) -> str:
     text = " ".join(source.split())
     return f"`{text}`" if len(text) <= 200 else f"`{text[:199]}…`"
 
@@ -396,20 +404,20 @@ def _syntax_message(text: str) -> str:
     return f"{found[3].split(' expecting ')[0]} at {line}character {found[2]}"
 
 
-def _check_names(tree: Tree, source: str, names: tuple[str, ...]) -> None:
+def _check_names(tree: ExpressionTree, source: str, names: tuple[str, ...]) -> None:
     for name in sorted(tree.names):
         if name not in names:
             raise ExpressionError(
-                f"{_shown(source)} uses the name '{name}', which is not known here; "
+                f"{_quote(source)} uses the name '{name}', which is not known here; "
                 f"known are {', '.join(names)}"
             )
     for name in sorted(tree.functions):
         if name not in _KNOWN_FUNCTIONS:
-            raise ExpressionError(f"{_shown(source)} calls '{name}', which is not a CEL function")
+            raise ExpressionError(f"{_quote(source)} calls '{name}', which is not a CEL function")
 
 
 @lru_cache(maxsize=1)
-def _cel() -> ModuleType:
+def _load_cel() -> ModuleType:
     """The evaluator's extension module alone.
 
     Its package imports a command-line program with everything that needs (a quarter of a second);

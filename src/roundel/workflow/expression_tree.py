@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 MACROS = ("map", "filter", "all", "exists", "exists_one")
-_SPELLINGS = frozenset((*MACROS, "existsOne"))
+_MACRO_SPELLINGS = frozenset((*MACROS, "existsOne"))
 _TOKEN = re.compile(
     r"""
       (?P<space>  [ \t\r\n\f]+ | //[^\n]* )
@@ -30,60 +30,60 @@ _OPERATORS = frozenset(("&&", "||", "==", "!=", "<=", ">=", *"-+*/%<>?:"))
 _CONSTANTS = frozenset(("true", "false", "null"))
 
 
-class SyntaxProblem(ValueError):
+class UnsupportedSyntax(ValueError):
     """What the evaluator accepts, and this does not."""
 
 
-class Literal(Struct, frozen=True):
+class LiteralValue(Struct, frozen=True):
     text: str | None
     """None for numbers and constants."""
 
 
-class Name(Struct, frozen=True):
+class NameReference(Struct, frozen=True):
     name: str
 
 
-class Select(Struct, frozen=True):
+class FieldAccess(Struct, frozen=True):
     field: str
 
 
-class Index(Struct, frozen=True):
-    key: Sequence
+class IndexAccess(Struct, frozen=True):
+    key: OperandSequence
 
 
-class Call(Struct, frozen=True):
+class FunctionCall(Struct, frozen=True):
     function: str
-    arguments: tuple[Sequence, ...]
+    arguments: tuple[OperandSequence, ...]
 
 
-class Macro(Struct, frozen=True):
+class MacroCall(Struct, frozen=True):
     kind: str
     variable: str
-    bodies: tuple[Sequence, ...]
+    bodies: tuple[OperandSequence, ...]
 
 
 class Collection(Struct, frozen=True):
     """A list or a map that is written out."""
 
-    items: tuple[Sequence, ...]
+    items: tuple[OperandSequence, ...]
 
 
 class Chain(Struct, frozen=True):
     """Something, and what is taken of it from left to right: a.b[c].d(e)."""
 
-    head: Literal | Name | Call | Collection | Sequence
-    links: tuple[Select | Index | Call | Macro, ...]
+    head: LiteralValue | NameReference | FunctionCall | Collection | OperandSequence
+    links: tuple[FieldAccess | IndexAccess | FunctionCall | MacroCall, ...]
 
 
-class Sequence(Struct, frozen=True):
+class OperandSequence(Struct, frozen=True):
     """Operands and the operators between them; an expression without operators is one operand."""
 
     operands: tuple[Chain, ...]
     operators: frozenset[str]
 
 
-class Tree(Struct, frozen=True):
-    root: Sequence
+class ExpressionTree(Struct, frozen=True):
+    root: OperandSequence
     names: frozenset[str]
     """The names that are not bound by a macro."""
     mentioned: frozenset[str]
@@ -98,7 +98,7 @@ class Tree(Struct, frozen=True):
     macros: bool
 
 
-def parse(source: str) -> Tree:
+def parse_expression(source: str) -> ExpressionTree:
     return _Parser(source).tree()
 
 
@@ -113,14 +113,14 @@ class _Parser:
         self._fields: dict[str, set[str] | None] = {}
         self._macros = False
 
-    def tree(self) -> Tree:
+    def tree(self) -> ExpressionTree:
         root = self._sequence()
         if self._at < len(self._tokens):
-            raise SyntaxProblem(f"'{self._tokens[self._at][1]}' is not expected")
+            raise UnsupportedSyntax(f"'{self._tokens[self._at][1]}' is not expected")
         fields = {
             name: None if fields is None else frozenset(fields) for name, fields in self._fields.items()
         }
-        return Tree(
+        return ExpressionTree(
             root,
             frozenset(self._names),
             frozenset(self._mentioned),
@@ -138,35 +138,35 @@ class _Parser:
         kind, text = self._tokens[self._at]
         return text if kind == "mark" or text == "in" else ""
 
-    def _takes(self, mark: str) -> bool:
+    def _accept(self, mark: str) -> bool:
         if self._peek() != mark:
             return False
         self._at += 1
         return True
 
     def _expect(self, mark: str) -> None:
-        if not self._takes(mark):
-            raise SyntaxProblem(f"'{mark}' is expected")
+        if not self._accept(mark):
+            raise UnsupportedSyntax(f"'{mark}' is expected")
 
-    def _next(self) -> tuple[str, str]:
+    def _advance(self) -> tuple[str, str]:
         if self._at >= len(self._tokens):
-            raise SyntaxProblem("it ends too early")
+            raise UnsupportedSyntax("it ends too early")
         self._at += 1
         return self._tokens[self._at - 1]
 
-    def _sequence(self) -> Sequence:
+    def _sequence(self) -> OperandSequence:
         operands, operators = [self._operand()], set()
         while (mark := self._peek()) in _OPERATORS or mark == "in":
             self._at += 1
             operators.add(mark)
             operands.append(self._operand())
-        return Sequence(tuple(operands), frozenset(operators))
+        return OperandSequence(tuple(operands), frozenset(operators))
 
-    def _sequences(self, end: str) -> tuple[Sequence, ...]:
+    def _sequences(self, end: str) -> tuple[OperandSequence, ...]:
         found = []
-        while not self._takes(end):
+        while not self._accept(end):
             found.append(self._sequence())
-            if not self._takes(","):
+            if not self._accept(","):
                 self._expect(end)
                 break
         return tuple(found)
@@ -175,22 +175,22 @@ class _Parser:
         while self._peek() in ("!", "-"):
             self._at += 1
         head = self._head()
-        links: list[Select | Index | Call | Macro] = []
+        links: list[FieldAccess | IndexAccess | FunctionCall | MacroCall] = []
         while (mark := self._peek()) in (".", "["):
             self._at += 1
             if mark == "[":
-                links.append(Index(self._sequence()))
+                links.append(IndexAccess(self._sequence()))
                 self._expect("]")
             else:
                 links.append(self._link())
-        if isinstance(head, Name):
-            self._note(head.name, links)
+        if isinstance(head, NameReference):
+            self._record_name(head.name, links)
         return Chain(head, tuple(links))
 
-    def _head(self) -> Literal | Name | Call | Collection | Sequence:
-        kind, text = self._next()
+    def _head(self) -> LiteralValue | NameReference | FunctionCall | Collection | OperandSequence:
+        kind, text = self._advance()
         if kind in ("text", "number") or text in _CONSTANTS:
-            return Literal(_unquoted(text) if kind == "text" else None)
+            return LiteralValue(_unquote(text) if kind == "text" else None)
         if text == "(":
             inner = self._sequence()
             self._expect(")")
@@ -198,32 +198,37 @@ class _Parser:
         if text in ("[", "{"):
             return Collection(self._sequences("]" if text == "[" else "}"))
         if kind != "name" or self._peek() == "{":
-            raise SyntaxProblem(f"'{text}' cannot be used here")
-        return self._call(text) if self._takes("(") else Name(text)
+            raise UnsupportedSyntax(f"'{text}' cannot be used here")
+        return self._call(text) if self._accept("(") else NameReference(text)
 
-    def _link(self) -> Select | Call | Macro:
-        kind, text = self._next()
+    def _link(self) -> FieldAccess | FunctionCall | MacroCall:
+        kind, text = self._advance()
         if kind != "name":
-            raise SyntaxProblem(f"'{text}' cannot be used here")
-        if not self._takes("("):
-            return Select(text)
+            raise UnsupportedSyntax(f"'{text}' cannot be used here")
+        if not self._accept("("):
+            return FieldAccess(text)
         return self._macro(text) or self._call(text)
 
-    def _call(self, function: str) -> Call:
+    def _call(self, function: str) -> FunctionCall:
         self._functions.add(function)
         arguments = self._sequences(")")
-        if function == "matches" and not all(map(_is_plain, arguments)):
+        if function == "matches" and not all(map(_is_plain_value, arguments)):
             # What a pattern costs depends on what is in it.
-            raise SyntaxProblem("the pattern of 'matches' has to be a text or a field")
-        return Call(function, arguments)
+            raise UnsupportedSyntax("the pattern of 'matches' has to be a text or a field")
+        return FunctionCall(function, arguments)
 
-    def _macro(self, kind: str) -> Macro | None:
+    def _macro(self, kind: str) -> MacroCall | None:
         """None if it is a function, as with other arguments than a name and what is asked of it."""
         first = self._tokens[self._at : self._at + 2]
-        if kind not in _SPELLINGS or len(first) < 2 or first[0][0] != "name" or first[1] != ("mark", ","):
+        if (
+            kind not in _MACRO_SPELLINGS
+            or len(first) < 2
+            or first[0][0] != "name"
+            or first[1] != ("mark", ",")
+        ):
             return None
         if self._bound:
-            raise SyntaxProblem(f"one of {', '.join(MACROS)} stands inside another; that is not allowed")
+            raise UnsupportedSyntax(f"one of {', '.join(MACROS)} stands inside another; that is not allowed")
         variable = first[0][1]
         self._at += 2
         self._bound.append(variable)
@@ -231,26 +236,26 @@ class _Parser:
         bodies = self._sequences(")")
         self._bound.pop()
         if len(bodies) not in ((1, 2) if kind == "map" else (1,)):
-            raise SyntaxProblem(f"'{kind}' has {len(bodies) + 1} arguments")
+            raise UnsupportedSyntax(f"'{kind}' has {len(bodies) + 1} arguments")
         self._macros = True
-        return Macro(kind, variable, bodies)
+        return MacroCall(kind, variable, bodies)
 
-    def _note(self, name: str, links: list[Any]) -> None:
+    def _record_name(self, name: str, links: list[Any]) -> None:
         self._mentioned.add(name)
         if name in self._bound:
             return
         self._names.add(name)
         fields = self._fields.setdefault(name, set())
-        if fields is not None and links and isinstance(links[0], Select):
+        if fields is not None and links and isinstance(links[0], FieldAccess):
             fields.add(links[0].field)
         else:
             self._fields[name] = None
 
 
-def _is_plain(argument: Sequence) -> bool:
+def _is_plain_value(argument: OperandSequence) -> bool:
     chain = argument.operands[0]
-    is_value = isinstance(chain.head, (Literal, Name)) and all(
-        isinstance(link, (Select, Index)) for link in chain.links
+    is_value = isinstance(chain.head, (LiteralValue, NameReference)) and all(
+        isinstance(link, (FieldAccess, IndexAccess)) for link in chain.links
     )
     return is_value and not argument.operators
 
@@ -261,16 +266,16 @@ _ESCAPE = re.compile(
 _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def _unquoted(token: str) -> str:
+def _unquote(token: str) -> str:
     """What a text stands for."""
     body = token.lstrip("bBrR")
     raw = "r" in token[: len(token) - len(body)].lower()
     quotes = 3 if body[:3] in ('"""', "'''") and len(body) >= 6 else 1
     body = body[quotes:-quotes]
-    return body if raw else _ESCAPE.sub(_unescaped, body)
+    return body if raw else _ESCAPE.sub(_unescape, body)
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     two, four, eight, octal, letter = found.groups()
     if letter is not None:
         return _LETTERS.get(letter, letter)
@@ -283,7 +288,7 @@ def _tokens(source: str) -> list[tuple[str, str]]:
     while at < len(source):
         found = _TOKEN.match(source, at)
         if found is None or found.lastgroup is None:
-            raise SyntaxProblem(f"{source[at]!r} is not expected")
+            raise UnsupportedSyntax(f"{source[at]!r} is not expected")
         tokens.append((found.lastgroup, found[0]))
         at = found.end()
     return tokens

@@ -13,8 +13,8 @@ from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader
 from roundel.workflow.message import Message, json_text
-from roundel.workflow.pattern import compiled, flags_of
-from roundel.workflow.processor import check_extraction, group_of, pattern_fields
+from roundel.workflow.pattern import build_flags, compile_pattern
+from roundel.workflow.processor import check_extraction, parse_group, pattern_fields
 
 Forms = dict[str, type[Struct]]
 Positive = Annotated[int, Meta(ge=1)]
@@ -66,18 +66,18 @@ class RegexSplit(Struct, frozen=True, omit_defaults=True):
 
     @property
     def flags(self) -> int:
-        return flags_of(case_sensitive=self.case_sensitive, multiline=self.multiline, dotall=self.dotall)
+        return build_flags(case_sensitive=self.case_sensitive, multiline=self.multiline, dotall=self.dotall)
 
     def parts(self, message: Message) -> list[Message]:
-        return self.made_of(message, self.texts(message))
+        return self.split_into(message, self.texts(message))
 
     def texts(self, message: Message) -> list[str]:
         """What the pattern matches."""
-        group = group_of(self.group)
-        matches = compiled(self.pattern, self.flags).finditer(message.text)
+        group = parse_group(self.group)
+        matches = compile_pattern(self.pattern, self.flags).finditer(message.text)
         return [match[group] for match in matches if match[group]]
 
-    def made_of(self, message: Message, found: list[str]) -> list[Message]:
+    def split_into(self, message: Message, found: list[str]) -> list[Message]:
         """The message cut into these texts."""
         if not found and self.on_no_match == "pass":
             return [message]
@@ -117,7 +117,7 @@ class JsonPathSplit(Struct, frozen=True, omit_defaults=True):
         except (ValueError, RecursionError):
             return [message]
         for key in self._keys():
-            value = _child(value, key)
+            value = _get_item(value, key)
         if value is None:
             return [message]
         items = value if isinstance(value, list) else [value]
@@ -128,7 +128,7 @@ class JsonPathSplit(Struct, frozen=True, omit_defaults=True):
         return [key for key in re.split(r"[.\[\]]+", path) if key]
 
 
-def _child(value: object, key: str) -> Any:
+def _get_item(value: object, key: str) -> Any:
     if isinstance(value, dict):
         return value.get(key)
     if isinstance(value, list) and re.fullmatch("-?[0-9]{1,9}", key) and -len(value) <= int(key) < len(value):
@@ -140,7 +140,7 @@ Split = MessageSplit | RegexSplit | JsonPathSplit
 SPLITS: Forms = {"message": MessageSplit, "regex": RegexSplit, "json_path": JsonPathSplit}
 
 
-class Splitting:
+class SplitVariants:
     """The form of `split`: a type and its settings."""
 
     @staticmethod
@@ -198,7 +198,7 @@ class TreeSettings(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Dynamic(Struct, frozen=True, omit_defaults=True):
+class FanOut(Struct, frozen=True, omit_defaults=True):
     type: Literal["map", "tree"]
     split: Split = MessageSplit()
     max_parallel: int = 10
@@ -214,7 +214,7 @@ class Dynamic(Struct, frozen=True, omit_defaults=True):
             en=("Fan-out", "Makes the target of an edge run once for each part of the message."),
             zh=("动态展开", "使边的目标节点对消息的每个部分各运行一次。"),
             variants=Variants(
-                forms=Dynamic.settings,
+                forms=FanOut.settings,
                 en=("Type", "What the target does with the parts."),
                 zh=("类型", "目标节点如何处理各个部分。"),
             ),
@@ -222,7 +222,7 @@ class Dynamic(Struct, frozen=True, omit_defaults=True):
                 "split": Field(
                     en=("Split", "How a message is cut into parts; each message is one part if not set."),
                     zh=("拆分", "如何把消息拆成多个部分；不填则每条消息为一个部分。"),
-                    kind=Splitting,
+                    kind=SplitVariants,
                 ),
             },
         )

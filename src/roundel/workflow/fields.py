@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 import msgspec
 from msgspec import Meta, Struct, ValidationError
 
-from roundel.workflow.diagnostics import Diagnostic, Report, Severity, did_you_mean, misspelling_of
+from roundel.workflow.diagnostics import Diagnostic, Report, Severity, did_you_mean, match_misspelling
 from roundel.workflow.document import Located, locate
 from roundel.workflow.secrets import MASK
 
@@ -30,7 +30,7 @@ INVALID: Final = _Invalid()
 """What a value is that could not be read; the report says why."""
 
 
-class Place(Struct, frozen=True):
+class SourceLocation(Struct, frozen=True):
     """Where something stands in its file. It never makes two workflows differ."""
 
     file: str = ""
@@ -49,7 +49,7 @@ class Place(Struct, frozen=True):
         )
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Place)
+        return isinstance(other, SourceLocation)
 
     def __hash__(self) -> int:
         return 0
@@ -61,8 +61,8 @@ class Reader:
 
     def read(self, at: Located, kind: Any, what: str) -> Any:
         """The value of `kind` at a place, or INVALID."""
-        base, meta = _bare(kind)
-        options = _options(base)
+        base, meta = _strip_annotation(kind)
+        options = _union_members(base)
         if NoneType in options and at.value is None:
             return None
         options = tuple(option for option in options if option is not NoneType)
@@ -71,7 +71,7 @@ class Reader:
         return self._read_leaf(at, kind, what)
 
     def _read_one(self, at: Located, kind: Any, meta: Meta | None, full: Any, what: str) -> Any:
-        base, own = _bare(kind)
+        base, own = _strip_annotation(kind)
         origin = get_origin(base)
         if base is Any:
             return at.plain()
@@ -88,14 +88,14 @@ class Reader:
     def read_struct(self, at: Located, kind: type[Struct], what: str) -> Any:
         value = at.value
         if not isinstance(value, dict):
-            return self._wrong(at, what, "a mapping")
+            return self._report_wrong_type(at, what, "a mapping")
         known, values, sound = _fields(kind), {}, True
         spellings, misspelt = _spellings(kind), set()
         hints: dict[str, str] = getattr(kind, "__hints__", {})
         for key, item in value.items():
             name = spellings.get(key)
             if name is None:
-                misspelt.add(self.unknown_key(at, key, spellings, what, hints.get(key, "")))
+                misspelt.add(self.report_unknown_key(at, key, spellings, what, hints.get(key, "")))
                 continue
             result = self._read_field(item, known[name], key, what)
             sound = sound and result is not INVALID
@@ -106,33 +106,33 @@ class Reader:
                 sound = False
                 if name not in misspelt and (name not in value or value[name].value is None):
                     self.report.error("missing-key", f"{what} has no '{name}'", at)
-        return self._make(at, kind, values) if sound else INVALID
+        return self._build(at, kind, values) if sound else INVALID
 
     def _read_field(self, at: Located, field: msgspec.structs.FieldInfo, key: str, what: str) -> Any:
         # `key:` with nothing after it means the same as leaving the key out.
-        if at.value is None and NoneType not in _options(_bare(field.type)[0]):
+        if at.value is None and NoneType not in _union_members(_strip_annotation(field.type)[0]):
             return _ABSENT
         return self.read(at, field.type, f"'{key}' of {what}")
 
-    def _make(self, at: Located, kind: type[Struct], values: dict[str, Any]) -> Any:
+    def _build(self, at: Located, kind: type[Struct], values: dict[str, Any]) -> Any:
         if "at" in kind.__struct_fields__ and "at" not in _fields(kind):  # a place, not a key
-            values["at"] = Place(self.report.file, at.line, at.column)
+            values["at"] = SourceLocation(self.report.file, at.line, at.column)
         made = kind(**values)
         check = getattr(made, "__check__", None)
         if check is not None and check(at, self.report) is False:
             return INVALID
         return made
 
-    def unknown_key(
+    def report_unknown_key(
         self, at: Located, key: str, known: Mapping[str, str], what: str, hint: str = ""
     ) -> str | None:
         """Reports a key that is not known, and gives the name of the key that it misspells, if it does.
 
         A misspelling would leave the key that was meant at its default, so it is an error. `known` maps
         each spelling of a known key to its name."""
-        place = key_place(at, key)
+        place = locate_key(at, key)
         message = f"{what} has an unknown key '{key}'"
-        meant = None if hint else _meant(at, key, known)
+        meant = None if hint else _match_misspelt_key(at, key, known)
         if meant is not None:
             self.report.error("unknown-key", message, place, f"did you mean '{meant}'?")
             return known[meant]
@@ -144,7 +144,7 @@ class Reader:
     def _read_list(self, at: Located, kind: Any, meta: Meta | None, what: str) -> Any:
         if not isinstance(at.value, list):
             if meta is None or not (meta.extra or {}).get("wrap") or at.value is None:
-                return self._wrong(at, what, "a list", "write each item behind a `- `")
+                return self._report_wrong_type(at, what, "a list", "write each item behind a `- `")
             result = self.read(at, kind, what)
             return INVALID if result is INVALID else (result,)
         results = [self.read(item, kind, f"an item of {what}") for item in at.value]
@@ -152,28 +152,28 @@ class Reader:
 
     def _read_mapping(self, at: Located, kind: Any, what: str) -> Any:
         if not isinstance(at.value, dict):
-            return self._wrong(at, what, "a mapping")
+            return self._report_wrong_type(at, what, "a mapping")
         results = {key: self.read(item, kind, f"'{key}' of {what}") for key, item in at.value.items()}
         return INVALID if any(result is INVALID for result in results.values()) else results
 
     def _read_leaf(self, at: Located, kind: Any, what: str) -> Any:
         if isinstance(at.value, (dict, list)):
-            return self._wrong(at, what, expected(kind))
+            return self._report_wrong_type(at, what, describe_expected(kind))
         try:
             # Text may stand for a number, as that of an environment variable; 0 and 1 are not yes and no.
             value = msgspec.convert(at.value, kind, strict=isinstance(at.value, int))
         except (ValidationError, UnicodeEncodeError):
-            return self._wrong(at, what, expected(kind), _leaf_hint(at.value, kind))
+            return self._report_wrong_type(at, what, describe_expected(kind), _leaf_hint(at.value, kind))
         if isinstance(value, float) and not isfinite(value):
-            return self._wrong(at, what, expected(kind))
+            return self._report_wrong_type(at, what, describe_expected(kind))
         return value
 
-    def _wrong(self, at: Located, what: str, wanted: str, hint: str = "") -> _Invalid:
+    def _report_wrong_type(self, at: Located, what: str, wanted: str, hint: str = "") -> _Invalid:
         secrets, value = self.report.secrets, at.value
         if secrets is not None and secrets.is_hidden(at):
             shown, hint = MASK, hint.replace(str(value), MASK)
         else:
-            shown = _shown(self.report.hidden(value))
+            shown = _format_value(self.report.mask_value(value))
         self.report.error("wrong-type", f"{what} must be {wanted}, not {shown}", at, hint)
         return INVALID
 
@@ -190,13 +190,15 @@ class Reader:
         `also` are keys that may be given too, `alone` those of a short form that has neither of the two."""
         value = at.value
         if not isinstance(value, dict):
-            self._wrong(at, f"the {what}", f"a mapping with 'type' ({', '.join(forms)}) and 'config'")
+            self._report_wrong_type(
+                at, f"the {what}", f"a mapping with 'type' ({', '.join(forms)}) and 'config'"
+            )
             return None
         names = ("type", "config", *also)
         known = {name: name for name in (*names, *alone)}
         hints = {key: f"`{key}` is given alone, without 'type' and 'config'" for key in alone}
         unknown = [
-            self.unknown_key(at, key, known, f"the {what}", hints.get(key, ""))
+            self.report_unknown_key(at, key, known, f"the {what}", hints.get(key, ""))
             for key in value
             if key not in names
         ]
@@ -209,18 +211,20 @@ class Reader:
         if not isinstance(name, str) or name not in forms:
             guess = did_you_mean(name, forms) if isinstance(name, str) else ""
             hint = guess or f"known are {', '.join(forms)}"
-            self.report.error("unknown-type", f"unknown {what} type {_shown(name)}", value["type"], hint)
+            self.report.error(
+                "unknown-type", f"unknown {what} type {_format_value(name)}", value["type"], hint
+            )
             return None
         config = value.get("config")
         if config is None or config.value is None:
             config = Located({}, at.line, at.column, {})
         elif not isinstance(config.value, dict):
-            self._wrong(config, f"'config' of the {what}", "a mapping")
+            self._report_wrong_type(config, f"'config' of the {what}", "a mapping")
             return None
         return forms[name], config
 
 
-def without_effect(made: Struct, names: Iterable[str], at: Located, report: Report) -> None:
+def warn_without_effect(made: Struct, names: Iterable[str], at: Located, report: Report) -> None:
     """Warns of keys that are read but that this version does nothing with."""
     given = at.value if isinstance(at.value, dict) else {}
     for name in names:
@@ -237,7 +241,7 @@ class _Absent:
 _ABSENT: Final = _Absent()
 
 
-def located(value: Any, report: Report) -> Located | None:
+def locate_or_report(value: Any, report: Report) -> Located | None:
     """A Python value as a document; None, with the reason in the report, if it has no end."""
     try:
         return locate(value)
@@ -255,23 +259,23 @@ def child(at: Located, *path: str) -> Located:
     return at
 
 
-def key_place(at: Located, key: str) -> Located:
+def locate_key(at: Located, key: str) -> Located:
     line, column = (at.keys or {}).get(key, (at.line, at.column))
     return Located(key, line, column)
 
 
-def misspells(at: Located, name: str, kind: type[Struct]) -> bool:
+def has_misspelling(at: Located, name: str, kind: type[Struct]) -> bool:
     """Whether a key of the struct at a place is reported as a misspelling of `name`."""
     keys, known = at.value if isinstance(at.value, dict) else {}, _spellings(kind)
-    meant = (_meant(at, key, known) for key in keys if key not in known)
+    meant = (_match_misspelt_key(at, key, known) for key in keys if key not in known)
     return any(spelling is not None and known[spelling] == name for spelling in meant)
 
 
-def _meant(at: Located, key: str, known: Mapping[str, str]) -> str | None:
+def _match_misspelt_key(at: Located, key: str, known: Mapping[str, str]) -> str | None:
     """The known key that an unknown one misspells. One that is given as well cannot have been meant."""
     assert isinstance(at.value, dict)
     given = {known[other] for other in at.value if other in known}
-    return misspelling_of(key, [spelling for spelling, name in known.items() if name not in given])
+    return match_misspelling(key, [spelling for spelling, name in known.items() if name not in given])
 
 
 @lru_cache(maxsize=512)
@@ -284,33 +288,33 @@ def _spellings(kind: type[Struct]) -> dict[str, str]:
 @lru_cache(maxsize=512)
 def _fields(kind: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     fields = msgspec.structs.fields(kind)
-    return {field.encode_name: field for field in fields if field.type is not Place}
+    return {field.encode_name: field for field in fields if field.type is not SourceLocation}
 
 
-def _bare(kind: Any) -> tuple[Any, Meta | None]:
+def _strip_annotation(kind: Any) -> tuple[Any, Meta | None]:
     if get_origin(kind) is Annotated:
         base, *notes = get_args(kind)
         return base, next((note for note in notes if isinstance(note, Meta)), None)
     return kind, None
 
 
-def _options(kind: Any) -> tuple[Any, ...]:
+def _union_members(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def expected(kind: Any) -> str:
+def describe_expected(kind: Any) -> str:
     """What a value of this kind looks like, in words."""
-    base, meta = _bare(kind)
-    options = [option for option in _options(base) if option is not NoneType]
-    if len(options) > 1 or _bare(options[0])[0] is not base:
-        return " or ".join(expected(option) for option in options)
+    base, meta = _strip_annotation(kind)
+    options = [option for option in _union_members(base) if option is not NoneType]
+    if len(options) > 1 or _strip_annotation(options[0])[0] is not base:
+        return " or ".join(describe_expected(option) for option in options)
     if get_origin(base) is Literal:
         return f"one of {', '.join(str(word) for word in get_args(base))}"
     words = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
-    return words.get(base, "a mapping") + _bounds(meta)
+    return words.get(base, "a mapping") + _describe_bounds(meta)
 
 
-def _bounds(meta: Meta | None) -> str:
+def _describe_bounds(meta: Meta | None) -> str:
     if meta is None:
         return ""
     signs = {"ge": "of at least", "gt": "above", "le": "of at most", "lt": "below"}
@@ -323,18 +327,18 @@ def _bounds(meta: Meta | None) -> str:
 
 
 def _leaf_hint(value: object, kind: Any) -> str:
-    options = _options(_bare(kind)[0])
+    options = _union_members(_strip_annotation(kind)[0])
     if str in options and isinstance(value, (int, float)):
         return f'put it in quotes: "{value}"'
     if bool in options and isinstance(value, str) and value.lower() in ("yes", "no", "on", "off"):
         return f"YAML 1.2 reads `{value}` as text; write true or false"
-    base = _bare(kind)[0]
+    base = _strip_annotation(kind)[0]
     if get_origin(base) is Literal:
         return did_you_mean(str(value), [str(word) for word in get_args(base)])
     return ""
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):

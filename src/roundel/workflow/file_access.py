@@ -18,14 +18,14 @@ AllowPaths = Iterable[str | os.PathLike[str]] | str | os.PathLike[str]
 """Folders, or one folder."""
 
 
-class Found(Struct, frozen=True):
+class FoundPath(Struct, frozen=True):
     """A file or folder that a path means, and the folder that it has to be in."""
 
     place: Path
     root: Path
 
 
-class Outside(Exception):
+class OutsideFolderError(Exception):
     """A path leads out of the folders that a workflow may use."""
 
     def __init__(self, place: Path) -> None:
@@ -45,14 +45,14 @@ class FileAccess(Struct, frozen=True):
     def root(self) -> Path:
         return self.folder if self.folder is not None else Path.cwd()
 
-    def checked(self, place: Path, root: Path | None = None) -> Path:
+    def resolve_inside(self, place: Path, root: Path | None = None) -> Path:
         """Where a path really leads; Outside if that is not in the root, nor in a folder that is allowed."""
         real = Path(os.path.realpath(place))
         if not any(real.is_relative_to(one) for one in (root or self.root, *self.allowed)):
-            raise Outside(real)
+            raise OutsideFolderError(real)
         return real
 
-    def find(self, path: str, folder: Path | None) -> Found | None:
+    def find(self, path: str, folder: Path | None) -> FoundPath | None:
         """What a path of a memory means: beside the file that names it, else in the working folder.
 
         Programs of the dialect have such paths start in the working folder, so it counts as inside for what
@@ -61,12 +61,12 @@ class FileAccess(Struct, frozen=True):
         places.append((Path.cwd() / path, Path.cwd()))
         for place, root in places:
             if os.path.exists(place):  # noqa: PTH110 (pathlib raises if no file could have the name)
-                self.checked(place, root)
-                return Found(place, root)
+                self.resolve_inside(place, root)
+                return FoundPath(place, root)
         return None
 
 
-def allowed_folders(paths: AllowPaths) -> tuple[Path, ...]:
+def resolve_folders(paths: AllowPaths) -> tuple[Path, ...]:
     """Absolute, without links."""
     given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
     return tuple(Path(os.path.realpath(path)) for path in given)

@@ -34,16 +34,16 @@ from msgspec import Struct
 
 from roundel.workflow.message import Message
 
-_LONGEST_CAUSE: Final = 300
+_MAX_CAUSE_LENGTH: Final = 300
 
 
 class ModuleError(LookupError):
     """A module that cannot be imported; the text says which, and why."""
 
 
-def import_named(name: str) -> Any:
+def import_by_name(name: str) -> Any:
     """A module of the import path."""
-    with _running(name):
+    with _import_guard(name):
         return import_module(name)
 
 
@@ -59,7 +59,7 @@ def import_file(path: Path, name: str) -> Any:
         module = importlib.util.module_from_spec(spec)
         sys.modules[unique] = module
         try:
-            with _running(name):
+            with _import_guard(name):
                 spec.loader.exec_module(module)
         except BaseException:
             sys.modules.pop(unique, None)
@@ -67,9 +67,9 @@ def import_file(path: Path, name: str) -> Any:
     return sys.modules[unique]
 
 
-def spec_of(name: str) -> ModuleSpec | None:
+def find_module_spec(name: str) -> ModuleSpec | None:
     """Where a module of the import path is; None if there is none. It runs the packages around the module."""
-    with _running(name):
+    with _import_guard(name):
         try:
             return importlib.util.find_spec(name)
         except ModuleNotFoundError as error:
@@ -82,13 +82,13 @@ def spec_of(name: str) -> ModuleSpec | None:
 
 def load_entry_point(point: Any) -> Any:
     """What an installed package offers."""
-    with _running(point.value):
+    with _import_guard(point.value):
         return point.load()
 
 
-def function_of(module: Any, name: str, shown: str) -> Callable[..., Any]:
+def get_function(module: Any, name: str, shown: str) -> Callable[..., Any]:
     """The function of a module, which is shown as `shown`; LookupError if it has none."""
-    with _running(shown):  # a module may have a `__getattr__` of its own
+    with _import_guard(shown):  # a module may have a `__getattr__` of its own
         function = getattr(module, name, None)
     if not callable(function):
         raise LookupError(f"module '{shown}' has no function '{name}'")
@@ -96,7 +96,7 @@ def function_of(module: Any, name: str, shown: str) -> Callable[..., Any]:
 
 
 @contextmanager
-def _running(name: str) -> Iterator[None]:
+def _import_guard(name: str) -> Iterator[None]:
     """Runs code of a module: it prints to standard error, since standard output may be for machines."""
     try:
         with redirect_stdout(sys.stderr):
@@ -104,10 +104,10 @@ def _running(name: str) -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit too: a module does not end the program
-        raise ModuleError(f"cannot import '{name}': {_cause(error)}") from error
+        raise ModuleError(f"cannot import '{name}': {_format_cause(error)}") from error
 
 
-def _cause(error: BaseException) -> str:
+def _format_cause(error: BaseException) -> str:
     try:
         text = " ".join(str(error).split())
     except Exception:
@@ -115,11 +115,11 @@ def _cause(error: BaseException) -> str:
     kind = type(error).__name__
     if not isinstance(error, ImportError) or not text:
         text = f"{kind}: {text}" if text else kind
-    text = text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}…"
-    return text if isinstance(error, SyntaxError) else text + _place(error)
+    text = text if len(text) <= _MAX_CAUSE_LENGTH else f"{text[: _MAX_CAUSE_LENGTH - 1]}…"
+    return text if isinstance(error, SyntaxError) else text + _error_location(error)
 
 
-def _place(error: BaseException) -> str:
+def _error_location(error: BaseException) -> str:
     """The last line of the module's own code that was run, and not of the import system."""
     found, step = "", error.__traceback__
     while step is not None:
@@ -135,14 +135,14 @@ _DYNAMIC = {"globals", "vars", "locals", "exec", "setattr", "__getattr__", "__im
 """A module that speaks of one of these may have names that its text does not show."""
 
 
-def modules_beside(folder: Path | None) -> list[str]:
+def list_modules(folder: Path | None) -> list[str]:
     """The modules that stand in a folder."""
     return sorted(path.stem for path in folder.glob("*.py")) if folder is not None else []
 
 
-def names_of(module: str, folder: Path | None) -> set[str] | None:
+def defined_names(module: str, folder: Path | None) -> set[str] | None:
     """What a module defines; None if that cannot be told from its text."""
-    path = _path(module, folder)
+    path = _module_path(module, folder)
     if path is None or path.suffix != ".py":
         return None
     try:
@@ -150,29 +150,29 @@ def names_of(module: str, folder: Path | None) -> set[str] | None:
         table = symtable.symtable(text, str(path), "exec")
     except (OSError, ValueError, SyntaxError, RecursionError):
         return None  # loading it says what is wrong
-    if "import *" in text or any(name in _DYNAMIC for name in _mentioned(table)):
+    if "import *" in text or any(name in _DYNAMIC for name in _all_identifiers(table)):
         return None
-    return _defined(table)
+    return _defined_in_table(table)
 
 
-def file_defining(name: str, folder: Path) -> Path | None:
+def find_defining_file(name: str, folder: Path) -> Path | None:
     """The file in a folder that defines a function; not one that only imports it."""
     if not name.isidentifier() or name.startswith("_") or not os.path.isdir(folder):  # noqa: PTH112
         return None
-    files = (folder / f"{module}.py" for module in modules_beside(folder))
-    return next((file for file in files if name in _own_names(file)), None)
+    files = (folder / f"{module}.py" for module in list_modules(folder))
+    return next((file for file in files if name in _names_defined_in(file)), None)
 
 
-def _own_names(path: Path) -> frozenset[str]:
+def _names_defined_in(path: Path) -> frozenset[str]:
     try:
         status = path.stat()
-        return _names_in(path, status.st_mtime_ns, status.st_size)
+        return _parse_defined_names(path, status.st_mtime_ns, status.st_size)
     except OSError:
         return frozenset()
 
 
 @lru_cache(maxsize=256)
-def _names_in(path: Path, _changed: int, _size: int) -> frozenset[str]:
+def _parse_defined_names(path: Path, _changed: int, _size: int) -> frozenset[str]:
     text = path.read_text(encoding="utf-8", errors="replace")
     try:
         table = symtable.symtable(text, str(path), "exec")
@@ -180,60 +180,62 @@ def _names_in(path: Path, _changed: int, _size: int) -> frozenset[str]:
         # Loading it will say what is wrong with it, once one of its functions is asked for.
         return frozenset(_DEFINITION.findall(text))
     symbols = table.get_symbols()
-    return frozenset(each.get_name() for each in symbols if _binds(each) and not each.is_imported())
+    return frozenset(each.get_name() for each in symbols if _is_bound(each) and not each.is_imported())
 
 
-def _path(module: str, folder: Path | None) -> Path | None:
+def _module_path(module: str, folder: Path | None) -> Path | None:
     if not re.fullmatch(r"\w+(\.\w+)*", module):
         return None
     own = folder.joinpath(*module.split(".")).with_suffix(".py") if folder is not None else None
     if own is not None and os.path.isfile(own):  # noqa: PTH113 (it takes names of any length)
         return own
     try:
-        spec = spec_of(module)
+        spec = find_module_spec(module)
     except ModuleError:  # loading it says what is wrong
         return None
     return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
 
 
-def _defined(table: SymbolTable) -> set[str]:
-    own = {symbol.get_name() for symbol in table.get_symbols() if _binds(symbol)}
+def _defined_in_table(table: SymbolTable) -> set[str]:
+    own = {symbol.get_name() for symbol in table.get_symbols() if _is_bound(symbol)}
     for inner in table.get_children():
-        own |= _made_global(inner)
+        own |= _declared_globals(inner)
     return own
 
 
-def _binds(symbol: symtable.Symbol) -> bool:
+def _is_bound(symbol: symtable.Symbol) -> bool:
     return symbol.is_assigned() or symbol.is_imported() or symbol.is_namespace()
 
 
-def _made_global(table: SymbolTable) -> set[str]:
+def _declared_globals(table: SymbolTable) -> set[str]:
     found = {
-        symbol.get_name() for symbol in table.get_symbols() if symbol.is_declared_global() and _binds(symbol)
+        symbol.get_name()
+        for symbol in table.get_symbols()
+        if symbol.is_declared_global() and _is_bound(symbol)
     }
-    return found.union(*map(_made_global, table.get_children()))
+    return found.union(*map(_declared_globals, table.get_children()))
 
 
-def _mentioned(table: SymbolTable) -> set[str]:
-    return set(table.get_identifiers()).union(*map(_mentioned, table.get_children()))
+def _all_identifiers(table: SymbolTable) -> set[str]:
+    return set(table.get_identifiers()).union(*map(_all_identifiers, table.get_children()))
 
 
-Kind = Literal["condition", "processor", "function", "tool", "middleware"]
+FunctionKind = Literal["condition", "processor", "function", "tool", "middleware"]
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
-FAILED_CODE = "==CODE EXECUTION FAILED=="
+CODE_FAILURE_MARKER = "==CODE EXECUTION FAILED=="
 
 
 class FunctionError(Exception):
     """A function of a user raised something; the text names it."""
 
 
-def raised(error: BaseException) -> str:
+def format_exception(error: BaseException) -> str:
     """An exception, by its name and its text."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+def wrap_errors(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same function, to be called inside the kernel: whatever it raises is a FunctionError, so that a
     SystemExit does not end the host. A KeyboardInterrupt may be a real one."""
 
@@ -243,12 +245,12 @@ def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            raise FunctionError(raised(error)) from error
+            raise FunctionError(format_exception(error)) from error
 
     return call
 
 
-def deferred(make: Callable[[], Callable[Parameters, Returned]]) -> Callable[Parameters, Returned]:
+def make_lazy(make: Callable[[], Callable[Parameters, Returned]]) -> Callable[Parameters, Returned]:
     """A function that is made when it is first called.
 
     Reading a stored run calls none of them, so a pattern that a newer library would refuse does no harm."""
@@ -270,7 +272,7 @@ class Function(Struct, frozen=True):
     """It depends on its argument alone and does not block: the host calls it in place, without a thread."""
 
 
-_registered: dict[Kind, dict[str, Function]] = {
+_registered: dict[FunctionKind, dict[str, Function]] = {
     "condition": {},
     "processor": {},
     "function": {},
@@ -304,37 +306,39 @@ def middleware(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     return _register("middleware", name, False)
 
 
-def _register(kind: Kind, name: str, pure: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _register(
+    kind: FunctionKind, name: str, pure: bool
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     if (kind, name) in _BUILT_IN:
         raise ValueError(f"'{name}' is a built-in {kind}; register yours under another name")
 
-    def keep(call: Callable[..., Any]) -> Callable[..., Any]:
+    def register(call: Callable[..., Any]) -> Callable[..., Any]:
         _registered[kind][name] = Function(name, call, pure)
         return call
 
-    return keep
+    return register
 
 
-class Finder:
+class FunctionFinder:
     """Finds functions for one workflow."""
 
     def __init__(self, own: Mapping[str, Callable[..., Any] | None], folder: Path | None) -> None:
         self._own = own
         self._folder = folder
 
-    def known(self, kind: Kind, name: str) -> bool:
+    def known(self, kind: FunctionKind, name: str) -> bool:
         """Whether the name leads somewhere, without running the code that it leads to."""
-        if name in self._own or name in _registered[kind] or name in offered(kind):
+        if name in self._own or name in _registered[kind] or name in installed_functions(kind):
             return True
-        if self._of_the_dialect(kind, name) is not None:
+        if self._find_dialect_file(kind, name) is not None:
             return True
         module = name.partition(":")[0]
         return ":" in name and self._module_exists(module)
 
-    def names(self, kind: Kind) -> list[str]:
-        return [*self._own, *_registered[kind], *offered(kind)]
+    def names(self, kind: FunctionKind) -> list[str]:
+        return [*self._own, *_registered[kind], *installed_functions(kind)]
 
-    def find(self, kind: Kind, name: str) -> Function:
+    def find(self, kind: FunctionKind, name: str) -> Function:
         """The function; LookupError says what is missing, or why it cannot be imported."""
         if name in self._own:
             own = self._own[name]
@@ -346,12 +350,14 @@ class Finder:
             return Function(name, own)
         if name in _registered[kind]:
             return _registered[kind][name]
-        points = offered(kind)
+        points = installed_functions(kind)
         if name in points:
             return Function(name, load_entry_point(points[name]))
-        file = self._of_the_dialect(kind, name)
+        file = self._find_dialect_file(kind, name)
         if file is not None:
-            return Function(name, _ADAPTED[kind](function_of(self._tree_module(file), name, _shown(file))))
+            return Function(
+                name, _ADAPTERS[kind](get_function(self._import_tree_file(file), name, _module_name(file)))
+            )
         return Function(name, self.load(name))
 
     def module(self, name: str) -> Any:
@@ -359,7 +365,7 @@ class Finder:
         path = self._tool_file(name)
         if path is None:
             return None
-        return import_file(path, name) if path == self._file(name) else self._tree_module(path)
+        return import_file(path, name) if path == self._file(name) else self._import_tree_file(path)
 
     def load(self, reference: str) -> Callable[..., Any]:
         """The object behind `module:function`."""
@@ -367,43 +373,45 @@ class Finder:
         if not attribute:
             raise LookupError(f"there is no function '{reference}'")
         path = self._file(module_name)
-        module = import_named(module_name) if path is None else import_file(path, module_name)
-        return function_of(module, attribute, module_name)
+        module = import_by_name(module_name) if path is None else import_file(path, module_name)
+        return get_function(module, attribute, module_name)
 
     # The tree `functions/` of the dialect: beside the workflow file, or beside the folder that it is in.
 
-    def _trees(self) -> list[Path]:
+    def _function_folders(self) -> list[Path]:
         folder = self._folder
         if folder is None:
             return []
         roots = [folder, folder.parent]
-        if folder.name == SUBGRAPHS:  # a file that is mostly used by those of the folder around it
+        if folder.name == SUBGRAPHS_FOLDER:  # a file that is mostly used by those of the folder around it
             roots.append(folder.parent.parent)
-        return [root / TREE for root in dict.fromkeys(roots)]
+        return [root / FUNCTIONS_FOLDER for root in dict.fromkeys(roots)]
 
-    def _of_the_dialect(self, kind: Kind, name: str) -> Path | None:
+    def _find_dialect_file(self, kind: FunctionKind, name: str) -> Path | None:
         """The file of the tree that defines a function of a kind."""
-        folder = TREE_FOLDERS.get(kind)
-        files = (file_defining(name, tree / folder) for tree in self._trees()) if folder else ()
+        folder = KIND_FOLDERS.get(kind)
+        files = (
+            (find_defining_file(name, tree / folder) for tree in self._function_folders()) if folder else ()
+        )
         return next((file for file in files if file is not None), None)
 
     def _tool_file(self, name: str) -> Path | None:
-        places = [tree / TREE_FOLDERS["tool"] / f"{name}.py" for tree in self._trees()]
+        places = [tree / KIND_FOLDERS["tool"] / f"{name}.py" for tree in self._function_folders()]
         there = (path for path in places if _MODULE.fullmatch(name) and os.path.isfile(path))  # noqa: PTH113
         return next(there, None) or self._file(name)
 
-    def _tree_module(self, path: Path) -> Any:
+    def _import_tree_file(self, path: Path) -> Any:
         """Such a file imports others as `functions.…`, from the folder around the tree."""
         root = str(path.parents[2])
         if root not in sys.path:
             sys.path.append(root)
-        return import_file(path, _shown(path))
+        return import_file(path, _module_name(path))
 
     def _module_exists(self, name: str) -> bool:
         if self._file(name) is not None:
             return True
         try:
-            return spec_of(name) is not None
+            return find_module_spec(name) is not None
         except ModuleError:
             return True  # the package around it is there, and does not run: loading it says so
 
@@ -414,17 +422,17 @@ class Finder:
         return path if os.path.isfile(path) else None  # noqa: PTH113 (it takes names of any length)
 
 
-def _shown(file: Path) -> str:
+def _module_name(file: Path) -> str:
     """A file of the tree as a module: `functions.edge.conditions`."""
     return ".".join((*file.parts[-3:-1], file.stem))
 
 
-def _of_text(function: Callable[..., Any]) -> Callable[[Message], Any]:
+def _adapt_condition(function: Callable[..., Any]) -> Callable[[Message], Any]:
     """A condition of the dialect takes the text of a message."""
     return lambda message: function(message.text)
 
 
-def _of_text_and_context(function: Callable[..., Any]) -> Callable[[Message, Path], Any]:
+def _adapt_processor(function: Callable[..., Any]) -> Callable[[Message, Path], Any]:
     """A processor of the dialect takes the text of a message, and what it may need of the run."""
 
     def process(message: Message, workspace: Path) -> Any:
@@ -433,37 +441,37 @@ def _of_text_and_context(function: Callable[..., Any]) -> Callable[[Message, Pat
     return process
 
 
-TREE: Final = "functions"
-SUBGRAPHS: Final = "subgraphs"
-TREE_FOLDERS: Final[dict[Kind, str]] = {
+FUNCTIONS_FOLDER: Final = "functions"
+SUBGRAPHS_FOLDER: Final = "subgraphs"
+KIND_FOLDERS: Final[dict[FunctionKind, str]] = {
     "tool": "function_calling",
     "condition": "edge",
     "processor": "edge_processor",
 }
 """Where files of the dialect keep their functions."""
-_ADAPTED: Final[dict[Kind, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
+_ADAPTERS: Final[dict[FunctionKind, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
     "tool": lambda function: function,
-    "condition": _of_text,
-    "processor": _of_text_and_context,
+    "condition": _adapt_condition,
+    "processor": _adapt_processor,
 }
 _MODULE = re.compile(r"\w+(\.\w+)*")
 
 
-_points: dict[str, dict[str, Any]] = {}
+_entry_points: dict[str, dict[str, Any]] = {}
 
 
-def offered(kind: Kind) -> dict[str, Any]:
+def installed_functions(kind: FunctionKind) -> dict[str, Any]:
     """What installed packages offer of a kind."""
     return entry_points("roundel.middleware" if kind == "middleware" else f"roundel.{kind}s")
 
 
 def entry_points(group: str) -> dict[str, Any]:
     """What installed packages offer under `group`; looked up once, and only when first asked for."""
-    if group not in _points:
+    if group not in _entry_points:
         from importlib.metadata import entry_points as installed
 
-        _points[group] = {point.name: point for point in installed(group=group)}
-    return _points[group]
+        _entry_points[group] = {point.name: point for point in installed(group=group)}
+    return _entry_points[group]
 
 
 # The names that workflow files of the dialect rely on.
@@ -476,7 +484,7 @@ def _verdict_stops(message: Message) -> bool:
     return found is not None and found[1].upper() in ("STOP", "DONE")
 
 
-_BUILT_IN: Final[dict[tuple[Kind, str], Callable[[Message], Any]]] = {
+_BUILT_IN: Final[dict[tuple[FunctionKind, str], Callable[[Message], Any]]] = {
     ("condition", "true"): lambda _: True,
     ("condition", "always_true"): lambda _: True,
     ("condition", "false"): lambda _: False,
@@ -484,8 +492,8 @@ _BUILT_IN: Final[dict[tuple[Kind, str], Callable[[Message], Any]]] = {
     ("condition", "contains_keyword"): lambda message: "trigger" in message.text.lower(),
     ("condition", "not_contains_keyword"): lambda message: "trigger" not in message.text.lower(),
     ("condition", "length_greater_than_5"): lambda message: len(message.text) > 5,
-    ("condition", "code_pass"): lambda message: FAILED_CODE not in message.text,
-    ("condition", "code_fail"): lambda message: FAILED_CODE in message.text,
+    ("condition", "code_pass"): lambda message: CODE_FAILURE_MARKER not in message.text,
+    ("condition", "code_fail"): lambda message: CODE_FAILURE_MARKER in message.text,
     ("condition", "should_stop_loop"): _verdict_stops,
     ("condition", "need_reflection_loop"): lambda message: not _verdict_stops(message),
     ("processor", "uppercase_payload"): lambda message: message.text.upper(),
@@ -495,5 +503,5 @@ for (_kind, _name), _call in _BUILT_IN.items():
     _registered[_kind][_name] = Function(_name, _call, pure=True)
 
 
-def built_in(kind: Kind, name: str) -> Callable[[Message], Any] | None:
+def get_builtin(kind: FunctionKind, name: str) -> Callable[[Message], Any] | None:
     return _BUILT_IN.get((kind, name))

@@ -17,16 +17,23 @@ import msgspec
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from roundel.workflow.condition import Condition, written_as
+from roundel.workflow.condition import Condition, suggest_condition
 from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
-from roundel.workflow.fan_out import Dynamic
-from roundel.workflow.fields import INVALID, Place, Reader, child, misspells, without_effect
+from roundel.workflow.fan_out import FanOut
+from roundel.workflow.fields import (
+    INVALID,
+    Reader,
+    SourceLocation,
+    child,
+    has_misspelling,
+    warn_without_effect,
+)
 from roundel.workflow.file_access import FileAccess
-from roundel.workflow.functions import Finder, Kind, ModuleError
+from roundel.workflow.functions import FunctionFinder, FunctionKind, ModuleError
 from roundel.workflow.limits import Breaker
-from roundel.workflow.memory_config import ALWAYS_THERE, Attachment, MemorySettings
+from roundel.workflow.memory_config import BUILTIN_MEMORIES, MemoryDeclaration, MemorySettings
 from roundel.workflow.model_profile import Profile
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.processor import Processor
@@ -38,7 +45,7 @@ class MiddlewareUse(Struct, frozen=True, omit_defaults=True):
 
     name: str
     config: dict[str, Any] = {}
-    at: Place = Place()
+    at: SourceLocation = SourceLocation()
 
     @staticmethod
     def __describe__() -> Description:
@@ -64,7 +71,7 @@ class MiddlewareUse(Struct, frozen=True, omit_defaults=True):
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         if isinstance(at.value, str):
-            return cls(at.value, at=Place(reader.report.file, at.line, at.column))
+            return cls(at.value, at=SourceLocation(reader.report.file, at.line, at.column))
         return reader.read_struct(at, cls, "an item of 'middleware'")
 
 
@@ -72,8 +79,8 @@ Name = Annotated[str, Meta(min_length=1)]
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
-DEFAULT_CAP = 100
-BUDGETED = ("steps", "model_calls", "tool_calls", "tokens", "cost_usd", "seconds")
+DEFAULT_MAX_ROUNDS = 100
+BUDGET_NAMES = ("steps", "model_calls", "tool_calls", "tokens", "cost_usd", "seconds")
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):
@@ -149,7 +156,7 @@ class Limits(Struct, frozen=True, omit_defaults=True):
     @property
     def budget(self) -> dict[str, float]:
         """What may be spent; rounds are counted by each loop for itself."""
-        return {name: limit for name in BUDGETED if (limit := getattr(self, name)) is not None}
+        return {name: limit for name in BUDGET_NAMES if (limit := getattr(self, name)) is not None}
 
 
 class Retry(Struct, frozen=True, omit_defaults=True):
@@ -196,7 +203,7 @@ class Retry(Struct, frozen=True, omit_defaults=True):
         return True
 
 
-class Loop(Struct, frozen=True, omit_defaults=True):
+class LoopSettings(Struct, frozen=True, omit_defaults=True):
     max_rounds: Positive | None = None
     limits: Limits | None = None
     breaker: Breaker | None = None
@@ -252,9 +259,9 @@ class Edge(Struct, frozen=True, omit_defaults=True):
     clear_context: bool = False
     clear_kept_context: bool = False
     process: Processor | None = None
-    dynamic: Dynamic | None = None
+    dynamic: FanOut | None = None
     description: str = ""
-    at: Place = Place()
+    at: SourceLocation = SourceLocation()
 
     @staticmethod
     def __describe__() -> Description:
@@ -343,7 +350,7 @@ class Edge(Struct, frozen=True, omit_defaults=True):
         return f"{self.source} → {self.target}" + (f" ({self.port})" if self.port else "")
 
 
-class Envelope(Struct, frozen=True, omit_defaults=True):
+class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
     """What every node has, whatever its type."""
 
     id: Name
@@ -438,7 +445,7 @@ class Envelope(Struct, frozen=True, omit_defaults=True):
     __hints__: ClassVar[dict[str, str]] = {"dynamic": "`dynamic` belongs on the edge that leads to the node"}
 
     def __check__(self, at: Located, report: Report) -> bool:
-        without_effect(self, ("input", "output"), at, report)
+        warn_without_effect(self, ("input", "output"), at, report)
         return True
 
 
@@ -453,7 +460,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
     retry: Retry | None = None
     timeout: float | None = None
     log_output: bool = True
-    at: Place = Place()
+    at: SourceLocation = SourceLocation()
 
     @staticmethod
     def __describe__() -> Description:
@@ -461,21 +468,21 @@ class Node(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
-        assert isinstance(reader, GraphReader)
+        assert isinstance(reader, NodeReader)
         first = len(reader.drafts)
-        with reader.report.about(at):
+        with reader.report.subject_scope(at):
             made = cls._read(at, reader)
         reader.drafts[first:] = [reader.draft_node(at, made, reader.drafts[first:])]
         return made
 
     @classmethod
-    def _read(cls, at: Located, reader: GraphReader) -> Any:
-        what = _node_name(at)
-        envelope = reader.read_struct(at, Envelope, what)
+    def _read(cls, at: Located, reader: NodeReader) -> Any:
+        what = _describe_node(at)
+        envelope = reader.read_struct(at, NodeEnvelope, what)
         kind = reader.node_type(at, what)
-        if kind is None or misspells(at, "config", Envelope):
+        if kind is None or has_misspelling(at, "config", NodeEnvelope):
             return INVALID
-        config_at = _config(at)
+        config_at = _get_config(at)
         if not isinstance(config_at.value, dict):
             what = f"'config' of {what}"
         config = reader.read(config_at, kind.config, what)
@@ -494,23 +501,23 @@ class Node(Struct, frozen=True, omit_defaults=True):
             envelope.retry,
             envelope.timeout,
             envelope.log_output,
-            Place(reader.report.file, at.line, at.column),
+            SourceLocation(reader.report.file, at.line, at.column),
         )
 
 
-def _node_name(at: Located) -> str:
+def _describe_node(at: Located) -> str:
     value = at.value
     name = value["id"].value if isinstance(value, dict) and "id" in value else None
     return f"node '{name}'" if name and not isinstance(name, (dict, list)) else "a node"
 
 
-def _config(at: Located) -> Located:
+def _get_config(at: Located) -> Located:
     assert isinstance(at.value, dict)
     config = at.value.get("config")
     return Located({}, at.line, at.column, {}) if config is None or config.value is None else config
 
 
-class Settings(Struct, frozen=True, omit_defaults=True):
+class GraphSettings(Struct, frozen=True, omit_defaults=True):
     """A graph without its nodes and edges."""
 
     nodes: Any = None
@@ -523,9 +530,9 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     organization: str = ""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"] = "DEBUG"
     is_majority_voting: bool = False
-    memory: tuple[Attachment, ...] = ()
+    memory: tuple[MemoryDeclaration, ...] = ()
     limits: Limits = Limits()
-    loops: dict[str, Loop] = {}
+    loops: dict[str, LoopSettings] = {}
     breaker: Breaker | None = None
     args: Any = None
     vars: Any = None
@@ -658,7 +665,7 @@ class Settings(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Graph(Struct, frozen=True, omit_defaults=True):
+class GraphDefinition(Struct, frozen=True, omit_defaults=True):
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...] = ()
     start: tuple[str, ...] = ()
@@ -668,13 +675,13 @@ class Graph(Struct, frozen=True, omit_defaults=True):
     initial_instruction: str = ""
     log_level: str = "DEBUG"
     is_majority_voting: bool = False
-    memory: tuple[Attachment, ...] = ()
+    memory: tuple[MemoryDeclaration, ...] = ()
     limits: Limits = Limits()
-    loops: dict[str, Loop] = {}
+    loops: dict[str, LoopSettings] = {}
     breaker: Breaker | None = None
     vars: dict[str, Any] = {}
     """The variables that its expressions know."""
-    at: Place = Place()
+    at: SourceLocation = SourceLocation()
 
     @staticmethod
     def __describe__() -> Description:
@@ -685,7 +692,7 @@ class Graph(Struct, frozen=True, omit_defaults=True):
 
 
 class Workflow(Struct, frozen=True):
-    graph: Graph
+    graph: GraphDefinition
     version: str = ""
     vars: dict[str, Any] = {}
     models: dict[str, Profile] = {}
@@ -707,18 +714,18 @@ class Workflow(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        return name_of(self.graph, self.file)
+        return workflow_name(self.graph, self.file)
 
 
-def name_of(graph: Graph, file: str) -> str:
+def workflow_name(graph: GraphDefinition, file: str) -> str:
     """What a workflow is called: by its id, else by its file."""
     return graph.id or (Path(file).stem if file else "workflow")
 
 
-class GraphReader(Reader):
+class NodeReader(Reader):
     """A reader that knows the node types, and where functions are."""
 
-    finder: Finder
+    finder: FunctionFinder
     folder: Path | None = None
     """Where the file is, if there is one."""
     access: FileAccess = FileAccess()
@@ -729,33 +736,33 @@ class GraphReader(Reader):
         self.types = types
         self.models: dict[str, Profile] = {}
         self.tools: dict[str, ToolSource] = {}
-        self.memories: tuple[str, ...] = ALWAYS_THERE
+        self.memories: tuple[str, ...] = BUILTIN_MEMORIES
         """The names of memories that an agent may use here."""
         self.names: list[tuple[str, str, Located]] = []
         """Names of the workflow that are shown: of what, the name, and where it stands."""
-        self.drafts: list[Node | Graph] = []
+        self.drafts: list[Node | GraphDefinition] = []
         """What has been read of the node or graph that is being read: each node and graph directly inside it,
         or what stands in for it. Then that node or graph itself takes their place."""
 
-    def draft_node(self, at: Located, made: Any, inside: list[Node | Graph]) -> Node:
+    def draft_node(self, at: Located, made: Any, inside: list[Node | GraphDefinition]) -> Node:
         """The node, or what stands in for it (drafts.py) if it could not be read."""
         raise NotImplementedError
 
-    def check_node(self, at: Located, kind: NodeType, envelope: Envelope, config: Any) -> None:
+    def check_node(self, at: Located, kind: NodeType, envelope: NodeEnvelope, config: Any) -> None:
         if kind.asks or kind.bodies(config):
-            without_effect(envelope, ("timeout", "retry"), at, self.report)
+            warn_without_effect(envelope, ("timeout", "retry"), at, self.report)
         name = kind.function(config)
         if name:
             self.check_function("function", name, child(at, "config", "function"))
         kind.examine(config, at, self)
 
-    def check_function(self, kind: Kind, name: str, at: Located) -> None:
+    def check_function(self, kind: FunctionKind, name: str, at: Located) -> None:
         """Reports a function that is not there, or whose module cannot be imported."""
         if self.finder.known(kind, name):
             self.check_import(kind, name, at)
             return
         guess = did_you_mean(name, self.finder.names(kind))
-        instead = written_as(name) if kind == "condition" and not guess else ""
+        instead = suggest_condition(name) if kind == "condition" and not guess else ""
         if instead:
             message = f"the condition '{name}' is the name of a function, and there is none of that name"
             self.report.error("bare-condition", message, at, instead)
@@ -765,7 +772,7 @@ class GraphReader(Reader):
         what = f"{kind} function" if kind in ("condition", "processor") else kind
         self.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
 
-    def check_import(self, kind: Kind, name: str, at: Located) -> bool:
+    def check_import(self, kind: FunctionKind, name: str, at: Located) -> bool:
         """Whether a function that is there can be had; this runs its module."""
         try:
             self.finder.find(kind, name)
@@ -790,16 +797,16 @@ class GraphReader(Reader):
             return None
 
 
-LIMITS = ("rounds", *BUDGETED)
+LIMIT_NAMES = ("rounds", *BUDGET_NAMES)
 
 
-def limited(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:
+def with_limits(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:
     """ValueError if a limit is not known, or not one."""
     if not limits:
         return workflow
-    unknown = set(limits) - set(LIMITS)
+    unknown = set(limits) - set(LIMIT_NAMES)
     if unknown:
-        raise ValueError(f"there is no limit '{min(unknown)}'; known are {', '.join(LIMITS)}")
+        raise ValueError(f"there is no limit '{min(unknown)}'; known are {', '.join(LIMIT_NAMES)}")
     try:
         graph_limits = msgspec.convert(msgspec.structs.asdict(workflow.graph.limits) | dict(limits), Limits)
     except msgspec.ValidationError:
@@ -810,7 +817,7 @@ def limited(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:
     return msgspec.structs.replace(workflow, graph=graph)
 
 
-def grouped(workflow: Workflow, group: str | None) -> Workflow:
+def with_group(workflow: Workflow, group: str | None) -> Workflow:
     """None leaves it as it is; an empty name is no group."""
     if group is None or group == workflow.memory.group_id:
         return workflow

@@ -1,7 +1,7 @@
 """Drafts: what could be read of a faulty workflow, so that it can be drawn while a person repairs it.
 
 The loader reads on after each problem and gives a workflow only if there is none. What it has read until then
-is worth showing: `GraphReader.drafts` collects the nodes and graphs of the place that is being read, and a
+is worth showing: `NodeReader.drafts` collects the nodes and graphs of the place that is being read, and a
 stand-in takes the place of each node that could not be read, or that does not exist. A stand-in keeps what
 is known of the node: its id, its type, and the graphs inside it.
 
@@ -19,60 +19,64 @@ from msgspec import Struct
 
 from roundel.workflow.diagnostics import Report, did_you_mean
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Place, child, key_place, misspells
-from roundel.workflow.file_access import Outside
+from roundel.workflow.fields import INVALID, SourceLocation, child, has_misspelling, locate_key
+from roundel.workflow.file_access import OutsideFolderError
 from roundel.workflow.functions import ModuleError
-from roundel.workflow.graph import Edge, Graph, GraphReader, Node, Settings
-from roundel.workflow.memory_config import AUTO, Files
+from roundel.workflow.graph import Edge, GraphDefinition, GraphSettings, Node, NodeReader
+from roundel.workflow.memory_config import AUTO, FileMemory
 from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.secret_finder import SecretFinder
 
-NAMELESS = "?"
+UNNAMED = "?"
 """What a node without an id, or a type that is no text, is called."""
 
 
-class Unread(Struct, frozen=True):
+class PlaceholderConfig(Struct, frozen=True):
     """The config of a stand-in."""
 
-    bodies: tuple[Graph, ...] = ()
+    bodies: tuple[GraphDefinition, ...] = ()
     missing: bool = False
 
 
-def stand_in(
-    name: str, type_: str, known: NodeType | None, inside: Iterable[Node | Graph], at: Place
+def make_placeholder(
+    name: str,
+    type_: str,
+    known: NodeType | None,
+    inside: Iterable[Node | GraphDefinition],
+    at: SourceLocation,
 ) -> Node:
     """A node in the place of one that could not be read. `known` is its type, if there is one."""
-    config = Unread(tuple(_body(held) for held in inside))
-    return Node(name, type_, config, _kind(type_, known), at=at)
+    config = PlaceholderConfig(tuple(_as_body(held) for held in inside))
+    return Node(name, type_, config, _placeholder_type(type_, known), at=at)
 
 
-def missing_node(name: str) -> Node:
+def make_missing_node(name: str) -> Node:
     """A node that an edge, `start` or `end` names, but that does not exist."""
-    return Node(name, "missing", Unread(missing=True), _kind("missing", None))
+    return Node(name, "missing", PlaceholderConfig(missing=True), _placeholder_type("missing", None))
 
 
-def is_unread(node: Node) -> bool:
-    return isinstance(node.config, Unread)
+def is_placeholder(node: Node) -> bool:
+    return isinstance(node.config, PlaceholderConfig)
 
 
 def is_missing(node: Node) -> bool:
-    return isinstance(node.config, Unread) and node.config.missing
+    return isinstance(node.config, PlaceholderConfig) and node.config.missing
 
 
-def unread_edge(item: Located, file: str) -> Edge | None:
+def read_partial_edge(item: Located, file: str) -> Edge | None:
     """The ends, the port and the trigger of an edge that could not be read; None if an end is not named."""
-    source, target, port = word(item, "from"), word(item, "to"), word(item, "port")
+    source, target, port = get_text(item, "from"), get_text(item, "to"), get_text(item, "port")
     if not source or not target:
         return None
     assert isinstance(item.value, dict)
     trigger = item.value.get("trigger")
     triggers = trigger is None or trigger.value is not False
-    return Edge(source, target, triggers, port=port or None, at=Place(file, item.line, item.column))
+    return Edge(source, target, triggers, port=port or None, at=SourceLocation(file, item.line, item.column))
 
 
-def draft_graph(
+def build_draft_graph(
     nodes: Iterable[Node], edges: Iterable[Edge], start: Iterable[str], end: Iterable[str], **more: Any
-) -> Graph:
+) -> GraphDefinition:
     """A graph in which every name is that of a node, with stand-ins for those that are missing.
 
     Of several nodes with the same id the last one has the edges (plan/graph.py), so the one that is first in
@@ -81,52 +85,58 @@ def draft_graph(
     again = [node for node in nodes if first.setdefault(node.id, node) is not node]
     edges, start, end = tuple(edges), tuple(dict.fromkeys(start)), tuple(dict.fromkeys(end))
     used = [*start, *end, *(name for edge in edges for name in (edge.source, edge.target))]
-    missing = [missing_node(name) for name in dict.fromkeys(used) if name not in first]
-    return Graph(nodes=(*again, *first.values(), *missing), edges=edges, start=start, end=end, **more)
+    missing = [make_missing_node(name) for name in dict.fromkeys(used) if name not in first]
+    return GraphDefinition(
+        nodes=(*again, *first.values(), *missing), edges=edges, start=start, end=end, **more
+    )
 
 
-def word(at: Located, key: str) -> str | None:
+def get_text(at: Located, key: str) -> str | None:
     """The text behind a key; also a number, which was probably meant as text."""
     place = at.value.get(key) if isinstance(at.value, dict) else None
-    return None if place is None else scalar(place)
+    return None if place is None else get_scalar_text(place)
 
 
-def scalar(at: Located) -> str | None:
+def get_scalar_text(at: Located) -> str | None:
     plain = isinstance(at.value, (str, int, float)) and not isinstance(at.value, bool)
     return str(at.value) if plain else None
 
 
-def _body(held: Node | Graph) -> Graph:
-    return held if isinstance(held, Graph) else Graph(nodes=(held,), start=(held.id,), at=held.at)
+def _as_body(held: Node | GraphDefinition) -> GraphDefinition:
+    return (
+        held
+        if isinstance(held, GraphDefinition)
+        else GraphDefinition(nodes=(held,), start=(held.id,), at=held.at)
+    )
 
 
-def _bodies(config: Unread) -> tuple[Graph, ...]:
+def _bodies(config: PlaceholderConfig) -> tuple[GraphDefinition, ...]:
     return config.bodies
 
 
-def _never_runs(node: Any, _services: Any) -> Any:
+def _refuse_to_run(node: Any, _services: Any) -> Any:
     raise RuntimeError(f"'{node.id}' stands in for a node that could not be read, so it cannot run")
 
 
-def _kind(name: str, known: NodeType | None) -> NodeType:
+def _placeholder_type(name: str, known: NodeType | None) -> NodeType:
     return NodeType(
         name,
-        Unread,
+        PlaceholderConfig,
         "a node that could not be read",
-        _never_runs,
+        _refuse_to_run,
         bodies=_bodies,
         loops=known is not None and known.loops,
         guard=known is not None and known.guard,
     )
 
 
-MOST_COMPARED = 100_000
+MAX_COMPARISONS = 100_000
 """So many names of nodes are compared with unknown ones, to suggest the nearest, in one workflow."""
 
-_ENDS = ("start", "end")
+_ENDPOINT_KEYS = ("start", "end")
 
 
-class NamesReader(GraphReader):
+class GraphReader(NodeReader):
     """Reads graphs, and checks that each name in them is that of something."""
 
     def __init__(self, report: Report, types: NodeTypes) -> None:
@@ -139,21 +149,21 @@ class NamesReader(GraphReader):
     def read_graph(self, at: Located) -> Any:
         """The graph at a place; also called by node types that hold a graph."""
         first, errors = len(self.drafts), self.report.error_count
-        settings = self.read_struct(at, Settings, "the graph")
+        settings = self.read_struct(at, GraphSettings, "the graph")
         if not isinstance(at.value, dict):
             return INVALID
         around, self.memories = self.memories, (*self.memories, *_memory_names(at))
-        nodes = self._nodes(at)
+        nodes = self._read_nodes(at)
         self.memories = around
         drafted = [draft for draft in self.drafts[first:] if isinstance(draft, Node)]
-        edges, drafted_edges = self._edges(at, nodes)
+        edges, drafted_edges = self._read_edges(at, nodes)
         self._check_names(at, nodes, settings)
         if settings is not INVALID and settings.id:
             self.names.append(("graph", settings.id, child(at, "id")))
         if settings is INVALID or self.report.error_count > errors:
-            self.drafts[first:] = [self._draft(at, settings, drafted, drafted_edges)]
+            self.drafts[first:] = [self._build_draft(at, settings, drafted, drafted_edges)]
             return INVALID
-        graph = Graph(
+        graph = GraphDefinition(
             nodes=tuple(node for node in nodes.values() if node is not None),
             edges=tuple(edges),
             start=tuple(dict.fromkeys(settings.start)),
@@ -167,42 +177,45 @@ class NamesReader(GraphReader):
             limits=settings.limits,
             loops=settings.loops,
             breaker=settings.breaker,
-            vars=self.secrets.masked_variables(self.vars),
-            at=Place(self.report.file, at.line, at.column),
+            vars=self.secrets.mask_variables(self.vars),
+            at=SourceLocation(self.report.file, at.line, at.column),
         )
         self.drafts[first:] = [graph]
         return graph
 
-    def draft_node(self, at: Located, made: Any, inside: list[Node | Graph]) -> Node:
+    def draft_node(self, at: Located, made: Any, inside: list[Node | GraphDefinition]) -> Node:
         if isinstance(made, Node):
             return made
-        type_ = word(at, "type") or NAMELESS
+        type_ = get_text(at, "type") or UNNAMED
         try:
             known = self.types.get(type_)
         except ModuleError:
             known = None  # the report says why
-        place = Place(self.report.file, at.line, at.column)
-        return stand_in(word(at, "id") or NAMELESS, type_, known, inside, place)
+        place = SourceLocation(self.report.file, at.line, at.column)
+        return make_placeholder(get_text(at, "id") or UNNAMED, type_, known, inside, place)
 
-    def _draft(self, at: Located, settings: Any, nodes: list[Node], edges: list[Edge]) -> Graph:
+    def _build_draft(
+        self, at: Located, settings: Any, nodes: list[Node], edges: list[Edge]
+    ) -> GraphDefinition:
         """What is drawn of a graph with errors; of settings that could not be read, as much as is clear."""
         assert isinstance(at.value, dict)
         names = {
-            key: [name for item in _listed(at.value.get(key)) if (name := scalar(item))] for key in _ENDS
+            key: [name for item in _as_list(at.value.get(key)) if (name := get_scalar_text(item))]
+            for key in _ENDPOINT_KEYS
         }
         known = {node.id for node in nodes}
         voting = at.value.get("is_majority_voting")
         more: dict[str, Any] = {
-            "id": word(at, "id") or "",
+            "id": get_text(at, "id") or "",
             "is_majority_voting": voting is not None and voting.value is True,
-            "at": Place(self.report.file, at.line, at.column),
+            "at": SourceLocation(self.report.file, at.line, at.column),
         }
         if settings is not INVALID:
             loops = {name: loop for name, loop in settings.loops.items() if name in known}
             more |= {"limits": settings.limits, "loops": loops, "breaker": settings.breaker}
-        return draft_graph(nodes, edges, names["start"], names["end"], **more)
+        return build_draft_graph(nodes, edges, names["start"], names["end"], **more)
 
-    def _items(self, at: Located, name: str) -> list[Located] | None:
+    def _list_items(self, at: Located, name: str) -> list[Located] | None:
         """What is listed under a name; None, with the reason in the report, if it is no list."""
         assert isinstance(at.value, dict)
         place = at.value.get(name)
@@ -212,19 +225,19 @@ class NamesReader(GraphReader):
             return place.value
         if isinstance(place.value, dict) and ("id" in place.value or "from" in place.value):
             return [place]
-        self._wrong(place, f"'{name}' of the graph", "a list", "write each item behind a `- `")
+        self._report_wrong_type(place, f"'{name}' of the graph", "a list", "write each item behind a `- `")
         return None
 
-    def _nodes(self, at: Located) -> dict[str, Node | None]:
+    def _read_nodes(self, at: Located) -> dict[str, Node | None]:
         """Nodes by id; None for one that has an id but could not be read."""
         nodes: dict[str, Node | None] = {}
         lines: dict[str, int] = {}
-        items = self._items(at, "nodes")
-        if items == [] and not misspells(at, "nodes", Settings):
+        items = self._list_items(at, "nodes")
+        if items == [] and not has_misspelling(at, "nodes", GraphSettings):
             self.report.error("no-nodes", "the graph has no nodes", at)
         for item in items or ():
             node = self.read(item, Node, "a node")
-            name = _text(item, "id")
+            name = _get_string(item, "id")
             if name is None:
                 continue
             if name in nodes:
@@ -236,25 +249,25 @@ class NamesReader(GraphReader):
             lines[name] = item.line
         return nodes
 
-    def _edges(self, at: Located, nodes: dict[str, Node | None]) -> tuple[list[Edge], list[Edge]]:
+    def _read_edges(self, at: Located, nodes: dict[str, Node | None]) -> tuple[list[Edge], list[Edge]]:
         """The edges; and all that could be read of them, for a draft."""
         edges: dict[tuple[str, str, str | None], Edge] = {}
         unread = []
-        for item in self._items(at, "edges") or ():
-            with self.report.about(item):
-                edge = self._edge(item, nodes, edges)
+        for item in self._list_items(at, "edges") or ():
+            with self.report.subject_scope(item):
+                edge = self._read_edge(item, nodes, edges)
             if edge is None:
-                unread.append(unread_edge(item, self.report.file))
+                unread.append(read_partial_edge(item, self.report.file))
         self._check_dynamic(edges.values())
         found = list(edges.values())
         return found, [*found, *(edge for edge in unread if edge is not None)]
 
-    def _edge(
+    def _read_edge(
         self, item: Located, nodes: dict[str, Node | None], edges: dict[tuple[str, str, str | None], Edge]
     ) -> Edge | None:
         """Adds an edge to those before it; None if it could not be read."""
-        edge = self.read(item, Edge, _edge_name(item))
-        self._check_ends(item, nodes)
+        edge = self.read(item, Edge, _describe_edge(item))
+        self._check_endpoints(item, nodes)
         if not isinstance(edge, Edge):
             return None
         self._check_port(item, edge, nodes.get(edge.source))
@@ -272,17 +285,17 @@ class NamesReader(GraphReader):
         edges[key] = edge
         return edge
 
-    def _check_ends(self, item: Located, nodes: dict[str, Node | None]) -> None:
+    def _check_endpoints(self, item: Located, nodes: dict[str, Node | None]) -> None:
         for key in ("from", "to"):
-            name = _text(item, key)
+            name = _get_string(item, key)
             if name is not None and name not in nodes:
                 assert isinstance(item.value, dict)
-                self._unknown_node(item.value[key], name, f"the edge's '{key}'", nodes)
+                self._report_unknown_node(item.value[key], name, f"the edge's '{key}'", nodes)
 
-    def _unknown_node(self, at: Located, name: str, what: str, nodes: Mapping[str, Any]) -> None:
+    def _report_unknown_node(self, at: Located, name: str, what: str, nodes: Mapping[str, Any]) -> None:
         if not nodes:
             return  # the report says why there is none
-        suggested = did_you_mean(name, nodes) if self._compared < MOST_COMPARED else ""
+        suggested = did_you_mean(name, nodes) if self._compared < MAX_COMPARISONS else ""
         self._compared += len(nodes)
         hint = suggested or f"nodes: {', '.join(list(nodes)[:12])}"
         self.report.error("unknown-node", f"{what} names the node '{name}', which does not exist", at, hint)
@@ -326,69 +339,71 @@ class NamesReader(GraphReader):
 
     def _check_names(self, at: Located, nodes: dict[str, Node | None], settings: Any) -> None:
         assert isinstance(at.value, dict)
-        for key in _ENDS:
+        for key in _ENDPOINT_KEYS:
             place = at.value.get(key)
-            for item in _listed(place):
+            for item in _as_list(place):
                 if isinstance(item.value, str) and item.value not in nodes:
-                    self._unknown_node(item, item.value, f"'{key}'", nodes)
+                    self._report_unknown_node(item, item.value, f"'{key}'", nodes)
         if settings is INVALID:
             return
         for name in settings.loops:
             if name not in nodes:
-                self._unknown_node(key_place(at.value["loops"], name), name, "'loops'", nodes)
+                self._report_unknown_node(locate_key(at.value["loops"], name), name, "'loops'", nodes)
         lacks_start = not settings.start and not settings.is_majority_voting
-        if lacks_start and not misspells(at, "start", Settings):
+        if lacks_start and not has_misspelling(at, "start", GraphSettings):
             self.report.error("no-start", "the graph has no 'start'", at, "name the node that gets the input")
         if settings.vars:
             self.report.error("misplaced-vars", "'vars' belongs at the top of the file", at.value["vars"])
         self._check_memory(at, settings)
 
-    def _check_memory(self, at: Located, settings: Settings) -> None:
+    def _check_memory(self, at: Located, settings: GraphSettings) -> None:
         seen: set[str] = set()
-        for store, place in zip(settings.memory, _listed(child(at, "memory")), strict=False):
+        for store, place in zip(settings.memory, _as_list(child(at, "memory")), strict=False):
             if store.name in seen:
                 self.report.error("duplicate-id", f"there are two memories '{store.name}'", place)
             seen.add(store.name)
-            if isinstance(store.config, Files):
+            if isinstance(store.config, FileMemory):
                 self._check_sources(store.name, store.config, place)
             elif getattr(store.config, "memory_path", AUTO) not in ("", AUTO):
-                self._is_there(store.name, store.config.memory_path, child(place, "config", "memory_path"))
+                self._check_path_exists(
+                    store.name, store.config.memory_path, child(place, "config", "memory_path")
+                )
 
-    def _check_sources(self, name: str, config: Files, at: Located) -> None:
-        places = _listed(child(at, "config", "file_sources"))
+    def _check_sources(self, name: str, config: FileMemory, at: Located) -> None:
+        places = _as_list(child(at, "config", "file_sources"))
         for source, place in zip(config.file_sources, places, strict=True):
-            if not self._is_there(name, source.path, child(place, "path")):
+            if not self._check_path_exists(name, source.path, child(place, "path")):
                 message = f"the memory '{name}' reads '{source.path}', which is not there"
                 hint = "it is looked for beside this file, and in the working folder"
                 self.report.warning("missing-source", message, child(place, "path"), hint)
 
-    def _is_there(self, name: str, path: str, at: Located) -> bool:
+    def _check_path_exists(self, name: str, path: str, at: Located) -> bool:
         """Whether there is anything at a path of a memory; an error if it may not be read."""
         try:
             return self.access.find(path, self.folder) is not None
-        except Outside as outside:
+        except OutsideFolderError as outside:
             message = f"the memory '{name}' cannot read '{path}': {outside}"
             self.report.error("outside-folder", message, at, outside.hint)
             return True
 
 
-def _text(at: Located, key: str) -> str | None:
+def _get_string(at: Located, key: str) -> str | None:
     place = at.value.get(key) if isinstance(at.value, dict) else None
     return place.value if place is not None and isinstance(place.value, str) else None
 
 
 def _memory_names(at: Located) -> list[str]:
     """Also of those that cannot be read: an agent that names one is not to blame."""
-    names = (_text(item, "name") for item in _listed(child(at, "memory")) if item is not at)
+    names = (_get_string(item, "name") for item in _as_list(child(at, "memory")) if item is not at)
     return [name for name in names if name is not None]
 
 
-def _edge_name(at: Located) -> str:
-    source, target = _text(at, "from"), _text(at, "to")
+def _describe_edge(at: Located) -> str:
+    source, target = _get_string(at, "from"), _get_string(at, "to")
     return f"the edge from '{source}' to '{target}'" if source and target else "an edge"
 
 
-def _listed(at: Located | None) -> list[Located]:
+def _as_list(at: Located | None) -> list[Located]:
     if at is None:
         return []
     return at.value if isinstance(at.value, list) else [at]

@@ -27,13 +27,13 @@ def dollars(picodollars: int) -> float:
     return picodollars / PICO
 
 
-def total(amounts: list[float]) -> float:
+def sum_dollars(amounts: list[float]) -> float:
     """The sum of amounts in dollars."""
     return dollars(sum(map(picodollars, amounts)))
 
 
-PATIENCE = 600.0
-NEVER = 1e18
+DEFAULT_TIME_LIMIT = 600.0
+NO_TIME_LIMIT = 1e18
 
 
 class Breaker(Struct, frozen=True, omit_defaults=True):
@@ -144,15 +144,15 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
         return reader.read_struct(at, cls, "'breaker'")
 
     @property
-    def watches_loops(self) -> bool:
+    def detects_dead_loops(self) -> bool:
         return self.enabled and self.dead_loop
 
     @property
-    def watches_tokens(self) -> bool:
+    def detects_token_surges(self) -> bool:
         return self.enabled and self.token_surge
 
-    def patience(self, timers: float) -> float:
+    def time_limit(self, timers: float) -> float:
         """The seconds of work that are allowed, in a workflow whose timers take so many."""
         if not (self.enabled and self.timeout):
-            return NEVER
-        return self.seconds or PATIENCE + timers
+            return NO_TIME_LIMIT
+        return self.seconds or DEFAULT_TIME_LIMIT + timers

@@ -13,16 +13,16 @@ from msgspec.structs import replace
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
 from roundel.workflow.document import Located, read_file, read_text
-from roundel.workflow.fields import INVALID, child, located, misspells, without_effect
-from roundel.workflow.file_access import AllowPaths, FileAccess, Outside, allowed_folders
-from roundel.workflow.functions import Finder
-from roundel.workflow.graph import Graph, Limits, MiddlewareUse, Workflow
-from roundel.workflow.graph_reader import NamesReader
+from roundel.workflow.fields import INVALID, child, has_misspelling, locate_or_report, warn_without_effect
+from roundel.workflow.file_access import AllowPaths, FileAccess, OutsideFolderError, resolve_folders
+from roundel.workflow.functions import FunctionFinder
+from roundel.workflow.graph import GraphDefinition, Limits, MiddlewareUse, Workflow
+from roundel.workflow.graph_reader import GraphReader
 from roundel.workflow.limits import Breaker
 from roundel.workflow.memory_config import MemorySettings
 from roundel.workflow.model_profile import Profile
 from roundel.workflow.node_type import NodeTypes
-from roundel.workflow.secret_finder import SecretFinder, without_secrets
+from roundel.workflow.secret_finder import SecretFinder, mask_graph
 from roundel.workflow.tool_source import ToolSource
 from roundel.workflow.variables import read_dotenv, substitute
 
@@ -30,7 +30,7 @@ MAX_FILE_DEPTH: Final = 32
 MAX_FILES: Final = 1000
 
 
-class Root(Struct, frozen=True, omit_defaults=True):
+class WorkflowFile(Struct, frozen=True, omit_defaults=True):
     """The top of a workflow file."""
 
     graph: Any = None
@@ -54,7 +54,7 @@ class Root(Struct, frozen=True, omit_defaults=True):
                     en=("Graph", "The nodes and edges. A file that has `nodes` itself needs no `graph`."),
                     zh=("图", "节点与边。如果文件顶层直接写有 `nodes`，则不需要 `graph`。"),
                     widget="graph",
-                    kind=Graph,
+                    kind=GraphDefinition,
                     required=True,
                     see="workflow-files.md#the-graph",
                 ),
@@ -107,7 +107,7 @@ class Root(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Reading(Struct, frozen=True):
+class LoadResult(Struct, frozen=True):
     """What came of reading a workflow."""
 
     workflow: Workflow | None
@@ -147,12 +147,12 @@ def read_workflow_file(
     types: NodeTypes,
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
-) -> Reading:
+) -> LoadResult:
     """As `examine`, with a draft of a workflow that has errors."""
     path = Path(source)
     report = Report(str(source), SecretFinder())
     root = read_file(path, report)
-    return _read(root, report, types, variables or {}, path, {}, allow_paths)
+    return _read_document(root, report, types, variables or {}, path, {}, allow_paths)
 
 
 def examine_text(
@@ -164,10 +164,10 @@ def examine_text(
 
 def read_workflow_text(
     text: str, types: NodeTypes, variables: Mapping[str, Any] | None = None, name: str = "<text>"
-) -> Reading:
+) -> LoadResult:
     """As `examine_text`, with a draft of a workflow that has errors."""
     report = Report(name, SecretFinder())
-    return _read(read_text(text, report), report, types, variables or {}, None, {}, ())
+    return _read_document(read_text(text, report), report, types, variables or {}, None, {}, ())
 
 
 def from_mapping(
@@ -192,12 +192,12 @@ def examine_mapping(
 ) -> tuple[Workflow | None, Report]:
     """As `examine`."""
     report = Report("<python>", SecretFinder())
-    root = located(value, report)
-    reading = _read(root, report, types, variables or {}, None, functions or {}, allow_paths)
+    root = locate_or_report(value, report)
+    reading = _read_document(root, report, types, variables or {}, None, functions or {}, allow_paths)
     return reading.workflow, reading.report
 
 
-def _read(
+def _read_document(
     root: Located | None,
     report: Report,
     types: NodeTypes,
@@ -205,36 +205,36 @@ def _read(
     path: Path | None,
     functions: Mapping[str, Callable[..., Any]],
     allow_paths: AllowPaths,
-) -> Reading:
+) -> LoadResult:
     if root is None:
-        return Reading(None, None, report)
+        return LoadResult(None, None, report)
     folder = path.resolve().parent if path else None
-    reader = WorkflowReader(report, types, Finder(functions, folder), folder, variables)
-    reader.access = FileAccess(folder, allowed_folders(allow_paths))
+    reader = WorkflowReader(report, types, FunctionFinder(functions, folder), folder, variables)
+    reader.access = FileAccess(folder, resolve_folders(allow_paths))
     if path is not None:
-        reader.chain = (path.resolve(),)
+        reader.file_chain = (path.resolve(),)
     workflow = reader.read_workflow(root, functions, str(path) if path else "")
     sound = workflow if report.ok else None
-    return Reading(sound, sound or reader.draft, report)
+    return LoadResult(sound, sound or reader.draft, report)
 
 
-class WorkflowReader(NamesReader):
+class WorkflowReader(GraphReader):
     """Reads whole files, and the files of their subgraphs."""
 
     def __init__(
         self,
         report: Report,
         types: NodeTypes,
-        finder: Finder,
+        finder: FunctionFinder,
         folder: Path | None,
         variables: Mapping[str, Any],
     ) -> None:
         super().__init__(report, types)
         self.finder = finder
         self.folder = folder
-        self.top = folder
+        self.top_folder = folder
         self.variables = variables
-        self.chain: tuple[Path, ...] = ()
+        self.file_chain: tuple[Path, ...] = ()
         self.files: list[Path] = []
         """Each file of a subgraph as often as it is used; the same list for all readers of a workflow."""
         self.texts: dict[str, str] = {}
@@ -245,29 +245,29 @@ class WorkflowReader(NamesReader):
     def read_workflow(
         self, at: Located, functions: Mapping[str, Callable[..., Any]], file: str
     ) -> Workflow | None:
-        root = self._resolved(at)
+        root = self._substitute_variables(at)
         settings = self._read_root(root)
-        if isinstance(settings, Root):
+        if isinstance(settings, WorkflowFile):
             self.vars = settings.vars
             self.names.append(("group", settings.memory.group_id, child(root, "memory", "group_id")))
-            self._take(settings, root)
+            self._merge_definitions(settings, root)
             for use in settings.middleware:
                 self.check_function("middleware", use.name, Located(use.name, use.at.line, use.at.column))
-        graph = self._graph_of(root)
+        graph = self._read_root_graph(root)
         self.secrets.check_names(self.names, self.report)
         for drafted in self.drafts[-1:]:
-            assert isinstance(drafted, Graph)
+            assert isinstance(drafted, GraphDefinition)
             self.draft = self._workflow(drafted, settings, functions, file)
         if settings is INVALID or graph is INVALID:
             return None
         return self.draft
 
     def _workflow(
-        self, graph: Graph, settings: Any, functions: Mapping[str, Callable[..., Any]], file: str
+        self, graph: GraphDefinition, settings: Any, functions: Mapping[str, Callable[..., Any]], file: str
     ) -> Workflow:
-        root = settings if isinstance(settings, Root) else Root()
+        root = settings if isinstance(settings, WorkflowFile) else WorkflowFile()
         return Workflow(
-            without_secrets(graph, self.secrets.masker) if self.secrets.found else graph,
+            mask_graph(graph, self.secrets.masker) if self.secrets.found else graph,
             str(root.version),
             root.vars,
             self.models,
@@ -285,19 +285,19 @@ class WorkflowReader(NamesReader):
 
     def read_subgraph(self, at: Located) -> Any:
         """The graph of a file that another one uses; what stands beside it counts for it alone."""
-        root = self._resolved(at)
+        root = self._substitute_variables(at)
         settings = self._read_root(root)
-        if isinstance(settings, Root):
+        if isinstance(settings, WorkflowFile):
             self.vars = {**self.vars, **settings.vars}
             idle = ("middleware",) if settings.memory == MemorySettings() else ("middleware", "memory")
-            without_effect(settings, idle, root, self.report)
-            self._take(settings, root)
-        graph = self._graph_of(root)
+            warn_without_effect(settings, idle, root, self.report)
+            self._merge_definitions(settings, root)
+        graph = self._read_root_graph(root)
         if settings is INVALID or graph is INVALID or graph.limits.rounds:
             return graph
         return replace(graph, limits=settings.limits)
 
-    def _take(self, root: Root, at: Located) -> None:
+    def _merge_definitions(self, root: WorkflowFile, at: Located) -> None:
         """Profiles and tools have one name in the whole workflow, whichever file they stand in."""
         kinds: tuple[tuple[dict[str, Any], Mapping[str, Any], str], ...] = (
             (self.models, root.models, "models"),
@@ -318,7 +318,7 @@ class WorkflowReader(NamesReader):
                     place = child(at, "models", name, "fallback")
                     self.report.error("unknown-profile", f"there is no model profile '{other}'", place, hint)
 
-    def _resolved(self, at: Located) -> Located:
+    def _substitute_variables(self, at: Located) -> Located:
         dotenv = read_dotenv(self.folder / ".env", self.report) if self.folder else {}
         # The variables of the file that a subgraph is used from stand behind its own.
         inherited = {**os.environ, **self.vars}
@@ -331,16 +331,16 @@ class WorkflowReader(NamesReader):
 
     def _read_root(self, root: Located) -> Any:
         if isinstance(root.value, dict) and "graph" not in root.value and "nodes" in root.value:
-            return Root()  # the file is the graph itself
-        return self.read_struct(root, Root, "the workflow")
+            return WorkflowFile()  # the file is the graph itself
+        return self.read_struct(root, WorkflowFile, "the workflow")
 
-    def _graph_of(self, root: Located) -> Any:
+    def _read_root_graph(self, root: Located) -> Any:
         if not isinstance(root.value, dict):
-            return self._wrong(root, "the workflow", "a mapping")
+            return self._report_wrong_type(root, "the workflow", "a mapping")
         if "nodes" in root.value and "graph" not in root.value:
             return self.read_graph(root)
         if "graph" not in root.value:
-            if not misspells(root, "graph", Root):
+            if not has_misspelling(root, "graph", WorkflowFile):
                 self.report.error("missing-key", "the workflow has no 'graph'", root)
             return INVALID
         return self.read_graph(root.value["graph"])
@@ -349,8 +349,8 @@ class WorkflowReader(NamesReader):
         """The graph of another file, named at a place of this one."""
         name = str(at.value)
         try:
-            path = self._find(name)
-        except Outside as outside:
+            path = self._find_file(name)
+        except OutsideFolderError as outside:
             message = f"the subgraph file '{name}' cannot be used: {outside}"
             self.report.error("outside-folder", message, at, outside.hint)
             return INVALID
@@ -358,11 +358,11 @@ class WorkflowReader(NamesReader):
             hint = "it is looked for beside this file, in its folder `subgraphs`, and in the working folder"
             self.report.error("no-file", f"the subgraph file '{name}' is not there", at, hint)
             return INVALID
-        if path in self.chain:
-            names = " → ".join(step.name for step in (*self.chain[self.chain.index(path) :], path))
+        if path in self.file_chain:
+            names = " → ".join(step.name for step in (*self.file_chain[self.file_chain.index(path) :], path))
             self.report.error("circular-file", f"subgraph files go round in a circle: {names}", at)
             return INVALID
-        if len(self.chain) > MAX_FILE_DEPTH or len(self.files) >= MAX_FILES:
+        if len(self.file_chain) > MAX_FILE_DEPTH or len(self.files) >= MAX_FILES:
             message = (
                 f"with '{name}' there are too many subgraph files: "
                 f"more than {MAX_FILE_DEPTH} inside each other, or {MAX_FILES} in all"
@@ -370,22 +370,26 @@ class WorkflowReader(NamesReader):
             self.report.error("too-many-files", message, at)
             return INVALID
         self.files.append(path)
-        return self._read_other(path)
+        return self._read_subgraph_file(path)
 
-    def _find(self, name: str) -> Path | None:
-        folders = [folder for folder in (self.folder, self.top, Path.cwd()) if folder is not None]
+    def _find_file(self, name: str) -> Path | None:
+        folders = [folder for folder in (self.folder, self.top_folder, Path.cwd()) if folder is not None]
         places = [place / name for folder in folders for place in (folder, folder / "subgraphs")]
         # os.path takes names of any length, pathlib raises.
         there = next((place for place in places if os.path.isfile(place)), None)  # noqa: PTH113
-        return None if there is None else self.access.checked(there)
+        return None if there is None else self.access.resolve_inside(there)
 
-    def _read_other(self, path: Path) -> Any:
+    def _read_subgraph_file(self, path: Path) -> Any:
         report = Report(os.path.relpath(path), self.secrets)
         root = read_file(path, report, self.texts)
         graph: Any = INVALID
         if root is not None:
             other = WorkflowReader(report, self.types, self.finder, path.parent, self.variables)
-            other.top, other.chain, other.vars = self.top, (*self.chain, path), self.vars
+            other.top_folder, other.file_chain, other.vars = (
+                self.top_folder,
+                (*self.file_chain, path),
+                self.vars,
+            )
             other.files, other.models, other.tools = self.files, self.models, self.tools
             other.texts, other.access, other.names = self.texts, self.access, self.names
             other.drafts = self.drafts

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Place, Reader, child
+from roundel.workflow.fields import INVALID, Reader, SourceLocation, child
 from roundel.workflow.model_profile import check_provider
 
 Name = Annotated[str, Meta(min_length=1)]
@@ -18,11 +18,11 @@ Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 WORKING, LONG_TERM = "working", "long_term"
-ALWAYS_THERE = (WORKING, LONG_TERM)
+BUILTIN_MEMORIES = (WORKING, LONG_TERM)
 """The names of memories that need not be declared."""
 DIMENSIONS = "dimensions"
 """The parameter of an embedding that says how long its vectors are."""
-LOCAL = "local"
+LOCAL_PROVIDER = "local"
 """The provider of embeddings by a model of sentence-transformers, in this process."""
 AUTO = "auto"
 """As a path it says as much as none."""
@@ -146,10 +146,10 @@ class Embedding(Struct, frozen=True, omit_defaults=True):
             place = child(at, "params", DIMENSIONS)
             report.error("wrong-type", f"'{DIMENSIONS}' must be a whole number of at least 1", place)
             return False
-        return check_provider(self.provider, child(at, "provider"), report, (LOCAL,))
+        return check_provider(self.provider, child(at, "provider"), report, (LOCAL_PROVIDER,))
 
 
-def _path_field() -> dict[str, Field]:
+def _path_fields() -> dict[str, Field]:
     """Where a memory of a graph is kept."""
     return {
         "memory_path": Field(
@@ -168,7 +168,7 @@ def _path_field() -> dict[str, Field]:
     }
 
 
-class Simple(Struct, frozen=True, omit_defaults=True):
+class SimpleMemory(Struct, frozen=True, omit_defaults=True):
     memory_path: str = ""
     embedding: Embedding | None = None
 
@@ -179,7 +179,7 @@ class Simple(Struct, frozen=True, omit_defaults=True):
             en=("Simple", "What agents said, found by what is asked."),
             zh=("对话记忆", "智能体说过的内容，按提问检索。"),
             fields={
-                **_path_field(),
+                **_path_fields(),
                 "embedding": Field(
                     en=("Embedding", "The model by which entries are found, in place of words."),
                     zh=("向量模型", "用于检索的向量模型，取代按词检索。"),
@@ -188,7 +188,7 @@ class Simple(Struct, frozen=True, omit_defaults=True):
         )
 
 
-class Blackboard(Struct, frozen=True, omit_defaults=True):
+class BlackboardMemory(Struct, frozen=True, omit_defaults=True):
     memory_path: str = ""
     max_items: Positive = 1000
 
@@ -199,7 +199,7 @@ class Blackboard(Struct, frozen=True, omit_defaults=True):
             en=("Blackboard", "What agents said last."),
             zh=("黑板", "智能体最近说过的内容。"),
             fields={
-                **_path_field(),
+                **_path_fields(),
                 "max_items": Field(
                     en=("Size", "How many entries it keeps; the oldest go first."),
                     zh=("容量", "保留的记录条数，超出时先删除最旧的。"),
@@ -246,14 +246,14 @@ class FileSource(Struct, frozen=True, omit_defaults=True):
 
     def __check__(self, at: Located, report: Report) -> bool:
         if not _is_encoding(self.encoding):
-            shown = report.hidden(self.encoding)
+            shown = report.mask_value(self.encoding)
             message = f"'{self.path}' cannot be read: there is no encoding {shown!r:.60}"
             hint = "one that Python knows, for example utf-8 or latin-1"
             report.warning("unknown-encoding", message, child(at, "encoding"), hint)
         return True
 
 
-class Files(Struct, frozen=True, omit_defaults=True):
+class FileMemory(Struct, frozen=True, omit_defaults=True):
     file_sources: Annotated[tuple[FileSource, ...], Meta(extra={"wrap": True})]
     index_path: str = ""
     embedding: Embedding | None = None
@@ -290,7 +290,7 @@ class Files(Struct, frozen=True, omit_defaults=True):
         return True
 
 
-class Working(Struct, frozen=True):
+class WorkingMemory(Struct, frozen=True):
     """That of the run's group."""
 
     @staticmethod
@@ -302,7 +302,7 @@ class Working(Struct, frozen=True):
         )
 
 
-class LongTerm(Struct, frozen=True, omit_defaults=True):
+class LongTermMemory(Struct, frozen=True, omit_defaults=True):
     """What was promoted for the run's group."""
 
     embedding: Embedding | None = None
@@ -346,23 +346,23 @@ class Mem0(Struct, frozen=True, omit_defaults=True):
         )
 
 
-Kind = Simple | Blackboard | Files | Working | LongTerm | Mem0
-FORMS: dict[str, type[Struct]] = {
-    "simple": Simple,
-    "file": Files,
-    "blackboard": Blackboard,
-    WORKING: Working,
-    LONG_TERM: LongTerm,
+MemoryKind = SimpleMemory | BlackboardMemory | FileMemory | WorkingMemory | LongTermMemory | Mem0
+MEMORY_FORMS: dict[str, type[Struct]] = {
+    "simple": SimpleMemory,
+    "file": FileMemory,
+    "blackboard": BlackboardMemory,
+    WORKING: WorkingMemory,
+    LONG_TERM: LongTermMemory,
     "mem0": Mem0,
 }
 
 
-class Attachment(Struct, frozen=True, omit_defaults=True):
+class MemoryDeclaration(Struct, frozen=True, omit_defaults=True):
     """A memory that the agents of a graph may name."""
 
     name: str
     config: Any
-    at: Place = Place()
+    at: SourceLocation = SourceLocation()
 
     @staticmethod
     def __describe__() -> Description:
@@ -371,7 +371,7 @@ class Attachment(Struct, frozen=True, omit_defaults=True):
             en=("Memory", "A memory that the agents of a graph may name."),
             zh=("记忆", "图中的智能体可以引用的记忆。"),
             variants=Variants(
-                forms=FORMS,
+                forms=MEMORY_FORMS,
                 en=("Type", "What the memory is made of."),
                 zh=("类型", "记忆的种类。"),
             ),
@@ -396,7 +396,7 @@ class Attachment(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
-        form = reader.variant(at, FORMS, "memory", also=("name",))
+        form = reader.variant(at, MEMORY_FORMS, "memory", also=("name",))
         if form is None:
             return INVALID
         kind, config_at = form
@@ -411,7 +411,7 @@ class Attachment(Struct, frozen=True, omit_defaults=True):
         if kind is Mem0:
             message = f"the memory '{name}' has no effect: mem0 is a service of its own"
             reader.report.warning("without-effect", message, child(at, "type"), "for example `type: simple`")
-        return cls(name, config, Place(reader.report.file, at.line, at.column))
+        return cls(name, config, SourceLocation(reader.report.file, at.line, at.column))
 
 
 def _is_encoding(name: str) -> bool:
@@ -424,9 +424,9 @@ def _is_encoding(name: str) -> bool:
     return True
 
 
-def built_in(name: str) -> Attachment:
+def builtin_memory(name: str) -> MemoryDeclaration:
     """One that is there without being declared."""
-    return Attachment(name, FORMS[name]())
+    return MemoryDeclaration(name, MEMORY_FORMS[name]())
 
 
 def find_path(path: str, folder: Path | None) -> Path | None:

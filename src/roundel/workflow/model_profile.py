@@ -14,12 +14,12 @@ from typing import Annotated, Any, ClassVar, Final
 from msgspec import Meta, Struct
 
 from roundel.workflow.description import Description, Field
-from roundel.workflow.diagnostics import Report, misspelling_of
+from roundel.workflow.diagnostics import Report, match_misspelling
 from roundel.workflow.document import Located
-from roundel.workflow.fields import Place
+from roundel.workflow.fields import SourceLocation
 from roundel.workflow.functions import entry_points
 
-ALIASES: Final = {
+PROVIDER_ALIASES: Final = {
     "gemini": "google",
     "google-gla": "google",
     "google-vertex": "google-cloud",
@@ -34,21 +34,21 @@ PROVIDERS: Final = (
     *("nebius", "ollama", "openrouter", "ovhcloud", "sambanova", "sentence-transformers", "snowflake"),
     *("system-one", "together", "typesafe", "vercel", "vllm", "voyageai", "xai", "zai"),
 )
-GATEWAY: Final = "gateway/"
+GATEWAY_PREFIX: Final = "gateway/"
 """Stands before the name of a provider that is reached through pydantic-ai's gateway."""
 
 
-def offered_providers() -> dict[str, Any]:
+def installed_providers() -> dict[str, Any]:
     """The providers of installed packages, by name: entry points that are not loaded yet."""
     return entry_points("roundel.providers")
 
 
 def check_provider(name: str, at: Located, report: Report, also: Iterable[str] = ()) -> bool:
     """Whether a provider may be used: it is known, or no misspelling of one that is."""
-    known = (*PROVIDERS, *ALIASES, *also)
-    if name in known or name.startswith(GATEWAY) or name in offered_providers():
+    known = (*PROVIDERS, *PROVIDER_ALIASES, *also)
+    if name in known or name.startswith(GATEWAY_PREFIX) or name in installed_providers():
         return True
-    meant = misspelling_of(name, (*known, *offered_providers()))
+    meant = match_misspelling(name, (*known, *installed_providers()))
     if meant is not None:
         message = f"there is no model provider '{name}'"
         report.error("unknown-provider", message, at, f"did you mean '{meant}'?")
@@ -93,7 +93,7 @@ class Price(Struct, frozen=True, omit_defaults=True):
         )
 
 
-def client_fields() -> dict[str, Field]:
+def model_fields() -> dict[str, Field]:
     """How a profile, and an agent without one, says which model is meant."""
     return {
         "provider": Field(
@@ -139,7 +139,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
     """Other profiles, tried in turn when this model does not answer."""
     cache: bool = False
     """Whether a request that was answered before gets the same answer, without a call."""
-    at: Place = Place()
+    at: SourceLocation = SourceLocation()
 
     @staticmethod
     def __describe__() -> Description:
@@ -153,7 +153,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
                     zh=("模型", "模型，写作 `provider:name`。"),
                     see="agents.md#which-model",
                 ),
-                **client_fields(),
+                **model_fields(),
                 "headers": Field(
                     en=("Headers", "Further HTTP headers of each request."),
                     zh=("请求头", "每个请求附加的 HTTP 头。"),
@@ -206,11 +206,11 @@ class Profile(Struct, frozen=True, omit_defaults=True):
         return False
 
     @property
-    def named(self) -> tuple[str, str]:
-        return named(self.model, self.provider, self.name)
+    def provider_and_name(self) -> tuple[str, str]:
+        return provider_and_name(self.model, self.provider, self.name)
 
 
-def named(model: str, provider: str, name: str) -> tuple[str, str]:
+def provider_and_name(model: str, provider: str, name: str) -> tuple[str, str]:
     """Provider and name of a model; without a provider it is `openai`, whose protocol most servers speak."""
     if model:
         first, colon, rest = model.partition(":")
@@ -235,10 +235,12 @@ def check_model(model: str, provider: str, name: str, at: Located, report: Repor
         hint = "keep one of the two; a model whose name has a colon is written with 'provider' and 'name'"
         report.error("two-models", message, given.get("provider", at), hint)
         return False
-    return _check_named(model, provider, given.get("model" if ":" in model else "provider", at), report)
+    return _check_provider_name(
+        model, provider, given.get("model" if ":" in model else "provider", at), report
+    )
 
 
-def _check_named(model: str, provider: str, at: Located, report: Report) -> bool:
+def _check_provider_name(model: str, provider: str, at: Located, report: Report) -> bool:
     first, colon, rest = model.partition(":")
     if colon and not (first.strip() and rest.strip()):
         message = f"the model '{model}' has no {'name' if first.strip() else 'provider'}"

@@ -10,7 +10,7 @@ from msgspec import Struct
 from roundel.workflow.functions import entry_points, load_entry_point
 
 
-def _nothing(_config: Any) -> Any:
+def _return_none(_config: Any) -> Any:
     return None
 
 
@@ -18,7 +18,7 @@ def _no_function(_config: Any) -> str:
     return ""
 
 
-def _no_turns(_config: Any) -> tuple[int | None, ...]:
+def _no_body_runs(_config: Any) -> tuple[int | None, ...]:
     return ()
 
 
@@ -30,7 +30,7 @@ def _no_reserve(_config: Any, _workflow: Any) -> int:
     return 0
 
 
-def _no_examination(_config: Any, _at: Any, _reader: Any) -> None:
+def _no_check(_config: Any, _at: Any, _reader: Any) -> None:
     return None
 
 
@@ -80,18 +80,18 @@ class NodeType(Struct, frozen=True, eq=False):
     bodies: Callable[[Any], tuple[Any, ...]] = _no_ports
     """The graphs that this node runs inside itself, from the config; none for an ordinary node."""
 
-    conduct: Callable[[Any], Any] | None = None
+    controller: Callable[[Any], Any] | None = None
     """Makes a conductor (kernel/composite.py) from the config, which says when which body runs on what.
 
     Without one, the one body runs once on what the node got."""
 
-    turns: Callable[[Any], tuple[int | None, ...]] = _no_turns
+    iterations: Callable[[Any], tuple[int | None, ...]] = _no_body_runs
     """How often each body runs at most in one run of a node that conducts; None where nobody knows."""
 
-    rounds: Callable[[Any], int | None] = _nothing
+    rounds: Callable[[Any], int | None] = _return_none
     """For a loop of its own: how many rounds one run of it takes at most."""
 
-    talk: Callable[[Any], Any] = _nothing
+    conversation: Callable[[Any], Any] = _return_none
     """Makes a dialogue (kernel/tool_loop.py) from the config, for a node that takes several calls; None for
     one that is done with one."""
 
@@ -104,19 +104,19 @@ class NodeType(Struct, frozen=True, eq=False):
     function: Callable[[Any], str] = _no_function
     """The name of the Python function that it calls, from the config; empty for most."""
 
-    examine: Callable[[Any, Any, Any], None] = _no_examination
+    examine: Callable[[Any, Any, Any], None] = _no_check
     """(config, place, reader): checks that need the workflow around the node."""
 
     guard: bool = False
     """It bounds a loop: silent until its limit, so it needs an edge into its loop and one out of it."""
 
-    bound: Callable[[Any], Bound | None] = _nothing
+    bound: Callable[[Any], Bound | None] = _return_none
     """How it bounds its loop, from the config."""
 
     silent: bool = False
     """It may give no message at all."""
 
-    single: Callable[[Any], bool] = _nothing
+    single: Callable[[Any], bool] = _return_none
     """Whether it gives at most one message each time that it runs, from the config."""
 
     asks: bool = False
@@ -125,14 +125,14 @@ class NodeType(Struct, frozen=True, eq=False):
     speaks: bool = False
     """A model answers."""
 
-    calls: Callable[[Any], Calls | None] = _nothing
+    calls: Callable[[Any], Calls | None] = _return_none
     """How many calls of models and tools one run takes, from the config; None is one call of a model for a
     node that speaks, and none for any other."""
 
     reserve: Callable[[Any, Any], int] = _no_reserve
     """(config, workflow): the tokens that a model call of it may take at most; 0 if nobody knows."""
 
-    forgets: Callable[[Any], bool] = _nothing
+    forgets: Callable[[Any], bool] = _return_none
     """Whether its state starts anew each time the loop around it is entered."""
 
     state: Any = None
@@ -143,11 +143,11 @@ class NodeType(Struct, frozen=True, eq=False):
     """The same for a node that talks or conducts: the type of what its calls carry in place of a state."""
 
 
-def _none_named(_name: str) -> Iterable[NodeType]:
+def _find_none(_name: str) -> Iterable[NodeType]:
     return ()
 
 
-def _none() -> Iterable[NodeType]:
+def _find_all_none() -> Iterable[NodeType]:
     return ()
 
 
@@ -160,8 +160,8 @@ class NodeTypes(Mapping[str, NodeType]):
     def __init__(
         self,
         builtin: Iterable[NodeType] = (),
-        find: Callable[[str], Iterable[NodeType]] = _none_named,
-        find_all: Callable[[], Iterable[NodeType]] = _none,
+        find: Callable[[str], Iterable[NodeType]] = _find_none,
+        find_all: Callable[[], Iterable[NodeType]] = _find_all_none,
     ) -> None:
         self._types: dict[str, NodeType] = {}
         self._find, self._find_all = find, find_all

@@ -30,7 +30,7 @@ from roundel.workflow.document import Located
 from roundel.workflow.fields import Reader
 
 MAX_DEPTH = 100
-MAX_WRITTEN = 100_000
+MAX_TRANSLATED_LENGTH = 100_000
 MAX_PARTS = 100_000
 """The library makes as many copies of a part as it has to be there at least; it would take all memory for
 `(?:(?:(?:a+)+)+)+` with more levels."""
@@ -65,7 +65,7 @@ _EMPTY_HAS_NO_BOUNDARY = re.search(r"\B", "") is None
 """Up to Python 3.13, `\\B` matches nowhere in an empty text."""
 
 
-class Unsupported(ValueError):
+class UnsupportedPattern(ValueError):
     """Python can read it, and the engine cannot be made to mean the same."""
 
 
@@ -76,42 +76,44 @@ class Translation(Struct, frozen=True):
     """The numbers of the groups that have names."""
 
 
-def translated(source: str, flags: int) -> Translation:
+def translate(source: str, flags: int) -> Translation:
     """The same pattern for the library; `re.error` if Python cannot read it, or Unsupported."""
     tree = parser.parse(source, flags)
-    written = _Writer(tree.state).sequence(tree, tree.state.flags, 0)
-    if len(written) > MAX_WRITTEN:
-        raise Unsupported("it is too large when all its characters are written out")
+    written = _PatternWriter(tree.state).sequence(tree, tree.state.flags, 0)
+    if len(written) > MAX_TRANSLATED_LENGTH:
+        raise UnsupportedPattern("it is too large when all its characters are written out")
     return Translation(written, tree.state.groups - 1, dict(tree.state.groupdict))
 
 
-class _Writer:
+class _PatternWriter:
     def __init__(self, state: Any) -> None:
         self._names = {number: name for name, number in state.groupdict.items()}
         self._copies, self._parts = 1, 0
         """How often the library writes out what is being written, and all that it has written so."""
-        self._behind = False
+        self._in_lookbehind = False
         """Whether this is inside a look-behind, which the library reads from right to left."""
 
     def sequence(self, items: Any, flags: int, depth: int) -> str:
         if depth > MAX_DEPTH:
-            raise Unsupported(f"its groups are nested more than {MAX_DEPTH} deep")
+            raise UnsupportedPattern(f"its groups are nested more than {MAX_DEPTH} deep")
         self._parts += self._copies * max(len(items), 1)
         if self._parts > MAX_PARTS:
-            raise Unsupported("it repeats too much: nest its repeats less, or lower their least numbers")
+            raise UnsupportedPattern(
+                "it repeats too much: nest its repeats less, or lower their least numbers"
+            )
         return "".join([self._item(kind, value, flags, depth) for kind, value in items])
 
     def _item(self, kind: Any, value: Any, flags: int, depth: int) -> str:
         if kind is ops.LITERAL:
-            return _class([(kind, value)], flags) if flags & re.IGNORECASE else _escaped(value)
+            return _character_class([(kind, value)], flags) if flags & re.IGNORECASE else _escape(value)
         if kind is ops.NOT_LITERAL:
-            return _class([(ops.NEGATE, None), (ops.LITERAL, value)], flags)
+            return _character_class([(ops.NEGATE, None), (ops.LITERAL, value)], flags)
         if kind is ops.IN:
-            return _class(value, flags)
+            return _character_class(value, flags)
         if kind is ops.ANY:
             return "(?s:.)" if flags & re.DOTALL else "(?-s:.)"
         if kind is ops.AT:
-            return _place(value, flags)
+            return _position_assertion(value, flags)
         if kind in _REPEATS:
             low, high, body = value
             most = "" if high is ops.MAXREPEAT else str(high)
@@ -129,61 +131,65 @@ class _Writer:
         if kind is ops.ATOMIC_GROUP:
             return f"(?>{self.sequence(value, flags, depth + 1)})"
         if kind in (ops.ASSERT, ops.ASSERT_NOT):
-            return self._look(kind, value, flags, depth)
+            return self._lookaround(kind, value, flags, depth)
         return self._reference(kind, value, flags, depth)
 
     def _group(self, value: Any, flags: int, depth: int) -> str:
         number, added, removed, body = value
-        inside = self.sequence(body, (_narrowed(flags, added)) & ~removed, depth + 1)
+        inside = self.sequence(body, (_merge_flags(flags, added)) & ~removed, depth + 1)
         if number is None:
             return f"(?:{inside})"
-        if self._behind:
-            raise Unsupported("a group that captures inside a look-behind is not supported; write (?: )")
+        if self._in_lookbehind:
+            raise UnsupportedPattern(
+                "a group that captures inside a look-behind is not supported; write (?: )"
+            )
         name = self._names.get(number)
         return f"(?P<{name}>{inside})" if name else f"({inside})"
 
-    def _look(self, kind: Any, value: Any, flags: int, depth: int) -> str:
+    def _lookaround(self, kind: Any, value: Any, flags: int, depth: int) -> str:
         direction, body = value
         if direction < 0 and len(set(body.getwidth())) > 1:
             raise re.error("look-behind requires fixed-width pattern")
-        outside, self._behind = self._behind, self._behind or direction < 0
+        outside, self._in_lookbehind = self._in_lookbehind, self._in_lookbehind or direction < 0
         inside = self.sequence(body, flags, depth + 1)
-        self._behind = outside
+        self._in_lookbehind = outside
         return f"(?{'<' if direction < 0 else ''}{'=' if kind is ops.ASSERT else '!'}{inside})"
 
     def _reference(self, kind: Any, value: Any, flags: int, depth: int) -> str:
         if kind is ops.GROUPREF:
-            if self._behind:
-                raise Unsupported("a reference to a group inside a look-behind is not supported")
+            if self._in_lookbehind:
+                raise UnsupportedPattern("a reference to a group inside a look-behind is not supported")
             if flags & re.IGNORECASE:
                 if flags & re.ASCII:
-                    raise Unsupported("a reference to a group with both (?a) and (?i) is not supported")
+                    raise UnsupportedPattern(
+                        "a reference to a group with both (?a) and (?i) is not supported"
+                    )
                 return rf"(?i:\g<{value}>)"
             return rf"\g<{value}>"
         if kind is ops.GROUPREF_EXISTS:
             number, yes, no = value
             chosen = self.sequence(yes, flags, depth + 1)
             other = self.sequence(no, flags, depth + 1) if no else ""
-            return f"(?({number}){_closed(chosen)}|{_closed(other)})"
-        raise Unsupported(f"{str(kind).lower()} is not supported")
+            return f"(?({number}){_non_capturing(chosen)}|{_non_capturing(other)})"
+        raise UnsupportedPattern(f"{str(kind).lower()} is not supported")
 
 
-def _narrowed(flags: int, added: int) -> int:
+def _merge_flags(flags: int, added: int) -> int:
     """`(?a: )` and `(?u: )` exclude each other."""
     kinds = re.ASCII | re.UNICODE
     return (flags & ~kinds if added & kinds else flags) | added
 
 
-def _closed(body: str) -> str:
+def _non_capturing(body: str) -> str:
     return f"(?:{body})"
 
 
-def _escaped(code: int) -> str:
+def _escape(code: int) -> str:
     character = chr(code)
     return character if character.isalnum() else f"\\U{code:08x}"
 
 
-def _place(place: Any, flags: int) -> str:
+def _position_assertion(place: Any, flags: int) -> str:
     if place is ops.AT_BEGINNING:
         return "(?m:^)" if flags & re.MULTILINE else r"\A"
     if place is ops.AT_END:
@@ -199,7 +205,7 @@ def _place(place: Any, flags: int) -> str:
     return f"(?:(?<={word})(?={word})|{some}(?<!{word})(?!{word}))"
 
 
-def _class(items: Any, flags: int) -> str:
+def _character_class(items: Any, flags: int) -> str:
     """A set of characters. Where case is ignored, all cases are written out: the library loses matches of
     `(?i:x)|[^ab]`."""
     negated = items[0][0] is ops.NEGATE
@@ -218,7 +224,7 @@ def _class(items: Any, flags: int) -> str:
 
 
 def _range(low: int, high: int) -> str:
-    return _escaped(low) if low == high else f"{_escaped(low)}-{_escaped(high)}"
+    return _escape(low) if low == high else f"{_escape(low)}-{_escape(high)}"
 
 
 def _other_cases(low: int, high: int, ascii_only: bool) -> list[int]:
@@ -231,21 +237,21 @@ def _other_cases(low: int, high: int, ascii_only: bool) -> list[int]:
         return sorted(map(ord, found))
     if low == high and chr(low).upper() == chr(low).lower():
         return []
-    codes, cases = _cases()
+    codes, cases = _case_table()
     inside = codes[bisect_left(codes, low) : bisect_right(codes, high)]
     return sorted({case for code in inside for case in cases[code]})
 
 
 _BEYOND_ASCII = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
-_CASED = ((0x80, 0x2E00), (0xA600, 0xAC00), (0xFB00, 0x11900), (0x16E00, 0x16F00), (0x1E900, 0x1E944))
+_CASED_RANGES = ((0x80, 0x2E00), (0xA600, 0xAC00), (0xFB00, 0x11900), (0x16E00, 0x16F00), (0x1E900, 0x1E944))
 """Where the letters are that have cases: most of Unicode has none."""
 
 
 @lru_cache(maxsize=1)
-def _cases() -> tuple[list[int], dict[int, list[int]]]:
+def _case_table() -> tuple[list[int], dict[int, list[int]]]:
     """The letters that have cases, and for each those that are the same to Python when case is ignored."""
     classes: dict[int, list[int]] = {}
-    for code in chain(range(0x80), *(range(*block) for block in _CASED)):
+    for code in chain(range(0x80), *(range(*block) for block in _CASED_RANGES)):
         if chr(code).upper() != chr(code).lower():
             lower = ord(chr(code).lower()[0])
             key = min(lower, *_casefix._EXTRA_CASES.get(lower, (lower,)))
@@ -254,7 +260,7 @@ def _cases() -> tuple[list[int], dict[int, list[int]]]:
     return sorted(cases), cases
 
 
-SECONDS = 0.5
+MATCH_TIME_LIMIT = 0.5
 """The processor time that one search may take."""
 MAX_LENGTH = 5000
 
@@ -277,8 +283,8 @@ class Pattern:
             with warnings.catch_warnings():
                 # A set such as `[[a]` may mean something else in a later Python; it is not for us to say so.
                 warnings.simplefilter("ignore", FutureWarning)
-                translation = translated(source, flags)
-        except (Unsupported, re.error, OverflowError) as error:
+                translation = translate(source, flags)
+        except (UnsupportedPattern, re.error, OverflowError) as error:
             raise PatternError(str(error)) from None
         except RecursionError:
             raise PatternError("its groups are nested too deeply") from None
@@ -289,16 +295,16 @@ class Pattern:
     def search(self, text: str) -> Any:
         """The first match, or None; PatternError if it takes too long."""
         try:
-            return (self._compiled or self._compile()).search(text, timeout=SECONDS)
+            return (self._compiled or self._compile()).search(text, timeout=MATCH_TIME_LIMIT)
         except TimeoutError:
-            raise self._too_slow(text) from None
+            raise self._timeout_error(text) from None
 
     def finditer(self, text: str) -> Iterator[Any]:
         """Every match; PatternError if they take too long, all together."""
         try:
-            yield from (self._compiled or self._compile()).finditer(text, timeout=SECONDS)
+            yield from (self._compiled or self._compile()).finditer(text, timeout=MATCH_TIME_LIMIT)
         except TimeoutError:
-            raise self._too_slow(text) from None
+            raise self._timeout_error(text) from None
 
     def _compile(self) -> Any:
         # A tenth of a second, which only those pay who have patterns.
@@ -310,20 +316,20 @@ class Pattern:
             raise PatternError(f"the pattern {self.source!r} cannot be used: {error}") from None
         return self._compiled
 
-    def _too_slow(self, text: str) -> PatternError:
+    def _timeout_error(self, text: str) -> PatternError:
         return PatternError(
-            f"the pattern {self.source!r} took more than {SECONDS:g} seconds on a text of {len(text)} "
-            "characters; make it simpler, above all where something is repeated inside a repeat, "
-            r"such as (\w+\s?)*"
+            f"the pattern {self.source!r} took more than {MATCH_TIME_LIMIT:g} seconds on a text of "
+            f"{len(text)} characters; make it simpler, above all where something is repeated inside a "
+            r"repeat, such as (\w+\s?)*"
         )
 
 
 @lru_cache(maxsize=1024)
-def compiled(source: str, flags: int = 0) -> Pattern:
+def compile_pattern(source: str, flags: int = 0) -> Pattern:
     return Pattern(source, flags)
 
 
-def flags_of(*, case_sensitive: bool, multiline: bool = False, dotall: bool = False) -> int:
+def build_flags(*, case_sensitive: bool, multiline: bool = False, dotall: bool = False) -> int:
     flags = 0 if case_sensitive else re.IGNORECASE
     return flags | (re.MULTILINE if multiline else 0) | (re.DOTALL if dotall else 0)
 
@@ -331,7 +337,7 @@ def flags_of(*, case_sensitive: bool, multiline: bool = False, dotall: bool = Fa
 def check_pattern(source: str, at: Located, reader: Reader, flags: int = 0) -> Pattern | None:
     """The pattern; None if it cannot be used, which the report says."""
     try:
-        return compiled(source, flags)
+        return compile_pattern(source, flags)
     except PatternError as error:
         shown = source if len(source) <= 200 else source[:199] + "…"
         reader.report.error("bad-pattern", f"cannot read the pattern {shown!r}: {error}", at)

@@ -14,11 +14,11 @@ from roundel.workflow.condition import FunctionRef
 from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.document import Located
 from roundel.workflow.fields import INVALID, Reader, child
-from roundel.workflow.functions import built_in, deferred, guarded
+from roundel.workflow.functions import get_builtin, make_lazy, wrap_errors
 from roundel.workflow.message import Message, json_text
-from roundel.workflow.pattern import check_pattern, compiled, flags_of
+from roundel.workflow.pattern import build_flags, check_pattern, compile_pattern
 
-Process = Callable[[Message], Message | None]
+MessageProcessor = Callable[[Message], Message | None]
 
 
 def pattern_fields() -> dict[str, Field]:
@@ -98,23 +98,23 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
 
     @property
     def flags(self) -> int:
-        return flags_of(case_sensitive=self.case_sensitive, multiline=self.multiline, dotall=self.dotall)
+        return build_flags(case_sensitive=self.case_sensitive, multiline=self.multiline, dotall=self.dotall)
 
-    def process(self) -> Process:
-        pattern, group = compiled(self.pattern, self.flags), group_of(self.group)
+    def process(self) -> MessageProcessor:
+        pattern, group = compile_pattern(self.pattern, self.flags), parse_group(self.group)
 
         def extract(message: Message) -> Message | None:
             found = (match[group] for match in pattern.finditer(message.text))
             parts = list(islice((part for part in found if part is not None), None if self.multiple else 1))
             if not parts:
-                return self._without_match(message)
+                return self._handle_no_match(message)
             if self.template:
                 parts = [self.template.replace("{match}", part) for part in parts]
             return msgspec.structs.replace(message, content="\n".join(parts))
 
         return extract
 
-    def _without_match(self, message: Message) -> Message | None:
+    def _handle_no_match(self, message: Message) -> Message | None:
         if self.on_no_match == "drop":
             return None
         if self.on_no_match == "default":
@@ -156,14 +156,14 @@ class Processor(Struct, frozen=True, omit_defaults=True):
         return cls(regex=config) if sound else INVALID
 
 
-def group_of(group: str | int | None) -> str | int:
+def parse_group(group: str | int | None) -> str | int:
     """A group as `re` wants it: a number that is given as text is a number, nothing is the whole match."""
     if group is None or group == "":
         return 0
     return int(group) if isinstance(group, str) and re.fullmatch("[0-9]{1,9}", group) else group
 
 
-class Extracting(Protocol):
+class GroupExtraction(Protocol):
     """What takes a group of a pattern."""
 
     @property
@@ -174,9 +174,9 @@ class Extracting(Protocol):
     def flags(self) -> int: ...
 
 
-def check_extraction(config: Extracting, at: Located, reader: Reader) -> bool:
+def check_extraction(config: GroupExtraction, at: Located, reader: Reader) -> bool:
     pattern = check_pattern(config.pattern, child(at, "pattern"), reader, config.flags)
-    group = group_of(config.group)
+    group = parse_group(config.group)
     if pattern is None:
         return False
     known = group in pattern.groupindex if isinstance(group, str) else 0 <= group <= pattern.groups
@@ -187,7 +187,7 @@ def check_extraction(config: Extracting, at: Located, reader: Reader) -> bool:
     return known
 
 
-def processed(message: Message, result: object) -> Message | None:
+def apply_result(message: Message, result: object) -> Message | None:
     """The message after a function processor gave `result`: None drops it."""
     if result is None or isinstance(result, Message):
         return result
@@ -204,13 +204,13 @@ def processed(message: Message, result: object) -> Message | None:
     )
 
 
-def compile_processor(processor: Processor | None) -> Process | None:
+def compile_processor(processor: Processor | None) -> MessageProcessor | None:
     """A processor by a function must be a built-in one."""
     if processor is None:
         return None
     if processor.regex is not None:
-        return deferred(processor.regex.process)
-    known = built_in("processor", processor.function or "")
+        return make_lazy(processor.regex.process)
+    known = get_builtin("processor", processor.function or "")
     assert known is not None, processor.function
-    function = guarded(known)
-    return lambda message: processed(message, function(message))
+    function = wrap_errors(known)
+    return lambda message: apply_result(message, function(message))

@@ -32,9 +32,9 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from roundel.workflow.description import Description, Field, Variants
-from roundel.workflow.fields import Place, expected
-from roundel.workflow.graph import Envelope, Settings
-from roundel.workflow.loader import Root
+from roundel.workflow.fields import SourceLocation, describe_expected
+from roundel.workflow.graph import GraphSettings, NodeEnvelope
+from roundel.workflow.loader import WorkflowFile
 from roundel.workflow.node_type import NodeType, NodeTypes
 
 Shape = Literal["single", "list", "map"]
@@ -43,12 +43,12 @@ _VALUE_TYPES: dict[Any, ValueType] = {str: "text", int: "integer", float: "numbe
 _BOUND_NAMES = {"ge": "minimum", "gt": "exclusive_minimum", "le": "maximum", "lt": "exclusive_maximum"}
 
 
-class Value(Struct, frozen=True):
+class ValueInfo(Struct, frozen=True):
     """What a type says about the values that a key may have."""
 
     type: ValueType
     shape: Shape = "single"
-    lone: bool = False
+    allows_single: bool = False
     """A list of one item may be written without the list."""
     kind: Any = None
     """The type of one value: without its list, mapping, None and bounds."""
@@ -57,33 +57,37 @@ class Value(Struct, frozen=True):
     optional: bool = False
 
 
-def value_of(kind: Any) -> Value:
+def inspect_type(kind: Any) -> ValueInfo:
     """Takes a type apart."""
-    base, meta = bare(kind)
-    options = [option for option in _options(base) if option is not NoneType]
-    optional = len(options) < len(_options(base))
+    base, meta = strip_annotation(kind)
+    options = [option for option in _union_members(base) if option is not NoneType]
+    optional = len(options) < len(_union_members(base))
     if len(options) != 1:
-        first = value_of(options[0])
+        first = inspect_type(options[0])
         plain = all(option in _VALUE_TYPES for option in options)
-        return msgspec.structs.replace(first, optional=optional) if plain else Value("any", optional=optional)
-    inner, own = bare(options[0])
+        return (
+            msgspec.structs.replace(first, optional=optional)
+            if plain
+            else ValueInfo("any", optional=optional)
+        )
+    inner, own = strip_annotation(options[0])
     meta = own or meta
     origin = get_origin(inner)
     if origin in (tuple, list, dict):
-        item = value_of(get_args(inner)[1 if origin is dict else 0])
+        item = inspect_type(get_args(inner)[1 if origin is dict else 0])
         if item.shape != "single":
-            return Value("any", "list" if origin is not dict else "map", kind=Any, optional=optional)
-        lone = bool(meta is not None and (meta.extra or {}).get("wrap"))
+            return ValueInfo("any", "list" if origin is not dict else "map", kind=Any, optional=optional)
+        allows_single = bool(meta is not None and (meta.extra or {}).get("wrap"))
         shape: Shape = "map" if origin is dict else "list"
-        return msgspec.structs.replace(item, shape=shape, lone=lone, optional=optional)
+        return msgspec.structs.replace(item, shape=shape, allows_single=allows_single, optional=optional)
     if origin is Literal:
-        return Value("text", kind=inner, choices=tuple(map(str, get_args(inner))), optional=optional)
+        return ValueInfo("text", kind=inner, choices=tuple(map(str, get_args(inner))), optional=optional)
     if inner in _VALUE_TYPES:
-        return Value(_VALUE_TYPES[inner], kind=inner, bounds=bounds_of(meta), optional=optional)
-    return Value("any" if inner is Any else "object", kind=inner, optional=optional)
+        return ValueInfo(_VALUE_TYPES[inner], kind=inner, bounds=read_bounds(meta), optional=optional)
+    return ValueInfo("any" if inner is Any else "object", kind=inner, optional=optional)
 
 
-def bare(kind: Any) -> tuple[Any, Meta | None]:
+def strip_annotation(kind: Any) -> tuple[Any, Meta | None]:
     """A type without its annotations, and what they say about it."""
     if get_origin(kind) is Annotated:
         base, *notes = get_args(kind)
@@ -91,11 +95,11 @@ def bare(kind: Any) -> tuple[Any, Meta | None]:
     return kind, None
 
 
-def _options(kind: Any) -> tuple[Any, ...]:
+def _union_members(kind: Any) -> tuple[Any, ...]:
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
-def bounds_of(meta: Meta | None) -> dict[str, float]:
+def read_bounds(meta: Meta | None) -> dict[str, float]:
     found = {} if meta is None else {word: getattr(meta, name) for name, word in _BOUND_NAMES.items()}
     return {word: bound for word, bound in found.items() if bound is not None}
 
@@ -104,7 +108,7 @@ def bounds_of(meta: Meta | None) -> dict[str, float]:
 
 
 @lru_cache(maxsize=512)
-def description_of(kind: Any) -> Description:
+def get_description(kind: Any) -> Description:
     """What a type says of itself; for one that says nothing, what its names and docstrings say.
 
     It holds every key, so that its users need not ask where a text comes from."""
@@ -114,8 +118,8 @@ def description_of(kind: Any) -> Description:
     fields = dict(given.fields)
     for info in key_fields(kind):
         if info.encode_name not in fields:
-            fields[info.encode_name] = _derived(kind, info)
-    en = given.en if given.en[0] else (titled(kind.__name__), _first_line(kind.__doc__))
+            fields[info.encode_name] = _derive_field(kind, info)
+    en = given.en if given.en[0] else (humanize(kind.__name__), _first_paragraph(kind.__doc__))
     zh = given.zh if given.zh[0] else en
     return msgspec.structs.replace(given, fields=fields, en=en, zh=zh)
 
@@ -126,29 +130,29 @@ def is_struct(kind: Any) -> bool:
 
 def key_fields(kind: type[Struct]) -> list[msgspec.structs.FieldInfo]:
     """The fields of a struct that are keys in a file."""
-    return [info for info in msgspec.structs.fields(kind) if info.type is not Place]
+    return [info for info in msgspec.structs.fields(kind) if info.type is not SourceLocation]
 
 
-def infos_of(kind: Any) -> dict[str, msgspec.structs.FieldInfo]:
+def field_infos(kind: Any) -> dict[str, msgspec.structs.FieldInfo]:
     """The fields of a struct by their keys; none for any other type."""
     return {info.encode_name: info for info in key_fields(kind)} if is_struct(kind) else {}
 
 
-def _derived(kind: type[Struct], info: msgspec.structs.FieldInfo) -> Field:
-    meta = bare(info.type)[1]
-    title = (meta.title if meta is not None else None) or titled(info.encode_name)
-    text = (meta.description if meta is not None else None) or _docstrings(kind).get(info.name, "")
+def _derive_field(kind: type[Struct], info: msgspec.structs.FieldInfo) -> Field:
+    meta = strip_annotation(info.type)[1]
+    title = (meta.title if meta is not None else None) or humanize(info.encode_name)
+    text = (meta.description if meta is not None else None) or _field_docstrings(kind).get(info.name, "")
     return Field(en=(title, text), zh=(title, text))
 
 
-def titled(name: str) -> str:
+def humanize(name: str) -> str:
     """`max_rounds` as "Max rounds"."""
     words = name.replace("_", " ").strip()
     return words[:1].upper() + words[1:]
 
 
 @lru_cache(maxsize=256)
-def _docstrings(kind: type) -> Mapping[str, str]:
+def _field_docstrings(kind: type) -> Mapping[str, str]:
     """The strings below the fields of a class, as far as its source can be read."""
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
@@ -163,16 +167,16 @@ def _docstrings(kind: type) -> Mapping[str, str]:
     return found
 
 
-def _first_line(doc: str | None) -> str:
+def _first_paragraph(doc: str | None) -> str:
     return inspect.cleandoc(doc).partition("\n\n")[0].replace("\n", " ") if doc else ""
 
 
-def needs(kind: Any) -> bool:
+def has_required_key(kind: Any) -> bool:
     """Whether a config has a key that must be given."""
-    about = description_of(kind)
+    about = get_description(kind)
     if about.variants is not None:
         return True
-    infos = infos_of(kind)
+    infos = field_infos(kind)
     return any(is_required(field, infos.get(name)) for name, field in about.fields.items())
 
 
@@ -186,7 +190,7 @@ def is_required(field: Field, info: msgspec.structs.FieldInfo | None) -> bool:
     return info is not None and info.required
 
 
-def default_of(info: msgspec.structs.FieldInfo | None) -> Any:
+def json_default(info: msgspec.structs.FieldInfo | None) -> Any:
     """The default of a key as JSON; None if leaving it out is the only way to write the default."""
     if info is None or info.required:
         return None
@@ -199,8 +203,8 @@ def default_of(info: msgspec.structs.FieldInfo | None) -> Any:
 
 
 Schema = dict[str, Any]
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
-PATTERN = r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"
+SCHEMA_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+VARIABLE_PATTERN = r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"
 REFERENCE = "#/$defs/"
 NULL: Schema = {"type": "null"}
 VARIABLE, VARIABLE_OR_NULL = "variable", "variable_or_null"
@@ -226,16 +230,21 @@ _SCHEMA_BOUNDS = {
 
 def workflow_schema(types: NodeTypes) -> Schema:
     """The schema of a whole file."""
-    maker = SchemaMaker()
-    maker.define("node", maker.node(list(dict.fromkeys(types[name] for name in types))))
-    maker.define("graph", maker.struct(Settings))
-    root = maker.struct(Root)
+    builder = SchemaBuilder()
+    builder.define("node", builder.node(list(dict.fromkeys(types[name] for name in types))))
+    builder.define("graph", builder.struct(GraphSettings))
+    root = builder.struct(WorkflowFile)
     root["properties"]["vars"]["additionalProperties"] = {"anyOf": [SECRET, {}]}
-    about = {"title": "Roundel workflow", "description": description_of(Root).en[1]}
-    return {"$schema": DIALECT, **root, **about, "$defs": _used(root, maker.definitions)}
+    about = {"title": "Roundel workflow", "description": get_description(WorkflowFile).en[1]}
+    return {
+        "$schema": SCHEMA_DIALECT,
+        **root,
+        **about,
+        "$defs": _reachable_definitions(root, builder.definitions),
+    }
 
 
-def _used(root: Schema, definitions: dict[str, Schema]) -> dict[str, Schema]:
+def _reachable_definitions(root: Schema, definitions: dict[str, Schema]) -> dict[str, Schema]:
     """The definitions that the root leads to. Most objects are only used in the form that allows null."""
     found: set[str] = set()
     waiting: list[Any] = [root]
@@ -252,9 +261,9 @@ def _used(root: Schema, definitions: dict[str, Schema]) -> dict[str, Schema]:
     return {name: schema for name, schema in sorted(definitions.items()) if name in found}
 
 
-class SchemaMaker:
+class SchemaBuilder:
     def __init__(self) -> None:
-        variable = {"type": "string", "pattern": PATTERN}  # a text here would hide that of the field
+        variable = {"type": "string", "pattern": VARIABLE_PATTERN}  # a text here would hide that of the field
         self.definitions: dict[str, Schema] = {
             VARIABLE: variable,
             VARIABLE_OR_NULL: {**variable, "type": ["string", "null"]},
@@ -263,41 +272,41 @@ class SchemaMaker:
     def define(self, name: str, schema: Schema) -> None:
         self.definitions[name] = schema
 
-    def of(self, kind: Any, nullable: bool = False) -> Schema:
+    def for_type(self, kind: Any, nullable: bool = False) -> Schema:
         """The schema of a type; scalars other than text may also be a `${VARIABLE}`."""
-        base, meta = bare(kind)
+        base, meta = strip_annotation(kind)
         if get_origin(base) in (Union, UnionType):
             nullable = nullable or NoneType in get_args(base)
             options = [option for option in get_args(base) if option is not NoneType]
             if len(options) > 1:
                 return self._union(options, nullable)
-            inner, own = bare(options[0])
+            inner, own = strip_annotation(options[0])
             base, meta = inner, own or meta
         if base is Any:
             return {}
         origin = get_origin(base)
         if origin in (tuple, list):
-            lone = meta is not None and (meta.extra or {}).get("wrap")
-            return self._list(get_args(base)[0], bool(lone), nullable)
+            allows_single = meta is not None and (meta.extra or {}).get("wrap")
+            return self._list(get_args(base)[0], bool(allows_single), nullable)
         if origin is dict:
-            items = self.of(get_args(base)[1])
-            return {"type": _types("object", nullable), "additionalProperties": items}
+            items = self.for_type(get_args(base)[1])
+            return {"type": _type_names("object", nullable), "additionalProperties": items}
         if origin is Literal:
             words = {"$ref": f"{REFERENCE}{VARIABLE_OR_NULL if nullable else VARIABLE}"}
             return {"anyOf": [{"enum": list(get_args(base))}, words]}
         if base in _SCALARS:
             return self._scalar(base, meta, nullable)
-        return self._named(base, nullable)
+        return self._object_reference(base, nullable)
 
     def _scalar(self, kind: Any, meta: msgspec.Meta | None, nullable: bool) -> Schema:
         if kind is str:
-            text: Schema = {"type": _types("string", nullable)}
+            text: Schema = {"type": _type_names("string", nullable)}
             return {**text, "minLength": meta.min_length} if meta and meta.min_length else text
-        bounds = bounds_of(meta)
+        bounds = read_bounds(meta)
         return {
             "type": [_SCALARS[kind], "string", *(["null"] if nullable else [])],
-            "pattern": PATTERN,
-            "patternErrorMessage": f"Expected {expected(kind)}, or ${{NAME}}.",
+            "pattern": VARIABLE_PATTERN,
+            "patternErrorMessage": f"Expected {describe_expected(kind)}, or ${{NAME}}.",
             **{_SCHEMA_BOUNDS[word]: bound for word, bound in bounds.items()},
         }
 
@@ -305,21 +314,21 @@ class SchemaMaker:
         if all(option in _SCALARS for option in options):
             names = [_SCALARS[option] for option in options]
             return {"type": [*names, *(["null"] if nullable else [])]}
-        return {"anyOf": [*map(self.of, options), *([NULL] if nullable else [])]}
+        return {"anyOf": [*map(self.for_type, options), *([NULL] if nullable else [])]}
 
-    def _list(self, item: Any, lone: bool, nullable: bool) -> Schema:
-        items = self.of(item)
-        if not lone:
-            return {"type": _types("array", nullable), "items": items}
+    def _list(self, item: Any, allows_single: bool, nullable: bool) -> Schema:
+        items = self.for_type(item)
+        if not allows_single:
+            return {"type": _type_names("array", nullable), "items": items}
         if items.get("type") == "string":
             return {"type": ["array", "string", *(["null"] if nullable else [])], "items": items}
-        many = {"type": _types("array", nullable), "items": items}
+        many = {"type": _type_names("array", nullable), "items": items}
         return {"anyOf": [many, items]}
 
     # Described objects
 
-    def _named(self, kind: Any, nullable: bool) -> Schema:
-        about = description_of(kind)
+    def _object_reference(self, kind: Any, nullable: bool) -> Schema:
+        about = get_description(kind)
         if about.refers:
             references = [{"$ref": f"{REFERENCE}{name}"} for name in about.refers]
             choice = references[0] if len(references) == 1 else {"anyOf": references}
@@ -345,18 +354,18 @@ class SchemaMaker:
 
     def struct(self, kind: Any) -> Schema:
         """The schema of a mapping with the keys of a struct."""
-        about = description_of(kind)
+        about = get_description(kind)
         return {"title": about.en[0], "description": about.en[1], **self._mapping(kind, about)}
 
     def _mapping(self, kind: Any, about: Description) -> Schema:
-        infos = infos_of(kind)
+        infos = field_infos(kind)
         properties: dict[str, Schema] = {}
         required = []
         if about.variants is not None:
             properties.update(self._selector(about.variants))
             required.append(about.variants.key)
             if not about.variants.config:
-                return self._inline(about.variants, properties)
+                return self._inline_variants(about.variants, properties)
         for name, field in about.fields.items():
             info = infos.get(name)
             properties[name] = self._property(field, info)
@@ -378,20 +387,20 @@ class SchemaMaker:
         return schema
 
     def _with_short_forms(self, kind: Any, about: Description) -> Schema:
-        shorts = [self.of(short.kind) for short in about.short]
+        shorts = [self.for_type(short.kind) for short in about.short]
         if not (about.fields or about.variants):
             return {"anyOf": shorts}
         mapping = self._mapping(kind, about)
         names = dict.fromkeys(["object", *(name for short in shorts for name in _as_list(short["type"]))])
         free = any(short["type"] == "string" for short in shorts)
-        return {**mapping, "type": list(names), **({} if free else {"pattern": PATTERN})}
+        return {**mapping, "type": list(names), **({} if free else {"pattern": VARIABLE_PATTERN})}
 
     def _property(self, field: Field, info: msgspec.structs.FieldInfo | None) -> Schema:
         kind = field.kind if field.kind is not None else info.type if info is not None else Any
         required = is_required(field, info)
-        schema = self.of(kind, nullable=not required)
+        schema = self.for_type(kind, nullable=not required)
         about: Schema = {"title": field.en[0], "description": field.en[1]}
-        default = default_of(info)
+        default = json_default(info)
         if not required and default not in (None, "", [], {}):
             about["default"] = default
         return {**about, **schema}
@@ -399,7 +408,7 @@ class SchemaMaker:
     # Objects with a type
 
     def _selector(self, variants: Variants) -> dict[str, Schema]:
-        titles = [description_of(form).en for form in variants.forms.values()]
+        titles = [get_description(form).en for form in variants.forms.values()]
         selector = {
             "title": variants.en[0],
             "description": variants.en[1],
@@ -409,11 +418,11 @@ class SchemaMaker:
         config = {"title": "Settings", "description": f"What the {variants.key} needs to know."}
         return {variants.key: selector, **({variants.config: config} if variants.config else {})}
 
-    def _inline(self, variants: Variants, selector: dict[str, Schema]) -> Schema:
+    def _inline_variants(self, variants: Variants, selector: dict[str, Schema]) -> Schema:
         """A mapping that has the keys of a form beside the one that chooses it."""
         cases = []
         for name, form in variants.forms.items():
-            mapping = self._mapping(form, description_of(form))
+            mapping = self._mapping(form, get_description(form))
             mapping["properties"] = {variants.key: True, **mapping["properties"]}
             choice = {"title": variants.en[0], "const": name}
             chosen = {"properties": {variants.key: choice}, "required": [variants.key]}
@@ -424,11 +433,17 @@ class SchemaMaker:
         return [self._case(variants, name, form) for name, form in variants.forms.items()]
 
     def _case(self, variants: Variants, name: str, form: Any) -> Schema:
-        return _case(variants.key, [name], variants.config, self.of(form, not needs(form)), needs(form))
+        return _case(
+            variants.key,
+            [name],
+            variants.config,
+            self.for_type(form, not has_required_key(form)),
+            has_required_key(form),
+        )
 
     def node(self, kinds: list[NodeType]) -> Schema:
         """A node of any of these types."""
-        schema = self.struct(Envelope)
+        schema = self.struct(NodeEnvelope)
         names = {name: kind.summary for kind in kinds for name in (kind.name, *kind.aliases)}
         choice = {"enum": list(names), "enumDescriptions": list(names.values())}
         about = {key: schema["properties"]["type"][key] for key in ("title", "description")}
@@ -437,24 +452,24 @@ class SchemaMaker:
         return schema
 
     def _node_case(self, kind: NodeType) -> Schema:
-        name, about = f"node.{kind.name}", description_of(kind.config)
-        text = {"title": kind.title or titled(kind.name), "description": kind.summary}
+        name, about = f"node.{kind.name}", get_description(kind.config)
+        text = {"title": kind.title or humanize(kind.name), "description": kind.summary}
         config = {**self._object(kind.config, about), **text}
-        required = needs(kind.config)
+        required = has_required_key(kind.config)
         self.definitions[name] = config if required else _or_null(config)
         reference = {"$ref": f"{REFERENCE}{name}"}
         return _case("type", [kind.name, *kind.aliases], "config", reference, required)
 
     # What may stand in a field
 
-    def takes_variable(self, value: Value) -> bool:
+    def accepts_variable(self, value: ValueInfo) -> bool:
         """Whether `${NAME}` may be written for a value, or for each value in a list or mapping.
 
         A variable of the environment is text. So this asks whether text is read there: as itself, or as a
         number, a truth value or one of some words. An object has fields of its own, which say so."""
         if value.type != "object":
             return True
-        return value.kind is not Any and _takes_text(self.of(value.kind), self.definitions)
+        return value.kind is not Any and _accepts_text(self.for_type(value.kind), self.definitions)
 
 
 def _case(key: str, names: list[str], config: str, form: Schema, required: bool) -> Schema:
@@ -464,17 +479,17 @@ def _case(key: str, names: list[str], config: str, form: Schema, required: bool)
     return {"if": {"properties": {key: chosen}, "required": [key]}, "then": then}
 
 
-def _takes_text(schema: Schema, definitions: dict[str, Schema]) -> bool:
+def _accepts_text(schema: Schema, definitions: dict[str, Schema]) -> bool:
     if "$ref" in schema:
-        return _takes_text(
+        return _accepts_text(
             definitions.get(schema["$ref"].rpartition("/")[2], {"type": "object"}), definitions
         )
     if "anyOf" in schema:
-        return any(_takes_text(option, definitions) for option in schema["anyOf"])
+        return any(_accepts_text(option, definitions) for option in schema["anyOf"])
     return bool({"string", "number", "integer", "boolean"} & set(_as_list(schema.get("type", "string"))))
 
 
-def _types(name: str, nullable: bool) -> str | list[str]:
+def _type_names(name: str, nullable: bool) -> str | list[str]:
     return [name, "null"] if nullable else name
 
 

@@ -22,27 +22,27 @@ from msgspec import Struct
 
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
-from roundel.workflow.fields import Place
-from roundel.workflow.graph import Edge, Graph, Node
+from roundel.workflow.fields import SourceLocation
+from roundel.workflow.graph import Edge, GraphDefinition, Node
 from roundel.workflow.processor import RegexExtract
 from roundel.workflow.secrets import (
     MASK,
-    SHORTEST,
-    Secrets,
-    environment_secrets,
-    header_secrets,
+    MIN_SECRET_LENGTH,
+    SecretMasker,
+    find_header_secrets,
+    find_url_secrets,
     is_secret_name,
-    url_secrets,
+    read_environment_secrets,
 )
 
-REFERENCE: Final = "ROUNDEL_SECRET_"
-_KEYS: Final = ("api_key", "apiKey")
-_HOLDERS: Final = ("headers", "extra_headers", "env")
+REFERENCE_PREFIX: Final = "ROUNDEL_SECRET_"
+_SECRET_KEYS: Final = ("api_key", "apiKey")
+_SECRET_MAPPINGS: Final = ("headers", "extra_headers", "env")
 _SCHEMES: Final = ("negotiate", "aws4-hmac-sha256")
 """What may stand before a key in a header, and is as long as one."""
-_COMPARED: Final = ("condition", "cel", "expr", "until", "items", "pattern")
+_COMPARED_KEYS: Final = ("condition", "cel", "expr", "until", "items", "pattern")
 """Keys whose texts are compared with messages."""
-_SCHEMAS: Final = ("output_schema", "schema", "json_schema")
+_SCHEMA_KEYS: Final = ("output_schema", "schema", "json_schema")
 """Keys below which names are those of somebody's data: a property `env` is described there, not set."""
 
 
@@ -52,18 +52,20 @@ class SecretFinder:
     def __init__(self) -> None:
         self.found: dict[str, str] = {}
         """By reference name."""
-        self.masker = Secrets()
+        self.masker = SecretMasker()
         self._values: dict[str, str] = {}
         """The reference name of each value."""
         self._marked: set[str] = set()
         self._from_variables: set[str] = set()
         self._environment = {
-            name: value for name, value in environment_secrets().items() if len(value) >= SHORTEST
+            name: value
+            for name, value in read_environment_secrets().items()
+            if len(value) >= MIN_SECRET_LENGTH
         }
-        self._places: dict[int, Located] = {}
+        self._hidden_values: dict[int, Located] = {}
         """Where a value stands that is hidden however short it is."""
 
-    def mark(self, name: str) -> None:
+    def mark_secret(self, name: str) -> None:
         """The file declares the variable as secret."""
         self._marked.add(name)
 
@@ -74,18 +76,18 @@ class SecretFinder:
     def variable(self, name: str, value: Any) -> None:
         """The value of a secret variable. One that holds others has no text of its own to be named by."""
         if isinstance(value, (Mapping, list, tuple)):
-            self.literal(value)
+            self.add_literal(value)
         elif (text := _text(value)) and text not in self._values:
-            self._add(name if name not in self.found else self._next(), text)
+            self._add(name if name not in self.found else self._next_reference(), text)
             self._from_variables.add(text)
 
-    def literal(self, value: Any) -> None:
+    def add_literal(self, value: Any) -> None:
         """A secret that stands in the file itself; of a mapping or a list all that it holds."""
         if isinstance(value, (Mapping, list, tuple)):
             for inner in value.values() if isinstance(value, Mapping) else value:
-                self.literal(inner)
+                self.add_literal(inner)
         elif (text := _text(value)) and text not in self._values:
-            self._add(self._next(), text)
+            self._add(self._next_reference(), text)
 
     def examine(self, root: Located, report: Report) -> None:
         """Finds what stands in the places of secrets, once the variables have been filled in."""
@@ -98,8 +100,8 @@ class SecretFinder:
                 continue
             seen.add(id(at))
             if isinstance(at.value, dict):
-                compared += (at.value[key] for key in _COMPARED if key in at.value)
-            pending.extend(reversed(list(self._inside(at))))
+                compared += (at.value[key] for key in _COMPARED_KEYS if key in at.value)
+            pending.extend(reversed(list(self._scan_children(at))))
         if self.found:
             self._check_compared(compared, report)
 
@@ -110,67 +112,71 @@ class SecretFinder:
             value = at.value
             if isinstance(value, (dict, list)):
                 pending.extend(value.values() if isinstance(value, dict) else value)
-            elif isinstance(value, str) and (names := self._names_in(value)):
+            elif isinstance(value, str) and (names := self._secret_names_in(value)):
                 message = f"{', '.join(names)} is secret, so it cannot be compared with messages"
                 report.error("secret-in-condition", message, at, f"messages hold {MASK} in its place")
 
-    def _names_in(self, text: str) -> list[str]:
-        return [name for value, name in self._values.items() if len(value) >= SHORTEST and value in text]
+    def _secret_names_in(self, text: str) -> list[str]:
+        return [
+            name for value, name in self._values.items() if len(value) >= MIN_SECRET_LENGTH and value in text
+        ]
 
-    def _inside(self, at: Located) -> Iterator[Located]:
+    def _scan_children(self, at: Located) -> Iterator[Located]:
         value = at.value
         if isinstance(value, str):
             for name, secret in self._environment.items():
                 if secret in value:  # somebody has written it out
                     self.variable(name, secret)
-            self._url(value)
+            self._add_url_secrets(value)
         elif isinstance(value, list):
             yield from value
         elif isinstance(value, dict):
             for key, item in value.items():
-                if key in _KEYS:
-                    self._field(item)
-                elif key in _HOLDERS and isinstance(item.value, dict):
+                if key in _SECRET_KEYS:
+                    self._add_field(item)
+                elif key in _SECRET_MAPPINGS and isinstance(item.value, dict):
                     for held in item.value.values():
-                        self._field(held, header=key != "env")
-                elif key in _HOLDERS:
-                    self._field(item)  # it has to be a mapping, and the error must not repeat it
-                if key not in _SCHEMAS:
+                        self._add_field(held, header=key != "env")
+                elif key in _SECRET_MAPPINGS:
+                    self._add_field(item)  # it has to be a mapping, and the error must not repeat it
+                if key not in _SCHEMA_KEYS:
                     yield item
 
-    def _field(self, at: Located, header: bool = False) -> None:
-        self._places[id(at)] = at
+    def _add_field(self, at: Located, header: bool = False) -> None:
+        self._hidden_values[id(at)] = at
         text = _text(at.value)
-        for piece in self._pieces(text, header):
-            self.literal(piece)
+        for piece in self._secret_parts(text, header):
+            self.add_literal(piece)
         if header:
-            self.masker.add(*header_secrets(text))
+            self.masker.add(*find_header_secrets(text))
 
-    def _pieces(self, text: str, header: bool) -> list[str]:
+    def _secret_parts(self, text: str, header: bool) -> list[str]:
         """What has to be given again of a value. `Bearer ${KEY}` is secret by KEY alone."""
-        known = [value for value in self._values if len(value) >= SHORTEST and value in text]
+        known = [value for value in self._values if len(value) >= MIN_SECRET_LENGTH and value in text]
         if not (known or header):
             return [text]
         for value in sorted(known, key=len, reverse=True):
             text = text.replace(value, " ")
-        words = [word for word in text.split() if len(word) >= SHORTEST and word.lower() not in _SCHEMES]
+        words = [
+            word for word in text.split() if len(word) >= MIN_SECRET_LENGTH and word.lower() not in _SCHEMES
+        ]
         return words if words or known else [text]
 
-    def _url(self, text: str) -> None:
-        for secret in url_secrets(text):
+    def _add_url_secrets(self, text: str) -> None:
+        for secret in find_url_secrets(text):
             if secret.values:
-                self.literal(secret.values[0])
+                self.add_literal(secret.values[0])
             self.masker.add(*secret.values)
         self.masker.add_urls(text)
 
     def is_hidden(self, at: Located) -> bool:
         """Whether a value is not to be repeated, however short it is."""
-        return id(at) in self._places
+        return id(at) in self._hidden_values
 
-    def masked_variables(self, variables: Mapping[str, Any]) -> dict[str, Any]:
+    def mask_variables(self, variables: Mapping[str, Any]) -> dict[str, Any]:
         """The variables as expressions see them."""
         return {
-            name: MASK if self.is_secret(name) else self.masker.masked(value)
+            name: MASK if self.is_secret(name) else self.masker.mask_value(value)
             for name, value in variables.items()
         }
 
@@ -178,7 +184,7 @@ class SecretFinder:
         """Names are shown everywhere, so a variable that is secret has no place in one. Each is given with
         what it names. Values from elsewhere may be equal to a name, and are then not searched for."""
         for what, name, at in names:
-            for variable in self._names_in(name):
+            for variable in self._secret_names_in(name):
                 if self.found[variable] in self._from_variables:
                     message = (
                         f"the name of a {what} holds the secret variable {variable}, and names are shown"
@@ -190,11 +196,11 @@ class SecretFinder:
         self._values[text] = name
         self.masker.add(text)
 
-    def _next(self) -> str:
+    def _next_reference(self) -> str:
         number = 1
-        while f"{REFERENCE}{number}" in self.found:
+        while f"{REFERENCE_PREFIX}{number}" in self.found:
             number += 1
-        return f"{REFERENCE}{number}"
+        return f"{REFERENCE_PREFIX}{number}"
 
 
 def _text(value: Any) -> str:
@@ -204,36 +210,36 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def without_secrets(graph: Graph, secrets: Secrets) -> Graph:
+def mask_graph(graph: GraphDefinition, secrets: SecretMasker) -> GraphDefinition:
     """The graph with what it says of its own masked; the same object if there is nothing to mask."""
-    nodes = tuple(_node(node, secrets) for node in graph.nodes)
-    edges = tuple(_edge(edge, secrets) for edge in graph.edges)
+    nodes = tuple(_mask_node(node, secrets) for node in graph.nodes)
+    edges = tuple(_mask_edge(edge, secrets) for edge in graph.edges)
     changed = any(
         new is not old for new, old in zip((*nodes, *edges), (*graph.nodes, *graph.edges), strict=True)
     )
     return msgspec.structs.replace(graph, nodes=nodes, edges=edges) if changed else graph
 
 
-def _node(node: Node, secrets: Secrets) -> Node:
+def _mask_node(node: Node, secrets: SecretMasker) -> Node:
     kind = node.kind
-    repeats = kind.pure or kind.asks or kind.conduct is not None
+    repeats = kind.pure or kind.asks or kind.controller is not None
     if not repeats and not kind.bodies(node.config):
         return node
-    config = _config(node.config, secrets, repeats)
+    config = _mask_config(node.config, secrets, repeats)
     return node if config is node.config else msgspec.structs.replace(node, config=config)
 
 
-def _edge(edge: Edge, secrets: Secrets) -> Edge:
+def _mask_edge(edge: Edge, secrets: SecretMasker) -> Edge:
     process = edge.process
     if process is None or process.regex is None:
         return edge
-    made = _extract(process.regex, secrets)
+    made = _mask_extract(process.regex, secrets)
     if made is process.regex:
         return edge
     return msgspec.structs.replace(edge, process=msgspec.structs.replace(process, regex=made))
 
 
-def _extract(extract: RegexExtract, secrets: Secrets) -> RegexExtract:
+def _mask_extract(extract: RegexExtract, secrets: SecretMasker) -> RegexExtract:
     """The pattern holds no secret: the loader refuses one that does."""
     template, default = secrets.mask(extract.template), secrets.mask(extract.default_value)
     if template is extract.template and default is extract.default_value:
@@ -241,20 +247,20 @@ def _extract(extract: RegexExtract, secrets: Secrets) -> RegexExtract:
     return msgspec.structs.replace(extract, template=template, default_value=default)
 
 
-def _config(value: Any, secrets: Secrets, repeats: bool) -> Any:
+def _mask_config(value: Any, secrets: SecretMasker, repeats: bool) -> Any:
     """A config, with the graphs in it; its own texts only if the node repeats them."""
-    if isinstance(value, Graph):
-        return without_secrets(value, secrets)
+    if isinstance(value, GraphDefinition):
+        return mask_graph(value, secrets)
     if isinstance(value, Node):
-        return _node(value, secrets)
+        return _mask_node(value, secrets)
     if isinstance(value, str):
         return secrets.mask(value) if repeats else value
-    if isinstance(value, Struct) and not isinstance(value, Place):
+    if isinstance(value, Struct) and not isinstance(value, SourceLocation):
         fields = {name: getattr(value, name) for name in value.__struct_fields__}
-        made = {name: _config(inner, secrets, repeats) for name, inner in fields.items()}
+        made = {name: _mask_config(inner, secrets, repeats) for name, inner in fields.items()}
         changes = {name: inner for name, inner in made.items() if inner is not fields[name]}
         return msgspec.structs.replace(value, **changes) if changes else value
     if isinstance(value, tuple):
-        items = tuple(_config(item, secrets, repeats) for item in value)
+        items = tuple(_mask_config(item, secrets, repeats) for item in value)
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
-    return secrets.masked(value) if repeats else value
+    return secrets.mask_value(value) if repeats else value

@@ -7,8 +7,8 @@ not the workflow refers to them.
 
 The masker replaces a value by `***` wherever it stands in a text: as it is, escaped in JSON or by Python's
 `repr`, quoted in a URL, or as the base64 of HTTP Basic authentication. It searches only for values of at
-least `SHORTEST` characters. A shorter one would be found in ordinary words, so it is hidden only in its own
-field.
+least `MIN_SECRET_LENGTH` characters. A shorter one would be found in ordinary words, so it is hidden only in
+its own field.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ import msgspec
 from msgspec import Struct
 
 MASK: Final = "***"
-SHORTEST: Final = 8
+MIN_SECRET_LENGTH: Final = 8
 """Characters that a value needs to be searched for in text."""
-SHORTEST_USER: Final = 16
+MIN_USER_TOKEN_LENGTH: Final = 16
 """A URL may hold a token in the place of a user (`https://TOKEN@host`); a shorter one is a user's name."""
 
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>`]+")
 _NO_PASSWORD: Final = ("", "x-oauth-basic")
 _IDENTIFIER = re.compile("[a-z][a-z_]*")
-_WORDS: Final = (
+_PROTECTED_WORDS: Final = (
     *("answered", "assistant", "completed", "continue", "input_tokens", "max_duration_reached"),
     *("max_iterations_reached", "output_tokens", "rejected", "repeated", "suspended_locked", "tool_calls"),
     *("tool_limit", "token_usage"),
@@ -50,7 +50,7 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
-class Secrets:
+class SecretMasker:
     """The masker of one run, or of one command: knows secret values, and takes them out of text and data.
 
     `names` are those of nodes, tools and models: they are shown everywhere, and a run needs them, so a value
@@ -65,7 +65,7 @@ class Secrets:
         self._names = tuple(names)
         self._needles: tuple[tuple[str, str], ...] | None = None
         """What is searched for and what is shown instead, the longest first; None until it is needed."""
-        self._lines: tuple[bytes, ...] = ()
+        self._json_needles: tuple[bytes, ...] = ()
         """The same as it stands in JSON."""
         self.add(*values)
 
@@ -78,77 +78,79 @@ class Secrets:
 
     def add_header(self, value: str) -> None:
         """The value of a header: `Bearer KEY` hides KEY alone as well."""
-        self.add(value, *header_secrets(value))
+        self.add(value, *find_header_secrets(value))
 
     def add_urls(self, text: str) -> None:
         """The credentials of all URLs in a text."""
-        for secret in url_secrets(text):
+        for secret in find_url_secrets(text):
             self.add(*secret.values)
             self._urls[secret.place] = secret.shown
             self._needles = None
             self.known = True
 
     def __bool__(self) -> bool:
-        return bool(self._searched())
+        return bool(self._get_needles())
 
     def mask(self, text: str) -> str:
         """The text without secrets; the same object if it holds none."""
-        found = [pair for pair in self._searched() if pair[0] in text]
+        found = [pair for pair in self._get_needles() if pair[0] in text]
         if len(found) == 1:
             return text.replace(*found[0])
-        return _replaced(text, found) if found else text
+        return _replace_all(text, found) if found else text
 
-    def masked(self, value: Any, keep: frozenset[str] = frozenset()) -> Any:
+    def mask_value(self, value: Any, keep: frozenset[str] = frozenset()) -> Any:
         """Structs, mappings, lists and texts without secrets; the same object if there are none.
 
         `keep` names the fields of structs that are left as they are."""
         if isinstance(value, str):
             return self.mask(value)
         if isinstance(value, Struct):
-            return self._masked_struct(value, keep)
+            return self._mask_struct(value, keep)
         if isinstance(value, dict):
-            return self._masked_mapping(value, keep)
+            return self._mask_mapping(value, keep)
         if isinstance(value, (list, tuple)):
-            made = [self.masked(item, keep) for item in value]
+            made = [self.mask_value(item, keep) for item in value]
             changed = any(new is not old for new, old in zip(made, value, strict=True))
             return type(value)(made) if changed else value
         if isinstance(value, int) and not isinstance(value, bool):
-            return MASK if len(text := str(value)) >= SHORTEST and text in self._known() else value
+            return (
+                MASK if len(text := str(value)) >= MIN_SECRET_LENGTH and text in self._all_values() else value
+            )
         return value
 
-    def _masked_struct(self, value: Struct, keep: frozenset[str]) -> Struct:
+    def _mask_struct(self, value: Struct, keep: frozenset[str]) -> Struct:
         changes = {}
         for name in value.__struct_fields__:
             inner = getattr(value, name)
             # Numbers of a struct count something; only those in free data may be a secret.
             if name not in keep and not isinstance(inner, (int, float)):
-                made = self.masked(inner, keep)
+                made = self.mask_value(inner, keep)
                 if made is not inner:
                     changes[name] = made
         return msgspec.structs.replace(value, **changes) if changes else value
 
-    def _masked_mapping(self, value: dict[Any, Any], keep: frozenset[str]) -> dict[Any, Any]:
-        made = {self._masked_key(key): self.masked(item, keep) for key, item in value.items()}
+    def _mask_mapping(self, value: dict[Any, Any], keep: frozenset[str]) -> dict[Any, Any]:
+        made = {self._mask_key(key): self.mask_value(item, keep) for key, item in value.items()}
         same = len(made) == len(value) and all(
             new is old and made[new] is value[old] for new, old in zip(made, value, strict=True)
         )
         return value if same else made
 
-    def _masked_key(self, key: Any) -> Any:
+    def _mask_key(self, key: Any) -> Any:
         # Names of fields stand as keys, and are found again by them.
         return key if not isinstance(key, str) or _IDENTIFIER.fullmatch(key) else self.mask(key)
 
     def found_in(self, line: bytes) -> bool:
         """Whether a secret may stand in this JSON: a quick look before anything is taken apart."""
-        self._searched()
-        for needle in self._lines:  # noqa: SIM110 — twice as fast as `any`, and done for each fact of a run
+        self._get_needles()
+        for needle in self._json_needles:  # noqa: SIM110 — twice as fast as `any`, and done for each fact of a run
             if needle in line:
                 return True
         return False
 
     def complete(self, text: str) -> int:
         """How much of a text that goes on can be masked now: behind that, a secret may have begun."""
-        needles = [needle for needle, _ in self._searched()]
+        needles = [needle for needle, _ in self._get_needles()]
         begun = 0
         for needle in needles:
             for length in range(min(len(needle) - 1, len(text)), begun, -1):
@@ -156,12 +158,12 @@ class Secrets:
                     begun = length
                     break
         end = len(text) - begun
-        while (start := self._cut_by(needles, text, end)) is not None:
+        while (start := self._find_secret_across(needles, text, end)) is not None:
             end = start  # never inside of a secret that is there already
         return end
 
     @staticmethod
-    def _cut_by(needles: list[str], text: str, end: int) -> int | None:
+    def _find_secret_across(needles: list[str], text: str, end: int) -> int | None:
         """Where a secret begins that the end would cut in two."""
         for needle in needles:
             start = text.find(needle, max(0, end - len(needle) + 1), end + len(needle) - 1)
@@ -169,27 +171,29 @@ class Secrets:
                 return start
         return None
 
-    def _known(self) -> Mapping[str, None]:
+    def _all_values(self) -> Mapping[str, None]:
         return {**self._values, **_ENVIRONMENT.values}
 
-    def _searched(self) -> tuple[tuple[str, str], ...]:
+    def _get_needles(self) -> tuple[tuple[str, str], ...]:
         if self._needles is None:
             _ENVIRONMENT.read()
             found = {**_ENVIRONMENT.urls, **self._urls}
-            for value in self._known():
-                if self._is_searched(value):
-                    found.update((form, MASK) for form in _forms(value))
+            for value in self._all_values():
+                if self._is_searchable(value):
+                    found.update((form, MASK) for form in _written_forms(value))
             self._needles = tuple(sorted(found.items(), key=lambda pair: (-len(pair[0]), pair[0])))
-            self._lines = tuple(_in_json(needle) for needle, _ in self._needles)
+            self._json_needles = tuple(_encode_json(needle) for needle, _ in self._needles)
         return self._needles
 
-    def _is_searched(self, value: str) -> bool:
-        if len(value) < SHORTEST or not value.strip("*"):
+    def _is_searchable(self, value: str) -> bool:
+        if len(value) < MIN_SECRET_LENGTH or not value.strip("*"):
             return False
-        return not any(value in word for word in _WORDS) and not any(value in name for name in self._names)
+        return not any(value in word for word in _PROTECTED_WORDS) and not any(
+            value in name for name in self._names
+        )
 
 
-def _replaced(text: str, needles: Iterable[tuple[str, str]]) -> str:
+def _replace_all(text: str, needles: Iterable[tuple[str, str]]) -> str:
     """The text with all of these replaced. Where two overlap, both are hidden; inside of one, only that one
     counts."""
     places = []
@@ -209,27 +213,27 @@ def _replaced(text: str, needles: Iterable[tuple[str, str]]) -> str:
     return "".join((*parts, pending, text[end:]))
 
 
-class MaskedStream:
+class StreamMasker:
     """Masks a text that comes in pieces: holds back what may be the beginning of a secret."""
 
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: SecretMasker) -> None:
         self._secrets = secrets
-        self._held = ""
+        self._pending = ""
 
     def feed(self, text: str) -> str:
         """What may be shown now."""
-        text = self._held + text
+        text = self._pending + text
         end = self._secrets.complete(text)
-        self._held = text[end:]
+        self._pending = text[end:]
         return self._secrets.mask(text[:end])
 
 
 @lru_cache(maxsize=256)
-def _forms(value: str) -> frozenset[str]:
+def _written_forms(value: str) -> frozenset[str]:
     """The ways in which a value is written in texts; worked out once for many short runs."""
     plain = {value}
     if "\n" in value:  # such as a private key, of which errors quote a line
-        plain.update(line for part in value.splitlines() if len(line := part.strip()) >= SHORTEST)
+        plain.update(line for part in value.splitlines() if len(line := part.strip()) >= MIN_SECRET_LENGTH)
     plain.update(_basic_password(value))
     forms = set(plain)
     for text in plain:
@@ -247,11 +251,11 @@ def _basic_password(value: str) -> tuple[str, ...]:
         user, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
     except (binascii.Error, ValueError):
         return ()
-    sound = colon and len(password) >= SHORTEST and f"{user}{password}".isprintable()
+    sound = colon and len(password) >= MIN_SECRET_LENGTH and f"{user}{password}".isprintable()
     return (password,) if sound else ()
 
 
-def _in_json(needle: str) -> bytes:
+def _encode_json(needle: str) -> bytes:
     try:
         return msgspec.json.encode(needle)[1:-1]
     except UnicodeEncodeError:  # half of a surrogate pair: no JSON holds it
@@ -261,10 +265,10 @@ def _in_json(needle: str) -> bytes:
 # Where secrets stand.
 
 
-def header_secrets(value: str) -> list[str]:
+def find_header_secrets(value: str) -> list[str]:
     """The words of a header's value that are secret on their own: KEY of `Bearer KEY`."""
     words = value.split()
-    return [word for word in words if len(word) >= SHORTEST] if len(words) > 1 else []
+    return [word for word in words if len(word) >= MIN_SECRET_LENGTH] if len(words) > 1 else []
 
 
 class UrlSecret(Struct, frozen=True):
@@ -278,7 +282,7 @@ class UrlSecret(Struct, frozen=True):
     """That piece without it."""
 
 
-def url_secrets(text: str) -> Iterator[UrlSecret]:
+def find_url_secrets(text: str) -> Iterator[UrlSecret]:
     """The credentials of all URLs in a text."""
     if "://" not in text:
         return
@@ -304,16 +308,16 @@ def _user_secret(user_info: str) -> UrlSecret:
         plain = f"{unquote(user)}:{unquote(password)}"
         basic = base64.b64encode(plain.encode("utf-8", "surrogatepass")).decode()
         return UrlSecret((password, unquote(password), basic), place, f"://{user}:{MASK}@")
-    tokens = (user, unquote(user)) if len(user) >= SHORTEST_USER or password else ()
+    tokens = (user, unquote(user)) if len(user) >= MIN_USER_TOKEN_LENGTH or password else ()
     return UrlSecret(tokens, place, f"://{MASK}@")
 
 
-def environment_secrets() -> dict[str, str]:
+def read_environment_secrets() -> dict[str, str]:
     """The variables of the environment that are secret by their names."""
     return {name: value for name, value in os.environ.items() if value and is_secret_name(name)}
 
 
-class _Environment:
+class _EnvironmentSecrets:
     """The secrets of the environment. It is read again only when it has changed: many short runs share it.
     To decode all of its entries takes longer than some runs; to compare the raw ones takes a microsecond."""
 
@@ -326,11 +330,14 @@ class _Environment:
         raw = getattr(os.environ, "_data", None) or dict(os.environ)
         if raw == self._raw:
             return
-        found = [secret for value in os.environ.values() for secret in url_secrets(value)]
-        values = (*environment_secrets().values(), *(value for secret in found for value in secret.values))
+        found = [secret for value in os.environ.values() for secret in find_url_secrets(value)]
+        values = (
+            *read_environment_secrets().values(),
+            *(value for secret in found for value in secret.values),
+        )
         self.values = dict.fromkeys(values)
         self.urls = {secret.place: secret.shown for secret in found}
         self._raw = dict(raw)
 
 
-_ENVIRONMENT = _Environment()
+_ENVIRONMENT = _EnvironmentSecrets()

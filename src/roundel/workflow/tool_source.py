@@ -9,14 +9,14 @@ from msgspec import Meta, Struct
 from roundel.workflow.description import Description, Field, Variants
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import Located
-from roundel.workflow.fields import INVALID, Place, Reader, child
+from roundel.workflow.fields import INVALID, Reader, SourceLocation, child
 
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 Seconds = Annotated[float, Meta(gt=0)]
-EVERY_FUNCTION = ":All"
+ALL_FUNCTIONS_SUFFIX = ":All"
 
 
-def _start_fields() -> dict[str, Field]:
+def _startup_fields() -> dict[str, Field]:
     """How the program of a server starts."""
     return {
         "inherit_env": Field(
@@ -81,7 +81,7 @@ class McpServer(Struct, frozen=True, omit_defaults=True):
                     zh=("工作目录", "程序运行所在的目录；不填则为工作流文件所在的目录。"),
                     widget="file",
                 ),
-                **_start_fields(),
+                **_startup_fields(),
                 "url": Field(
                     en=("Address", "The address of a server that runs already, in place of a command."),
                     zh=("地址", "已在运行的服务器的地址，用来代替命令。"),
@@ -125,7 +125,7 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
     prefix: str = ""
     poll: bool = False
     """Whether it may be called again and again with the same arguments, to see what has changed."""
-    at: Place = Place()
+    at: SourceLocation = SourceLocation()
 
     @staticmethod
     def __describe__() -> Description:
@@ -203,7 +203,7 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
         return True
 
 
-def _always(made: Struct, name: str, at: Located, report: Report) -> bool:
+def _warn_if_disabled(made: Struct, name: str, at: Located, report: Report) -> bool:
     """What tools are and how they are described is always found out, where the file does not say."""
     if not getattr(made, name):
         report.warning("without-effect", f"'{name}: false' has no effect in this version", child(at, name))
@@ -248,7 +248,7 @@ class FunctionTool(Struct, frozen=True, omit_defaults=True):
         )
 
     def __check__(self, at: Located, report: Report) -> bool:
-        return _always(self, "auto_fill", at, report)
+        return _warn_if_disabled(self, "auto_fill", at, report)
 
 
 class FunctionTooling(Struct, frozen=True, omit_defaults=True):
@@ -278,7 +278,7 @@ class FunctionTooling(Struct, frozen=True, omit_defaults=True):
         )
 
     def __check__(self, at: Located, report: Report) -> bool:
-        return _always(self, "auto_load", at, report)
+        return _warn_if_disabled(self, "auto_load", at, report)
 
 
 class RemoteTooling(Struct, frozen=True, omit_defaults=True):
@@ -358,7 +358,7 @@ class LocalTooling(Struct, frozen=True, omit_defaults=True):
                     zh=("环境变量", "传给程序的环境变量。"),
                     widget="secret",
                 ),
-                **_start_fields(),
+                **_startup_fields(),
                 "timeout": Field(
                     en=("Time limit", "How long one call may take."),
                     zh=("时间限制", "单次调用最长可用的时间。"),

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from roundel.workflow.diagnostics import Diagnostic, Report, did_you_mean, misspelling_of
+from roundel.workflow.diagnostics import Diagnostic, Report, did_you_mean, match_misspelling
 from roundel.workflow.document import MAX_DEPTH, Located, locate
 from roundel.workflow.secret_finder import SecretFinder
 
@@ -38,25 +38,25 @@ def read_dotenv(path: Path, report: Report | None = None) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        _warn(report, path, 0, f"the file cannot be read: {getattr(error, 'strerror', error)}")
+        _warn_dotenv(report, path, 0, f"the file cannot be read: {getattr(error, 'strerror', error)}")
         return {}
-    return dict(_entries(text.split("\n"), path, report))
+    return dict(_parse_entries(text.split("\n"), path, report))
 
 
-def _entries(lines: list[str], path: Path, report: Report) -> Iterator[tuple[str, str]]:
+def _parse_entries(lines: list[str], path: Path, report: Report) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _ENTRY.fullmatch(line)
-        value = _entry_value(match["value"]) if match else None
+        value = _parse_entry_value(match["value"]) if match else None
         if match and value is not None:
             yield match["name"], value
         else:
             # The line may hold a secret, so it is not repeated.
-            _warn(report, path, number, "this line is not NAME=VALUE; it is left out")
+            _warn_dotenv(report, path, number, "this line is not NAME=VALUE; it is left out")
 
 
-def _entry_value(text: str) -> str | None:
+def _parse_entry_value(text: str) -> str | None:
     if not text.lstrip().startswith(("'", '"')):
         return _COMMENT.sub("", text).strip()
     quoted = _QUOTED.fullmatch(text)
@@ -67,25 +67,25 @@ def _entry_value(text: str) -> str | None:
     return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), quoted["double"])
 
 
-def _warn(report: Report, path: Path, line: int, message: str) -> None:
+def _warn_dotenv(report: Report, path: Path, line: int, message: str) -> None:
     report.add(Diagnostic(code="bad-dotenv", severity="warning", file=str(path), line=line, message=message))
 
 
 MAX_VALUE: Final = 1024 * 1024
 MAX_TOTAL: Final = 16 * MAX_VALUE
 
-_NONE: Final[Mapping[str, Any]] = MappingProxyType({})
+_EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 _PLACEHOLDER = re.compile(r"\$(?P<escape>\$)?\{(?P<name>(?!\d)\w+)\}")
-_LONGEST_CHAIN: Final = 32
-_MOST_SUGGESTIONS: Final = 20
+_MAX_CHAIN_LENGTH: Final = 32
+_MAX_SUGGESTIONS: Final = 20
 
 
 def substitute(
     root: Located,
     report: Report,
-    overrides: Mapping[str, Any] = _NONE,
-    environment: Mapping[str, Any] = _NONE,
-    dotenv: Mapping[str, str] = _NONE,
+    overrides: Mapping[str, Any] = _EMPTY,
+    environment: Mapping[str, Any] = _EMPTY,
+    dotenv: Mapping[str, str] = _EMPTY,
     secrets: SecretFinder | None = None,
 ) -> Located:
     """The document with its placeholders filled in; branches without any are the same objects.
@@ -98,18 +98,20 @@ def substitute(
             report.error("bad-vars", "vars must be a mapping of names to values", own)
         variables = {}
     secrets = secrets or SecretFinder()
-    declared = _unmarked(variables, secrets, report)
+    declared = _unwrap_secrets(variables, secrets, report)
     return _Substitution(report, secrets, declared, overrides, environment, dotenv).document(root, own)
 
 
-def _unmarked(variables: dict[str, Located], secrets: SecretFinder, report: Report) -> dict[str, Located]:
+def _unwrap_secrets(
+    variables: dict[str, Located], secrets: SecretFinder, report: Report
+) -> dict[str, Located]:
     """The variables with the values of those that are marked as secret; without those that have none."""
     plain = {}
     for name, node in variables.items():
-        if not _is_marked(name, node, report):
+        if not _is_marked_secret(name, node, report):
             plain[name] = node
             continue
-        secrets.mark(name)
+        secrets.mark_secret(name)
         assert isinstance(node.value, dict)
         value = node.value.get("value")
         if value is not None and value.value is not None:
@@ -117,7 +119,7 @@ def _unmarked(variables: dict[str, Located], secrets: SecretFinder, report: Repo
     return plain
 
 
-def _is_marked(name: str, node: Located, report: Report) -> bool:
+def _is_marked_secret(name: str, node: Located, report: Report) -> bool:
     given = node.value
     if not isinstance(given, dict) or "secret" not in given:
         return False
@@ -129,7 +131,7 @@ def _is_marked(name: str, node: Located, report: Report) -> bool:
         message = f"'secret' of the variable '{name}' must be true"
         hint = "write {value: …, secret: true}, or the value alone if it is not secret"
         report.error("secret-variable", message, given["secret"], hint)
-    elif is_true and len(others) == 1 and "value" not in given and misspelling_of(others[0], ["value"]):
+    elif is_true and len(others) == 1 and "value" not in given and match_misspelling(others[0], ["value"]):
         message = f"the secret variable '{name}' has an unknown key '{others[0]}'"
         report.error("secret-variable", message, given[others[0]], "did you mean 'value'?")
     return False
@@ -148,26 +150,26 @@ class _Substitution:
         self._secrets = secrets
         self._variables = variables
         self._overrides = overrides
-        self._outside = outside
-        self._known: dict[str, Located | None] = {}
+        self._external_sources = outside
+        self._values: dict[str, Located | None] = {}
         self._texts: dict[str, str] = {}
         self._chain: list[str] = []
-        self._done: dict[int, Located] = {}
+        self._substituted: dict[int, Located] = {}
         self._extents: dict[int, tuple[int, int]] = {}
-        self._produced = 0
+        self._added_size = 0
         self._hints: dict[str, str] = {}
 
     def document(self, root: Located, own: Located | None) -> Located:
         for name, node in self._variables.items():
             self._lookup(name, node, 1)
             if name in self._overrides and self._secrets.is_secret(name):
-                self._secrets.literal(node.plain())  # nobody uses it, but it stands in the file
+                self._secrets.add_literal(node.plain())  # nobody uses it, but it stands in the file
         if own is not None and isinstance(own.value, dict) and own.value:
-            self._done[id(own)] = self._resolved_vars(own, own.value)
+            self._substituted[id(own)] = self._resolve_vars(own, own.value)
         return self._walk(root, 1)
 
-    def _resolved_vars(self, own: Located, given: dict[str, Located]) -> Located:
-        values = {name: self._known[name] or node for name, node in self._variables.items()}
+    def _resolve_vars(self, own: Located, given: dict[str, Located]) -> Located:
+        values = {name: self._values[name] or node for name, node in self._variables.items()}
         for name in self._overrides.keys() & values.keys():
             node = self._variables[name]
             values[name] = Located(values[name].value, node.line, node.column, values[name].keys)
@@ -178,49 +180,49 @@ class _Substitution:
 
     def _lookup(self, name: str, at: Located, depth: int) -> Located | None:
         """The value of a variable; None, with the reason in the report, if there is no such value."""
-        if name not in self._known:
+        if name not in self._values:
             if name in self._chain:
                 self._refuse_cycle(name, at)
                 return None
-            if len(self._chain) >= _LONGEST_CHAIN:
+            if len(self._chain) >= _MAX_CHAIN_LENGTH:
                 self._refuse_chain(at)
                 return None
-            found = self._known[name] = self._found(name, at, depth)
+            found = self._values[name] = self._find_value(name, at, depth)
             if found is not None and self._secrets.is_secret(name):
                 self._secrets.variable(name, found.plain())
-        elif self._known[name] is None and name not in self._variables:
+        elif self._values[name] is None and name not in self._variables:
             self._refuse_unknown(name, at)
-        return self._known[name]
+        return self._values[name]
 
-    def _found(self, name: str, at: Located, depth: int) -> Located | None:
+    def _find_value(self, name: str, at: Located, depth: int) -> Located | None:
         if name in self._overrides:
             return locate(self._overrides[name])
         if name in self._variables:
-            return self._resolved(name, depth)
-        for source in self._outside:
+            return self._resolve(name, depth)
+        for source in self._external_sources:
             if name in source:
                 return locate(source[name])
         self._refuse_unknown(name, at)
         return None
 
-    def _resolved(self, name: str, depth: int) -> Located | None:
+    def _resolve(self, name: str, depth: int) -> Located | None:
         node = self._variables[name]
         self._chain.append(name)
         value = self._walk(node, depth + 1)
         self._chain.pop()
-        if value is not node and self._extent(value)[0] - self._extent(node)[0] > MAX_VALUE:
+        if value is not node and self._get_extent(value)[0] - self._get_extent(node)[0] > MAX_VALUE:
             self._refuse_size(node)
             return None
         return value
 
     def _refuse_cycle(self, name: str, at: Located) -> None:
         circle = [*self._chain[self._chain.index(name) :], name]
-        hides = any(name in source for source in self._outside)
+        hides = any(name in source for source in self._external_sources)
         hint = f"{name} in `vars` hides the one of the environment; give it another name" if hides else ""
         self._report.error("variable-cycle", f"variables lead in a circle: {' → '.join(circle)}", at, hint)
 
     def _refuse_chain(self, at: Located) -> None:
-        message = f"more than {_LONGEST_CHAIN} variables lead from one to the next"
+        message = f"more than {_MAX_CHAIN_LENGTH} variables lead from one to the next"
         self._report.error("variable-chain", message, at)
 
     def _refuse_unknown(self, name: str, at: Located) -> None:
@@ -230,9 +232,11 @@ class _Substitution:
 
     def _suggestion(self, name: str) -> str:
         ways = f"add it to `vars`, set the environment variable {name}, or pass --var {name}=…"
-        if len(self._hints) >= _MOST_SUGGESTIONS:
+        if len(self._hints) >= _MAX_SUGGESTIONS:
             return ways
-        names = [name for source in (self._overrides, self._variables, *self._outside) for name in source]
+        names = [
+            name for source in (self._overrides, self._variables, *self._external_sources) for name in source
+        ]
         guess = did_you_mean(name, names)
         return f"{guess} Or {ways}" if guess else ways
 
@@ -249,12 +253,12 @@ class _Substitution:
                 return node
         elif not isinstance(value, (dict, list)):
             return node
-        made = self._done.get(id(node))
+        made = self._substituted.get(id(node))
         if made is None:
-            made = self._done[id(node)] = self._made(node, depth)
+            made = self._substituted[id(node)] = self._substitute_node(node, depth)
         return made
 
-    def _made(self, node: Located, depth: int) -> Located:
+    def _substitute_node(self, node: Located, depth: int) -> Located:
         value = node.value
         if depth > MAX_DEPTH + 1:
             self._refuse_depth(node)
@@ -270,33 +274,33 @@ class _Substitution:
         assert isinstance(value, str)
         only = _PLACEHOLDER.fullmatch(value)
         if only and not only["escape"]:
-            return self._whole(only["name"], node, depth)
-        return self._inside(value, node, depth)
+            return self._substitute_whole(only["name"], node, depth)
+        return self._substitute_inside(value, node, depth)
 
     def _refuse_depth(self, at: Located) -> None:
         self._report.error("too-deep", f"with its variables, this is nested more than {MAX_DEPTH} deep", at)
 
-    def _whole(self, name: str, node: Located, depth: int) -> Located:
+    def _substitute_whole(self, name: str, node: Located, depth: int) -> Located:
         found = self._lookup(name, node, depth)
         if found is None:
             return node
         if isinstance(found.value, (dict, list)):
-            size, height = self._extent(found)
+            size, height = self._get_extent(found)
             if depth - 1 + height > MAX_DEPTH:
                 self._refuse_depth(node)
                 return node
-            if not self._affordable(size, node):
+            if not self._is_within_limit(size, node):
                 return node
         return Located(found.value, node.line, node.column, found.keys)
 
-    def _inside(self, text: str, node: Located, depth: int) -> Located:
+    def _substitute_inside(self, text: str, node: Located, depth: int) -> Located:
         parts: list[str] = []
         end = 0
         for match in _PLACEHOLDER.finditer(text):
             parts += (text[end : match.start()], self._text_of(match, node, depth))
             end = match.end()
         growth = sum(map(len, parts)) - end
-        if not parts or not self._affordable(max(growth, 0), node):
+        if not parts or not self._is_within_limit(max(growth, 0), node):
             return node
         return Located("".join(parts) + text[end:], node.line, node.column)
 
@@ -308,43 +312,43 @@ class _Substitution:
             found = self._lookup(name, node, depth)
             if found is None:
                 return match[0]
-            if isinstance(found.value, (dict, list)) and self._extent(found)[0] > MAX_VALUE:
+            if isinstance(found.value, (dict, list)) and self._get_extent(found)[0] > MAX_VALUE:
                 self._refuse_size(node)
                 return match[0]
-            self._texts[name] = _as_text(found)
+            self._texts[name] = _to_text(found)
         return self._texts[name]
 
     # Bounds
 
-    def _affordable(self, growth: int, at: Located) -> bool:
+    def _is_within_limit(self, growth: int, at: Located) -> bool:
         if growth > MAX_VALUE:
             self._refuse_size(at)
             return False
-        before, self._produced = self._produced, self._produced + growth
-        if before <= MAX_TOTAL < self._produced:
+        before, self._added_size = self._added_size, self._added_size + growth
+        if before <= MAX_TOTAL < self._added_size:
             message = f"variables make the workflow more than {MAX_TOTAL // 1024**2} MB larger up to here"
             self._report.error("variable-too-large", message, at)
-        return self._produced <= MAX_TOTAL
+        return self._added_size <= MAX_TOTAL
 
-    def _extent(self, node: Located) -> tuple[int, int]:
+    def _get_extent(self, node: Located) -> tuple[int, int]:
         """How many characters and values stand in a node, and how many levels."""
         if id(node) not in self._extents:
-            self._extents[id(node)] = self._measured(node)
+            self._extents[id(node)] = self._measure(node)
         return self._extents[id(node)]
 
-    def _measured(self, node: Located) -> tuple[int, int]:
+    def _measure(self, node: Located) -> tuple[int, int]:
         value = node.value
         if isinstance(value, str):
             return len(value), 0
         if not isinstance(value, (dict, list)):
             return 1, 0
         items, keys = (value.values(), value) if isinstance(value, dict) else (value, ())
-        extents = [self._extent(item) for item in items]
+        extents = [self._get_extent(item) for item in items]
         size = 1 + sum(map(len, keys)) + sum(size for size, _ in extents)
         return size, 1 + max((height for _, height in extents), default=0)
 
 
-def _as_text(node: Located) -> str:
+def _to_text(node: Located) -> str:
     value = node.value
     if value is None:
         return ""

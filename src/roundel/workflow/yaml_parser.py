@@ -27,7 +27,7 @@ from roundel.workflow.document import MAX_DEPTH, Located, line_and_column
 
 MAX_DIGITS: Final = 4000  # Python refuses to write integers from 4300 digits on
 
-_NAMED: Final[dict[str, bool | float | None]] = {
+_SCALAR_WORDS: Final[dict[str, bool | float | None]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -39,27 +39,27 @@ _NUMBER = re.compile(
     r"|[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 )
 _BASES: Final = {"decimal": 10, "octal": 8, "hex": 16}
-_LARGEST: Final = 10**MAX_DIGITS
+_MAX_INTEGER: Final = 10**MAX_DIGITS
 
 
-def plain_value(text: str) -> bool | int | float | str | None:
+def parse_scalar(text: str) -> bool | int | float | str | None:
     """OverflowError if it is an integer with too many digits."""
-    if text in _NAMED:
-        return _NAMED[text]
+    if text in _SCALAR_WORDS:
+        return _SCALAR_WORDS[text]
     match = _NUMBER.fullmatch(text) if text[0] in "+-.0123456789" else None
     if match is None:
         return text
     if match.lastgroup is None:
         return float(text)
-    return _integer(match[match.lastgroup], _BASES[match.lastgroup])
+    return _parse_integer(match[match.lastgroup], _BASES[match.lastgroup])
 
 
-def _integer(digits: str, base: int) -> int:
+def _parse_integer(digits: str, base: int) -> int:
     # The digits are counted first, since it takes long to read a million of them.
     if len(digits.lstrip("+-")) > MAX_DIGITS:
         raise OverflowError
     number = int(digits, base)
-    if number > _LARGEST:
+    if number > _MAX_INTEGER:
         raise OverflowError
     return number
 
@@ -71,15 +71,17 @@ _Places: TypeAlias = dict[str, tuple[int, int]]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def compose(events: Iterator[Any], report: Report, hidden: dict[int, str] | None = None) -> Located | None:
+def compose(
+    events: Iterator[Any], report: Report, substitutes: dict[int, str] | None = None
+) -> Located | None:
     """The tree of one document; `hidden` says which characters stand for others in it."""
     try:
-        return _Composer(events, report, hidden or {}).document()
-    except _UnreadableError:
+        return _Composer(events, report, substitutes or {}).document()
+    except _AbortError:
         return None
 
 
-class _UnreadableError(Exception):
+class _AbortError(Exception):
     """The rest of the text cannot be read; the report says why."""
 
 
@@ -92,23 +94,23 @@ class _Anchor(NamedTuple):
 
 
 class _Composer:
-    def __init__(self, events: Iterator[Any], report: Report, hidden: dict[int, str]) -> None:
+    def __init__(self, events: Iterator[Any], report: Report, substitutes: dict[int, str]) -> None:
         self._events = events
         self._report = report
-        self._hidden = hidden
+        self._substitutes = substitutes
         self._anchors: dict[str, _Anchor | None] = {}  # None while the value is being read
-        self._seen = 0
-        self._aliased = 0
+        self._value_count = 0
+        self._aliased_count = 0
         self._deepest = 0
 
     def document(self) -> Located | None:
         next(self._events)  # the start of the stream
         opening = next(self._events)
         first = None if isinstance(opening, ev.StreamEndEvent) else next(self._events)
-        if first is None or _is_nothing(first):
+        if first is None or _is_empty(first):
             self._report.error("empty-file", "the file is empty")
             return None
-        root = self._value(first, 1)
+        root = self._compose_value(first, 1)
         next(self._events)  # the end of the document
         more = next(self._events)
         if isinstance(more, ev.DocumentStartEvent):
@@ -116,104 +118,108 @@ class _Composer:
         return root
 
     def _error(self, code: str, message: str, event: Any, hint: str = "") -> None:
-        self._report.error(code, message, _start(event), hint)
+        self._report.error(code, message, _start_position(event), hint)
 
-    def _value(self, event: Any, depth: int) -> Located:
+    def _compose_value(self, event: Any, depth: int) -> Located:
         if isinstance(event, ev.AliasEvent):
-            return self._alias(event, depth)
-        self._seen += 1
+            return self._compose_alias(event, depth)
+        self._value_count += 1
         if event.tag is not None:
             self._refuse_tag(event)
-        return self._content(event, depth) if event.anchor is None else self._anchored(event, depth)
+        return (
+            self._compose_content(event, depth)
+            if event.anchor is None
+            else self._compose_anchored(event, depth)
+        )
 
-    def _content(self, event: Any, depth: int) -> Located:
+    def _compose_content(self, event: Any, depth: int) -> Located:
         if isinstance(event, ev.ScalarEvent):
-            return self._scalar(event)
-        self._descend(event, depth)
+            return self._compose_scalar(event)
+        self._check_depth(event, depth)
         if isinstance(event, ev.SequenceStartEvent):
-            return self._list(event, depth)
-        return self._mapping(event, depth)
+            return self._compose_list(event, depth)
+        return self._compose_mapping(event, depth)
 
-    def _descend(self, event: Any, depth: int) -> None:
+    def _check_depth(self, event: Any, depth: int) -> None:
         self._deepest = max(self._deepest, depth)
         if depth > MAX_DEPTH:
             self._error("too-deep", f"the text is nested more than {MAX_DEPTH} deep here", event)
-            raise _UnreadableError
+            raise _AbortError
 
     def _refuse_tag(self, event: Any) -> None:
         tag = event.tag.replace("tag:yaml.org,2002:", "!!")
         hint = "leave the tag out; text that starts with ! needs quotes"
-        self._error("tag", f"tags such as {_shown(tag)} are not allowed", event, hint)
+        self._error("tag", f"tags such as {_quote(tag)} are not allowed", event, hint)
 
     # Anchors
 
-    def _anchored(self, event: Any, depth: int) -> Located:
+    def _compose_anchored(self, event: Any, depth: int) -> Located:
         self._anchors[event.anchor] = None
-        seen, above = self._seen, self._deepest
+        seen, above = self._value_count, self._deepest
         self._deepest = depth - 1
-        node = self._content(event, depth)
-        self._anchors[event.anchor] = _Anchor(node, self._seen - seen + 1, self._deepest - depth + 1)
+        node = self._compose_content(event, depth)
+        self._anchors[event.anchor] = _Anchor(node, self._value_count - seen + 1, self._deepest - depth + 1)
         self._deepest = max(above, self._deepest)
         return node
 
-    def _alias(self, event: Any, depth: int) -> Located:
+    def _compose_alias(self, event: Any, depth: int) -> Located:
         anchor = self._anchors.get(event.anchor)
         if anchor is None:
             self._refuse_alias(event)
-            return Located(None, *_start(event))
-        self._seen += anchor.size
-        self._aliased += anchor.size
-        if self._aliased > MAX_ALIASED:
+            return Located(None, *_start_position(event))
+        self._value_count += anchor.size
+        self._aliased_count += anchor.size
+        if self._aliased_count > MAX_ALIASED:
             message = f"the aliases up to here stand for more than {MAX_ALIASED:,} values"
             self._error("alias-bomb", message, event, "write the values out, or use fewer aliases")
-            raise _UnreadableError
-        self._descend(event, depth - 1 + anchor.height)
+            raise _AbortError
+        self._check_depth(event, depth - 1 + anchor.height)
         return anchor.node
 
     def _refuse_alias(self, event: Any) -> None:
         if event.anchor in self._anchors:
-            message = f"the alias {_shown('*' + event.anchor)} stands inside the value that it names"
+            message = f"the alias {_quote('*' + event.anchor)} stands inside the value that it names"
             self._error("recursive-alias", message, event)
         else:
-            message = f"there is no anchor {_shown('&' + event.anchor)} above"
+            message = f"there is no anchor {_quote('&' + event.anchor)} above"
             self._error("unknown-alias", message, event, "text that starts with * needs quotes")
 
     # Lists and mappings
 
-    def _list(self, event: Any, depth: int) -> Located:
+    def _compose_list(self, event: Any, depth: int) -> Located:
         items = []
         while not isinstance(item := next(self._events), ev.SequenceEndEvent):
-            items.append(self._value(item, depth + 1))
-        return Located(items, *_start(event))
+            items.append(self._compose_value(item, depth + 1))
+        return Located(items, *_start_position(event))
 
-    def _mapping(self, event: Any, depth: int) -> Located:
+    def _compose_mapping(self, event: Any, depth: int) -> Located:
         values: dict[str, Located] = {}
         places: _Places = {}
         merged: Located | None = None
         while not isinstance(key := next(self._events), ev.MappingEndEvent):
-            name = self._key(key, depth)
-            item = self._value(next(self._events), depth + 1)
+            name = self._compose_key(key, depth)
+            item = self._compose_value(next(self._events), depth + 1)
             if name is None:
                 continue
             if name in places:
                 self._refuse_duplicate(name, places[name], key)
                 continue
-            places[name] = _start(key)
+            places[name] = _start_position(key)
             if name == "<<" and not key.style:
                 merged = item
             else:
                 values[name] = item
         if merged is not None:
-            others, theirs = self._merged(merged, places.pop("<<"))
+            others, theirs = self._merge(merged, places.pop("<<"))
             values, places = others | values, theirs | places
-        line, column = _start(event)
+        line, column = _start_position(event)
         return Located(values, line, column, places)
 
     def _refuse_duplicate(self, name: str, first: tuple[int, int], key: Any) -> None:
-        message = f"the key {_shown(name)} is already on line {first[0]}"
+        message = f"the key {_quote(name)} is already on line {first[0]}"
         self._error("duplicate-key", message, key, "take out one of the two")
 
-    def _merged(self, node: Located, at: tuple[int, int]) -> tuple[dict[str, Located], _Places]:
+    def _merge(self, node: Located, at: tuple[int, int]) -> tuple[dict[str, Located], _Places]:
         """The entries behind `<<`; of several mappings, the first that has a key wins."""
         values: dict[str, Located] = {}
         places: _Places = {}
@@ -226,28 +232,28 @@ class _Composer:
                 self._report.error("bad-merge", "<< can only take in mappings", at)
         return values, places
 
-    def _key(self, event: Any, depth: int) -> str | None:
+    def _compose_key(self, event: Any, depth: int) -> str | None:
         if isinstance(event, ev.ScalarEvent):
             if event.tag is not None:
                 self._refuse_tag(event)
             text = self._text(event)
             if event.anchor is not None:
-                self._anchors[event.anchor] = _Anchor(Located(text, *_start(event)), 1, 0)
+                self._anchors[event.anchor] = _Anchor(Located(text, *_start_position(event)), 1, 0)
             return text
         hint = "" if isinstance(event, ev.AliasEvent) else "text that starts with { or [ needs quotes"
         self._error("complex-key", "a key must be plain text", event, hint)
-        self._value(event, depth + 1)
+        self._compose_value(event, depth + 1)
         return None
 
     # Scalars
 
-    def _scalar(self, event: Any) -> Located:
+    def _compose_scalar(self, event: Any) -> Located:
         text = self._text(event)
-        line, column = _start(event)
+        line, column = _start_position(event)
         if event.style:
             return Located(text, line, column)
         try:
-            return Located(plain_value(text), line, column)
+            return Located(parse_scalar(text), line, column)
         except OverflowError:
             hint = "put it in quotes if it is text"
             self._error("number-too-long", f"the number has more than {MAX_DIGITS:,} digits", event, hint)
@@ -257,13 +263,13 @@ class _Composer:
         text: str = event.value
         if text.isascii():
             return text
-        if self._hidden:
-            text = text.translate(self._hidden)
+        if self._substitutes:
+            text = text.translate(self._substitutes)
         if _SURROGATE.search(text):
-            text = self._with_pairs_joined(text, event)
+            text = self._join_surrogates(text, event)
         return text
 
-    def _with_pairs_joined(self, text: str, event: Any) -> str:
+    def _join_surrogates(self, text: str, event: Any) -> str:
         data = text.encode("utf-16-le", "surrogatepass")
         try:
             return data.decode("utf-16-le")
@@ -273,27 +279,27 @@ class _Composer:
             return data.decode("utf-16-le", "replace")
 
 
-def _start(event: Any) -> tuple[int, int]:
+def _start_position(event: Any) -> tuple[int, int]:
     mark = event.start_mark
     return mark.line + 1, mark.column + 1
 
 
-def _is_nothing(event: Any) -> bool:
+def _is_empty(event: Any) -> bool:
     return isinstance(event, ev.ScalarEvent) and not (event.value or event.style or event.tag or event.anchor)
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:39] + "…")
 
 
-_Words: TypeAlias = tuple[str, str, tuple[int, int]]
+_Explanation: TypeAlias = tuple[str, str, tuple[int, int]]
 
 _NEEDS_QUOTES = "put the text in quotes"
 _BACKSLASH = "write \\\\ for a backslash, or use single quotes"
 _QUOTED_VALUE = re.compile(r"""(?:^|:\s|-\s)\s*(["'{\[])""")
 _BAD_STARTS: Final = ("cannot start any token", "alphabetic or numeric", "directive", "tag", "block node")
 # A piece of the parser's message, ours, and a hint. PyYAML has two parsers, which differ in words.
-_IN_WORDS: Final = (
+_EXPLANATIONS: Final = (
     ("sequence entries are not allowed", "a list cannot start here", "start it on a line of its own"),
     ("mapping keys are not allowed", "a `? ` is not allowed here", _NEEDS_QUOTES),
     ("unexpected ':'", "a colon inside brackets", f"write a space after it, or {_NEEDS_QUOTES}"),
@@ -310,7 +316,7 @@ _IN_WORDS: Final = (
 )
 
 
-class _Fault:
+class _SyntaxFault:
     """A syntax error, and the text around it."""
 
     def __init__(self, error: yaml.MarkedYAMLError, text: str) -> None:
@@ -326,9 +332,11 @@ class _Fault:
         self.ended = mark.index >= end
 
 
-def report_syntax(error: yaml.MarkedYAMLError, json_error: Exception, text: str, report: Report) -> None:
-    fault = _Fault(error, text)
-    message, hint, where = _explained(fault)
+def report_syntax_error(
+    error: yaml.MarkedYAMLError, json_error: Exception, text: str, report: Report
+) -> None:
+    fault = _SyntaxFault(error, text)
+    message, hint, where = _explain(fault)
     # In JSON with a mistake, surrogate pairs are a problem of the parser, not of the author.
     if "escape code" in fault.problem and isinstance(json_error, json.JSONDecodeError):
         message, hint = f"this is not valid JSON: {json_error.msg.lower()}", ""
@@ -336,29 +344,29 @@ def report_syntax(error: yaml.MarkedYAMLError, json_error: Exception, text: str,
     report.error("syntax", message, where, hint)
 
 
-def _explained(fault: _Fault) -> _Words:
+def _explain(fault: _SyntaxFault) -> _Explanation:
     problem = fault.problem
     if "tab character" in problem or fault.next == "\t":
         return "a tab is used for indentation", "indent with spaces", fault.at
     if "end of stream" in problem:
         return "this quote is never closed", "add the closing quote", fault.opened
     if "',' or" in problem or "flow node" in problem:
-        return _explained_brackets(fault)
+        return _explain_brackets(fault)
     if "mapping values" in problem:
-        return _explained_colon(fault)
+        return _explain_colon(fault)
     if "could not find expected ':'" in problem:
         return "this line has no colon", "write `key: value`", fault.opened
     if "block mapping" in problem or "block collection" in problem:
-        return _explained_block(fault)
+        return _explain_block(fault)
     if any(piece in problem for piece in _BAD_STARTS):
         return f"text cannot start with {fault.first}", _NEEDS_QUOTES, fault.opened
-    for piece, message, hint in _IN_WORDS:
+    for piece, message, hint in _EXPLANATIONS:
         if piece in problem:
             return message, hint, fault.at
     return f"the text cannot be read: {problem.strip()}", "", fault.at
 
 
-def _explained_brackets(fault: _Fault) -> _Words:
+def _explain_brackets(fault: _SyntaxFault) -> _Explanation:
     if fault.ended:
         return "a bracket is opened and never closed", "add the missing ] or }", fault.opened
     if fault.line.endswith("$") and fault.next == "{":
@@ -374,14 +382,14 @@ def _explained_brackets(fault: _Fault) -> _Words:
     return "a comma or a closing bracket is missing before this", hint, fault.at
 
 
-def _explained_colon(fault: _Fault) -> _Words:
+def _explain_colon(fault: _SyntaxFault) -> _Explanation:
     if ": " in fault.line:
         return "a second `: ` in one line", "text that holds `: ` needs quotes", fault.at
     hint = "does the line above lack its colon, or the space after it, or is this line indented too far?"
     return "a key is not allowed here", hint, fault.at
 
 
-def _explained_block(fault: _Fault) -> _Words:
+def _explain_block(fault: _SyntaxFault) -> _Explanation:
     quoted = _QUOTED_VALUE.search(fault.line)
     if quoted is None:
         hint = "the lines of one block start in the same column"
@@ -405,7 +413,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise _NotJsonError(name)
 
 
-_STRICT = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
+_STRICT_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|[^\s{}\[\]:,"]+')
 _BRACKETS: Final[dict[str, Any]] = {
     "{": lambda mark: ev.MappingStartEvent(None, None, True, mark),
@@ -420,7 +428,7 @@ def find_json_error(text: str) -> Exception | None:
     if text.lstrip()[:1] not in ("{", "[", '"'):
         return _NotJsonError("does not look like JSON")
     try:
-        _STRICT.decode(text)
+        _STRICT_DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         return error
     return None
@@ -452,39 +460,39 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # What YAML calls printable, the other way round.
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
-_MOST_FORBIDDEN: Final = 20
-_ODD_BREAKS: Final = "\x85\u2028\u2029"
+_MAX_FORBIDDEN_REPORTS: Final = 20
+_YAML_1_1_BREAKS: Final = "\x85\u2028\u2029"
 
 
 def compose_yaml(text: str, json_error: Exception, report: Report) -> Located | None:
     """The tree of a text that is not JSON, for the reason given."""
-    if _holds_forbidden(text, report):
+    if _report_forbidden_characters(text, report):
         return None
-    text, hidden = _with_hidden_breaks(text)
+    text, substitutes = _substitute_line_breaks(text)
     try:
         # This is yaml.parse without a Python frame for each event.
-        return compose(iter(_Loader(text).get_event, None), report, hidden)
+        return compose(iter(_Loader(text).get_event, None), report, substitutes)
     except yaml.MarkedYAMLError as error:  # errors without a mark are about forbidden characters
-        report_syntax(error, json_error, text, report)
+        report_syntax_error(error, json_error, text, report)
     except (ValueError, OverflowError):  # PyYAML's own scanner, on escapes beyond Unicode
         report.error("syntax", "the text holds an escape that is not a character")
     return None
 
 
-def _holds_forbidden(text: str, report: Report) -> bool:
-    found = list(islice(_FORBIDDEN.finditer(text), _MOST_FORBIDDEN))
+def _report_forbidden_characters(text: str, report: Report) -> bool:
+    found = list(islice(_FORBIDDEN.finditer(text), _MAX_FORBIDDEN_REPORTS))
     for match in found:
         message = f"the character U+{ord(match[0]):04X} is not allowed in a workflow file"
         report.error("control-character", message, line_and_column(text, match.start()), "remove it")
     return bool(found)
 
 
-def _with_hidden_breaks(text: str) -> tuple[str, dict[int, str]]:
+def _substitute_line_breaks(text: str) -> tuple[str, dict[int, str]]:
     """Replaces the characters that only YAML 1.1 takes for line breaks, and says how to get them back."""
-    if not any(character in text for character in _ODD_BREAKS):
+    if not any(character in text for character in _YAML_1_1_BREAKS):
         return text, {}
     private = (chr(code) for code in range(0xF0000, 0xFFFFE))
     spare = (character for character in private if character not in text)
-    masks = dict(zip(spare, _ODD_BREAKS, strict=False))
-    hidden = text.translate({ord(odd): mask for mask, odd in masks.items()})
-    return hidden, {ord(mask): odd for mask, odd in masks.items()}
+    masks = dict(zip(spare, _YAML_1_1_BREAKS, strict=False))
+    substitutes = text.translate({ord(odd): mask for mask, odd in masks.items()})
+    return substitutes, {ord(mask): odd for mask, odd in masks.items()}

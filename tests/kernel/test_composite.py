@@ -1,0 +1,210 @@
+"""Loop agents in the kernel: against a plain reading, in any order, from any point of the journal."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roundel.kernel.facts import Paused, Resumed
+from tests.kernel.loop_agents import FUNCTIONS, case, played
+from tests.kernel.simulator import Simulator, plan_of
+
+seeds = st.integers(0, 2**40)
+
+
+def chooser(seed: int) -> Any:
+    return random.Random(seed).randrange
+
+
+def same_end(one: str, other: str) -> bool:
+    """Where one branch would fail and another meets a limit, whichever is first stops the run."""
+    return one == other or {one, other} <= {"failed", "suspended_locked"}
+
+
+def told(run: Simulator) -> dict[str, Any]:
+    """The summary, without the reasons: of a loop that runs several times at once, the last one counts."""
+    summary = run.state.summary()
+    loops = {name: {**loop, "exit_reason": ""} for name, loop in summary["loops"].items()}
+    return {**summary, "loops": loops}
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_the_kernel_agrees_with_a_plain_reading(block: int) -> None:
+    ends = []
+    for seed in range(block * 500, (block + 1) * 500):
+        workflow, text, script, play = case(seed)
+        status, output, nodes, executions = played(play, text, script)
+        run = Simulator(plan_of(workflow, FUNCTIONS), script, chooser(seed)).start(text).finish()
+        summary = run.state.summary()
+        assert same_end(summary["status"], status), seed
+        if status == "completed":
+            assert run.trace() == sorted(executions, key=lambda execution: execution.address), seed
+            assert (summary["output"], summary["nodes"]) == (output, nodes), seed
+        ends.append(status)
+    assert ends.count("completed") > 250
+
+
+@settings(max_examples=300, deadline=None)
+@given(seeds, seeds, seeds)
+def test_the_trace_does_not_depend_on_who_finishes_first(seed: int, one: int, other: int) -> None:
+    workflow, text, script, _ = case(seed)
+    plan = plan_of(workflow, FUNCTIONS)
+    first = Simulator(plan, script, chooser(one)).start(text).finish()
+    second = Simulator(plan, script, chooser(other)).start(text).finish()
+    assert same_end(first.state.status, second.state.status)
+    if first.state.status == "completed":
+        assert first.trace() == second.trace()
+        assert told(first) == told(second)
+
+
+@settings(max_examples=300, deadline=None)
+@given(seeds, seeds, st.floats(0, 1))
+def test_any_prefix_of_a_journal_resumes_to_the_same_end(seed: int, order: int, where: float) -> None:
+    workflow, text, script, _ = case(seed)
+    plan = plan_of(workflow, FUNCTIONS)
+    whole = Simulator(plan, script, chooser(order)).start(text).finish()
+    cut = max(1, int(where * len(whole.journal)))
+    resumed = Simulator(plan, script, chooser(order + 1)).resume(whole.journal[:cut]).finish()
+    assert same_end(resumed.state.status, whole.state.status)
+    if whole.state.status == "completed":
+        assert told(resumed) == told(whole)
+        # What had finished before the cut is not done again.
+        assert len(resumed.executions) == len(whole.executions) - (cut - 1)
+
+
+@settings(max_examples=200, deadline=None)
+@given(seeds, seeds)
+def test_events_count_up_and_no_address_stands_for_two_things(seed: int, order: int) -> None:
+    workflow, text, script, _ = case(seed)
+    run = Simulator(plan_of(workflow, FUNCTIONS), script, chooser(order)).start(text).finish()
+    assert [event.seq for event in run.events] == list(range(1, len(run.events) + 1))
+    running = [event.address for event in run.events if event.data.get("status") == "running"]
+    assert len(running) == len(set(running))
+    rounds = [event.address for event in run.events if event.event == "loop_round"]
+    assert len(rounds) == len(set(rounds))
+
+
+def broken_off(order: int, width: int) -> Simulator:
+    """An array of eight elements; the fifth says `break`, in a chain of two nodes."""
+    go_on, stop = ({"type": "keyword", "config": {key: ["stop"]}} for key in ("none", "any"))
+    body = {
+        "nodes": [
+            {"id": "A", "type": "agent", "config": {}},
+            {"id": "B", "type": "agent", "config": {}},
+            {"id": "Out", "type": "break"},
+        ],
+        "edges": [
+            {"from": "A", "to": "B", "condition": go_on},
+            {"from": "A", "to": "Out", "condition": stop},
+        ],
+        "start": "A",
+        "end": "B",
+    }
+    config = {"strategy": {"mode": "array", "max_parallel": width, "on_error": "null"}, "body": body}
+    graph = {
+        "nodes": [{"id": "Each", "type": "loop_agent", "config": config}],
+        "start": "Each",
+        "end": "Each",
+    }
+    script = {"A": ["a1", "!a2", "a3", "a4", "stop", "stop later", "!a7", "a8"]}
+    text = "[1, 2, 3, 4, 5, 6, 7, 8]"
+    return Simulator(plan_of({"graph": graph}), script, chooser(order)).start(text).finish()
+
+
+@pytest.mark.parametrize("width", [2, 3, 8])
+def test_a_break_counts_as_if_the_rounds_had_come_one_after_the_other(width: int) -> None:
+    alone = broken_off(0, 1).state.summary()
+    assert alone["data"]["results"] == ["a1", None, "a3", "a4", "stop"]
+    assert alone["data"]["errors"] == [{"round": 2, "error": "!a2"}]
+    for order in range(200):
+        run = broken_off(order, width)
+        summary = run.state.summary()
+        assert (summary["status"], summary["data"]) == ("completed", alone["data"])
+        assert not run.state.calls
+        assert not run.at_work
+
+
+# A break in one of several rounds that run at the same time.
+
+
+def stopping() -> Simulator:
+    """Four elements, three at a time; the round of the second says `break`."""
+    body = {
+        "id": "body",
+        "nodes": [{"id": "W", "type": "agent"}, {"id": "Stop", "type": "break"}],
+        "edges": [{"from": "W", "to": "Stop", "condition": {"cel": "text == 'stop'"}}],
+        "start": "W",
+        "end": ["Stop", "W"],
+    }
+    config = {"body": body, "strategy": {"mode": "array", "max_parallel": 3}}
+    graph = {"nodes": [{"id": "Each", "type": "loop_agent", "config": config}], "start": "Each"}
+    script = {"W": ["one", "stop", "three", "four"]}
+    return Simulator(plan_of({"graph": graph}), script).start('["a", "b", "c", "d"]')
+
+
+def finish(run: Simulator, address: str) -> None:
+    [command] = [other for other in run.at_work if other.address == address]
+    run.at_work.remove(command)
+    run.tell(run.answer(command))
+
+
+def in_flight(run: Simulator) -> list[str]:
+    return [command.address for command in run.at_work]
+
+
+def test_a_break_cancels_later_rounds_and_lets_earlier_ones_finish() -> None:
+    run = stopping()
+    assert in_flight(run) == ["Each[1]/W", "Each[2]/W", "Each[3]/W"]
+    finish(run, "Each[2]/W")
+    finish(run, "Each[2]/Stop")
+    assert in_flight(run) == ["Each[1]/W"]
+    called_off = [event for event in run.events if event.data.get("status") == "skipped"]
+    assert [(event.address, event.data["reason"]) for event in called_off] == [
+        ("Each[3]/W", "the round was ended")
+    ]
+    finish(run, "Each[1]/W")
+    assert (run.state.status, run.state.summary()["output"]) == ("completed", '["one", "stop"]')
+    assert run.state.summary()["nodes"] == {"Each": 1, "W": 3, "Stop": 1}
+    assert run.state.loops["Each"].exit_reason == "break"
+
+
+def test_a_break_forgets_what_later_rounds_gave_before_it() -> None:
+    run = stopping()
+    finish(run, "Each[3]/W")
+    finish(run, "Each[1]/W")
+    assert in_flight(run) == ["Each[2]/W", "Each[4]/W"]
+    finish(run, "Each[2]/W")
+    finish(run, "Each[2]/Stop")
+    assert (run.state.status, run.state.summary()["output"]) == ("completed", '["one", "stop"]')
+    assert not run.at_work
+
+
+def test_a_pause_holds_the_next_round_of_a_loop_agent_back() -> None:
+    config = {"body": {"id": "W", "type": "agent"}, "strategy": {"mode": "count", "max": 2}}
+    graph = {"nodes": [{"id": "Twice", "type": "loop_agent", "config": config}], "start": "Twice"}
+    run = Simulator(plan_of({"graph": graph}), {"W": ["one", "two"]}).start("go")
+    run.tell(Paused("lunch", run.now()))
+    finish(run, "Twice[1]/W")
+    assert (run.state.status, in_flight(run)) == ("paused", [])
+    run.tell(Resumed(run.now()))
+    assert in_flight(run) == ["Twice[2]/W"]
+    finish(run, "Twice[2]/W")
+    assert (run.state.status, run.state.summary()["output"]) == ("completed", "two")
+    assert run.state.loops["Twice"].rounds == 2
+
+
+def test_a_predicate_that_fails_fails_the_loop_agent_and_the_run() -> None:
+    def broken(_text: str) -> bool:
+        raise ValueError("no more")
+
+    strategy = {"mode": "condition", "until": {"function": "broken"}}
+    config = {"body": {"id": "W", "type": "agent"}, "strategy": strategy}
+    graph = {"nodes": [{"id": "Loop", "type": "loop_agent", "config": config}], "start": "Loop"}
+    run = Simulator(plan_of({"graph": graph}, {"broken": broken}), {}).start("go").finish()
+    assert run.state.status == "failed"
+    assert "no more" in str(run.state.error)
+    assert [event.node_id for event in run.events if event.data.get("status") == "failed"] == ["Loop", None]

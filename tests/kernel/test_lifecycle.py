@@ -1,0 +1,174 @@
+"""What a node gave: what it used is counted and shown, and its messages go out along its edges."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+
+from roundel.kernel.breaker import FIRST_CALLS
+from roundel.kernel.commands import Call, Command, EvaluateEdges
+from roundel.kernel.facts import EdgeResult, EdgesEvaluated, Fact, Finished, Outcome, Usage
+from roundel.workflow.message import Message
+from tests.kernel.simulator import Simulator, plan_of
+
+Dict = dict[str, Any]
+
+
+def agent(name: str = "A", **fields: Any) -> Dict:
+    return {"id": name, "type": "agent", **fields}
+
+
+def passing(name: str) -> Dict:
+    return {"id": name, "type": "passthrough", "config": {"only_last_message": False}}
+
+
+def graph(*nodes: Dict, edges: list[Dict] | None = None, **fields: Any) -> Dict:
+    return {"graph": {"nodes": nodes, "edges": edges or [], "start": nodes[0]["id"], **fields}}
+
+
+def shown(run: Simulator, name: str = "token_usage") -> list[Dict]:
+    return [event.data for event in run.events if event.event == name]
+
+
+# What was used.
+
+
+@pytest.mark.parametrize(
+    ("usage", "told"),
+    [
+        (Usage(1, 0, 10, 3), {"input_tokens": 10, "output_tokens": 3}),
+        (Usage(1, 0, 0, 3), {"input_tokens": 0, "output_tokens": 3}),
+        (
+            Usage(1, 0, 10, 3, 0.5, model="m"),
+            {"input_tokens": 10, "output_tokens": 3, "model": "m", "cost_usd": 0.5},
+        ),
+        (
+            Usage(1, 0, 10, 3, unpriced_calls=1, model="m"),
+            {"input_tokens": 10, "output_tokens": 3, "model": "m", "cost_usd": None},
+        ),
+        (Usage(cached=True), {"input_tokens": 0, "output_tokens": 0, "cached": True}),
+        (Usage(0, 0, 7, 0), {"input_tokens": 7, "output_tokens": 0, "aside": True}),
+    ],
+)
+def test_what_a_call_used_is_shown(usage: Usage, told: Dict) -> None:
+    run = Simulator(plan_of(graph(agent())), {}).start("go")
+    run.tell(Finished("A", Outcome((Message("done"),), usage=usage), run.now()))
+    assert shown(run) == [told]
+    assert run.state.usage["output_tokens"] == usage.output_tokens
+
+
+def test_a_call_without_tokens_shows_none() -> None:
+    run = Simulator(plan_of(graph(agent())), {}).start("go")
+    run.tell(Finished("A", Outcome((Message("done"),), usage=Usage(1)), run.now()))
+    assert shown(run) == []
+    assert run.state.usage["model_calls"] == 1
+
+
+@pytest.mark.parametrize("aside", [False, True])
+def test_what_is_used_aside_counts_but_is_no_surge(aside: bool) -> None:
+    """Embeddings for a memory, say: the forecast knows nothing of them."""
+    names = [f"A{number}" for number in range(FIRST_CALLS + 2)]
+    edges = [{"from": one, "to": other} for one, other in pairwise(names)]
+    workflow = graph(*map(agent, names), edges=edges, end=names[-1])
+    run = Simulator(plan_of({**workflow, "breaker": {"dead_loop": False}}), {}).start("go")
+    small, large = Usage(1, 0, 10, 10), Usage(0 if aside else 1, 0, 10**6, 0)
+    for name in names[:-1]:
+        more = large if name == names[-2] else None
+        run.tell(Finished(name, Outcome((Message(name),), usage=small, aside=more), run.now()))
+    assert run.state.usage["input_tokens"] == 10**6 + 10 * (len(names) - 1)
+    assert run.state.status == ("running" if aside else "suspended_locked")
+
+
+# What the functions of edges say of it.
+
+
+class Judging(Simulator):
+    """The functions on edges let a message pass if it is among `liked`."""
+
+    liked: tuple[str, ...] = ()
+    asked: tuple[tuple[int, str], ...] = ()
+
+    def answer(self, command: Command) -> Fact:
+        if not isinstance(command, EvaluateEdges):
+            return super().answer(command)
+        self.asked += tuple((edge, command.messages[number].text) for edge, number in command.pairs)
+        edge_results = tuple(
+            EdgeResult(edge, number, command.messages[number].text in self.liked)
+            for edge, number in command.pairs
+        )
+        return EdgesEvaluated(command.address, edge_results, self.now())
+
+
+def judged(*liked: str) -> Judging:
+    """In is split into lines, Each says them, and a function says which of them get to Out."""
+    split = {"type": "map", "split": {"type": "regex", "config": {"pattern": r"[^\n]+"}}}
+    by_function = {"type": "function", "config": {"name": "like"}}
+    edges = [
+        {"from": "In", "to": "Each", "dynamic": split},
+        {"from": "Each", "to": "Out", "condition": by_function},
+    ]
+    workflow = graph(passing("In"), passing("Each"), passing("Out"), edges=edges, end="Out")
+    run = Judging(plan_of(workflow, {"like": lambda _message: True}), {})
+    run.liked = liked
+    return run.start("a\nb\nc").finish()
+
+
+@pytest.mark.parametrize("liked", [("a",), ("b",), ("c",), ("a", "c"), ("b", "c"), ("a", "b", "c")])
+def test_each_message_of_each_part_is_evaluated_on_its_own(liked: tuple[str, ...]) -> None:
+    run = judged(*liked)
+    assert [text for _, text in run.asked] == ["a", "b", "c"]
+    [out] = [seen for seen in run.executions if seen.node == "Out"]
+    assert tuple(text for _, text in out.inputs) == liked
+
+
+def test_if_no_edge_lets_a_message_pass_the_target_is_skipped() -> None:
+    run = judged()
+    assert [seen.node for seen in run.executions] == ["In", "Each", "Each", "Each"]
+    assert shown(run, "end_not_reached") == [{"edges": ["Each → Out"]}]
+
+
+def test_an_answer_of_several_messages_is_asked_about_one_by_one() -> None:
+    by_function = {"type": "function", "config": {"name": "like"}}
+    edges = [
+        {"from": "A", "to": "B", "condition": by_function},
+        {"from": "A", "to": "C", "condition": by_function},
+    ]
+    workflow = graph(agent(), passing("B"), passing("C"), edges=edges)
+    run = Judging(plan_of(workflow, {"like": lambda _message: True}), {}).start("go")
+    run.at_work.clear()
+    run.tell(Finished("A", Outcome((Message("one"), Message("two"))), run.now()))
+    [consult] = run.at_work
+    assert isinstance(consult, EvaluateEdges)
+    assert consult.pairs == ((0, 0), (1, 0), (0, 1), (1, 1))
+    run.at_work.clear()
+    run.tell(
+        EdgesEvaluated(
+            "A", (EdgeResult(0, 0, False), EdgeResult(1, 0, True), EdgeResult(0, 1, True)), run.now()
+        )
+    )
+    given = {
+        command.address: [message.text for message in command.inputs]
+        for command in run.at_work
+        if isinstance(command, Call)
+    }
+    assert given["B"] == ["two"]
+    assert given["C"][0] == "one"
+
+
+# What it keeps of its own output.
+
+
+def test_with_a_window_a_node_keeps_what_it_said_as_the_assistants() -> None:
+    workflow = graph(agent(context_window=-1), edges=[{"from": "A", "to": "A"}], limits={"rounds": 2})
+    run = Simulator(plan_of(workflow), {}).start("go")
+    run.at_work.clear()
+    said = Message("first", "user", {"score": 1}, {"from": "model"})
+    run.tell(Finished("A[1]/A", Outcome((said,)), run.now()))
+    [call] = run.at_work
+    assert isinstance(call, Call)
+    kept = [message for message in call.inputs if message.role == "assistant"]
+    assert msgspec.to_builtins(kept[0])["metadata"] == {"from": "model"}
+    assert (kept[0].text, kept[0].data) == ("first", {"score": 1})

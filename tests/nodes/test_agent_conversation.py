@@ -1,0 +1,542 @@
+"""The tool loop: rounds, limits, results, and what is asked of the model behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import roundel
+from roundel.kernel.facts import Outcome
+from roundel.kernel.tool_loop import ToolLoopAction, ToolLoopCall
+from roundel.kernel.unlock import CHECKS
+from roundel.nodes.agent_conversation import AgentConversation, ModelCall
+from tests.nodes.conversations import Told, agent, fail, look, told, wants
+
+# Rounds and their limit.
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_there_are_as_many_rounds_as_allowed_and_one_call_more(limit: int) -> None:
+    story = told(agent(look, max_tool_calls=limit), {"A": [*[wants("look")] * limit, "an answer"]})
+    assert story.result.output == "an answer"
+    assert story.result.data == {"stop_reason": "tool_limit", "answered": True, "tool_rounds": limit}
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (limit + 1, limit)
+    (reached,) = story.named("limit_reached")
+    assert reached.data == {"what": "tool_rounds", "limit": limit, "address": "A"}
+    assert (reached.node_id, reached.address) == ("A", "A")
+
+
+def test_below_the_limit_nothing_is_reached() -> None:
+    story = told(agent(look, max_tool_calls=2), {"A": [wants("look"), "an answer"]})
+    assert story.result.data == {"stop_reason": "answered", "answered": True, "tool_rounds": 1}
+    assert not story.named("limit_reached")
+
+
+def test_a_request_in_the_last_reply_is_ignored() -> None:
+    story = told(agent(look, max_tool_calls=2), {"A": [{**wants("look"), "text": "I should look again"}]})
+    assert story.addresses() == ["A[1]/look", "A[2]/look"]
+    assert story.result.output == "I should look again"
+    assert story.result.usage["model_calls"] == 3
+
+
+NOTHING: list[Any] = [{"text": ""}, {"text": " \n"}, wants("look"), {**wants("look"), "text": "\t"}]
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+@pytest.mark.parametrize("more", [{}, {"thinking": "REFLECT"}, {"output_schema": {"type": "object"}}])
+def test_a_model_that_says_nothing_at_its_limit_has_not_answered(nothing: Any, more: dict[str, Any]) -> None:
+    more = {"thinking": REFLECT} if "thinking" in more else more
+    story = told(agent(look, max_tool_calls=1, **more), {"A": [wants("look"), nothing, "too late"]})
+    assert (story.result.status, story.result.output) == ("completed", "")
+    assert story.result.data == {"stop_reason": "tool_limit", "answered": False, "tool_rounds": 1}
+    assert story.result.usage["model_calls"] == 2
+
+
+@pytest.mark.parametrize("on_limit", ["error", "suspend"])
+def test_nor_has_one_that_might_have_used_tools(on_limit: str) -> None:
+    story = told(agent(look, max_tool_calls=1, on_limit=on_limit), {"A": [wants("look"), {"text": ""}]})
+    assert (story.result.status, story.result.output) == ("completed", "")
+    assert story.result.data == {"stop_reason": "tool_limit", "answered": False, "tool_rounds": 1}
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_nor_has_one_that_is_offered_no_tools(nothing: Any) -> None:
+    story = told(agent(look, max_tool_calls=0), {"A": [nothing]})
+    assert story.result.output == ""
+    assert story.result.data == {"stop_reason": "tool_limit", "answered": False}
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (1, 0)
+
+
+def test_nor_has_one_that_says_nothing_before_its_limit() -> None:
+    story = told(agent(look, max_tool_calls=3), {"A": [wants("look"), {"text": ""}]})
+    assert story.result.data == {"stop_reason": "no_answer", "answered": False, "tool_rounds": 1}
+
+
+def test_conditions_can_see_whether_there_is_an_answer() -> None:
+    graph = agent(look, max_tool_calls=1).node("Good", "passthrough").node("None", "passthrough")
+    graph.edge("A", "Good", condition={"cel": "data.answered"})
+    graph.edge("A", "None", condition={"cel": "!data.answered && text == ''"})
+    assert told(graph, {"A": [wants("look")]}).result.nodes == {"A": 1, "None": 1}
+    assert told(graph, {"A": [wants("look"), "seen"]}).result.nodes == {"A": 1, "Good": 1}
+    assert told(graph, {"A": ["seen"]}).result.nodes == {"A": 1, "Good": 1}
+
+
+def test_data_alone_is_an_answer() -> None:
+    line = {"text": "", "data": {"place": "Oslo"}}
+    story = told(agent(look, max_tool_calls=1, output_schema=PLACE), {"A": [wants("look"), line]})
+    assert story.result.data is not None
+    assert (story.result.data["place"], story.result.data["answered"]) == ("Oslo", True)
+
+
+def test_zero_is_one_call_and_no_tools() -> None:
+    story = told(agent(look, max_tool_calls=0), {"A": [{**wants("look"), "text": "so be it"}]})
+    assert story.result.output == "so be it"
+    assert story.result.data == {"stop_reason": "answered", "answered": True}
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (1, 0)
+    assert not story.named("tool_call")
+
+
+def test_many_requests_in_one_reply_are_one_round() -> None:
+    story = told(agent(look, max_tool_calls=1), {"A": [wants("look", "look", "look"), "done"]})
+    assert story.addresses() == ["A[1]/look", "A[1]/look#2", "A[1]/look#3"]
+    assert story.result.usage["tool_calls"] == 3
+    assert {event.data["round"] for event in story.named("tool_call")} == {1}
+
+
+def test_an_agent_without_tools_says_nothing_of_them() -> None:
+    assert told(roundel.Graph(start="A", end="A").node("A", "agent"), {"A": "hi"}).result.data is None
+
+
+# What happens at the limit.
+
+
+def test_the_node_may_fail_there() -> None:
+    story = told(agent(look, max_tool_calls=2, on_limit="error"), {"A": [wants("look")]})
+    assert story.result.status == "failed"
+    error = "A: the model asked for tools again after 2 rounds of them, which is the limit"
+    assert story.result.error == error
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (3, 2)
+    assert len(story.named("limit_reached")) == 1
+
+
+def test_the_run_may_be_locked_there() -> None:
+    story = told(agent(look, max_tool_calls=2, on_limit="suspend"), {"A": [wants("look")]})
+    assert story.result.status == "suspended_locked"
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (3, 2)
+    (change,) = story.named("run_state_change")
+    assert change.data["reason"] == "limit of 2 tool_rounds at A"
+    assert story.addresses() == ["A[1]/look", "A[2]/look"]
+
+
+@pytest.mark.parametrize("on_limit", ["error", "suspend"])
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_neither_happens_if_the_model_answers_in_time(on_limit: str, limit: int) -> None:
+    graph = agent(look, max_tool_calls=limit, on_limit=on_limit)
+    story = told(graph, {"A": [*[wants("look")] * limit, "an answer"]})
+    assert (story.result.status, story.result.output) == ("completed", "an answer")
+    assert story.result.data == {"stop_reason": "answered", "answered": True, "tool_rounds": limit}
+    assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (limit + 1, limit)
+    assert not story.named("limit_reached")
+
+
+@pytest.mark.parametrize("on_limit", ["answer", "error", "suspend"])
+def test_a_limit_of_zero_never_fails_nor_locks(on_limit: str) -> None:
+    line = {**wants("look"), "text": "so be it"}
+    story = told(agent(look, max_tool_calls=0, on_limit=on_limit), {"A": [line]})
+    assert (story.result.status, story.result.output) == ("completed", "so be it")
+    assert story.result.usage["model_calls"] == 1
+
+
+def test_a_request_beyond_the_limit_is_carried_out_when_the_run_is_unlocked(tmp_path: Path) -> None:
+    places: list[str] = []
+
+    def visit(place: str) -> str:
+        """Goes there."""
+        places.append(place)
+        return f"been to {place}"
+
+    lines = [wants("visit", place=place) for place in ("Oslo", "Rome", "Bern")]
+    graph = agent(visit, max_tool_calls=1, on_limit="suspend")
+    store = tmp_path / "runs.db"
+    result = roundel.run(graph, "go", script={"A": [*lines, "home again"]}, store=store)
+    assert (result.status, result.usage["model_calls"], places) == ("suspended_locked", 2, ["Oslo"])
+
+    async def unlock() -> roundel.Result:
+        async with roundel.Runs(store) as runs:
+            limits = {"rounds": 3}
+            await runs.unlock(result.run_id, "more", checks=CHECKS, limits=limits)
+        return await roundel.resume_async(result.run_id, store=store, workflow=graph)
+
+    result = asyncio.run(unlock())
+    assert (result.status, result.output) == ("completed", "home again")
+    assert places == ["Oslo", "Rome", "Bern"]
+    assert (result.usage["model_calls"], result.usage["tool_calls"]) == (4, 3)
+
+
+# Each request has one result.
+
+
+def test_calls_beyond_the_width_of_a_round_are_refused_before_any_runs() -> None:
+    called: list[str] = []
+
+    def note(word: str) -> str:
+        called.append(word)
+        return word
+
+    asked = {"tool_calls": [{"name": "note", "arguments": {"word": word}} for word in "abcde"]}
+    story = told(agent(note, max_calls_per_round=3), {"A": [asked, "done"]})
+    assert sorted(called) == ["a", "b", "c"]
+    assert story.tool_calls("refused") == [("A[1]/note#4", "refused"), ("A[1]/note#5", "refused")]
+    assert story.results()[:2] == ["not called: only 3 calls are allowed at once"] * 2
+    (reached,) = story.named("limit_reached")
+    assert reached.data["what"] == "calls_per_round"
+    assert story.result.usage["tool_calls"] == 3
+
+
+def exchanges(*acts: ToolLoopAction) -> list[tuple[str, str, str]]:
+    """What the model is told of the tools that it asked for: id, status, text."""
+    (loop_call,) = acts[-1].loop_calls
+    question: ModelCall = loop_call.what
+    return [(result.id, result.status, result.text) for one in question.exchanges for result in one.results]
+
+
+def dialogue(**config: Any) -> AgentConversation:
+    return AgentConversation(agent(look, **config).workflow().graph.nodes[0].config)
+
+
+def asked_for(*names: str) -> Outcome:
+    calls = [{"id": f"id{number}", "name": name} for number, name in enumerate(names)]
+    return Outcome(state={"reply": {"tool_calls": calls}})
+
+
+def done(loop_call: ToolLoopCall, text: str = "ok", status: str = "completed") -> Outcome:
+    request = loop_call.what.request
+    return Outcome(state={"id": request.id, "name": request.name, "status": status, "text": text})
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_id_has_one_result_in_the_order_of_the_requests(seed: int) -> None:
+    talk = dialogue(max_calls_per_round=5, approval=["no", "maybe"])
+    begun = talk.on_result(
+        talk.begin(()).loop_calls[0], asked_for("a", "b", "no", "a", "maybe", "late", "later")
+    )
+    out, acts = list(begun.loop_calls), [begun]
+    dice = random.Random(seed)
+    while out:
+        loop_call = out.pop(dice.randrange(len(out)))
+        if loop_call.person_prompt is not None:
+            word = "reject: not today" if loop_call.label == "no" else "approve"
+            act = talk.on_person_answer(loop_call, roundel.Message(word))
+        elif loop_call.label == "b":
+            act = talk.on_failure(loop_call, "it broke")
+        else:
+            act = talk.on_result(loop_call, done(loop_call))
+        acts.append(act)
+        if act.loop_calls and act.loop_calls[0].label:
+            out.extend(act.loop_calls)
+    assert exchanges(*acts) == [
+        ("id0", "completed", "ok"),
+        ("id1", "failed", "it broke"),
+        ("id2", "rejected", "a person did not allow this call: not today"),
+        ("id3", "completed", "ok"),
+        ("id4", "completed", "ok"),
+        ("id5", "refused", "not called: only 5 calls are allowed at once"),
+        ("id6", "refused", "not called: only 5 calls are allowed at once"),
+    ]
+
+
+# What may go wrong with a call.
+
+
+def test_whatever_a_tool_does_is_told_to_the_model() -> None:
+    def leave() -> None:
+        raise SystemExit(3)
+
+    names = ["fail", "nothing", "leave"]
+    story = told(agent(look, fail, leave), {"A": [wants(*names), "sorry"]})
+    assert story.result.output == "sorry"
+    assert sorted(story.results()) == [
+        "SystemExit: 3",
+        "ValueError: broken",
+        "there is no tool 'nothing'; there are: fail, leave, look",
+    ]
+    assert {status for _, status in story.tool_calls()} == {"running", "failed"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"wrong": 1}, "wrong arguments: there is no 'wrong'; it takes place"),
+        ({"place": 7}, "wrong arguments: 'place': Expected `str`, got `int`"),
+        ([1, 2], "the arguments are not a JSON object: [1, 2]"),
+        ("north", "the arguments are not a JSON object: north"),
+    ],
+)
+def test_wrong_arguments_are_told_to_the_model(arguments: Any, said: str) -> None:
+    line = {"tool_calls": [{"name": "look", "arguments": arguments}]}
+    story = told(agent(look), {"A": [line, "sorry"]})
+    assert (story.result.output, story.results()) == ("sorry", [said])
+    calls = story.result.usage["tool_calls"]
+    assert calls == (1 if isinstance(arguments, dict) else 0)
+
+
+def test_a_model_that_fails_fails_the_node_in_any_round() -> None:
+    story = told(agent(look), {"A": [wants("look"), {"error": "rate limit"}]})
+    assert (story.result.status, story.result.error) == ("failed", "A: rate limit")
+
+
+def test_unless_its_error_is_to_be_its_answer() -> None:
+    graph = agent(look, on_error="message", model="openai:m")
+    story = told(graph, {"A": [wants("look"), {"error": "rate limit"}]})
+    assert story.result.output == "Error calling model openai:m: rate limit"
+
+
+def test_strange_names_make_no_strange_addresses() -> None:
+    names = ["a/b", "x[1]", "look#2", "look", "look", "", "n" * 300]
+    story = told(agent(look), {"A": [wants(*names), "done"]})
+    assert story.addresses() == [
+        "A[1]/a%2Fb",
+        "A[1]/x%5B1%5D",
+        "A[1]/look%232",
+        "A[1]/look",
+        "A[1]/look#2",
+        "A[1]/tool",
+        "A[1]/" + "n" * 64,
+    ]
+    assert story.result.completed
+
+
+# Who is quicker does not matter.
+
+
+def test_calls_of_one_round_run_at_the_same_time() -> None:
+    together = threading.Barrier(3, timeout=5)
+
+    def meet() -> str:
+        together.wait()
+        return "met"
+
+    story = told(agent(meet), {"A": [wants("meet", "meet", "meet"), "done"]})
+    assert story.results() == ["met", "met", "met"]
+
+
+def test_a_coroutine_may_be_a_tool() -> None:
+    async def rest() -> str:
+        await asyncio.sleep(0)
+        return "rested"
+
+    assert told(agent(rest), {"A": [wants("rest"), "done"]}).results() == ["rested"]
+
+
+def wait(seconds: float) -> str:
+    """Takes its time."""
+    time.sleep(seconds)
+    return f"after {seconds}"
+
+
+def loose(seed: int) -> Told:
+    """Agents with tools in a free cycle, a loop agent and the parts of a dynamic edge, all with delays."""
+    dice = random.Random(seed)
+
+    def line(text: str, count: int = 0) -> dict[str, Any]:
+        calls = [
+            {"name": "wait", "arguments": {"seconds": dice.random() * 0.01}, "id": f"{text}{number}"}
+            for number in range(count)
+        ]
+        return {"text": text, "tool_calls": calls, "delay": dice.random() * 0.01}
+
+    inner = roundel.Graph(start="B", end="B").node("B", "agent", tools=[wait], max_tool_calls=2)
+    each = {"mode": "array", "max_parallel": 3}
+    graph = roundel.Graph(start="A", end="End")
+    graph.node("A", "agent", tools=[wait])
+    graph.node("Gate", "loop_counter", max_iterations=2)
+    graph.node("Each", "loop_agent", strategy=each, body=inner)
+    graph.node("C", "agent", tools=[wait])
+    graph.node("End", "passthrough", only_last_message=False)
+    graph.edge("A", "A", condition={"cel": "round < 2"}).edge("A", "Gate").edge("Gate", "A")
+    graph.edge("Gate", "Each", process={"type": "function", "config": {"name": four}})
+    split = {"type": "map", "split": {"type": "json_path", "config": {}}, "config": {"max_parallel": 2}}
+    graph.edge("Each", "C", dynamic=split).edge("C", "End")
+    lines = {
+        name: [line(f"{name}{number}", number % 3 + 1 if number % 2 == 0 else 0) for number in range(12)]
+        for name in "ABC"
+    }
+    return told(graph, lines)
+
+
+def four(message: roundel.Message) -> str:
+    return '["n", "e", "s", "w"]'
+
+
+def trace(story: Told) -> Any:
+    """What happened, but for how long it took, and for which of two things came first."""
+    calls = [(event.address, event.data["status"], event.data["id"]) for event in story.named("tool_call")]
+    nodes = [
+        (event.address, event.data)
+        for event in story.named("node_state_change")
+        if event.data["status"] == "completed"
+    ]
+    return sorted(calls), sorted(nodes, key=str), story.result.summary
+
+
+def test_what_happens_does_not_depend_on_who_is_quicker() -> None:
+    first = loose(0)
+    assert first.result.status == "completed", first.result.error
+    addresses = first.addresses()
+    running = [address for address, _ in first.tool_calls("running")]
+    assert len(running) == len(set(running)) == len(addresses)
+    assert {"A[1].A[1]/wait", "Each[3].B[1]/wait", "C#3[1]/wait"} <= set(addresses)
+    for seed in range(1, 6):
+        assert trace(loose(seed)) == trace(first)
+
+
+def test_no_two_calls_have_the_same_address_when_a_participant_speaks_twice_in_a_round() -> None:
+    graph = roundel.Graph(start="D", end="D")
+    speakers = [{"id": name, "type": "agent", "config": {"tools": [look]}} for name in "AB"]
+    pairs = [["A", "B"], ["B", "A"], ["A", "B"]]
+    graph.node("D", "debate", participants=speakers, agent_pairs=pairs, max_rounds=2)
+    story = told(graph, {"A": [wants("look"), "yes", wants("look"), "no"], "B": [wants("look"), "well"]})
+    running = [address for address, _ in story.tool_calls("running")]
+    assert story.result.completed
+    assert len(running) == len(set(running)) == 3
+
+
+# Structured answers, reflection.
+
+PLACE = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
+
+
+def structured(**config: Any) -> roundel.Graph:
+    return roundel.Graph(start="A", end="A").node("A", "agent", output_schema=PLACE, **config)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"place": "Oslo"}', 'Here:\n```json\n{"place": "Oslo"}\n```', {"text": "x", "data": {"place": "Oslo"}}],
+)
+def test_an_answer_that_fits_is_data(line: Any) -> None:
+    assert told(structured(), {"A": [line]}).result.data == {"place": "Oslo"}
+
+
+def test_one_that_does_not_is_asked_for_again() -> None:
+    story = told(structured(), {"A": ["Oslo", '{"plaice": 1}', '{"place": "Oslo"}']})
+    assert story.result.data == {"place": "Oslo"}
+    assert story.result.usage["model_calls"] == 3
+
+
+def test_but_not_for_ever() -> None:
+    story = told(structured(max_repairs=1), {"A": ["Oslo"]})
+    assert story.result.status == "failed"
+    assert story.result.usage["model_calls"] == 2
+    assert "the answer does not fit output_schema: it is not JSON" in str(story.result.error)
+
+
+def test_an_answer_that_is_no_object_is_found_under_value() -> None:
+    graph = roundel.Graph(start="A", end="A").node("A", "agent", output_schema={"type": "array"})
+    assert told(graph, {"A": ["[1, 2]"]}).result.data == {"value": [1, 2]}
+
+
+def test_tools_come_before_the_structured_answer() -> None:
+    graph = roundel.Graph(start="A", end="A").node("A", "agent", tools=[look], output_schema=PLACE)
+    story = told(graph, {"A": [wants("look"), "Oslo", '{"place": "Oslo"}']})
+    assert story.result.data == {
+        "place": "Oslo",
+        "stop_reason": "answered",
+        "answered": True,
+        "tool_rounds": 1,
+    }
+
+
+REFLECT = {"type": "reflection", "config": {"reflection_prompt": "Is that so?"}}
+
+
+def test_what_is_said_on_second_thought_is_the_answer() -> None:
+    graph = roundel.Graph(start="A", end="A").node("A", "agent", thinking=REFLECT)
+    story = told(graph, {"A": ["a guess", "the truth", "never heard"]})
+    assert (story.result.output, story.result.usage["model_calls"]) == ("the truth", 2)
+
+
+def test_a_second_thought_uses_no_tools_and_comes_behind_them() -> None:
+    graph = agent(look, thinking=REFLECT)
+    story = told(graph, {"A": [wants("look"), "a guess", {**wants("look"), "text": "the truth"}]})
+    assert story.result.output == "the truth"
+    assert story.addresses() == ["A[1]/look"]
+    assert story.result.usage["model_calls"] == 3
+
+
+def test_a_second_thought_has_to_fit_too() -> None:
+    script = {"A": ['{"place": "Bergen"}', "Oslo, I mean", '{"place": "Oslo"}']}
+    story = told(structured(thinking=REFLECT), script)
+    assert (story.result.data, story.result.usage["model_calls"]) == ({"place": "Oslo"}, 3)
+    story = told(structured(thinking=REFLECT, max_repairs=0), script)
+    assert story.result.status == "failed"
+
+
+# The same call again.
+
+
+def watched(*tools: Any, **config: Any) -> roundel.Graph:
+    """The same agent, with the breaker on."""
+    return roundel.Graph(start="A", end="A").node("A", "agent", tools=list(tools), **config)
+
+
+def test_the_third_identical_call_is_not_made_again() -> None:
+    calls: list[str] = []
+
+    def poke(place: str) -> str:
+        """Pokes something."""
+        calls.append(place)
+        return "nothing moves"
+
+    story = told(watched(poke, max_tool_calls=6), {"A": [*[wants("poke", place="door")] * 5, "I give up"]})
+    assert story.result.output == "I give up"
+    assert calls == ["door", "door"]
+    assert story.result.usage["tool_calls"] == 2
+    shown = [event.data for event in story.named("tool_call") if event.data["status"] != "running"]
+    assert [data["status"] for data in shown] == ["completed", "completed", *["repeated"] * 3]
+    assert "gave the same result" in shown[2]["result"] and "nothing moves" in shown[2]["result"]
+    assert story.result.data is not None and story.result.data["tool_rounds"] == 5
+
+
+def test_another_argument_or_another_result_begins_anew() -> None:
+    results = iter("aabbbcc")
+
+    def peek(place: str) -> str:
+        """Looks at something that changes."""
+        return next(results)
+
+    places = ["x", "x", "x", "x", "y", "x", "x"]
+    story = told(
+        watched(peek, max_tool_calls=9), {"A": [*(wants("peek", place=place) for place in places), "so"]}
+    )
+    statuses = [
+        event.data["status"] for event in story.named("tool_call") if event.data["status"] != "running"
+    ]
+    # The first two give a, so the third is not made; the fourth neither, since nothing has changed meanwhile.
+    assert statuses == ["completed", "completed", "repeated", "repeated", *["completed"] * 3]
+
+
+def test_calls_beside_a_repeated_one_are_made() -> None:
+    script = {"A": [wants("look"), wants("look"), wants("look", "fail"), "done"]}
+    story = told(watched(look, fail), script)
+    statuses = [event.data["status"] for event in story.named("tool_call") if event.data["round"] == 3]
+    assert sorted(statuses) == ["failed", "repeated", "running"]
+    assert story.result.output == "done"
+
+
+def test_a_tool_that_polls_may_be_called_again_and_again() -> None:
+    graph = roundel.Graph(start="A", end="A", tools={"look": {"python": look, "poll": True}})
+    graph.node("A", "agent", tools=["look"])
+    story = told(graph, {"A": [*[wants("look")] * 5, "at last"]})
+    assert (story.result.output, story.result.usage["tool_calls"]) == ("at last", 5)
+
+
+def test_without_the_breaker_all_calls_are_made() -> None:
+    story = told(agent(look), {"A": [*[wants("look")] * 5, "at last"]})
+    assert story.result.usage["tool_calls"] == 5

@@ -1,0 +1,91 @@
+"""Keys are not kept with a run, wherever they came from."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import roundel
+from roundel.journal.sqlite import SqliteStore
+
+KEY = "sk-live-0123456789abcdef"
+WORKFLOW = """
+models:
+  default: {{provider: openai, name: m, api_key: "{key}", headers: {{X-Token: "Bearer {key}"}}}}
+tools:
+  files: {{mcp: {{command: some-server, env: {{TOKEN: "{key}"}}}}}}
+graph:
+  start: A
+  nodes:
+    - {{id: A, type: agent, config: {{api_key: "{key}"}}}}
+    - {{id: B, type: human}}
+  edges: [{{from: A, to: B}}]
+"""
+
+
+def everything_in(place: Path) -> str:
+    """The file as it is, and what is packed in it."""
+    raw = b"".join(path.read_bytes() for path in place.parent.iterdir() if path.is_file())
+
+    async def facts() -> str:
+        store = SqliteStore(place)
+        (row,) = await store.rows()
+        found = f"{await store.facts(row.id)} {await store.pinned(row.id)} {row}"
+        await store.close()
+        return found
+
+    return raw.decode("latin-1") + asyncio.run(facts())
+
+
+def test_a_key_in_the_file_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, place = tmp_path / "flow.yaml", tmp_path / "store" / "runs.db"
+    file.write_text(WORKFLOW.format(key=KEY))
+    assert roundel.run(file, "go", script={"A": "hello"}, store=place).status == "waiting"
+    assert KEY not in everything_in(place)
+    assert roundel.resume("last", store=place).status == "waiting"  # a script needs no key
+
+
+@pytest.mark.parametrize("named", ["relatively", "absolutely"])
+def test_without_a_script_the_key_is_read_again_or_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    file = Path("flow.yaml") if named == "relatively" else tmp_path / "flow.yaml"
+    place = tmp_path / "store" / "runs.db"
+    file.write_text(WORKFLOW.format(key=KEY).replace("start: A", "start: B"))
+    assert roundel.run(file, "go", store=place).status == "waiting"
+    assert KEY not in everything_in(place)
+    assert roundel.resume("last", store=place).status == "waiting"  # it stands in the file, as it did
+    file.write_text(WORKFLOW.format(key="sk-another-one-9876543210").replace("start: A", "start: B"))
+    assert roundel.resume("last", store=place).status == "waiting"  # so does the one that replaced it
+    file.write_text(file.read_text() + "vars: {more: 1}\n")
+    with pytest.raises(roundel.StoreError, match="ROUNDEL_SECRET_1"):
+        roundel.resume("last", store=place)
+    monkeypatch.setenv("ROUNDEL_SECRET_1", KEY)
+    assert roundel.resume("last", store=place).status == "waiting"
+    assert KEY not in everything_in(place)
+
+
+@pytest.mark.parametrize("way", ["variable", "environment"])
+def test_a_key_from_elsewhere_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    file, place = tmp_path / "flow.yaml", tmp_path / "store" / "runs.db"
+    file.write_text(WORKFLOW.format(key="${KEY}"))
+    variables = {"TOPIC": "tea"} | ({"KEY": KEY} if way == "variable" else {})
+    if way == "environment":
+        monkeypatch.setenv("KEY", KEY)
+    script = {"A": "hello"}
+    assert roundel.run(file, "go", script=script, store=place, variables=variables).status == "waiting"
+    assert KEY not in everything_in(place)
+    monkeypatch.setenv("KEY", KEY)
+    assert roundel.resume("last", store=place).status == "waiting"
+
+
+def test_words_that_are_no_keys_stay(tmp_path: Path) -> None:
+    file, place = tmp_path / "flow.yaml", tmp_path / "runs.db"
+    file.write_text(WORKFLOW.format(key="ollama"))
+    assert roundel.run(file, "go", script={"A": "hello"}, store=place).status == "waiting"
+    assert roundel.resume("last", store=place).status == "waiting"

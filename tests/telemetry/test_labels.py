@@ -1,0 +1,28 @@
+"""Names as labels: not any number of them."""
+
+from __future__ import annotations
+
+from roundel.kernel.events import Event
+from roundel.telemetry.events import MAX_RUNS, LabelLimiter, RunRegistry
+
+
+def test_the_first_names_stay_and_all_further_ones_are_the_same() -> None:
+    names = LabelLimiter(2)
+    assert [names(name) for name in ("a", "b", "c", "a", "d")] == ["a", "b", "(other)", "a", "(other)"]
+
+
+def test_of_many_runs_the_latest_are_known() -> None:
+    known = RunRegistry()
+    for number in range(MAX_RUNS + 1):
+        known.register(str(number), "polish", ["Ann"])
+    events = [Event(9, "token_usage", "", run_id) for run_id in ("0", "1")]
+    assert [known.lookup(event) for event in events] == [("", frozenset()), ("polish", {"Ann"})]
+
+
+def test_the_first_event_of_a_run_names_its_workflow() -> None:
+    known = RunRegistry()
+    assert known.lookup(Event(1, "run_started", "", "a", data={"workflow": "polish"})) == (
+        "polish",
+        frozenset(),
+    )
+    assert known.lookup(Event(2, "token_usage", "", "a"))[0] == "polish"
