@@ -72,9 +72,9 @@ def test_every_key_of_a_script_is_listed_with_its_default() -> None:
 
 
 def test_the_fields_of_a_proof_and_of_a_decision_are_listed() -> None:
-    assert first_column(sections(DOCS / "proof.md")["As data"]) == list(Proof.__struct_fields__)
+    assert first_column(sections(DOCS / "proof.md")["JSON output"]) == list(Proof.__struct_fields__)
     decision = decide_round(Config(), {})
-    listed = first_column(sections(DOCS / "loop.md")["What it hands on"])
+    listed = first_column(sections(DOCS / "loop.md")["Output fields"])
     assert listed == [*decision.fields(""), "score_error"]
 
 
