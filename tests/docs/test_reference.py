@@ -120,7 +120,7 @@ def test_the_functions_that_are_always_there_are_listed() -> None:
 
 
 def test_the_parameters_of_a_function_are_listed() -> None:
-    listed = [code(cells[0]) for cells in rows(NODES["A function"])]
+    listed = [code(cells[0]) for cells in rows(NODES["Functions"])]
     assert [words[0] for words in listed if words][: len(_PICKS)] == list(_PICKS)
 
 
