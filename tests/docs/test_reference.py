@@ -80,10 +80,10 @@ def test_the_fields_of_a_proof_and_of_a_decision_are_listed() -> None:
 
 def test_what_is_said_of_agents_and_tools_is_complete() -> None:
     agents, tools = sections(DOCS / "agents.md"), sections(DOCS / "tools.md")
-    assert first_column(agents["What the model sees"]) == list(prompt.NAMES)
-    listed = first_column(agents["When a model does not answer"])
+    assert first_column(agents["Model input"]) == list(prompt.NAMES)
+    listed = first_column(agents["Retries and fallback"])
     assert set(listed) == set(ModelRetry.__struct_fields__)
-    assert all(str(status) in agents["When a model does not answer"] for status in STATUS_CODES)
+    assert all(str(status) in agents["Retries and fallback"] for status in STATUS_CODES)
     statuses = set(get_args(get_type_hints(ToolResult)["status"]))
     assert set(first_column(tools["What comes of a call"])) == statuses
     assert set(first_column(tools["Python functions"])[-3:]) == set(LENT)
