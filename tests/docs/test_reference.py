@@ -85,7 +85,7 @@ def test_what_is_said_of_agents_and_tools_is_complete() -> None:
     assert set(listed) == set(ModelRetry.__struct_fields__)
     assert all(str(status) in agents["Retries and fallback"] for status in STATUS_CODES)
     statuses = set(get_args(get_type_hints(ToolResult)["status"]))
-    assert set(first_column(tools["What comes of a call"])) == statuses
+    assert set(first_column(tools["Call results"])) == statuses
     assert set(first_column(tools["Python functions"])[-3:]) == set(LENT)
     limits = get_args(get_type_hints(AgentConfig)["on_limit"])
     assert first_column(tools["Rounds and their limit"]) == list(limits)
