@@ -80,12 +80,12 @@ def test_the_fields_of_a_proof_and_of_a_decision_are_listed() -> None:
 
 def test_what_is_said_of_agents_and_tools_is_complete() -> None:
     agents, tools = sections(DOCS / "agents.md"), sections(DOCS / "tools.md")
-    assert first_column(agents["What the model sees"]) == list(prompt.PROMPT_VARIABLES)
-    listed = first_column(agents["When a model does not answer"])
+    assert first_column(agents["Model input"]) == list(prompt.PROMPT_VARIABLES)
+    listed = first_column(agents["Retries and fallback"])
     assert set(listed) == set(ModelRetry.__struct_fields__)
-    assert all(str(status) in agents["When a model does not answer"] for status in STATUS_CODES)
+    assert all(str(status) in agents["Retries and fallback"] for status in STATUS_CODES)
     statuses = set(get_args(get_type_hints(ToolResult)["status"]))
-    assert set(first_column(tools["What comes of a call"])) == statuses
+    assert set(first_column(tools["Call results"])) == statuses
     assert set(first_column(tools["Python functions"])[-3:]) == set(INJECTED_PARAMETERS)
     limits = get_args(get_type_hints(AgentConfig)["on_limit"])
     assert first_column(tools["Rounds and their limit"]) == list(limits)
@@ -120,7 +120,7 @@ def test_the_functions_that_are_always_there_are_listed() -> None:
 
 
 def test_the_parameters_of_a_function_are_listed() -> None:
-    listed = [code(cells[0]) for cells in rows(NODES["A function"])]
+    listed = [code(cells[0]) for cells in rows(NODES["Functions"])]
     assert [words[0] for words in listed if words][: len(_ARGUMENTS)] == list(_ARGUMENTS)
 
 
