@@ -148,7 +148,7 @@ def test_every_option_of_a_command_is_listed(name: str, command: click.Command) 
 def test_every_exit_code_is_listed() -> None:
     listed = {int(cells[0]) for cells in rows(sections(DOCS / "command-line.md")["Exit codes"])}
     assert listed == {*EXIT.values(), INVALID}
-    statuses = rows(sections(DOCS / "running.md")["How a run ends"])
+    statuses = rows(sections(DOCS / "running.md")["Run statuses"])
     ends = {code(cells[0])[0]: int(cells[1]) for cells in statuses}
     assert ends == EXIT
 
