@@ -176,7 +176,7 @@ def test_the_public_names_of_python_are_in_the_manual() -> None:
 
 def test_the_fields_of_results_calls_and_diagnostics_are_listed() -> None:
     assert set(Result.__struct_fields__) | {"completed"} <= set(first_column(PYTHON["Running a workflow"]))
-    assert set(Call.__struct_fields__) - {"site"} <= set(first_column(PYTHON["A node type of your own"]))
+    assert set(Call.__struct_fields__) - {"site"} <= set(first_column(PYTHON["Custom node types"]))
     assert set(Diagnostic.__struct_fields__) <= set(code(PYTHON["Checking a workflow"]))
 
 
