@@ -61,7 +61,7 @@ def test_the_page_has_a_package_for_each_group_of_entry_points() -> None:
 
 
 def test_the_page_lists_every_name() -> None:
-    table = rows(sections(DOCS / "extending.md")["What is in roundel.extend"])
+    table = rows(sections(DOCS / "extending.md")["Names in roundel.extend"])
     listed = [name for cells in table for name in code(cells[1])]
     assert sorted(listed) == sorted(extend.__all__)
     assert sorted(extend._HOMES) == sorted(extend.__all__) == sorted(dir(extend))

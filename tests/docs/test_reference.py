@@ -148,7 +148,7 @@ def test_every_option_of_a_command_is_listed(name: str, command: click.Command) 
 def test_every_exit_code_is_listed() -> None:
     listed = {int(cells[0]) for cells in rows(sections(DOCS / "command-line.md")["Exit codes"])}
     assert listed == {*EXIT.values(), INVALID}
-    statuses = rows(sections(DOCS / "running.md")["How a run ends"])
+    statuses = rows(sections(DOCS / "running.md")["Run statuses"])
     ends = {code(cells[0])[0]: int(cells[1]) for cells in statuses}
     assert ends == EXIT
 
@@ -176,7 +176,7 @@ def test_the_public_names_of_python_are_in_the_manual() -> None:
 
 def test_the_fields_of_results_calls_and_diagnostics_are_listed() -> None:
     assert set(Result.__struct_fields__) | {"completed"} <= set(first_column(PYTHON["Running a workflow"]))
-    assert set(Call.__struct_fields__) - {"site"} <= set(first_column(PYTHON["A node type of your own"]))
+    assert set(Call.__struct_fields__) - {"site"} <= set(first_column(PYTHON["Custom node types"]))
     assert set(Diagnostic.__struct_fields__) <= set(code(PYTHON["Checking a workflow"]))
 
 

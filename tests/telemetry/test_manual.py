@@ -18,7 +18,7 @@ def test_every_attribute_is_listed() -> None:
     constants = (value for name, value in vars(conventions).items() if name.isupper())
     names = {value for value in constants if isinstance(value, str) and value.startswith(OURS)}
     of_points = {conventions.TOKEN_TYPE}
-    listed = first_column("Spans") | set(code(PAGE["What was said"]))
+    listed = first_column("Spans") | set(code(PAGE["Message content"]))
     assert names - of_points <= listed
 
 

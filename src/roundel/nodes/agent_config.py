@@ -342,7 +342,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     en=("Role", "The system message: what the model is, and how it should answer."),
                     zh=("角色", "系统消息：模型的身份与作答方式。"),
                     widget="textarea",
-                    see="agents.md#what-the-model-sees",
+                    see="agents.md#model-input",
                 ),
                 "prompt": Field(
                     en=(
@@ -351,7 +351,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     ),
                     zh=("提示词", "作为一条消息附在输入之后，可包含 `{{ }}` 表达式。"),
                     widget="textarea",
-                    see="agents.md#what-the-model-sees",
+                    see="agents.md#model-input",
                 ),
                 "input_mode": Field(
                     en=(
@@ -371,7 +371,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "model": Field(
                     en=("Model", "A model as `provider:name`, in place of a profile."),
                     zh=("模型", "直接指定模型，写作 `provider:name`，取代模型配置。"),
-                    see="agents.md#which-model",
+                    see="agents.md#model-selection",
                 ),
                 **model_fields(),
                 "params": Field(
@@ -395,7 +395,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                         "own.",
                     ),
                     zh=("调用重试", "模型调用失败后何时重试。节点本身另有重试设置。"),
-                    see="agents.md#when-a-model-does-not-answer",
+                    see="agents.md#retries-and-fallback",
                 ),
                 "fallback": Field(
                     en=("Fallback", "Other profiles, tried in this order when the model does not answer."),
@@ -417,7 +417,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                         "set.",
                     ),
                     zh=("缓存", "相同的请求是否使用之前的答案；不填则按模型配置。"),
-                    see="agents.md#the-same-answer-again",
+                    see="agents.md#response-cache",
                 ),
                 "output_schema": Field(
                     en=("Output schema", "A JSON Schema that the answer must fit; the answer is then data."),
@@ -448,7 +448,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "tooling": Field(
                     en=("Own tools", "Tools that are declared here, and not under `tools`."),
                     zh=("自带工具", "在此处而非 `tools` 中声明的工具。"),
-                    see="tools.md#tooling-of-the-dialect",
+                    see="tools.md#compatibility-tooling",
                 ),
                 "max_tool_calls": Field(
                     en=("Rounds of tools", "How many times in a row the model may ask for tools; 0 or more."),
@@ -478,7 +478,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "memories": Field(
                     en=("Memories", "What the agent reads and writes of memory."),
                     zh=("记忆", "智能体读写的记忆。"),
-                    see="memory.md#what-an-agent-names",
+                    see="memory.md#agent-configuration",
                 ),
                 "skills": Field(
                     en=("Skills", "No effect in this version, with a warning."),

@@ -204,7 +204,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                         "得分的位置：CEL 表达式，或带一个分组的正则表达式。不填则取数据或文本中 JSON 对象的 "
                         "`score`。",
                     ),
-                    see="loop.md#where-the-score-is",
+                    see="loop.md#score-extraction",
                 ),
                 "patience": Field(
                     en=("Patience", "After this many rounds in a row without a gain the loop ends."),

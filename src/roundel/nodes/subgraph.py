@@ -40,7 +40,7 @@ class FromFile(Struct, frozen=True):
                         "须位于主文件所在的目录内。",
                     ),
                     widget="file",
-                    see="workflow-files.md#files-that-a-workflow-names",
+                    see="workflow-files.md#referenced-files",
                 ),
             },
         )

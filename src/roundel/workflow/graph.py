@@ -406,7 +406,7 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
                         "条。",
                     ),
                     unit="messages",
-                    see="running.md#what-stays-in-the-queue",
+                    see="running.md#context-window",
                 ),
                 "limits": Field(
                     en=("Limits", "How much this node may use, with all that runs inside it."),

@@ -106,7 +106,7 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
                         "new.",
                     ),
                     zh=("新颖度阈值", "新颖度低于此值的消息视为重复：1 表示全新，0 表示毫无新意。"),
-                    see="breaker.md#what-a-repetition-is",
+                    see="breaker.md#repetitions",
                 ),
                 "token_surge": Field(
                     en=("Token surge", "Whether far more tokens than the forecast lock the run."),

@@ -227,7 +227,7 @@ class FileSource(Struct, frozen=True, omit_defaults=True):
                     en=("Path", "A file or a folder, beside the workflow file or in the working folder."),
                     zh=("路径", "文件或目录，位于工作流文件旁或工作目录中。"),
                     widget="file",
-                    see="workflow-files.md#files-that-a-workflow-names",
+                    see="workflow-files.md#referenced-files",
                 ),
                 "file_types": Field(
                     en=("File types", "How the names of the files end, such as `.md`; all files if not set."),

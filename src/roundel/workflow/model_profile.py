@@ -116,7 +116,7 @@ def model_fields() -> dict[str, Field]:
             ),
             zh=("API 密钥", "提供商的密钥。建议放在环境变量或工作流变量中。"),
             widget="secret",
-            see="agents.md#keys",
+            see="agents.md#api-keys",
         ),
     }
 
@@ -151,7 +151,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
                 "model": Field(
                     en=("Model", "The model, as `provider:name`."),
                     zh=("模型", "模型，写作 `provider:name`。"),
-                    see="agents.md#which-model",
+                    see="agents.md#model-selection",
                 ),
                 **model_fields(),
                 "headers": Field(
@@ -173,7 +173,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
                 "price": Field(
                     en=("Price", "What the model costs, if the price is not known or another one holds."),
                     zh=("价格", "模型的价格；用于价格未知或与公开价格不同的情况。"),
-                    see="agents.md#what-it-costs",
+                    see="agents.md#cost",
                 ),
                 "fallback": Field(
                     en=("Fallback", "Other profiles, tried in this order when the model does not answer."),
@@ -186,7 +186,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
                         "Whether a request that was answered before gets the same answer, without a call.",
                     ),
                     zh=("缓存", "相同的请求是否直接使用之前的答案，不再调用模型。"),
-                    see="agents.md#the-same-answer-again",
+                    see="agents.md#response-cache",
                 ),
             },
         )

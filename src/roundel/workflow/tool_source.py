@@ -179,7 +179,7 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
                         "changed.",
                     ),
                     zh=("轮询", "是否允许用相同的参数反复调用，以查看有无变化。"),
-                    see="breaker.md#the-same-tool-call-again",
+                    see="breaker.md#repeated-tool-calls",
                 ),
                 "only": Field(
                     en=(
