@@ -15,7 +15,7 @@ from roundel.builder import Graph, GraphOnExecutor
 from roundel.modes import LoopMode, LoopStrategy, count_workers, to_executor, to_mode
 from roundel.nodes.loop_agent import describe_value
 from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
-from roundel.workflow.file_access import AllowPaths
+from roundel.workflow.document import AllowPaths
 from roundel.workflow.graph import Workflow
 
 __all__ = ["Agent", "LoopAgent", "LoopMode", "LoopStrategy", "SequentialAgent", "Step"]

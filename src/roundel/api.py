@@ -17,7 +17,7 @@ from roundel.plan.graph import Plan
 from roundel.runs.lookup import StoreLocation
 from roundel.runs.runs import Runs, ScriptSource, open_recorder
 from roundel.workflow.diagnostics import WorkflowError
-from roundel.workflow.file_access import AllowPaths
+from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import msgspec
 from roundel.nodes import TYPES
 from roundel.nodes.python import on_executor
 from roundel.workflow.diagnostics import Diagnostic, Report, WorkflowError
-from roundel.workflow.file_access import AllowPaths
+from roundel.workflow.document import AllowPaths
 from roundel.workflow.graph import NodeEnvelope, Workflow
 from roundel.workflow.loader import examine_mapping, from_mapping
 

@@ -64,7 +64,7 @@ def test_the_page_lists_every_name() -> None:
     table = rows(sections(DOCS / "extending.md")["Names in roundel.extend"])
     listed = [name for cells in table for name in code(cells[1])]
     assert sorted(listed) == sorted(extend.__all__)
-    assert sorted(extend._HOMES) == sorted(extend.__all__) == sorted(dir(extend))
+    assert sorted(extend._LOCATIONS) == sorted(extend.__all__) == sorted(dir(extend))
 
 
 def test_every_name_is_there_and_the_same_as_elsewhere() -> None:

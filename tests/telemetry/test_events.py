@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roundel.telemetry.events import enclosing_addresses
+from roundel.telemetry.conventions import enclosing_addresses
 
 
 @pytest.mark.parametrize(

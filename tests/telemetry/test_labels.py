@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roundel.kernel.events import Event
-from roundel.telemetry.events import MAX_RUNS, LabelLimiter, RunRegistry
+from roundel.telemetry.conventions import MAX_RUNS, LabelLimiter, RunRegistry
 
 
 def test_the_first_names_stay_and_all_further_ones_are_the_same() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from roundel.telemetry.events import MAX_NAMES, OTHER
+from roundel.telemetry.conventions import MAX_NAMES, OTHER
 from roundel.telemetry.middleware import OtelMetrics
 from tests.docs.offline import copy_examples
 from tests.telemetry.in_memory import CIRCLE, RecordedTelemetry, agents, reply

@@ -9,7 +9,7 @@ import pytest
 from opentelemetry.trace import StatusCode
 
 import roundel
-from roundel.telemetry.events import to_nanoseconds
+from roundel.telemetry.conventions import to_nanoseconds
 from tests.docs.offline import copy_examples
 from tests.llm.story import profile, workflow
 from tests.llm.wire import Reply, Wire

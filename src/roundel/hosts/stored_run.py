@@ -31,8 +31,8 @@ from roundel.llm.script import Script
 from roundel.nodes import TYPES
 from roundel.nodes.loading import Source, check, load
 from roundel.plan.graph import Plan, compile_workflow
+from roundel.workflow.document import AllowPaths, resolve_folders
 from roundel.workflow.encoding import EncodingError, decode_workflow, encode_workflow
-from roundel.workflow.file_access import AllowPaths, resolve_folders
 from roundel.workflow.graph import Workflow, with_group, with_limits
 from roundel.workflow.message import Message
 from roundel.workflow.secrets import SecretMasker

@@ -54,14 +54,6 @@ class RowUpdate(Struct, frozen=True):
     status: str = ""
     time: float = 0.0
 
-    def is_recent(self, status: str, now: float) -> bool:
-        return status == self.status and self.time <= now < self.time + UPDATE_EVERY
-
-
-def append_values(claim: Claim, first: int, chunk: Chunk) -> tuple[Any, ...]:
-    """The values of APPEND."""
-    return (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence)
-
 
 def append(
     db: sqlite3.Connection,

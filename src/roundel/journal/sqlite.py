@@ -38,9 +38,9 @@ import msgspec
 from roundel.journal.chunk_rows import (
     APPEND,
     FACTS,
+    UPDATE_EVERY,
     RowUpdate,
     append,
-    append_values,
     appended,
     chunks_after,
     chunks_with,
@@ -80,7 +80,7 @@ from roundel.journal.store import (
 from roundel.journal.waiting import POLL_SECONDS, AppendSignal
 from roundel.journal.writer import Timer, Writer
 from roundel.kernel.events import EVENTS, Event, decode_event, encode_event
-from roundel.kernel.facts import Entry, Fact
+from roundel.kernel.facts import VERSION, Entry, Fact
 
 _SETTLE = "UPDATE controls SET outcome = ? WHERE no = ? AND run = ? AND outcome = ''"
 
@@ -167,7 +167,7 @@ class SqliteStore(Claims, ControlRequests):
         self.path = Path(path)
         self._database = Database(self.path, sync=sync, busy_seconds=busy_seconds)
         self._signal = AppendSignal()
-        poll = Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal))
+        poll = Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal.waiters))
         super().__init__(Leases(clock, lease_seconds, processes or SystemProcesses()), clock)
         self._writer = Writer(
             self._database,
@@ -207,8 +207,14 @@ class SqliteStore(Claims, ControlRequests):
         quiet: bool = False,
     ) -> None:
         now, last = self._now(), self._claims.get((claim.run, claim.fence))
-        if last is not None and summary is None and chunk.count and last.is_recent(status, now):
-            row = append_values(claim, first, chunk)
+        if (
+            last is not None
+            and summary is None
+            and chunk.count
+            and status == last.status
+            and last.time <= now < last.time + UPDATE_EVERY
+        ):
+            row = (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence)  # the values of APPEND
             await self._writer.add(APPEND, row, self._refusal, (claim, first, chunk), can_wait=quiet)
             return
         update = RowUpdate(status, now)
@@ -229,7 +235,7 @@ class SqliteStore(Claims, ControlRequests):
         self._signal.notify(newest_position(db))
 
     def _after_commit(self, db: sqlite3.Connection | None, added: int) -> None:
-        if not self._signal:
+        if not self._signal.waiters:
             return
         if db is None:
             self._signal.notify(added)

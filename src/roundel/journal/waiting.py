@@ -45,24 +45,20 @@ class AppendSignal:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._waiters: dict[asyncio.Future[int], int] = {}
+        self.waiters: dict[asyncio.Future[int], int] = {}
         """Each with the position that it has seen."""
-
-    def __bool__(self) -> bool:
-        """Somebody waits."""
-        return bool(self._waiters)
 
     async def wait(self, after: int, newest: Callable[[], Awaitable[int]]) -> int:
         """The newest position, once it is larger than `after`; `newest` looks it up in the store."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         with self._lock:
-            self._waiters[future] = after
+            self.waiters[future] = after
         try:
             found = await newest()
             return found if found > after else await future
         finally:
             with self._lock:
-                self._waiters.pop(future, None)
+                self.waiters.pop(future, None)
 
     def notify(self, newest: int) -> None:
         """Wakes those who have not seen this position. From any thread."""
@@ -74,7 +70,7 @@ class AppendSignal:
 
     def _settle(self, wakes: Callable[[int], bool], settle: Callable[[asyncio.Future[int]], None]) -> None:
         with self._lock:
-            woken = [future for future, after in self._waiters.items() if wakes(after)]
+            woken = [future for future, after in self.waiters.items() if wakes(after)]
 
         def in_loop(future: asyncio.Future[int]) -> None:
             if not future.done():

@@ -20,7 +20,7 @@ from typing import Any
 from roundel.memory.search import index_words
 from roundel.memory.store import Item, Match, MemoryEntry, MemoryStore, Shelf
 from roundel.nodes.user_code import run_in_thread
-from roundel.workflow.file_access import FileAccess, OutsideFolderError
+from roundel.workflow.document import FileAccess, OutsideFolderError
 from roundel.workflow.memory_config import AUTO, FileMemory, FileSource
 
 MAX_BYTES = 5 * 1024 * 1024

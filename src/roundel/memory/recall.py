@@ -17,7 +17,7 @@ from roundel.memory.store import Match, MemoryEntry, MemoryStore, Shelf
 from roundel.nodes.agent_config import MemoryStage, MemoryUse
 from roundel.nodes.services import RecalledMemories
 from roundel.nodes.user_code import run_in_thread
-from roundel.workflow.file_access import FileAccess
+from roundel.workflow.document import FileAccess
 from roundel.workflow.memory_config import BlackboardMemory, MemorySettings, WorkingMemory
 
 if TYPE_CHECKING:

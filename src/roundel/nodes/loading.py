@@ -15,7 +15,7 @@ from roundel.plan.graph import Plan, compile_workflow
 from roundel.plan.structure import check_structure
 from roundel.plan.warnings import check_bounds
 from roundel.workflow.diagnostics import Report, WorkflowError
-from roundel.workflow.file_access import AllowPaths
+from roundel.workflow.document import AllowPaths
 from roundel.workflow.graph import Workflow
 from roundel.workflow.loader import (
     LoadResult,

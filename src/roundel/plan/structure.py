@@ -10,9 +10,8 @@ from itertools import islice
 
 from roundel.plan.components import reachable
 from roundel.plan.edge_certainty import always_fires, gives_one_message, never
-from roundel.plan.entries import Clash, clashes
 from roundel.plan.graph import EdgePlan, GraphPlan, NodePlan, Plan
-from roundel.plan.loops import EnteredLoop, entries, loops, survey
+from roundel.plan.loops import Clash, EnteredLoop, clashes, entries, loops, survey
 from roundel.plan.non_termination import breakable_graphs, check_ways_out
 from roundel.plan.scope import Scope, Unit
 from roundel.plan.warnings import check_unanalysed

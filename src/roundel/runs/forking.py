@@ -55,7 +55,7 @@ from roundel.kernel.step import IllegalFact, step
 from roundel.llm.script import Script
 from roundel.nodes.loading import Source
 from roundel.plan.graph import Plan
-from roundel.workflow.file_access import AllowPaths
+from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
 Effect = Finished | Failed | Answered | EdgesEvaluated | Intercepted | Edited

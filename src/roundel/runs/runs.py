@@ -30,7 +30,7 @@ from roundel.runs import forking, retention
 from roundel.runs.forking import Difference
 from roundel.runs.lookup import StoreLocation, find, resolve_store
 from roundel.runs.rounds import LoopRounds, loop_rounds
-from roundel.workflow.file_access import AllowPaths
+from roundel.workflow.document import AllowPaths
 from roundel.workflow.graph import with_group, with_limits
 from roundel.workflow.message import Message
 

@@ -6,7 +6,12 @@ Figures have no addresses and no run ids, since there would be a series for each
 from __future__ import annotations
 
 from roundel.kernel.events import TRANSIENT, Event
-from roundel.telemetry.events import NANOSECONDS_PER_SECOND, RunRegistry, enclosing_addresses, to_nanoseconds
+from roundel.telemetry.conventions import (
+    NANOSECONDS_PER_SECOND,
+    RunRegistry,
+    enclosing_addresses,
+    to_nanoseconds,
+)
 
 
 class _NodeTiming:

@@ -24,6 +24,7 @@ from roundel.telemetry.conventions import (
     ERROR_TYPE,
     LOOP,
     OPERATION,
+    OTHER,
     PROVIDER,
     REQUEST_MODEL,
     STATUS,
@@ -32,9 +33,10 @@ from roundel.telemetry.conventions import (
     TOOL,
     WORKFLOW,
     WORKFLOW_BUCKETS,
+    LabelLimiter,
+    agent_ids,
     model_attributes,
 )
-from roundel.telemetry.events import OTHER, LabelLimiter, agent_ids
 from roundel.telemetry.export import Flusher
 from roundel.telemetry.metrics import MetricsAggregator, MetricsSink
 from roundel.telemetry.spans import SpanRecorder

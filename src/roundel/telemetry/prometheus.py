@@ -15,7 +15,7 @@ from prometheus_client import (
 
 from roundel.kernel.events import Event
 from roundel.nodes.middleware import Middleware
-from roundel.telemetry.events import LabelLimiter, agent_ids
+from roundel.telemetry.conventions import LabelLimiter, agent_ids
 from roundel.telemetry.metrics import MetricsAggregator, MetricsSink
 from roundel.workflow.graph import Node
 

@@ -62,11 +62,13 @@ from roundel.telemetry.conventions import (
     TOOL_CALL_ID,
     TOOL_RESULT,
     WORKFLOW,
+    RunRegistry,
+    enclosing_addresses,
     format_message,
     model_attributes,
     to_json,
+    to_nanoseconds,
 )
-from roundel.telemetry.events import RunRegistry, enclosing_addresses, to_nanoseconds
 from roundel.workflow.limits import dollars, picodollars
 
 pending_span_ids: ContextVar[tuple[int, int | None] | None] = ContextVar("wanted", default=None)

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from roundel.workflow.condition import Condition, suggest_condition
 from roundel.workflow.description import Description, Field, Short
 from roundel.workflow.diagnostics import Report, did_you_mean
-from roundel.workflow.document import Located
+from roundel.workflow.document import FileAccess, Located
 from roundel.workflow.fan_out import FanOut
 from roundel.workflow.fields import (
     INVALID,
@@ -30,7 +30,6 @@ from roundel.workflow.fields import (
     has_misspelling,
     warn_without_effect,
 )
-from roundel.workflow.file_access import FileAccess
 from roundel.workflow.functions import FunctionFinder, FunctionKind, ModuleError
 from roundel.workflow.limits import Breaker
 from roundel.workflow.memory_config import BUILTIN_MEMORIES, MemoryDeclaration, MemorySettings

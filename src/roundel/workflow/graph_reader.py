@@ -18,9 +18,8 @@ from typing import Any
 from msgspec import Struct
 
 from roundel.workflow.diagnostics import Report, did_you_mean
-from roundel.workflow.document import Located
+from roundel.workflow.document import Located, OutsideFolderError
 from roundel.workflow.fields import INVALID, SourceLocation, child, has_misspelling, locate_key
-from roundel.workflow.file_access import OutsideFolderError
 from roundel.workflow.functions import ModuleError
 from roundel.workflow.graph import Edge, GraphDefinition, GraphSettings, Node, NodeReader
 from roundel.workflow.memory_config import AUTO, FileMemory

@@ -12,9 +12,16 @@ from msgspec.structs import replace
 
 from roundel.workflow.description import Description, Field
 from roundel.workflow.diagnostics import Report, WorkflowError, did_you_mean
-from roundel.workflow.document import Located, read_file, read_text
+from roundel.workflow.document import (
+    AllowPaths,
+    FileAccess,
+    Located,
+    OutsideFolderError,
+    read_file,
+    read_text,
+    resolve_folders,
+)
 from roundel.workflow.fields import INVALID, child, has_misspelling, locate_or_report, warn_without_effect
-from roundel.workflow.file_access import AllowPaths, FileAccess, OutsideFolderError, resolve_folders
 from roundel.workflow.functions import FunctionFinder
 from roundel.workflow.graph import GraphDefinition, Limits, MiddlewareUse, Workflow
 from roundel.workflow.graph_reader import GraphReader
