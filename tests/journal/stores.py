@@ -46,8 +46,8 @@ def waits(*times: float) -> list[Waited]:
 
 def shorten_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """The write-ahead log is moved after a quarter of its usual length, so that a test need not fill it."""
-    monkeypatch.setattr(database, "LOG_PAGES", 1000)
-    monkeypatch.setattr(writer, "MOST_ROWS", 500)
+    monkeypatch.setattr(database, "WAL_PAGES", 1000)
+    monkeypatch.setattr(writer, "MAX_INLINE_ROWS", 500)
 
 
 def query(path: Path, sql: str, *values: Any) -> list[Any]:

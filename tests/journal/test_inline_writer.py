@@ -35,9 +35,9 @@ def test_a_run_that_is_alone_leaves_the_event_loop_to_others_now_and_then(
         beside.cancel()
         return turns
 
-    monkeypatch.setattr(writer, "MOST_SECONDS", 1000.0)
+    monkeypatch.setattr(writer, "MAX_BLOCK_SECONDS", 1000.0)
     assert asyncio.run(using(tmp_path / "never.db", turns, clock=lambda: 1.0)) <= 1
-    monkeypatch.setattr(writer, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(writer, "MAX_BLOCK_SECONDS", 0.0)
     assert asyncio.run(using(tmp_path / "always.db", turns, clock=lambda: 1.0)) >= 50
 
 
@@ -62,7 +62,7 @@ def test_the_log_does_not_grow_for_ever_while_others_look(
 def test_a_store_may_be_used_in_one_event_loop_after_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(writer, "MAX_BLOCK_SECONDS", 0.0)
     store = SqliteStore(tmp_path / "runs.db", sync="off")
     claim = asyncio.run(store.create(new(), chunk(STARTED)))
     for first in range(1, 6):

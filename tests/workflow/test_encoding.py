@@ -157,7 +157,7 @@ BREAKS: dict[str, tuple[Any, str]] = {
         "no roundel.workflow.graph:Drawing in this version",
     ),
     "a class that is no data": (
-        lambda written: written["workflow"]["s"].__setitem__(0, "roundel.workflow.graph:GraphReader"),
+        lambda written: written["workflow"]["s"].__setitem__(0, "roundel.workflow.graph:NodeReader"),
         "which is no data",
     ),
     "code of others": (
