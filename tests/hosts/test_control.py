@@ -362,7 +362,7 @@ def test_a_run_is_released_whatever_cannot_be_closed(
     async def fail(_self: object) -> None:
         raise OSError("gone")
 
-    cls, name = (Driver, "stop") if failing == "driver" else (NodeServices, "close")
+    cls, name = (Driver, "close") if failing == "driver" else (NodeServices, "close")
     monkeypatch.setattr(cls, name, fail)
 
     async def story(store: SqliteStore, work: Work) -> None:
