@@ -1,8 +1,8 @@
 """Codecs: values as JSON with a version, and back.
 
-What a program stores outlives it. Each kind of value that leaves the process has one codec, which names its
-type, the version that this program writes, and for each older version a function that makes the next version
-of its decoded JSON:
+What a program stores outlives it. Each kind of value that leaves the process has one codec, which names
+its type, the version that this program writes, and for each older version a function that makes the next
+version of its decoded JSON:
 
     facts        a line each in a chunk, whose row has the version (facts.py, journal/run_journal.py)
     decisions    behind their fact in the same line, under the same version (facts.py)
@@ -10,8 +10,8 @@ of its decoded JSON:
     events       what is left of a pruned run, whose row has the version (events.py)
     snapshots    the version in front; no older one is read, since facts can rebuild it (snapshot.py)
 
-A type may change without a new version as long as the JSON of the old one still decodes to the same value: a
-new field with a default may be added. Everything else needs a version and an upgrade.
+A type may change without a new version as long as the JSON of the old one still decodes to the same
+value: a new field with a default may be added. Everything else needs a version and an upgrade.
 
 JSON has no structs: `typed` makes the states of nodes again, of the types that their node types declare.
 """
@@ -33,7 +33,8 @@ class CodecError(ValueError):
 
 
 class Codec(Generic[T]):
-    """Encodes and decodes values of one type. There is one for each kind, made where the type is defined."""
+    """Encodes and decodes values of one type. There is one for each kind, made where the type is
+    defined."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class Codec(Generic[T]):
         return b"%d %b" % (self.version, self.encode(value))
 
     def decode_versioned(self, body: bytes) -> T:
-        """What `seal` made, in this or in an older version; CodecError."""
+        """Decodes the result of `encode_versioned`, in this or in an older version; CodecError."""
         version, _, encoded = body.partition(b" ")
         if not version.isdigit():
             raise CodecError(f"{self.name} has no version in front")
@@ -86,8 +87,8 @@ class Codec(Generic[T]):
 
 
 def typed(kind: Any, state: Any) -> Any:
-    """A node's state as the type that its node type declares; None declares nothing, and no state is a state.
-    CodecError if it does not fit."""
+    """A node's state as the type that its node type declares; None declares nothing, and no state is a
+    state. CodecError if it does not fit."""
     if kind is None or state is None or state.__class__ is kind:
         return state
     try:
