@@ -3,10 +3,11 @@
 The node's *conversation* (nodes/agent.py creates it) decides which calls come next. It sees only what it
 is given, and does no I/O:
 
-    begin(inputs)                        the node starts on_result(call, outcome)             a call
-    returned on_failure(call, error)              a call failed on_person_answer(call, message)      a
-    person answered on_unlock()                          the run was unlocked after a limit of this
-    conversation locked it
+    begin(inputs)                    the node starts
+    on_result(call, outcome)         a call returned
+    on_failure(call, error)          a call failed
+    on_person_answer(call, message)  a person answered
+    on_unlock()                      the run was unlocked after a limit of this node had locked it
 
 Each returns a ToolLoopAction: calls to start, an outcome that completes the node, events to emit, a
 limit that was reached, an error that fails the node.

@@ -1,17 +1,15 @@
-"""Unlocking: a person lets a locked run continue, with a reason, three confirmed checks and optionally a
+"""Unlocking: a person lets a locked run continue, with a reason, three confirmed checks and maybe a
 change.
 
 The run continues in the same round. The changes:
 
     limits     a raised limit applies from now on to the loop, graph or node that reached it; without
-    one, rounds and
-               lists are allowed as many again
+               one, rounds and lists are allowed as many again
     message    replaces the last message that waits for the next node
     note       is added after it, for the next agent
     exit       leaves the loop for a node outside of it
 
-A second unlock of the same lock in a row needs a change. Otherwise the breaker would become a prompt
-that people confirm without reading.
+A second unlock of the same lock in a row needs a change: a raised limit, an edited message or an exit.
 
 `check_unlock` refuses without changing anything, because an illegal fact must leave the run unchanged.
 `unlock` relies on its checks.
