@@ -4,11 +4,13 @@ Facts are frozen, and encode to JSON and back without loss. Times and ids come i
 the kernel has neither a clock nor randomness. Events (events.py) are derived from facts and are not
 stored: facts are few and contain only what cannot be computed again (docs/decisions/0003).
 
-Decisions --------- The facts of a run do not determine it alone. The result of a condition may depend on
-the library that evaluates patterns or CEL, on the Unicode tables of this Python, or on the measure of
-the breaker. If a replay evaluated them again, an update of any of these could change what a stored run
-did, or make it unreadable. So a step records each such decision, the journal stores them in the row of
-the fact that caused them, and a replay reads them back in the same order instead of deciding again
+Decisions
+---------
+The facts of a run do not determine it alone. The result of a condition may depend on the library that
+evaluates patterns or CEL, on the Unicode tables of this Python, or on the measure of the breaker. If a
+replay evaluated them again, an update of any of these could change what a stored run did, or make it
+unreadable. So a step records each such decision, the journal stores them in the row of the fact that
+caused them, and a replay reads them back in the same order instead of deciding again
 (docs/decisions/0018).
 
     live      `record_or_replay(decide, …)` calls `decide` and records its result or its exception replay
@@ -21,10 +23,11 @@ times.
 Rejected: asking the host, which would add a round trip to each condition; and storing all events, which
 is many times larger and still leaves the state to be computed.
 
-Secrets ------- A host masks each fact (`mask_fact`) before the kernel sees it. So the state of a run,
-its events, decisions and snapshots contain no secrets either, and a run that is resumed from its journal
-has the same state as one that was never interrupted. Masking only at the journal would make the two
-differ.
+Secrets
+-------
+A host masks each fact (`mask_fact`) before the kernel sees it. So the state of a run, its events,
+decisions and snapshots contain no secrets either, and a run that is resumed from its journal has the
+same state as one that was never interrupted. Masking only at the journal would make the two differ.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """The step function: applies one fact to a run and returns the commands and events that follow from it.
 
-How it works ------------ A run is a tree of *activations*. The root activation is the whole graph; a
-running loop is an activation inside the activation that contains it; a running subgraph is a graph
-instance with a root activation of its own, whose caller is the subgraph's node. Each activation has a
-compiled *scope* (plan/scope.py): units in layers, and for each unit the number of other units that it
-waits for.
+How it works
+------------
+A run is a tree of *activations*. The root activation is the whole graph; a running loop is an activation
+inside the activation that contains it; a running subgraph is a graph instance with a root activation of
+its own, whose caller is the subgraph's node. Each activation has a compiled *scope* (plan/scope.py):
+units in layers, and for each unit the number of other units that it waits for.
 
     unit            is ready when all units that it waits for have settled
                     -> a marked node runs; an unmarked node is skipped, which settles it

@@ -8,13 +8,11 @@ This is shown by a set of *watched* nodes: whenever one of them runs, the guard 
 or the loop is left in it. The guard is watched. Then
 
   - a node that always sends a message is watched if one of its edges fires in any case and leads out of
-  the
-    loop or to a watched node of another unit, which then runs later in the round. An edge that stays
-    inside a folded loop shows nothing, since leaving that loop clears its marks;
+    the loop or to a watched node of another unit, which then runs later in the round. An edge that
+    stays inside a folded loop shows nothing, since leaving that loop clears its marks;
   - the nodes of a unit are watched if each edge that may trigger it is watched: nothing but the entry
-  runs
-    in a round unless an edge fired in it. An edge is watched if its source is, or if another edge of its
-    source, which fires whenever it does, leads where the first rule requires.
+    runs in a round unless an edge fired in it. An edge is watched if its source is, or if another edge
+    of its source, which fires whenever it does, leads where the first rule requires.
 
 No round is followed by another without the guard if the entry, which runs in each round, is watched, or
 each edge back to it is. The rules speak about one round and nothing before it, so they apply to all

@@ -1,21 +1,24 @@
 """The loops of a graph as they may be entered, found without running it; and loops with two possible
 entries.
 
-Survey ------ The nesting of a loop depends on where it is entered, so n nodes can have far more than n
-(loop, entry) pairs: if every node leads to every other, more than n factorial. Therefore a survey has a
-budget, which all graphs of a workflow share. It proceeds from the outermost loops inwards, in an order
-that depends only on the workflow, and a pair whose analysis no longer fits is recorded as *unanalysed*.
-Nothing is claimed about such a pair, nor about the loops inside it, except that its cap ends it; `check`
-reports it. A budget in seconds would give different results on different machines.
+Survey
+------
+The nesting of a loop depends on where it is entered, so n nodes can have far more than n (loop, entry)
+pairs: if every node leads to every other, more than n factorial. Therefore a survey has a budget, which
+all graphs of a workflow share. It proceeds from the outermost loops inwards, in an order that depends
+only on the workflow, and a pair whose analysis no longer fits is recorded as *unanalysed*. Nothing is
+claimed about such a pair, nor about the loops inside it, except that its cap ends it; `check` reports
+it. A budget in seconds would give different results on different machines.
 
-Clashes ------- A loop that is entered at two nodes at once fails the run: it is not clear where a round
-begins. A loop inside a scope is entered at the nodes that edges have triggered by the time that it is
-ready, so two edges to different nodes of it must not both fire in one round of the scope. It is certain
-that they cannot if
+Clashes
+-------
+A loop that is entered at two nodes at once fails the run: it is not clear where a round begins. A loop
+inside a scope is entered at the nodes that edges have triggered by the time that it is ready, so two
+edges to different nodes of it must not both fire in one round of the scope. It is certain that they
+cannot if
 
   - they start at the same node and exclude each other: different ports; or keyword conditions of which
-  one
-    asks for a word that the other forbids, if the node sends no more than one message per run;
+    one asks for a word that the other forbids, if the node sends no more than one message per run;
   - they start in the same loop and leave it from different layers, since only one layer leaves a loop;
   - one of them excludes each edge that may trigger the source of the other, or that is certain in turn.
 

@@ -8,24 +8,25 @@ entry) that occurs, and cached for all later rounds.
 Which edges order units:
 
   - triggering edges inside the scope: after folding they form no cycle;
-  - edges with `trigger: false`, as far as they close no cycle: their target should see their data. Where
-    they would close one, a target still waits for a source of an earlier layer;
+  - edges with `trigger: false`, as far as they close no cycle: their target should see their data.
+    Where they would close one, a target still waits for a source of an earlier layer;
   - in a loop, a unit that may leave it comes before the whole next layer, so that whether a later layer
-  runs
-    never depends on timing.
+    runs never depends on timing.
 
-Side nodes ---------- A side node belongs to a loop although no triggering edge leads from it back into
-the loop. The loop triggers it, and it sends nothing but data, all of it to that loop: a prompt or a note
-that the next round reads. If it counted as a node outside, it would end the loop whenever it is
-triggered. The rule (docs/decisions/0002):
+Side nodes
+----------
+A side node belongs to a loop although no triggering edge leads from it back into the loop. The loop
+triggers it, and it sends nothing but data, all of it to that loop: a prompt or a note that the next
+round reads. If it counted as a node outside, it would end the loop whenever it is triggered. The rule
+(docs/decisions/0002):
 
   - it is in neither `start` nor `end`;
   - at least one triggering edge leads to it, and all of them start in the loop;
-  - at least one edge leads from it to another node, none of them triggers, and all of them lead into the
-    loop: to its nodes, or to other side nodes of it;
+  - at least one edge leads from it to another node, none of them triggers, and all of them lead into
+    the loop: to its nodes, or to other side nodes of it;
   - when all of its side nodes have joined, a triggering edge still leaves the loop. Otherwise none
-  joins:
-    the rule must not take the last exit away, and nothing decides which of them should stay outside.
+    joins: the rule must not take the last exit away, and nothing decides which of them should stay
+    outside.
 
 The candidates are found once for each graph; most graphs have none, and skip all of this.
 """
