@@ -114,7 +114,7 @@ def test_a_pause_can_be_resumed_and_cannot_be_requested_twice(tmp_path: Path) ->
         wishes = [await store.request("run", wish, {}) for wish in ("pause", "pause", "resume", "resume")]
         assert [await outcome(store, number) for number in wishes] == [
             REQUEST_APPLIED,
-            "the run is not at work; it is running",
+            "the run is not active; it is running",
             REQUEST_APPLIED,
             "the run is not paused; it is running",
         ]
@@ -225,7 +225,7 @@ def test_a_request_that_cannot_be_applied_is_refused_with_the_reason(tmp_path: P
         ]
         told = [await outcome(store, number) for number in wishes]
         assert told == [
-            "nothing of the kind is at work at 'Nowhere'; it is running",
+            "no such call is in flight at 'Nowhere'; it is running",
             "the request 'answer' cannot be read: Object missing required field `message`",
             "the run is not paused; it is running",
             "the request 'unlock' cannot be read: Object missing required field `reason`",

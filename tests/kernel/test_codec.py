@@ -119,7 +119,7 @@ def test_an_older_version_is_upgraded_step_by_step() -> None:
     [
         (b'4 {"kind":"green","seconds":1}', "a tea of version 4: this program knows 1 to 3"),
         (b'0 {"kind":"green","seconds":1}', "a tea of version 0: this program knows 1 to 3"),
-        (b'{"kind":"green","seconds":1}', "a tea has no version in front"),
+        (b'{"kind":"green","seconds":1}', "a tea has no version as a prefix"),
         (b'3 {"kind":"green"}', "a tea cannot be decoded: Object missing required field `seconds`"),
         (b'2 {"kind":"green"}', "a tea cannot be decoded: 'minutes'"),
         (b'3 {"kind":', "a tea cannot be decoded: Input data was truncated"),

@@ -49,11 +49,11 @@ def events(run: Spender, name: str) -> list[Dict]:
         ({"reason": "  "}, "a reason is needed"),
         ({"checks": ()}, "not confirmed: cause_understood, cost_accepted, workflow_reviewed"),
         ({"checks": CHECKS[:2]}, "not confirmed: workflow_reviewed"),
-        ({"limits": {"tokens": 7}}, "'tokens' does not hold this run back; rounds does"),
-        ({"limits": {"rounds": 3}}, "'rounds' is 3 already; a raised limit is more than that"),
-        ({"limits": {"rounds": float("nan")}}, "'rounds' is 3 already; a raised limit is more than that"),
-        ({"exit": "B"}, "no edge leads from the loop 'A' to 'B'; its ways out lead to Out"),
-        ({"exit": "Nobody"}, "no edge leads from the loop 'A' to 'Nobody'; its ways out lead to Out"),
+        ({"limits": {"tokens": 7}}, "'tokens' did not lock this run; rounds can be raised"),
+        ({"limits": {"rounds": 3}}, "'rounds' is 3 already; the raised limit must be larger"),
+        ({"limits": {"rounds": float("nan")}}, "'rounds' is 3 already; the raised limit must be larger"),
+        ({"exit": "B"}, "no edge leads from the loop 'A' to 'B'; its exits lead to Out"),
+        ({"exit": "Nobody"}, "no edge leads from the loop 'A' to 'Nobody'; its exits lead to Out"),
     ],
 )
 def test_what_is_refused_changes_nothing(given: Dict, why: str) -> None:
@@ -140,7 +140,7 @@ def test_a_part_that_was_split_off_cannot_be_edited() -> None:
     graph = {"nodes": nodes, "edges": edges, "start": "In", "limits": {"model_calls": 1}}
     run = Spender(plan_of({"graph": graph}), {}).start("a b c").finish()
     edit = unlocked(run.now(), message="Something else.", limits={"model_calls": 9})
-    assert can(run.state, edit) == "no message waits that could be edited"
+    assert can(run.state, edit) == "no message is waiting that could be edited"
     assert run.unlock(limits={"model_calls": 9}).finish().state.status == "completed"
 
 

@@ -183,7 +183,7 @@ def test_a_jump_from_nowhere_fails_when_it_happens() -> None:
     graph = roundel.Graph(start="A", end="A")
     graph.function("A")(lambda text: roundel.break_loop("x"))
     result = roundel.run(graph, "go")
-    assert (result.status, result.error) == ("failed", "A: 'break' stands in no loop agent or debate")
+    assert (result.status, result.error) == ("failed", "A: 'break' is not inside a loop agent or debate")
 
 
 @pytest.mark.parametrize("kind", ["break", "continue"])

@@ -1,1 +1,1 @@
-"""Everything that decides what happens next: no input or output, no clock, no randomness, no async."""
+"""The state machine that decides what happens next: no I/O, no clock, no randomness, no async."""

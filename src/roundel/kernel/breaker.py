@@ -1,9 +1,19 @@
-"""Limits lock a run; they do not kill it.
+"""The breaker: locks a run whose loop is dead (dead_loop.py), whose tokens surge, or that takes too
+long.
 
-The breaker: sees that a loop is dead (circles.py), that tokens run away, that it all takes too long.
+A lock does not end the run: calls in flight finish, nothing new begins, and a person can unlock it
+(unlock.py). `lock` serves all limits, also caps and budgets; `trip` adds the evidence and the event of
+the breaker.
 
-A message counts for every loop around its speaker, over all entries of the loop. What literals, guards and
-pass-through nodes say does not count.
+The breaker is part of the kernel and sees facts only (docs/decisions/0009): what locks a run decides
+what happens next, so a watcher outside of the kernel would let a replay take another way. Usage and
+times come in with the facts, and what depends on patterns, Unicode tables or the forecast is a stored
+decision.
+
+A message counts for every loop around its speaker, over all entries of the loop. Messages of literals,
+guards and pass-through nodes do not count. Loops are examined when a round ends and another one is to
+follow, in the order of the file, so that nothing depends on timing and a loop that has just been left
+never trips.
 """
 
 from __future__ import annotations
@@ -31,7 +41,10 @@ def lock(
     *,
     emit_event: bool = True,
 ) -> None:
-    """A limit is met: nothing new begins until a person unlocks the run."""
+    """Locks the run because a limit is reached: nothing new begins until a person unlocks it.
+
+    Only the first lock counts; a later one emits its event, and is found again after the unlock.
+    """
     if emit_event:
         data = {"what": what, "limit": limit, "address": address, **(evidence or {})}
         run.emit("limit_reached", node_id, address, data)
@@ -43,15 +56,15 @@ def lock(
 
 Figures = dict[str, Any]
 Place = tuple[str, str]
-"""A node and an address."""
+"""A node id and an address."""
 FIRST_CALLS = 3
-"""So many calls tell how large a call is."""
+"""The number of calls whose average gives the size of a call."""
 MOST_CALLS = 1000
-"""A worst case beyond this says nothing of what a run usually takes."""
+"""A worst case beyond this says nothing about what a run usually takes."""
 
 
 def record_message(execution: Execution, messages: tuple[Message, ...]) -> None:
-    """An agent or a person spoke: the loops around them remember it until their round is over."""
+    """Records a message of an agent or a person in the histories of all loops around it."""
     if messages:
         when = (order_key(execution.activation), execution.unit.position)
         for history in _histories(execution):
@@ -59,13 +72,17 @@ def record_message(execution: Execution, messages: tuple[Message, ...]) -> None:
 
 
 def record_result(execution: Execution, text: str) -> None:
-    """A Python node or a tool gave a result."""
+    """Records a result of a Python node or a tool: a new one is progress, whatever the messages say."""
     for history in _histories(execution):
         history.record_result(text)
 
 
 def lock_dead_loop(run: Run, history: LoopHistory, breaker: Breaker, at: Place, scope: Scope | None) -> bool:
-    """At the end of a round that another is to follow: whether the loop is dead, which locks the run."""
+    """Ends a round in the history of its loop; returns whether the loop is dead, which locks the run.
+
+    Called when another round is to follow. While the run is locked for another reason nothing trips, but
+    the history advances.
+    """
     stale = history.end_round(breaker, run.decisions.record_or_replay)
     if stale is None or run.lock is not None:
         return False
@@ -78,7 +95,7 @@ def lock_dead_loop(run: Run, history: LoopHistory, breaker: Breaker, at: Place, 
 
 
 def count_tokens(run: Run, execution: Execution, tokens: int) -> None:
-    """Trips if the run has spent far more than was to be expected."""
+    """Trips if the run has used `factor` times the tokens that were to be expected."""
     breaker = run.plan.breaker
     if not tokens or not breaker.detects_token_surges:
         return
@@ -88,30 +105,35 @@ def count_tokens(run: Run, execution: Execution, tokens: int) -> None:
     if spent > breaker.factor * _estimate(run) and spent > run.guard_stats.surge_allowance:
         figures = {"tokens": spent, "estimate": round(_estimate(run)), "factor": breaker.factor}
         trip(run, "token_surge", (execution.node.id, execution.address), figures, {})
+        # The estimate starts from here after an unlock, or the run would trip again with its next call.
         run.guard_stats.surge_baseline = spent
 
 
 def check_time(run: Run, execution: Execution) -> None:
-    """Trips if the run has worked for too long."""
+    """Trips if the run has worked for too long. `step` calls it when a fact arrives after the
+    deadline."""
     if run.worked > run.time_limit:
         allowed = run.plan.time_limit
         figures = {"seconds": round(run.worked, 1), "limit": allowed}
         trip(run, "timeout", (execution.node.id, execution.address), figures, {})
+        # The same time again after an unlock. Granted now, since calls in flight still report after the
+        # trip.
         run.allow(run.worked + allowed)
 
 
 def trip(run: Run, trigger: str, at: Place, figures: Figures, evidence: Figures) -> None:
+    """Locks the run for one of the reasons in `TRIPS`, with its event and evidence."""
     if run.lock is not None:
         return
     node_id, address = at
-    shown = {"trigger": trigger, "state": "SUSPENDED_LOCKED", "address": address, **figures, **evidence}
-    run.emit("breaker_tripped", node_id, address, shown)
+    data = {"trigger": trigger, "state": "SUSPENDED_LOCKED", "address": address, **figures, **evidence}
+    run.emit("breaker_tripped", node_id, address, data)
     limit = next((figures[name] for name in TRIPS[trigger].limits if name in figures), 0)
     lock(run, trigger, limit, node_id, address, {**figures, **evidence}, emit_event=False)
 
 
 def _evidence(run: Run, history: LoopHistory, stale: StaleMessages, scope: Scope | None) -> dict[str, Any]:
-    """The messages beside those that they repeat, and who could have ended the loop."""
+    """The stale messages beside those that they repeat, and the guard that could have ended the loop."""
     found: list[dict[str, Any]] = run.decisions.record_or_replay(repetitions, history.said, stale)
     evidence: dict[str, Any] = {"messages": found}
     nearest = run.decisions.record_or_replay(_nearest_guard, scope)
@@ -126,16 +148,18 @@ def _nearest_guard(scope: Scope | None) -> str:
 
 
 def last_messages(history: LoopHistory) -> list[Figures]:
-    return [_shown(said) for said in history.last(4)]
+    """The last messages of a loop, as evidence for a lock at its cap."""
+    return [_utterance_data(utterance) for utterance in history.last(4)]
 
 
-def _shown(said: Utterance) -> Figures:
-    _, node, address, text = said
+def _utterance_data(utterance: Utterance) -> Figures:
+    _, node, address, text = utterance
     return {"node": node, "address": address, "text": text[:SHOWN]}
 
 
 def _estimate(run: Run) -> float:
-    """The tokens that the run may be expected to take: the forecast's calls, of the size that they have."""
+    """The expected tokens: the calls of the forecast, at the larger of the forecast and the measured
+    size."""
     if run.guard_stats.expected is None:
         calls, size = run.decisions.record_or_replay(expected_usage, run.plan)
         run.guard_stats.expected = (calls, size)
@@ -149,7 +173,8 @@ def _estimate(run: Run) -> float:
 
 
 def expected_usage(plan: Plan) -> tuple[int, float]:
-    """How many model calls, and how many tokens each: the forecast's worst case where it is of use."""
+    """Model calls and tokens per call: the forecast's worst case of calls if bounded, else the typical
+    one."""
     predicted = forecast(plan)
     calls = predicted.model_calls
     typical = max(1, calls.typical)
@@ -158,8 +183,11 @@ def expected_usage(plan: Plan) -> tuple[int, float]:
 
 
 def _histories(execution: Execution) -> Iterator[LoopHistory]:
-    """Those of the loops around, inside out. Each element of a list is a case of its own: what is said of one
-    does not repeat what was said of another."""
+    """The histories of the loops around an execution, from the inside out.
+
+    Stops at a loop agent over a list or a count: each element is a case of its own, and messages about
+    one do not repeat messages about another.
+    """
     activation: Activation | None = execution.activation
     while activation is not None:
         instance = activation.instance
@@ -176,19 +204,21 @@ def _histories(execution: Execution) -> Iterator[LoopHistory]:
 
 
 def breaker_of(plan: GraphPlan, loop: str) -> Breaker:
-    """That of a loop, if it has one of its own."""
+    """The breaker settings of a loop: its own, or those of its graph."""
     own = plan.graph.loops.get(loop)
     return (own.breaker if own is not None else None) or plan.breaker
 
 
 def breaker_around(execution: Execution) -> Breaker:
-    """That of the innermost loop, or of the graph."""
+    """The breaker settings of the innermost free loop, or of the graph."""
     activation = execution.activation
     plan = activation.instance.plan
     return plan.breaker if activation.scope.entry is None else breaker_of(plan, activation.name)
 
 
 def history_of(instance: GraphInstance, entry: int) -> LoopHistory:
+    """The history of a free loop, created on first use. It belongs to the graph instance, not to an
+    entry."""
     if entry not in instance.histories:
         instance.histories[entry] = LoopHistory()
     return instance.histories[entry]

@@ -1,13 +1,18 @@
-"""Budgets: what a graph, a loop, a node may spend, and whoever stands inside it with it.
+"""Budgets: what a graph, a loop or a node may spend, together with everything inside it.
 
-What is about to be spent is reserved first, at every budget around it, so that calls that run at the same
-time never pass a budget together. A model call reserves its `max_tokens` if it has them, or what the node's
-largest call has taken if that was more. What does not fit is not begun: the run is locked.
+What is about to be spent is reserved first, in every budget around it, so that parallel calls never
+exceed a budget together. A model call reserves its `max_tokens`, or what the node's largest call has
+used if that was more: the prompt counts as well, and nobody knows its tokens before the call. What does
+not fit is not started: the run is locked. So a budget can be exceeded by one call that turns out larger
+than all before, but not by the sum of parallel ones.
 
-A budget counts over all entries of its loop and all runs of its node, in one run of their graph.
+A budget counts over all entries of its loop and all runs of its node, in one execution of their graph.
 
-Amounts are whole numbers but for seconds; those of `cost_usd` are picodollars (workflow/limits.py).
-Limits, and what is shown to people, are in dollars.
+Amounts are whole numbers except for seconds; those of `cost_usd` are picodollars (workflow/limits.py).
+Limits, and everything that is shown to people, are in dollars.
+
+Steps are counted apart from all other amounts (`take_step`), because each node that runs counts one: two
+comparisons and an addition per budget, without a dictionary.
 """
 
 from __future__ import annotations
@@ -24,14 +29,18 @@ if TYPE_CHECKING:
     from roundel.plan.graph import NodePlan
 
 Amounts = Mapping[str, int]
-"""What is spent or wanted, by the name of its limit."""
+"""Amounts by the name of their limit."""
 NODE, LOOP, GRAPH = "node", "loop", "graph"
 NEVER = 1e18
+"""A limit that is never reached."""
 COST = "cost_usd"
 
 
 class Budget:
-    """What may be spent, what is, and what is promised to calls that are at work."""
+    """The limits of one graph, loop or node, what is spent and what is reserved for calls in flight.
+
+    Created when the first node inside draws on it.
+    """
 
     __slots__ = (
         "counted_limits",
@@ -51,21 +60,22 @@ class Budget:
         self.spent: dict[str, int] = dict.fromkeys(limits, 0)
         self.reserved: dict[str, int] = dict.fromkeys(limits, 0)
         self.since = since
-        """How long the run had worked when this began to count."""
-        self.steps = 0  # apart from the rest, since every step of a run counts here
+        """The working time of the run when this budget began to count."""
+        self.steps = 0  # not in `spent`: every node that runs counts here
         self.raise_to({})
 
     def raise_to(self, limits: Mapping[str, float]) -> None:
+        """Raises limits after an unlock, and recomputes what is derived from them."""
         self.limits.update(limits)
         self.counted_limits = {
             name: picodollars(limit) if name == COST else limit for name, limit in self.limits.items()
         }
-        """The limits in the units that are counted."""
+        """The limits in the units of `spent`: picodollars instead of dollars."""
         self.most_steps = self.limits.get("steps", NEVER)
         self.deadline = self.since + self.limits.get("seconds", NEVER)
 
     def exceeded_limit(self, wanted: Amounts, worked: float) -> str:
-        """The name of the limit that would be passed; empty if everything fits."""
+        """The name of the limit that would be exceeded; empty if everything fits."""
         if worked >= self.deadline:
             return "seconds"
         if "steps" in wanted and self.steps >= self.most_steps:
@@ -92,23 +102,28 @@ class Budget:
                 self.spent[name] += amounts[name]
 
     def spent_amounts(self, worked: float) -> dict[str, float]:
-        """What has been spent."""
+        """The amounts spent, in the units of the limits."""
         known = {"steps": self.steps, "seconds": round(worked - self.since, 3)}
         return {name: known.get(name, shown(name, spent)) for name, spent in self.spent.items()}
 
 
 def shown(name: str, amount: int) -> float:
-    """An amount as people see it."""
+    """An amount in the unit that people see."""
     return dollars(amount) if name == COST else amount
 
 
 def _passes(name: str, limit: float, taken: int, wanted: int) -> bool:
-    """Nobody knows what a first call takes, but some tokens it does; it may be free, though."""
+    """Whether an amount exceeds a limit.
+
+    Zero is wanted if the size of a call is not known yet. Such a call will use something, so a used-up
+    limit refuses it; but its cost may really be zero, so a `cost_usd` limit of 0 still allows free
+    models.
+    """
     return taken + wanted > limit or (not wanted and taken >= limit and (limit > 0 or name == "tokens"))
 
 
 class Refusal:
-    """What does not fit, and where."""
+    """The budget and the limit that refuse an amount."""
 
     __slots__ = ("budget", "what")
 
@@ -117,15 +132,14 @@ class Refusal:
 
 
 def model_call(run: Run, node: NodePlan) -> dict[str, int]:
-    """What a model call of a node may cost, as far as anybody knows."""
-    tokens, cost = run.guard_stats.largest_calls.get(
-        node.site, (0, 0)
-    )  # the prompt counts too, beside `max_tokens`
+    """The amounts that a model call of a node reserves, as far as they can be known."""
+    # The largest call so far includes the prompt, which `max_tokens` (`node.reserve`) does not.
+    tokens, cost = run.guard_stats.largest_calls.get(node.site, (0, 0))
     return {"model_calls": 1, "tokens": max(node.reserve, tokens), COST: cost}
 
 
 def find_refusal(run: Run, activation: Activation, node: NodePlan, wanted: Amounts) -> Refusal | None:
-    """None if it fits into all budgets around the node."""
+    """The first budget around a node that has no room, from the inside out; None if all have."""
     for budget in budgets_around(run, activation, node):
         what = budget.exceeded_limit(wanted, run.worked)
         if what:
@@ -134,13 +148,14 @@ def find_refusal(run: Run, activation: Activation, node: NodePlan, wanted: Amoun
 
 
 def reserve(run: Run, execution: Execution, wanted: Amounts) -> None:
+    """Reserves amounts in all budgets around a call; `release` undoes it."""
     for budget in budgets_around(run, execution.activation, execution.node):
         budget.reserve(wanted)
     execution.reserved = dict(wanted)
 
 
 def release(run: Run, execution: Execution) -> None:
-    """It is over: what was reserved is free again."""
+    """Returns what a call has reserved, when it has ended in any way."""
     wanted, execution.reserved = execution.reserved, None
     if wanted is not None:
         for budget in budgets_around(run, execution.activation, execution.node):
@@ -148,12 +163,13 @@ def release(run: Run, execution: Execution) -> None:
 
 
 def spend(run: Run, activation: Activation, node: NodePlan, amounts: Amounts) -> None:
-    """Anything but steps."""
+    """Adds amounts to all budgets around a node. Steps are counted by `take_step`."""
     for budget in budgets_around(run, activation, node):
         budget.spend(amounts)
 
 
 def spend_usage(run: Run, execution: Execution, usage: Usage) -> None:
+    """Spends the usage of a call, and remembers the node's largest call for later reservations."""
     tokens = usage.input_tokens + usage.output_tokens
     amounts = {
         "model_calls": usage.model_calls,
@@ -163,15 +179,15 @@ def spend_usage(run: Run, execution: Execution, usage: Usage) -> None:
     }
     spend(run, execution.activation, execution.node, amounts)
     if usage.model_calls:
-        counted_limits, cost = run.guard_stats.largest_calls.get(execution.node.site, (0, 0))
+        largest, cost = run.guard_stats.largest_calls.get(execution.node.site, (0, 0))
         run.guard_stats.largest_calls[execution.node.site] = (
-            max(counted_limits, tokens),
+            max(largest, tokens),
             max(cost, amounts[COST]),
         )
 
 
 def budgets_around(run: Run, activation: Activation, node: NodePlan) -> tuple[Budget, ...]:
-    """The budgets that a node draws on, from the inside out; looked for once in a round or an entry."""
+    """The budgets that a node draws on, from the inside out; cached per activation."""
     found = activation.budgets.get(node.index)
     if found is None:
         found = activation.budgets[node.index] = tuple(_find_budgets(run, activation, node))
@@ -179,7 +195,7 @@ def budgets_around(run: Run, activation: Activation, node: NodePlan) -> tuple[Bu
 
 
 def take_step(run: Run, activation: Activation, node: NodePlan) -> bool:
-    """Counts a step in all budgets around the node, if it fits."""
+    """Counts a step in all budgets around the node if it fits into each; otherwise in none."""
     budgets, worked = budgets_around(run, activation, node), run.worked
     for budget in budgets:
         if budget.steps >= budget.most_steps or worked >= budget.deadline:
@@ -190,6 +206,8 @@ def take_step(run: Run, activation: Activation, node: NodePlan) -> bool:
 
 
 def _find_budgets(run: Run, activation: Activation, node: NodePlan) -> Iterator[Budget]:
+    """Walks outwards: the node, the free loops around it, its graph, then the node that called the
+    graph."""
     scope: Activation | None
     while True:
         instance = activation.instance
@@ -200,6 +218,7 @@ def _find_budgets(run: Run, activation: Activation, node: NodePlan) -> Iterator[
             loop = instance.plan.graph.loops.get(entry.id)
             yield from _budget(run, instance, LOOP, entry.index, loop.limits if loop else None, entry.id)
             scope = scope.parent
+        # For the root graph, the plan has merged the limits of the file and of the graph.
         limits = run.plan.limits if instance.caller is None else instance.plan.graph.limits
         yield from _budget(run, instance, GRAPH, 0, limits, instance.plan.graph.id or "the graph")
         if instance.caller is None:

@@ -1,19 +1,19 @@
-"""Codecs: values as JSON with a version, and back.
+"""Codecs: encode values to versioned JSON, and decode them.
 
-What a program stores outlives it. Each kind of value that leaves the process has one codec, which names its
-type, the version that this program writes, and for each older version a function that makes the next version
-of its decoded JSON:
+Stored data outlives the program that wrote it. Each kind of value that leaves the process has one codec,
+which names its type, the version that this program writes, and for each older version a function that
+upgrades its decoded JSON to the next version:
 
-    facts        a line each in a chunk, whose row has the version (facts.py, journal/run_journal.py)
-    decisions    behind their fact in the same line, under the same version (facts.py)
-    commands     the version in front (commands.py)
-    events       what is left of a pruned run, whose row has the version (events.py)
-    snapshots    the version in front; no older one is read, since facts can rebuild it (snapshot.py)
+    facts        one line each in a chunk, whose row has the version (facts.py, journal/run_journal.py)
+    decisions    after their fact in the same line, under the same version (facts.py) commands     the
+    version is a prefix (commands.py) events       of pruned runs, whose row has the version (events.py)
+    snapshots    the version is a prefix; older ones are not read, since facts can rebuild them
+    (snapshot.py)
 
-A type may change without a new version as long as the JSON of the old one still decodes to the same value: a
-new field with a default may be added. Everything else needs a version and an upgrade.
+A type may change without a new version as long as the JSON of the old one still decodes to the same
+value: a new field with a default can be added. Every other change needs a version and an upgrade.
 
-JSON has no structs: `typed` makes the states of nodes again, of the types that their node types declare.
+JSON has no structs: `typed` restores the states of nodes, of the types that their node types declare.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import msgspec
 
 T = TypeVar("T")
 Upgrade = Callable[[Any], Any]
-"""The decoded JSON of one version to that of the next."""
+"""Converts the decoded JSON of one version to that of the next."""
 
 
 class CodecError(ValueError):
@@ -33,7 +33,8 @@ class CodecError(ValueError):
 
 
 class Codec(Generic[T]):
-    """Encodes and decodes values of one type. There is one for each kind, made where the type is defined."""
+    """Encodes and decodes values of one type. There is one for each kind, made where the type is
+    defined."""
 
     def __init__(
         self,
@@ -45,19 +46,19 @@ class Codec(Generic[T]):
         oldest: int = 1,
         hook: Callable[[Any], Any] | None = None,
     ) -> None:
-        """`oldest` is the oldest version that can be read; `hook` encodes what is no JSON."""
+        """`oldest` is the oldest version that can be read; `hook` encodes objects that are not JSON."""
         self.name = name
         self.version = version
         self._oldest = oldest
         self._upgrades = dict(upgrades or {})
         if sorted(self._upgrades) != list(range(oldest, version)):
             raise ValueError(f"the codec of {name} lacks an upgrade, or has one too many")
-        # Bound methods of msgspec: a fact is encoded and decoded with each effect of a run.
+        # Bound methods of msgspec, without a wrapper: each effect of a run encodes and decodes a fact.
         self.encode: Callable[[T], bytes] = msgspec.json.Encoder(enc_hook=hook).encode
         self._decode: Callable[[bytes | str], T] = msgspec.json.Decoder(kind).decode
 
     def decode(self, body: bytes | str, version: int | None = None) -> T:
-        """A value of this or of an older version; CodecError."""
+        """Decodes a value of this or of an older version; CodecError."""
         try:
             if version is None or version == self.version:
                 return self._decode(body)
@@ -74,20 +75,23 @@ class Codec(Generic[T]):
         return fields
 
     def encode_versioned(self, value: T) -> bytes:
-        """The value with its version in front, for where nothing else says the version."""
+        """Encodes the value with its version as a prefix, where nothing else stores the version."""
         return b"%d %b" % (self.version, self.encode(value))
 
     def decode_versioned(self, body: bytes) -> T:
-        """What `seal` made, in this or in an older version; CodecError."""
+        """Decodes the result of `encode_versioned`, in this or in an older version; CodecError."""
         version, _, encoded = body.partition(b" ")
         if not version.isdigit():
-            raise CodecError(f"{self.name} has no version in front")
+            raise CodecError(f"{self.name} has no version as a prefix")
         return self.decode(encoded, int(version))
 
 
 def typed(kind: Any, state: Any) -> Any:
-    """A node's state as the type that its node type declares; None declares nothing, and no state is a state.
-    CodecError if it does not fit."""
+    """Converts a node's state to the type that its node type declares; CodecError if it does not fit.
+
+    None as the type declares nothing, and None as the state means that there is none: both leave it
+    unchanged.
+    """
     if kind is None or state is None or state.__class__ is kind:
         return state
     try:

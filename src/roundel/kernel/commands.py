@@ -1,4 +1,10 @@
-"""What the kernel asks of a host."""
+"""Commands: what the kernel asks a host to do.
+
+A host executes a command and answers with a fact for the same address (facts.py). At most one command is
+in flight at an address, so the address identifies it, and together with the run it is the idempotency
+key of the call. A command whose answer is missing after a crash is executed again under the same
+address.
+"""
 
 from __future__ import annotations
 
@@ -13,41 +19,42 @@ from roundel.workflow.message import Message
 
 
 class Call(Struct, frozen=True, gc=False, tag="call"):
-    """Run a node's behaviour; answer with Finished or Failed."""
+    """Run the behaviour of a node; answered by Finished or Failed."""
 
     address: str
     site: int
     inputs: tuple[Message, ...]
     state: Any
     ordinal: int
-    """How many times this node has run before, in this run."""
+    """The number of earlier calls of this node in this run."""
     round: int
     """The round of the innermost loop around the node; 0 outside of any loop."""
 
 
 class Ask(Struct, frozen=True, tag="ask"):
-    """Ask a person; answer with Answered, now or in a month."""
+    """Ask a person; answered by Answered, now or in a month."""
 
     address: str
     site: int
     inputs: tuple[Message, ...]
     ordinal: int
     about: dict[str, Any] | None = None
-    """What is shown, if the question is not the node's own."""
+    """What the person is shown, if the question comes from a tool loop and not from the node's
+    config."""
 
 
 class EvaluateEdges(Struct, frozen=True, tag="evaluate_edges"):
-    """Ask the functions on a node's edges about its messages; answer with Consulted or Failed."""
+    """Call the functions of users on the edges of a node; answered by EdgesEvaluated or Failed."""
 
     address: str
     site: int
     messages: tuple[Message, ...]
     pairs: tuple[tuple[int, int], ...]
-    """Pairs of an edge and a message."""
+    """Pairs of an edge and the number of a message."""
 
 
 class Intercept(Struct, frozen=True, tag="intercept"):
-    """Ask the middleware about a node; answer with Reviewed, or with Failed if it refuses."""
+    """Ask middleware about a node; answered by Intercepted, or by Failed if it rejects."""
 
     address: str
     site: int
@@ -55,11 +62,11 @@ class Intercept(Struct, frozen=True, tag="intercept"):
     ordinal: int
     round: int
     messages: tuple[Message, ...] | None = None
-    """What the node gave; None before it runs."""
+    """The output of the node; None for the intercept before it runs."""
 
 
 class Cancel(Struct, frozen=True, tag="cancel"):
-    """Nobody waits for this any more."""
+    """The result of the command at this address is not needed any more. No fact answers it."""
 
     address: str
 
@@ -74,11 +81,11 @@ def encode_command(command: Command) -> bytes:
 
 
 def decode_command(body: bytes, plan: Plan) -> Command:
-    """A command of a run of this plan, whose node types know the types of states; CodecError."""
+    """Decodes a command of a run of this plan; CodecError."""
     command = COMMANDS.decode_versioned(body)
     if not isinstance(command, Call):
         return command
     node = plan.sites[command.site]
-    # A node that talks or conducts has no state of its own: what its calls carry is a request.
+    # The calls of a tool loop or a composite node carry a request in `state`, not the state of the node.
     kind = node.kind.request if node.has_tool_loop or node.bodies else node.kind.state
     return replace(command, state=typed(kind, command.state))

@@ -1,20 +1,22 @@
-"""Nodes that conduct: loop agents, debates and votes run their bodies in turns.
+"""Composite nodes: loop agents, debates and votes, which run graphs (their *bodies*) in iterations.
 
-What runs when is the business of the node's conductor, which looks at nothing but what it is told:
+The node's *controller* decides which body runs when. It sees only what it is given, and does no I/O:
 
-    begin(inputs)           the node has come up
-    turned(turn, messages)  a body has run to its end
-    failed(turn, error)     a body has failed, and `catches(turn)` said that the conductor sees to it
-    broken(turn, messages)  a node inside said `break`
-    told(answer)            what the node's own behaviour, called by the host, answered
-    unanswered(error)       the node's own behaviour failed
+    begin(inputs)                          the node starts
+    on_iteration_end(iteration, messages)  a body has ended, or a node in it returned `continue`
+    on_break(iteration, messages)          a node in a body returned `break`
+    on_failure(iteration, error)           a body has failed, and `catches_failure(iteration)` was true
+    on_answer(answer)                      the node's behaviour, called by the host, answered
+    on_answer_failed(error)                the node's behaviour failed
 
-Each gives a Move: turns to start, an outcome that ends the node, a question for its behaviour (for
-functions of users, which the kernel does not call), events to show, a limit that locks the run, an
-error that fails the node. A Turn alone says no more than that it is next.
+Each returns a CompositeAction: iterations to start, an outcome that completes the node, a question for
+the node's behaviour (for functions of users, which the kernel does not call), events to emit, a limit
+that locks the run, an error that fails the node. An Iteration alone is short for an action that starts
+just this one.
 
-A turn that follows another has its Stage, emptied: a round of a loop agent costs little more than one of a
-free cycle.
+An iteration that follows another one of the same body reuses its BodyRun, emptied, so a round of a loop
+agent costs little more than one of a free cycle. Everything else starts by way of the ready queue, where
+a lock or pause can hold it back.
 """
 
 from __future__ import annotations
@@ -45,26 +47,35 @@ from roundel.workflow.message import Message
 
 
 class CompositeAction(Struct, frozen=True):
+    """What a controller wants to happen next."""
+
     iterations: tuple[Iteration, ...] = ()
     outcome: Outcome | None = None
     ask_behaviour: Any = None
-    """A question for the node's behaviour, as the state of its call."""
+    """A question for the node's behaviour; it becomes the `state` of the Call."""
     inputs: tuple[Message, ...] = ()
-    """What the question is about."""
+    """The inputs of that Call."""
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
     reached: tuple[str, int] | None = None
-    """What is used up and its limit, although the run goes on."""
+    """The name and value of a limit that was reached without locking the run."""
     lock: tuple[str, int] | None = None
-    """What is used up and its limit: the turns start once the run is unlocked."""
+    """The name and value of a limit that locks the run; the iterations start after the unlock."""
     last: int | None = None
-    """Turns of later rounds than this are called off."""
+    """Iterations of later rounds than this are cancelled."""
     error: str = ""
-    """The node fails."""
+    """Fails the node, if not empty."""
 
 
 class Controller(Protocol):
+    """Decides the iterations of one execution of a node; created by `NodeType.controller` for each.
+
+    A snapshot stores its attributes and restores them into a new object (snapshot.py), so they must be
+    data.
+    """
+
     decide: Decide
-    """Set by the kernel. What depends on patterns, CEL or Unicode tables goes through it (decisions.py)."""
+    """Set by the kernel. Everything that depends on patterns, CEL or Unicode tables goes through it
+    (facts.py)."""
 
     def begin(self, inputs: tuple[Message, ...]) -> CompositeAction | Iteration: ...
     def on_iteration_end(
@@ -80,12 +91,13 @@ class Controller(Protocol):
 
 
 class BodyRun(GraphInstance):
-    """The graph of a turn, to be emptied for the next one."""
+    """The graph instance of an iteration, which can be emptied for the next one."""
 
     __slots__ = ("root",)
 
     def __init__(self, run: Run, composite_run: CompositeRun, body: GraphPlan) -> None:
         execution = composite_run.execution
+        # `base` and not the shared counts for a part of a dynamic edge: parts run in parallel.
         alone = execution.part is None
         ordinals = execution.activation.instance.ordinals if alone else composite_run.base
         super().__init__(body, "", execution, ordinals)
@@ -93,6 +105,10 @@ class BodyRun(GraphInstance):
         self.root = Activation(run, self, body.root)
 
     def empty(self) -> None:
+        """Resets it for another iteration: the bodies of two iterations share no state.
+
+        Cheaper than a new instance, whose lists, activation and addresses would have to be built again.
+        """
         self.outputs.clear()
         self.memory.clear()
         if self.histories:
@@ -109,20 +125,23 @@ class BodyRun(GraphInstance):
             self.fired[:] = bytes(len(self.fired))
 
     def close(self) -> None:
-        """For the last time: it and its activation hold each other, which is work for the collector."""
+        """Breaks the reference cycle with its activation, so that it is freed without the cyclic
+        collector."""
         del self.root
 
 
 def begin_composite(run: Run, composite_run: CompositeRun) -> None:
+    """Starts the first iterations."""
     part = composite_run.execution.part
     if part is not None:
-        # Parts run at the same time: each counts for itself, from its own number on.
+        # Parts run in parallel: each counts for itself, starting at its own number.
         expansion, number = part
         composite_run.base = [count + number for count in expansion.base]
     _apply(run, composite_run, composite_run.controller.begin(composite_run.inputs))
 
 
 def on_answer(run: Run, execution: Execution, outcome: Outcome) -> None:
+    """Passes the answer of the node's behaviour to the controller."""
     composite_run = execution.owner
     assert isinstance(composite_run, CompositeRun)
     execution.owner = None
@@ -130,6 +149,7 @@ def on_answer(run: Run, execution: Execution, outcome: Outcome) -> None:
 
 
 def on_answer_failed(run: Run, execution: Execution, error: str) -> None:
+    """Passes a failure of the node's behaviour to the controller."""
     composite_run = execution.owner
     assert isinstance(composite_run, CompositeRun)
     execution.owner = None
@@ -137,11 +157,14 @@ def on_answer_failed(run: Run, execution: Execution, error: str) -> None:
 
 
 def as_action(action: CompositeAction | Iteration) -> CompositeAction:
+    """The action that a lone iteration stands for."""
     return CompositeAction((action,)) if isinstance(action, Iteration) else action
 
 
-def _apply(run: Run, composite_run: CompositeRun, on_answer: CompositeAction | Iteration) -> None:
-    action = as_action(on_answer)
+def _apply(run: Run, composite_run: CompositeRun, decided: CompositeAction | Iteration) -> None:
+    """Carries out an action. The order matters: later rounds are cancelled before new ones are
+    queued."""
+    action = as_action(decided)
     execution = composite_run.execution
     node, address = execution.node, execution.address
     for name, data in action.events:
@@ -167,11 +190,12 @@ def _apply(run: Run, composite_run: CompositeRun, on_answer: CompositeAction | I
 
 
 def ask_behaviour(run: Run, composite_run: CompositeRun) -> None:
+    """Sends the pending question to the host, as a Call at the node's own address."""
     execution = composite_run.execution
     address, round_ = execution.address, execution.activation.loop_round
-    asked, inputs = composite_run.question
+    question, inputs = composite_run.question
     composite_run.question = None
-    call = Call(address, execution.node.site, inputs, asked, composite_run.round, round_)
+    call = Call(address, execution.node.site, inputs, question, composite_run.round, round_)
     execution.command = call
     execution.owner = composite_run
     run.calls[address] = execution
@@ -179,6 +203,10 @@ def ask_behaviour(run: Run, composite_run: CompositeRun) -> None:
 
 
 def _cancel_later_rounds(run: Run, composite_run: CompositeRun, last: int) -> None:
+    """Cancels the iterations after round `last`, when a `break` in parallel rounds takes effect.
+
+    A `break` counts as if the rounds had come one after the other, so earlier rounds still finish.
+    """
     in_flight = composite_run.in_flight
     composite_run.in_flight = [instance for instance in in_flight if _iteration(instance).round <= last]
     composite_run.pending = [iteration for iteration in composite_run.pending if iteration.round <= last]
@@ -186,6 +214,7 @@ def _cancel_later_rounds(run: Run, composite_run: CompositeRun, last: int) -> No
 
 
 def _finish(run: Run, composite_run: CompositeRun, outcome: Outcome) -> None:
+    """Completes the node; iterations that are still in flight are cancelled."""
     execution = composite_run.execution
     node = execution.node
     _cancel_bodies(run, composite_run.in_flight)
@@ -201,13 +230,14 @@ def _finish(run: Run, composite_run: CompositeRun, outcome: Outcome) -> None:
 
 
 def _count_part(composite_run: CompositeRun, expansion: Expansion, number: int) -> None:
-    """What ran in turns that followed each other; turns that ran apart have been counted already."""
+    """Adds the calls of sequential iterations; `end_iteration` has added those of parallel ones."""
     counts = composite_run.execution.activation.instance.ordinals
     for site, before in enumerate(expansion.base):
         counts[site] += composite_run.base[site] - before - number
 
 
 def start_iterations(run: Run, composite_run: CompositeRun) -> None:
+    """Starts all pending iterations, unless the breaker finds the loop dead."""
     iterations = composite_run.pending
     if iterations and _is_dead_loop(run, composite_run, iterations[0]):
         run.held.append((composite_run, START_ITERATIONS))
@@ -220,11 +250,16 @@ def start_iterations(run: Run, composite_run: CompositeRun) -> None:
 
 
 def _start_iteration(run: Run, composite_run: CompositeRun, body_run: BodyRun, iteration: Iteration) -> None:
+    """Delivers the input of an iteration and begins its graph.
+
+    The address is `Node[round]/` for a loop, with `#n` for the nth run of a body in the same round.
+    """
     execution, root, number = composite_run.execution, body_run.root, iteration.round
     node, address = execution.node, execution.address
     if node.kind.loops:
         address = f"{composite_run.stem}{number}]"
         root.loop_round = number
+    # Several iterations may belong to one round (the speakers of a debate); the first one begins it.
     if number > composite_run.round:
         composite_run.round = number
         composite_run.record.rounds += 1
@@ -242,6 +277,7 @@ def _start_iteration(run: Run, composite_run: CompositeRun, body_run: BodyRun, i
 
 
 def end_iteration(run: Run, instance: GraphInstance, messages: tuple[Message, ...]) -> None:
+    """Gives the result of a body that has ended to the controller, and starts what follows."""
     assert isinstance(instance, BodyRun)
     composite_run, iteration = instance.composite_run, instance.iteration
     assert composite_run is not None
@@ -249,6 +285,8 @@ def end_iteration(run: Run, instance: GraphInstance, messages: tuple[Message, ..
     if iteration.parallel_index is not None:
         add_ordinals(composite_run.execution, instance, composite_run.base, iteration.parallel_index)
     action = composite_run.controller.on_iteration_end(iteration, messages)
+    # The fast path: one iteration of the same body follows, and nothing holds it back. It skips the
+    # ready queue and reuses the instance.
     follows = (
         isinstance(action, Iteration)
         and action.body == iteration.body
@@ -265,7 +303,7 @@ def end_iteration(run: Run, instance: GraphInstance, messages: tuple[Message, ..
 
 
 def _is_dead_loop(run: Run, composite_run: CompositeRun, iteration: Iteration) -> bool:
-    """Before a new round: whether the last ones said nothing new, so that the run is locked now."""
+    """Before a new round: whether the breaker finds the loop dead, which locks the run."""
     history = composite_run.history
     if iteration.round <= composite_run.round or not history.has_new_content:
         return False
@@ -276,9 +314,10 @@ def _is_dead_loop(run: Run, composite_run: CompositeRun, iteration: Iteration) -
 
 
 def end_body_early(run: Run, instance: GraphInstance, how: str, what: Any) -> None:
-    """A body ends before its time: a node in it failed, or said `break` or `continue`."""
+    """Ends a body because a node in it failed or returned `break` or `continue`; cancels the rest of
+    it."""
     if is_cancelled(instance):
-        return
+        return  # two nodes of the body jumped or failed in the same step; the first one counts
     _cancel_bodies(run, [instance])
     composite_run, iteration = instance.composite_run, _iteration(instance)
     assert composite_run is not None
@@ -300,7 +339,11 @@ def _iteration(instance: GraphInstance) -> Iteration:
 
 
 def _cancel_bodies(run: Run, instances: list[GraphInstance]) -> None:
-    """What is at work in them is cancelled; what comes up in them is passed over."""
+    """Cancels everything in flight in these graphs.
+
+    The run leaves the fast path for good: held entries of cancelled graphs may be queued again much
+    later, and have to be dropped then.
+    """
     if not instances:
         return
     for instance in instances:
@@ -311,6 +354,7 @@ def _cancel_bodies(run: Run, instances: list[GraphInstance]) -> None:
 
 
 def is_cancelled(instance: GraphInstance | None) -> bool:
+    """Whether a graph or one of those around it was cancelled."""
     while instance is not None:
         if instance.cancelled:
             return True

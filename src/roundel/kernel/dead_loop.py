@@ -1,9 +1,17 @@
-"""Dead loops: whether the last rounds of a loop only repeated what was said in it before.
+"""Dead loops: detects that the last rounds of a loop only repeated what was said in it before.
 
-A round is stale if every message of an agent or a person in it repeats an earlier one of the same speaker
-(novelty.py) and no Python node or tool gave a result that the loop has not seen. A loop is dead when its last
-rounds are stale: at least two, with at least `window` messages. So a voice that repeats itself never outvotes
-one that moves, and a loop in which something outside still changes goes on.
+A round is stale if every message of an agent or a person in it repeats an earlier one of the same
+speaker (novelty.py), and no Python node or tool returned a result that is new to the loop. A loop is
+dead when its last rounds are stale: at least two, with at least `window` messages. So a speaker who
+repeats itself never outvotes one who makes progress, and a loop in which something outside still changes
+continues.
+
+Memory is bounded, since a snapshot contains the history: per speaker, `MOST_EARLIER + 2 * window`
+messages; results only as digests. What is dropped cannot be compared any more, so `truncated_speakers`
+marks those whose first messages look new only because their predecessors are gone.
+
+All verdicts are stored decisions (`decide`), because they depend on Unicode tables and on the measure,
+which a later version may change (docs/decisions/0018 and 0023).
 """
 
 from __future__ import annotations
@@ -19,16 +27,18 @@ from roundel.kernel.novelty import MOST_EARLIER, TIMES, novelty_at, parse_text
 from roundel.workflow.limits import Breaker
 
 Utterance = tuple[int, str, str, str]
-"""A message: its round, who said it, at which address, and its text."""
+"""A message: round, speaker, address, text."""
 StaleMessages = list[tuple[int, float]]
-"""Messages by their place in a list, and how new each is."""
+"""Messages by their index in `LoopHistory.said`, with their novelty."""
 MAX_ROUND_MESSAGES = 128
-"""So many messages of a round are remembered, the last ones."""
+"""The number of messages of one round that are remembered, the last ones."""
 MOST_RESULTS, DIGITS = 100, 8
-"""So many results are remembered, the last ones, each by so many digits: a snapshot holds them all."""
+"""The number of results that are remembered, and the hex digits of each digest. Short digests keep
+snapshots small; a collision only hides one new result."""
 STALE_ROUNDS = 2
+"""A loop is dead after at least this many stale rounds at its end."""
 SHOWN = 500
-"""Characters of a message in the evidence."""
+"""The number of characters of a message that the evidence contains."""
 MOST_CHANGES = 5
 _PASSING = re.compile(
     rf"{TIMES}"
@@ -36,29 +46,32 @@ _PASSING = re.compile(
     r"|(?:/private)?(?:/var)?/tmp/[^\s'\"]+|/var/folders/[^\s'\"]+|[a-z]:\\[^\s'\"]{0,99}\\temp\\[^\s'\"]+",
     re.IGNORECASE,
 )
-"""Dates, times, durations, memory addresses, UUIDs and temporary paths: they always change."""
+"""Dates, times, durations, memory addresses, UUIDs and temporary paths: they differ in every result, so
+they are no progress. Other numbers are: "3 failed" after "4 failed"."""
 
 
 class LoopHistory:
-    """What was said and found out in a loop."""
+    """The messages and results of a loop. The kernel creates one per free loop and per composite
+    node."""
 
     __slots__ = ("current_messages", "results", "round", "said", "seen", "since", "truncated_speakers")
 
     def __init__(self) -> None:
         self.current_messages: list[tuple[Any, str, str, str]] = []
-        """In the current round: when in the order of the run, who, where, what."""
+        """The current round: position in the order of the run, speaker, address, text."""
         self.results: list[str] = []
-        """What Python nodes and tools gave in that round, as digests."""
+        """Digests of the results of Python nodes and tools in that round."""
         self.said: list[Utterance] = []
-        """In the rounds before, the last messages of each speaker."""
+        """The last messages of each speaker in earlier rounds."""
         self.truncated_speakers: list[str] = []
-        """The speakers who said more than that."""
+        """The speakers of whom older messages were dropped."""
         self.seen: list[str] = []
-        """The last results of those rounds."""
+        """Digests of the last results of earlier rounds."""
         self.round = 0
-        """How many rounds are over."""
+        """The number of completed rounds."""
         self.since = 0
-        """The last round after which the loop may be dead: there was progress, or a person unlocked it."""
+        """Only rounds after this one can be stale: in it there was progress, or the loop was found
+        dead."""
 
     @property
     def has_new_content(self) -> bool:
@@ -68,7 +81,8 @@ class LoopHistory:
     def record_message(self, when: Any, node: str, address: str, text: str) -> None:
         self.current_messages.append((when, node, address, text))
         if len(self.current_messages) > 2 * MAX_ROUND_MESSAGES:
-            # A loop inside has many rounds; in order, so that it does not matter who was quicker.
+            # A loop inside may have many rounds. Sorted before it is cut, so that the messages that are
+            # dropped do not depend on timing; twice the limit, so that this is rare.
             self.current_messages.sort()
             del self.current_messages[:-MAX_ROUND_MESSAGES]
 
@@ -79,15 +93,17 @@ class LoopHistory:
             del self.results[:-MOST_RESULTS]
 
     def end_round(self, breaker: Breaker, decide: Decide) -> StaleMessages | None:
-        """The messages that show that the loop is dead; None if it is not.
+        """Ends the current round; returns the messages that show that the loop is dead, None if it is
+        not.
 
-        What was said at the same time is looked at in the order of the file, so that nothing depends on who
-        was quicker."""
+        Messages that were sent in parallel are taken in the order of the file, so that nothing depends
+        on timing.
+        """
         self.round += 1
         spoken = bool(self.current_messages)
         self.said += [(self.round, *message[1:]) for message in sorted(self.current_messages)]
         self.current_messages.clear()
-        if self.results and self.said:  # where nobody has spoken yet, no loop can be dead
+        if self.results and self.said:  # a loop without messages cannot be dead
             if decide(self._has_new_result):
                 self.since = self.round
             self.seen = [*self.seen, *self.results][-MOST_RESULTS:]
@@ -97,9 +113,11 @@ class LoopHistory:
             bounds = (self.round, self.since, breaker.threshold, breaker.window)
             fresh, stale = decide(find_stale_messages, self.said, self.truncated_speakers, *bounds)
             dead = [(place, value) for place, value in stale]
+            # A later call could not see anymore that this round had something new in it. So the result
+            # is recorded.
             if fresh and self._forgets(breaker.window):
                 self.since = self.round
-        if spoken and not dead:  # else the messages are needed as evidence
+        if spoken and not dead:  # otherwise the evidence needs the messages
             self.forget(breaker.window)
         return dead or None
 
@@ -107,29 +125,33 @@ class LoopHistory:
         return any(digest not in self.seen for digest in self.results)
 
     def reset_staleness(self) -> None:
-        """The loop was found dead, and is only found dead again by what follows."""
+        """After a trip: only later rounds can make the loop dead again."""
         self.since = self.round
 
     def forget(self, window: int) -> None:
-        kept = self._kept(window)
-        if len(kept) < len(self.said):
-            known = {self.said[place][1] for place in set(range(len(self.said))).difference(kept)}
-            self.truncated_speakers = sorted(known.union(self.truncated_speakers))
-            self.said = [self.said[place] for place in kept]
+        """Drops messages that no comparison needs any more."""
+        retained = self._retained(window)
+        if len(retained) < len(self.said):
+            dropped = set(range(len(self.said))).difference(retained)
+            speakers = {self.said[place][1] for place in dropped}
+            self.truncated_speakers = sorted(speakers.union(self.truncated_speakers))
+            self.said = [self.said[place] for place in retained]
 
     def _forgets(self, window: int) -> bool:
-        """Whether messages of this round would be forgotten, which could not be judged again then."""
-        kept = set(self._kept(window))
-        return any(one[0] == self.round and place not in kept for place, one in enumerate(self.said))
+        """Whether `forget` would drop messages of this round, which could not be judged again then."""
+        retained = set(self._retained(window))
+        return any(one[0] == self.round and place not in retained for place, one in enumerate(self.said))
 
-    def _kept(self, window: int) -> list[int]:
-        most, count, kept = MOST_EARLIER + 2 * window, dict[str, int](), list[int]()
+    def _retained(self, window: int) -> list[int]:
+        """The indexes of the last messages of each speaker: those that stale rounds can contain, and
+        their predecessors."""
+        most, count, retained = MOST_EARLIER + 2 * window, dict[str, int](), list[int]()
         for place in range(len(self.said) - 1, -1, -1):
             speaker = self.said[place][1]
             count[speaker] = count.get(speaker, 0) + 1
             if count[speaker] <= most:
-                kept.append(place)
-        return kept[::-1]
+                retained.append(place)
+        return retained[::-1]
 
     def last(self, most: int) -> list[Utterance]:
         """The last messages, those of the current round included."""
@@ -146,8 +168,11 @@ def find_stale_messages(
     threshold: float,
     window: int,
 ) -> tuple[bool, StaleMessages]:
-    """Whether the newest round said anything new, and the messages of the stale rounds at the end if they are
-    enough to call the loop dead."""
+    """Whether the newest round has anything new, and the messages of the stale rounds at the end.
+
+    The list is empty if there are not enough of them for a dead loop. Rounds are judged again each time,
+    from the last one backwards: a later message can show that an earlier one was no news (novelty.py).
+    """
     stale: StaleMessages = []
     numbers = sorted({one[0] for one in said if one[0] > since}, reverse=True)
     for rounds, number in enumerate(numbers, 1):
@@ -164,14 +189,14 @@ def find_stale_messages(
 def _stale(
     said: Sequence[Utterance], places: Sequence[int], truncated_speakers: Sequence[str], threshold: float
 ) -> StaleMessages | None:
-    """How new the messages of a round are; None if one of them is new enough."""
+    """The novelty of each message of a round; None if one of them is new enough."""
     judged: StaleMessages = []
     for place in places:
         speaker = said[place][1]
         series = [at for at, one in enumerate(said) if one[1] == speaker]
         own = series.index(place)
         if own < MOST_EARLIER and speaker in truncated_speakers:
-            continue  # what it may repeat is forgotten; it was judged when it was said
+            continue  # its predecessors were dropped; it was judged in its own round
         value = novelty_at([said[at][3] for at in series], own)
         if value >= threshold:
             return None
@@ -180,18 +205,19 @@ def _stale(
 
 
 def repetitions(said: Sequence[Utterance], stale: StaleMessages) -> list[dict[str, Any]]:
-    """The stale messages, each beside the one that it repeats, with what little changed."""
+    """The stale messages, each with the message that it repeats and the differences: the evidence."""
     return [_repetition(said, place, value) for place, value in stale]
 
 
 def _repetition(said: Sequence[Utterance], place: int, value: float) -> dict[str, Any]:
     _, node, address, text = said[place]
-    shown: dict[str, Any] = {"node": node, "address": address, "text": text[:SHOWN], "novelty": value}
+    data: dict[str, Any] = {"node": node, "address": address, "text": text[:SHOWN], "novelty": value}
     earlier = [one for one in said[:place] if one[1] == node]
     if earlier:
+        # Reversed, so that the latest of equally similar messages is shown.
         nearest = max(reversed(earlier), key=lambda one: _similarity(one[3], text))
-        shown |= {"repeats": nearest[2], "changed": _changes(nearest[3], text)}
-    return shown
+        data |= {"repeats": nearest[2], "changed": _changes(nearest[3], text)}
+    return data
 
 
 def _similarity(one: str, other: str) -> tuple[bool, float]:
@@ -200,7 +226,7 @@ def _similarity(one: str, other: str) -> tuple[bool, float]:
 
 
 def _changes(before: str, now: str) -> list[list[str]]:
-    """What differs, line by line or in a single line word by word."""
+    """The differences: by lines, or by words if both texts are single lines."""
     old, new = (text.split("\n") if "\n" in before + now else text.split(" ") for text in (before, now))
     glue = "\n" if "\n" in before + now else " "
     matcher = SequenceMatcher(None, old, new, autojunk=False)

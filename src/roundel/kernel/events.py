@@ -1,4 +1,8 @@
-"""What is shown of a run: one envelope everywhere."""
+"""Events: what a run shows to observers, in one envelope for all.
+
+Events are derived from facts and are never stored for a run that can be replayed (docs/decisions/0003
+and 0021): the same facts produce the same events, with the same numbers.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,16 @@ from msgspec import Struct
 from roundel.kernel.codec import Codec
 
 TRANSIENT = ("token_stream", "progress")
-"""Events about a call while it is made. They are no part of the run: they have no number, are never stored,
+"""Events about a call in flight. They are not part of the run: they have no number, are never stored,
 and reach only those who follow the run at that moment."""
 
 
 class Event(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One event. The kernel creates it; hosts add transient ones."""
+
     seq: int
-    """Counts the events of a run, from 1; 0 for a transient event, which has no number (in JSON no `seq`)."""
+    """The number of the event in its run, from 1; 0 for a transient event, which has no `seq` in
+    JSON."""
     event: str
     timestamp: str
     run_id: str
@@ -33,22 +40,22 @@ _NO_NUMBER = b'{"seq":0,'
 def encode_event(event: Event) -> bytes:
     if event.seq:
         return EVENTS.encode(event)
-    # Without the number, a field of its own type would be needed; its text is cut off instead.
+    # An optional `seq` would need another type for all events; cutting the text off is cheaper.
     return b"{" + EVENTS.encode(event)[len(_NO_NUMBER) :]
 
 
 def decode_event(line: bytes, version: int | None = None) -> Event:
-    """CodecError if it cannot be decoded."""
+    """Decodes an event; CodecError."""
     return EVENTS.decode(line if line.startswith(b'{"seq":') else _NO_NUMBER + line[1:], version)
 
 
 def stamp(seconds: float) -> str:
-    """A time as it stands in an event, `2026-11-15T20:00:00.000Z`."""
+    """A time in the format of events, `2026-11-15T20:00:00.000Z`."""
     whole, rest = divmod(int(seconds * 1000), 1000)
     return f"{_second(whole)}.{rest:03d}Z"
 
 
 @lru_cache(maxsize=16)
 def _second(whole: int) -> str:
-    # Many runs may be at work in one second; its text is made once.
+    # Many runs may be active in one second; its text is formatted once.
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole))

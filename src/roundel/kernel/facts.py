@@ -1,28 +1,33 @@
-"""Decisions of a step that another machine or version might take differently.
+"""Facts: what happened, as a host reports it to the kernel. The facts of a run, in order, are the run.
 
-The facts of a run do not determine it alone. Whether a condition holds may depend on the library that
-evaluates patterns or CEL, on the Unicode tables of this Python, or on the measure that the breaker uses. If a
+Facts are frozen, and encode to JSON and back without loss. Times and ids come in as their fields, since
+the kernel has neither a clock nor randomness. Events (events.py) are derived from facts and are not
+stored: facts are few and contain only what cannot be computed again (docs/decisions/0003).
+
+Decisions
+---------
+The facts of a run do not determine it alone. The result of a condition may depend on the library that
+evaluates patterns or CEL, on the Unicode tables of this Python, or on the measure of the breaker. If a
 replay evaluated them again, an update of any of these could change what a stored run did, or make it
-unreadable. So a step records each such decision, the journal stores them in the row of the fact that caused
-them, and a replay reads them back in the same order instead of deciding again.
+unreadable. So a step records each such decision, the journal stores them in the row of the fact that
+caused them, and a replay reads them back in the same order instead of deciding again
+(docs/decisions/0018).
 
-    live      `take(decide, …)` calls `decide` and records what it returns, or that it raised
-    replay    `take(decide, …)` returns what was recorded, or raises it again; `decide` is not called
+    live      `record_or_replay(decide, …)` calls `decide` and records its result or its exception replay
+    `record_or_replay(decide, …)` returns the recorded result or raises it; `decide` is not called
 
-A decision is a plain JSON value but no mapping; a mapping stands for an exception: {"error": its text}. What
-follows from it without such sources (sums, comparisons of numbers, order) is computed both times.
+A decision is a plain JSON value but not a mapping; a mapping stands for an exception: {"error": its
+text}. What follows from it without such sources (sums, comparisons of numbers, order) is computed both
+times.
 
-Rejected: asking the host, which would add a round trip to each condition; and storing all events, which is
-many times larger and still leaves the state to be computed.
+Rejected: asking the host, which would add a round trip to each condition; and storing all events, which
+is many times larger and still leaves the state to be computed.
 
-What happened, as a host tells the kernel. The facts of a run, in order, are the run.
-
-Facts are frozen and encode to JSON and back without loss; times and ids come in as their fields.
-
-Facts without secrets. A host masks a fact before it tells the kernel.
-
-So the state of a run, its events, its decisions and its snapshots hold no secret either, and a run that is
-resumed from its journal knows just what it would have known without the interruption.
+Secrets
+-------
+A host masks each fact (`mask_fact`) before the kernel sees it. So the state of a run, its events,
+decisions and snapshots contain no secrets either, and a run that is resumed from its journal has the
+same state as one that was never interrupted. Masking only at the journal would make the two differ.
 """
 
 from __future__ import annotations
@@ -41,11 +46,11 @@ from roundel.workflow.node_type import NodeType
 from roundel.workflow.secrets import SecretMasker
 
 Decide = Callable[..., Any]
-"""`Decisions.take`, as it is handed to what decides inside a step."""
+"""The type of `Decisions.record_or_replay`, for code that decides inside a step."""
 
 
 def decide_live(decide: Callable[..., Any], *arguments: Any) -> Any:
-    """Decides without recording: for what is used outside of a run."""
+    """Decides without recording, for use outside of a run."""
     return decide(*arguments)
 
 
@@ -54,11 +59,12 @@ class DecisionError(Exception):
 
 
 class DecisionMismatch(Exception):
-    """The journal's decisions do not fit what the step asks for."""
+    """The stored decisions do not fit the decisions that the step needs: the journal or the workflow has
+    changed."""
 
 
 class Decisions:
-    """The decisions of the step being made, and then of the last one. A run has one."""
+    """The decisions of the current step; after it, those of the last one. Each run has one."""
 
     __slots__ = ("_next", "_stored", "made", "used")
 
@@ -66,26 +72,29 @@ class Decisions:
         self.begin(None)
 
     def begin(self, stored: Sequence[Any] | None) -> None:
-        """A step begins: with stored decisions it is a replay."""
+        """Begins a step; with stored decisions it is a replay."""
         self.made: list[Any] = []
         self._stored = stored
         self._next = 0
         self.used = stored is not None
-        """Something is left of an earlier step."""
+        """The lists are not empty, so the next step has to reset them."""
 
     def end(self) -> None:
-        """A step is complete; a replay must have used everything that was stored."""
+        """Ends a step. A replay must have used all stored decisions."""
         if self._stored is not None and self._next != len(self._stored):
             raise DecisionMismatch(
                 f"{len(self._stored)} decisions are stored, of which the step uses {self._next}"
             )
 
     def record_or_replay(self, decide: Callable[..., Any], *arguments: Any) -> Any:
+        """Returns `decide(*arguments)` and records it, or returns what was recorded."""
         self.used = True
         if self._stored is None:
             try:
                 decided = decide(*arguments)
             except Exception as error:
+                # The text alone, since exceptions are not data. Callers must not depend on its class: in
+                # a replay it is a DecisionError.
                 self.made.append({"error": str(error)})
                 raise
             self.made.append(decided)
@@ -95,53 +104,60 @@ class Decisions:
         decided = self._stored[self._next]
         self._next += 1
         self.made.append(decided)
+        # `made` is filled in a replay as well: a fork writes these decisions into a new journal.
         if decided.__class__ is dict:
             raise DecisionError(decided["error"])
         return decided
 
 
 class Usage(Struct, frozen=True, omit_defaults=True):
+    """What a call used. Nodes report it with their outcome."""
+
     model_calls: int = 0
     tool_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float = 0
     unpriced_calls: int = 0
-    """Model calls whose price is not known."""
+    """The number of model calls whose price is not known."""
     model: str = ""
     cached: bool = False
 
 
 class Outcome(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What a node gave."""
+    """The result of a node, as its behaviour returns it to the host."""
 
     messages: tuple[Message, ...] = ()
     port: str | None = None
     state: Any = None
-    """The node's own state from now on; None leaves it as it was."""
+    """The new state of the node; None leaves it unchanged."""
     report: dict[str, Any] | None = None
-    """Further fields for the event that tells of it."""
+    """Further fields for the `completed` event."""
     stay: bool = False
     """The messages go only to targets inside the loop."""
     jump: Literal["", "break", "continue"] = ""
-    """Ends the round of the loop agent around the node (`continue`), or the whole of its loop (`break`)."""
+    """Ends the round of the loop agent around the node (`continue`), or the whole of its loop
+    (`break`)."""
     reason: str = ""
-    """Why the loop ends, if an edge from here ends one."""
+    """The exit reason, if an edge from here leaves a loop."""
     usage: Usage | None = None
     aside: Usage | None = None
-    """What was used beside a model's call, by something that is none; with `usage` alone."""
+    """Usage besides the model call, for example of embeddings; only together with `usage`."""
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
-    """Further events to show, by name and data, before the one that says that the node is done."""
+    """Further events, by name and data, to emit before the `completed` event."""
 
 
 class InterceptPoints(Struct, frozen=True, omit_defaults=True):
-    """Which nodes middleware is asked about, by their ids."""
+    """The ids of the nodes that middleware intercepts before they run, and whose output it
+    intercepts."""
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
 
 
 class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
+    """The run starts. The first fact of every run."""
+
     run_id: str
     input: tuple[Message, ...]
     time: float
@@ -149,17 +165,21 @@ class Started(Struct, frozen=True, omit_defaults=True, tag="started"):
 
 
 class Finished(Struct, frozen=True, gc=False, tag="finished"):
+    """A Call returned."""
+
     address: str
     outcome: Outcome
     time: float
 
 
 class Failed(Struct, frozen=True, omit_defaults=True, tag="failed"):
+    """A command failed: a node, a function on an edge, or middleware that rejects."""
+
     address: str
     error: str
     time: float
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
-    """What middleware had to tell before it refused."""
+    """Events of middleware from before it rejected the node."""
 
 
 class Answered(Struct, frozen=True, tag="answered"):
@@ -171,81 +191,84 @@ class Answered(Struct, frozen=True, tag="answered"):
 
 
 class EdgeResult(Struct, frozen=True, omit_defaults=True):
-    """What the functions on one edge said of one message."""
+    """The results of the functions of users on one edge, for one message."""
 
     edge: int
     message: int
     fires: bool
     result: Message | None = None
-    """What an edge processor made of it; None if it dropped it."""
+    """The message from an edge processor; None if it was dropped."""
 
 
 class EdgesEvaluated(Struct, frozen=True, tag="edges_evaluated"):
+    """The functions on the edges of a node returned."""
+
     address: str
     edge_results: tuple[EdgeResult, ...]
     time: float
 
 
 class Intercepted(Struct, frozen=True, omit_defaults=True, tag="intercepted"):
-    """What middleware said of a node."""
+    """Middleware returned, before a node or about its output."""
 
     address: str
     time: float
     messages: tuple[Message, ...] | None = None
-    """What the node is to have given instead; None leaves it as it is."""
+    """The output that replaces the node's own; None leaves it unchanged."""
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
 class Waited(Struct, frozen=True, tag="waited"):
-    """Nothing is at work, and nobody has answered yet."""
+    """Only questions to people are open. Their time does not count against limits."""
 
     time: float
 
 
 class Paused(Struct, frozen=True, omit_defaults=True, tag="paused"):
-    """Nothing new is to begin; what is at work finishes."""
+    """A pause was requested: nothing new begins, and calls in flight finish."""
 
     reason: str
     time: float
     interrupt: bool = False
-    """The calls in flight were cancelled: the run is paused at once, and they are made again, under the same
-    addresses, when it is resumed."""
+    """The host has cancelled the calls in flight: the run is paused at once, and the resumed host makes
+    them again, under the same addresses."""
 
 
 class Resumed(Struct, frozen=True, tag="resumed"):
-    """A paused run goes on."""
+    """A paused run continues."""
 
     time: float
 
 
 class Unlocked(Struct, frozen=True, omit_defaults=True, tag="unlocked"):
-    """A person lets a locked run go on."""
+    """A person unlocked the run (unlock.py)."""
 
     reason: str
     by: str
     checks: tuple[str, ...]
-    """Which of the self-checks were confirmed (unlock.py)."""
+    """The names of the confirmed checks (`unlock.CHECKS`)."""
     time: float
     limits: dict[str, float] = {}
     """Raised limits, by name."""
     message: str | None = None
-    """What the last message is to be instead."""
+    """The text that replaces the last message; None leaves it unchanged."""
     note: str = ""
-    """A word to the next node that runs."""
+    """A message for the next agent that runs."""
     exit: str = ""
-    """The node outside of the loop that the run is to go on with."""
+    """The node outside of the loop to leave it for."""
 
 
 class Reopened(Struct, frozen=True, omit_defaults=True, tag="reopened"):
-    """Somebody goes on with a run that nobody was at work on; the time in between was nobody's work."""
+    """A host resumed a run that no host was executing. The time in between does not count against
+    limits."""
 
     time: float
     intercepts: InterceptPoints | None = None
-    """From now on; None if they are as they were."""
+    """The new intercepts; None leaves them unchanged."""
 
 
 class Edited(Struct, frozen=True, tag="edited"):
-    """What a call is about was changed: its last message is another one now."""
+    """A person replaced the last input message of a command in flight; the host makes the call again."""
 
     address: str
     message: Message
@@ -253,6 +276,8 @@ class Edited(Struct, frozen=True, tag="edited"):
 
 
 class Stopped(Struct, frozen=True, tag="stopped"):
+    """The run was cancelled for good."""
+
     reason: str
     time: float
 
@@ -275,17 +300,17 @@ Fact = (
 
 
 class Entry(NamedTuple):
-    """One entry of a journal: a fact, and the decisions of the step that it caused (decisions.py)."""
+    """One entry of a journal: a fact, and the decisions of the step that it caused."""
 
     fact: Fact
     decisions: tuple[Any, ...] | None = ()
-    """None if they are not known: then the step decides again."""
+    """None if they are not known; the step decides again then."""
 
 
 VERSION = 2
-"""Of entries, facts and decisions alike."""
+"""The version of entries, facts and decisions."""
 DECISIONS_SINCE = 2
-"""Version 1 had no decisions: its steps decide again."""
+"""Version 1 had no decisions; its steps decide again."""
 
 
 def _unchanged(fields: Any) -> Any:
@@ -304,12 +329,12 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def with_decisions(line: bytes, decisions: Sequence[Any]) -> bytes:
-    """The line of a fact with the decisions that it caused, behind a tab, which JSON has in no text."""
+    """Appends decisions to the line of a fact, after a tab, which cannot occur in encoded JSON."""
     return line + b"\t" + DECISIONS.encode(decisions) if decisions else line
 
 
 def decode_entry(line: bytes, version: int = VERSION) -> Entry:
-    """CodecError if it cannot be decoded."""
+    """Decodes a line of the journal; CodecError."""
     fact, _, decisions = line.partition(b"\t")
     if not decisions:
         return Entry(FACTS.decode(fact, version), () if version >= DECISIONS_SINCE else None)
@@ -331,11 +356,16 @@ UNMASKED_FIELDS = frozenset(
         "type",
     }
 )
-"""Fields that name parts of the workflow, or words of the format: what they hold is found again by it."""
+"""Fields that contain names of the workflow or words of the format: masked, they would not be found
+again."""
 
 
 def secrets_of(plan: Plan) -> SecretMasker:
-    """The masker for a run of a plan."""
+    """The masker for a run of a plan.
+
+    Names of nodes, tools and models are never masked, even if one equals a secret: addresses contain
+    them.
+    """
     workflow = plan.workflow
     names = (*(node.id for node in plan.sites), *workflow.tools, *workflow.models)
     secrets = SecretMasker(workflow.secrets.values(), names=names)
@@ -346,7 +376,7 @@ def secrets_of(plan: Plan) -> SecretMasker:
 
 
 def _urls(value: Any) -> Iterator[str]:
-    """The texts of a workflow that hold a URL: a short password is hidden there and nowhere else."""
+    """The texts of a workflow that contain a URL. Short passwords are masked only inside these URLs."""
     if isinstance(value, str):
         if "://" in value:
             yield value
@@ -359,13 +389,17 @@ def _urls(value: Any) -> Iterator[str]:
 
 
 def mask_fact(fact: Fact, secrets: SecretMasker) -> Fact:
-    """The fact without secrets; the same object if it holds none."""
+    """The fact without secrets; the same object if it contains none.
+
+    Most facts contain none, and one search in the encoded fact is cheaper than a walk through all of its
+    fields.
+    """
     if not secrets:
         return fact
     try:
         if not secrets.found_in(encode_fact(fact)):
             return fact
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
-        pass  # no JSON: a run that is not stored takes it as it is
-    mask_value: Fact = secrets.mask_value(fact, UNMASKED_FIELDS)
-    return mask_value
+        pass  # not JSON: only possible in a run that is not stored; its fields are searched one by one
+    masked: Fact = secrets.mask_value(fact, UNMASKED_FIELDS)
+    return masked

@@ -1,11 +1,24 @@
-"""Middleware is asked: before a node sets out, and about what it gave.
+"""The life of a node in a run: it starts, middleware intercepts it, it completes, fails or is cancelled.
 
-Both are commands like any other, so what was said is in the journal, and any kind of node can be asked about:
-one that calls something, a person, an agent with tools, a whole loop.
+    run_node      takes the node's messages from its queue
+    launch        turns them into commands: a Call, an Ask, an Intercept, a body, a tool loop
+    complete      takes the outcome: records usage and state, then walks the edges
+    conclude      the same for the node as a whole, after all parts and all functions on its edges
+    fail          fails the run, or the body of a composite node that catches failures
 
-Nodes that are done, or never will be: from what one gave to the messages that it sends.
+Intercepts. Middleware may be asked before a node runs, and about its output. Both are commands like any
+other (docs/decisions/0010): the answers are facts in the journal, so a replay needs no middleware, and
+all kinds of nodes can be intercepted, also a person, an agent with tools, a whole loop. A wrapper around
+the behaviour of nodes in the host would see only those that call something, and would run again with the
+node after a crash.
 
-Nodes that begin: from the decision to run one to the commands that follow from it.
+Order of effects. The usage of an outcome is recorded before anything that may replace the outcome or
+fail, since it has been paid for whatever follows. A node settles (loops.py) after its messages have
+walked all edges: what becomes ready by settling must see them.
+
+`launch`, `complete` and `walk` are the hot path of every run. What only some nodes need is decided by
+flags that the plan computes once (`NodePlan.plain`, `has_dynamic_input`, `retains_messages`,
+`Run.budgeted`).
 """
 
 from __future__ import annotations
@@ -62,11 +75,11 @@ from roundel.workflow.limits import picodollars
 from roundel.workflow.message import Message
 
 BEFORE, AFTER = 1, 2
-"""When middleware is asked about a node; both may hold."""
+"""Bits of `Run.intercept_flags`: middleware intercepts the node before it runs, or its output."""
 
 
 def set_intercepts(run: Run, intercepts: InterceptPoints) -> None:
-    """From now on middleware is asked about these nodes."""
+    """Sets the nodes that middleware intercepts, when a run starts or a host resumes it."""
     if intercepts == run.intercepts:
         return
     run.intercepts = intercepts
@@ -76,10 +89,203 @@ def set_intercepts(run: Run, intercepts: InterceptPoints) -> None:
     )
 
 
+RUNNING = {"status": "running"}
+"""The data of every `running` event. It is shared, so nothing may change it."""
+
+
+def run_node(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> None:
+    """Starts a marked node on the messages in its queue."""
+    instance, index = activation.instance, node.index
+    instance.marks[index] = 0
+    queue, arrivals = instance.queues[index], instance.arrivals[index]
+    # Arrivals wait outside of the queue until here, so that their order does not depend on timing
+    # (queue.py). Only data edges can bring messages that are too late for this round; without one, all
+    # are admitted.
+    if arrivals:
+        before = (*activation.key, unit.layer, unit.position) if node.has_data_input else None
+        instance.arrivals[index] = admit(queue, arrivals, before)
+    inputs = tuple(queue)
+    # The note of an unlock goes to the first node that can read it: one with a model.
+    if run.note is not None and node.kind.speaks:
+        inputs, run.note = (*inputs, run.note), None
+    if node.retains_messages:
+        instance.queues[index] = retain(inputs, node.window)
+    else:
+        queue.clear()
+    address = activation.prefix + node.label
+    if node.has_dynamic_input and any(message.dynamic for message in inputs):
+        run_parts(run, expand(run, Execution(activation, unit, node, address), inputs))
+    else:
+        launch(run, activation, unit, node, address, inputs)
+
+
+def launch(
+    run: Run,
+    activation: Activation,
+    unit: Unit,
+    node: NodePlan,
+    address: str,
+    inputs: tuple[Message, ...],
+    part: tuple[Expansion, int] | None = None,
+    intercept: Intercept | None = None,
+) -> None:
+    """Starts a node, or one part of it; with `intercept`, continues after middleware has answered.
+
+    The ordinal and the `running` event belong to the start. They are not repeated after the intercept,
+    so that a node has the same ordinal with and without middleware.
+    """
+    site = node.site
+    if intercept is None:
+        ordinals = activation.instance.ordinals
+        ordinal = ordinals[site]
+        ordinals[site] = ordinal + 1
+        run.run_counts[site] += 1
+        run.seq = seq = run.seq + 1  # as run.emit does, inlined: these are most of all events
+        run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
+        if run.intercept_flags[site]:
+            intercept = Intercept(address, site, inputs, ordinal, activation.loop_round)
+            if run.intercept_flags[site] & BEFORE:
+                _intercept_input(run, Execution(activation, unit, node, address, intercept, part, intercept))
+                return
+    else:
+        ordinal = intercept.ordinal
+    command: Command
+    if node.bodies:
+        _begin_bodies(run, Execution(activation, unit, node, address, None, part, intercept), inputs)
+        return
+    # By way of the queue, so that a lock or pause holds back its first call like any other.
+    if node.has_tool_loop:
+        execution = Execution(activation, unit, node, address, None, part, intercept)
+        run.ready_queue.append(
+            (ToolLoop(execution, node.kind.conversation(node.config), inputs, ordinal), START_CALLS)
+        )
+        return
+    if node.asks:
+        _emit_question(run, node, address, inputs)
+        command = Ask(address, site, inputs, ordinal)
+    else:
+        memory = activation.instance.memory
+        state = memory.get(node.index) if memory else None
+        command = Call(address, site, inputs, state, ordinal, activation.loop_round)
+    run.calls[address] = execution = Execution(activation, unit, node, address, command, part, intercept)
+    run.commands.append(command)
+    if run.budgeted and node.kind.speaks:
+        reserve(run, execution, model_call(run, node))
+
+
+def _intercept_input(run: Run, execution: Execution) -> None:
+    """Sends the intercept before a node, and reserves its budget already.
+
+    Otherwise a node that starts meanwhile could spend what this one was admitted for.
+    """
+    node = execution.node
+    send_intercept(run, execution)
+    if run.budgeted and node.kind.speaks and not (node.bodies or node.has_tool_loop):
+        reserve(run, execution, model_call(run, node))
+
+
+def _emit_question(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...]) -> None:
+    data: dict[str, Any] = {
+        "prompt": getattr(node.config, "description", ""),
+        "input": [{"source": message.source, "text": message.text} for message in inputs],
+    }
+    run.emit("human_input_required", node.id, address, data)
+
+
+def _begin_bodies(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:
+    """Starts a subgraph or a composite node."""
+    node, outer = execution.node, execution.activation.instance
+    if node.kind.controller is not None:
+        record = (
+            run.loops.setdefault(_loop_id(execution), LoopSummary()) if node.kind.loops else LoopSummary()
+        )
+        record.entries += 1
+        controller = node.kind.controller(node.config)
+        # A controller evaluates patterns and expressions only through this, so that a replay finds the
+        # results.
+        controller.decide = run.decisions.record_or_replay
+        composite_run = CompositeRun(execution, controller, inputs, record)
+        run.ready_queue.append((composite_run, BEGIN_COMPOSITE))
+        return
+    ordinals = outer.ordinals
+    if execution.part is not None:
+        # Parts run in parallel: each counts for itself, starting at its own number, so that ordinals do
+        # not depend on which part is quicker. `add_ordinals` merges the counts.
+        expansion, number = execution.part
+        ordinals = [count + number for count in expansion.base]
+    instance = GraphInstance(node.bodies[0], f"{execution.address}/", execution, ordinals)
+    deliver_input(instance, inputs)
+    begin(run, instance)
+
+
+def _loop_id(execution: Execution) -> str:
+    """The name of the loop in the summary.
+
+    A loop agent at which a free cycle is entered is a second loop with the same name, inside the first.
+    """
+    name = execution.node.id
+    return f"{name}.{name}" if execution.activation.name == name else name
+
+
+def deliver_input(instance: GraphInstance, messages: tuple[Message, ...]) -> None:
+    """Queues the input of a graph at each of its start nodes, and marks them."""
+    for node in instance.plan.start:
+        instance.queues[node].extend(messages)
+        instance.marks[node] = 1
+
+
+def run_parts(run: Run, expansion: Expansion) -> None:
+    """Starts as many parts of a dynamic edge as `max_parallel` and the budgets allow."""
+    outcomes = collect_outcomes(expansion)
+    if outcomes is not None:  # there are no parts
+        conclude(run, expansion.execution, outcomes, None)
+        return
+    whole = expansion.execution
+    for number, address, inputs in startable_parts(expansion):
+        if run.budgeted and not check_budget(run, whole.activation, whole.node, address):
+            expansion.started -= 1  # the iterator counted it; it is tried again after the unlock
+            run.held.append((expansion, START_PARTS))
+            return
+        launch(run, whole.activation, whole.unit, whole.node, address, inputs, (expansion, number))
+
+
+def check_budget(run: Run, activation: Activation, node: NodePlan, address: str) -> bool:
+    """Takes a step from all budgets around a node; if it does not fit, locks the run and returns False.
+
+    A model call is checked first, because a refused one must not cost a step. For all other nodes
+    `take_step` is the whole check, and `fits_budget` only finds out which limit refused.
+    """
+    wanted: dict[str, int] = {"steps": 1}
+    if node.kind.speaks and not node.has_tool_loop:
+        wanted |= model_call(run, node)
+        return fits_budget(run, activation, node, address, wanted) and take_step(run, activation, node)
+    return take_step(run, activation, node) or fits_budget(run, activation, node, address, wanted)
+
+
+def fits_budget(
+    run: Run, activation: Activation, node: NodePlan, address: str, wanted: dict[str, int]
+) -> bool:
+    """Whether all budgets around a node have room for `wanted`; if not, locks the run."""
+    refusal = find_refusal(run, activation, node, wanted)
+    if refusal is None:
+        return True
+    budget, what = refusal.budget, refusal.what
+    evidence = {
+        "scope": budget.name,
+        "spent": budget.spent_amounts(run.worked)[what],
+        "reserved": shown(what, budget.reserved[what]),
+        "wanted": shown(what, wanted.get(what, 0)),
+    }
+    lock(run, what, budget.limits[what], node.id, address, evidence)
+    run.lock_budget = budget
+    return False
+
+
 def intercept_output(run: Run, execution: Execution, outcome: Outcome) -> None:
+    """Asks middleware about the output of a node before it is used."""
     execution.outcomes = [outcome]
     intercept = execution.intercept
-    if intercept is None:  # it set out when nobody was to be asked about it
+    if intercept is None:  # the node started before this middleware was installed (`Reopened`)
         command = execution.command
         inputs = command.inputs if isinstance(command, (Call, Ask)) else ()
         ordinal = command.ordinal if isinstance(command, (Call, Ask)) else 0
@@ -90,7 +296,7 @@ def intercept_output(run: Run, execution: Execution, outcome: Outcome) -> None:
 
 
 def update_intercept_inputs(execution: Execution, inputs: tuple[Message, ...]) -> None:
-    """A node has other inputs than it set out with."""
+    """Replaces the inputs that middleware will see with the output, after an edit."""
     if execution.intercept is not None:
         execution.intercept = replace(execution.intercept, inputs=inputs)
 
@@ -102,6 +308,7 @@ def send_intercept(run: Run, execution: Execution) -> None:
 
 
 def end_body(run: Run, instance: GraphInstance, execution: Execution, messages: tuple[Message, ...]) -> None:
+    """Completes a subgraph node with the result of its graph."""
     if execution.part is not None:
         expansion, number = execution.part
         add_ordinals(execution, instance, expansion.base, number)
@@ -109,24 +316,27 @@ def end_body(run: Run, instance: GraphInstance, execution: Execution, messages: 
 
 
 def add_ordinals(execution: Execution, instance: GraphInstance, base: list[int], number: int) -> None:
-    """What ran in a part that counted for itself counts around it too."""
+    """Adds the calls of an instance that counted for itself to the counts around it.
+
+    `base` are the counts it began with, `number` the offset of its own first ordinal.
+    """
     counts = execution.activation.instance.ordinals
     for site, before in enumerate(base):
         counts[site] += instance.ordinals[site] - before - number
 
 
 def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercept: bool = False) -> None:
-    """The node has done what it is there for; middleware may have to look at it first."""
+    """Uses the outcome of a node, or of one part of it; middleware may have to be asked first."""
     node = execution.node
     if run.intercept_flags[node.site] & AFTER and not after_intercept:
-        if outcome.usage is not None:  # whatever middleware says, it was used
+        if outcome.usage is not None:  # it counts even if middleware rejects the output
             record_usage(run, execution, outcome)
             outcome = replace(outcome, usage=None)
         intercept_output(run, execution, outcome)
         return
     if outcome.state is not None:
         try:
-            # A journal gives JSON back, and the next call of the node wants what the node gave.
+            # A replayed outcome has plain JSON as its state; the next call needs the declared type.
             state = typed(node.kind.state, outcome.state)
         except CodecError as error:
             record_usage(run, execution, outcome)
@@ -138,7 +348,7 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercep
         _jump(run, execution, outcome)
     elif execution.part is not None:
         _part_done(run, execution, *execution.part, outcome)
-    elif node.plain:  # what `conclude` comes down to for most nodes
+    elif node.plain:  # `conclude`, reduced to what most nodes need
         walk(run, execution, outcome, None)
         settle(run, execution.activation, execution.unit)
     else:
@@ -146,7 +356,7 @@ def complete(run: Run, execution: Execution, outcome: Outcome, *, after_intercep
 
 
 def record_usage(run: Run, execution: Execution, outcome: Outcome) -> None:
-    """Adds to what the run has used, and tells of it."""
+    """Adds the usage of an outcome to the totals, budgets and breaker, and emits `token_usage`."""
     if outcome.aside is not None:
         _record_usage(run, execution, outcome.aside)
     if outcome.usage is not None:
@@ -155,6 +365,7 @@ def record_usage(run: Run, execution: Execution, outcome: Outcome) -> None:
 
 def _record_usage(run: Run, execution: Execution, usage: Usage) -> None:
     node, address = execution.node, execution.address
+    # In picodollars here: float dollars would not add up exactly.
     for name, count in run.usage.items():
         amount = picodollars(usage.cost_usd) if name == COST else getattr(usage, name)
         run.usage[name] = count + amount
@@ -163,6 +374,7 @@ def _record_usage(run: Run, execution: Execution, usage: Usage) -> None:
     if usage.model_calls:
         count_tokens(run, execution, usage.input_tokens + usage.output_tokens)
     else:
+        # Embeddings, for example: the forecast expects none, so they must not look like a surge.
         run.guard_stats.aside += usage.input_tokens + usage.output_tokens
     if usage.input_tokens or usage.output_tokens or usage.cached:
         run.emit("token_usage", node.id, address, _usage_data(usage))
@@ -195,13 +407,15 @@ def _emit_completed(run: Run, execution: Execution, outcome: Outcome) -> None:
         data.update(outcome.report)
     if outcome.usage is not None:
         record_usage(run, execution, outcome)
+    # Usage and events of the node come before `completed`, which is the last event of an execution.
     for name, fields in outcome.events:
         run.emit(name, node.id, address, fields)
-    run.seq = seq = run.seq + 1  # as run.emit does
+    run.seq = seq = run.seq + 1  # as run.emit does, inlined
     run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, data))
 
 
 def _part_done(run: Run, execution: Execution, expansion: Expansion, number: int, outcome: Outcome) -> None:
+    """Records one part; starts further parts, or concludes the node after the last one."""
     try:
         outcomes = record_part(expansion, number, outcome)
     except ExpansionError as error:
@@ -211,6 +425,8 @@ def _part_done(run: Run, execution: Execution, expansion: Expansion, number: int
         run.ready_queue.append((expansion, START_PARTS))
     else:
         whole = expansion.execution
+        # Added at the end and not when the parts made the calls: ordinals of other nodes must not depend
+        # on timing.
         whole.activation.instance.ordinals[whole.node.site] += expansion.extra_calls
         conclude(run, whole, outcomes, None)
 
@@ -218,7 +434,11 @@ def _part_done(run: Run, execution: Execution, expansion: Expansion, number: int
 def conclude(
     run: Run, execution: Execution, outcomes: Sequence[Outcome], edge_results: tuple[EdgeResult, ...] | None
 ) -> None:
-    """The node as a whole is done: what it gave goes out along its edges, once they have been asked."""
+    """Sends the outcomes of the node as a whole along its edges, and settles its unit.
+
+    If functions of users stand on the edges, it is called twice: first without `edge_results`, which
+    sends EvaluateEdges, then with the answers.
+    """
     node = execution.node
     if node.has_host_functions and edge_results is None and _evaluate_edges(run, execution, outcomes):
         return
@@ -232,6 +452,7 @@ def conclude(
     else:
         for outcome in outcomes:
             walk(run, execution, outcome, None)
+    # For the dead-loop detection: what was said, and what came from outside of the run.
     if node.is_speaker:
         record_message(execution, _messages(outcomes))
     elif node.is_external:
@@ -246,6 +467,7 @@ def _messages(outcomes: Sequence[Outcome]) -> tuple[Message, ...]:
 
 
 def _retain_output(instance: GraphInstance, node: NodePlan, messages: tuple[Message, ...]) -> None:
+    """Stores the output for the node's own context window, and as the result of the graph."""
     if node.window:
         instance.queues[node.index].extend(_as_assistant(message) for message in messages)
     if node.is_end and messages:
@@ -257,28 +479,40 @@ def _as_assistant(message: Message) -> Message:
 
 
 def _results_from(edge_results: tuple[EdgeResult, ...], first: int) -> EdgeResults:
+    """The results by edge and message, for the outcome whose first message has the number `first`."""
     return {(edge_result.edge, edge_result.message - first): edge_result for edge_result in edge_results}
 
 
 def _evaluate_edges(run: Run, execution: Execution, outcomes: Sequence[Outcome]) -> bool:
-    """Whether there is anything to wait for before the messages may go out."""
-    asked = pairs_to_evaluate(run, execution, outcomes)
-    if not asked:
+    """Sends the messages to the functions of users on the edges; returns whether there are any to wait
+    for.
+
+    The host calls these functions (docs/decisions/0007): they may do I/O, and a replay must not call
+    them again.
+    """
+    pairs = pairs_to_evaluate(run, execution, outcomes)
+    if not pairs:
         return False
     messages = _messages(outcomes)
     execution.outcomes = list(outcomes)
-    execution.command = EvaluateEdges(execution.address, execution.node.site, messages, tuple(asked))
+    execution.command = EvaluateEdges(execution.address, execution.node.site, messages, tuple(pairs))
     run.calls[execution.address] = execution
     run.commands.append(execution.command)
     return True
 
 
 def fail(run: Run, execution: Execution, error: str) -> None:
+    """Fails a node: the innermost composite node that catches it ends its body, or the run fails.
+
+    Only the first error becomes the error of the run; the events show the others.
+    """
     node = execution.node
     run.emit("node_state_change", node.id, execution.address, {"status": "failed", "error": error})
     for instance in _graphs_around(execution):
         composite_run, iteration = instance.composite_run, instance.iteration
         if composite_run is not None and composite_run.controller.catches_failure(iteration):
+            # By way of the queue: the caller is still in the middle of changing the graph that has to be
+            # cancelled.
             run.ready_queue.append(((instance, "failed", error), BODY_ENDED_EARLY))
             return
     if run.error is None:
@@ -287,18 +521,22 @@ def fail(run: Run, execution: Execution, error: str) -> None:
 
 
 def _jump(run: Run, execution: Execution, outcome: Outcome) -> None:
+    """Applies a `break` or `continue` to the innermost loop agent or debate around the node."""
     for instance in _graphs_around(execution):
         composite_run = instance.composite_run
         if composite_run is not None and composite_run.execution.node.kind.loops:
             run.ready_queue.append(((instance, outcome.jump, outcome.messages), BODY_ENDED_EARLY))
             return
-    fail(run, execution, f"'{outcome.jump}' stands in no loop agent or debate")
+    fail(run, execution, f"'{outcome.jump}' is not inside a loop agent or debate")
 
 
 def cancel_executions(
     run: Run, executions: Iterable[Execution], reason: str, within: Sequence[GraphInstance] = ()
 ) -> None:
-    """Nobody waits for these any more, nor for the nodes around them up to the graphs `within`."""
+    """Cancels these calls, and reports the nodes around them as skipped, up to the graphs `within`.
+
+    A node with several calls in flight (a tool loop, a composite node) is reported once.
+    """
     reported: set[str] = set()
     for execution in executions:
         del run.calls[execution.address]
@@ -323,169 +561,3 @@ def _graphs_around(execution: Execution) -> Iterator[GraphInstance]:
         instance = caller.activation.instance
         yield instance
         caller = instance.caller
-
-
-RUNNING = {"status": "running"}
-"""The same for all, so nobody may change it."""
-
-
-def run_node(run: Run, activation: Activation, unit: Unit, node: NodePlan) -> None:
-    instance, index = activation.instance, node.index
-    instance.marks[index] = 0
-    queue, arrivals = instance.queues[index], instance.arrivals[index]
-    if arrivals:
-        before = (*activation.key, unit.layer, unit.position) if node.has_data_input else None
-        instance.arrivals[index] = admit(queue, arrivals, before)
-    inputs = tuple(queue)
-    if run.note is not None and node.kind.speaks:
-        inputs, run.note = (*inputs, run.note), None
-    if node.retains_messages:
-        instance.queues[index] = retain(inputs, node.window)
-    else:
-        queue.clear()
-    address = activation.prefix + node.label
-    if node.has_dynamic_input and any(message.dynamic for message in inputs):
-        run_parts(run, expand(run, Execution(activation, unit, node, address), inputs))
-    else:
-        launch(run, activation, unit, node, address, inputs)
-
-
-def launch(
-    run: Run,
-    activation: Activation,
-    unit: Unit,
-    node: NodePlan,
-    address: str,
-    inputs: tuple[Message, ...],
-    part: tuple[Expansion, int] | None = None,
-    intercept: Intercept | None = None,
-) -> None:
-    """A node begins; with a `review`, it goes on after middleware has been asked."""
-    site = node.site
-    if intercept is None:
-        ordinals = activation.instance.ordinals
-        ordinal = ordinals[site]
-        ordinals[site] = ordinal + 1
-        run.run_counts[site] += 1
-        run.seq = seq = run.seq + 1  # as run.emit does: these are most of all events
-        run.events.append(Event(seq, "node_state_change", run.stamp, run.run_id, node.id, address, RUNNING))
-        if run.intercept_flags[site]:
-            intercept = Intercept(address, site, inputs, ordinal, activation.loop_round)
-            if run.intercept_flags[site] & BEFORE:
-                _intercept_input(run, Execution(activation, unit, node, address, intercept, part, intercept))
-                return
-    else:
-        ordinal = intercept.ordinal
-    command: Command
-    if node.bodies:
-        _begin_bodies(run, Execution(activation, unit, node, address, None, part, intercept), inputs)
-        return
-    if node.has_tool_loop:
-        execution = Execution(activation, unit, node, address, None, part, intercept)
-        run.ready_queue.append(
-            (ToolLoop(execution, node.kind.conversation(node.config), inputs, ordinal), START_CALLS)
-        )
-        return
-    if node.asks:
-        _emit_question(run, node, address, inputs)
-        command = Ask(address, site, inputs, ordinal)
-    else:
-        memory = activation.instance.memory
-        state = memory.get(node.index) if memory else None
-        command = Call(address, site, inputs, state, ordinal, activation.loop_round)
-    run.calls[address] = execution = Execution(activation, unit, node, address, command, part, intercept)
-    run.commands.append(command)
-    if run.budgeted and node.kind.speaks:
-        reserve(run, execution, model_call(run, node))
-
-
-def _intercept_input(run: Run, execution: Execution) -> None:
-    """Middleware is asked first. Meanwhile others must not spend what the node needs."""
-    node = execution.node
-    send_intercept(run, execution)
-    if run.budgeted and node.kind.speaks and not (node.bodies or node.has_tool_loop):
-        reserve(run, execution, model_call(run, node))
-
-
-def _emit_question(run: Run, node: NodePlan, address: str, inputs: tuple[Message, ...]) -> None:
-    data: dict[str, Any] = {
-        "prompt": getattr(node.config, "description", ""),
-        "input": [{"source": message.source, "text": message.text} for message in inputs],
-    }
-    run.emit("human_input_required", node.id, address, data)
-
-
-def _begin_bodies(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> None:
-    node, outer = execution.node, execution.activation.instance
-    if node.kind.controller is not None:
-        record = (
-            run.loops.setdefault(_loop_id(execution), LoopSummary()) if node.kind.loops else LoopSummary()
-        )
-        record.entries += 1
-        controller = node.kind.controller(node.config)
-        controller.decide = run.decisions.record_or_replay
-        composite_run = CompositeRun(execution, controller, inputs, record)
-        run.ready_queue.append((composite_run, BEGIN_COMPOSITE))
-        return
-    ordinals = outer.ordinals
-    if execution.part is not None:
-        # Parts run at the same time: each counts for itself, from its own number on.
-        expansion, number = execution.part
-        ordinals = [count + number for count in expansion.base]
-    instance = GraphInstance(node.bodies[0], f"{execution.address}/", execution, ordinals)
-    deliver_input(instance, inputs)
-    begin(run, instance)
-
-
-def _loop_id(execution: Execution) -> str:
-    """A loop agent at which a free cycle is entered is a second loop of the same name, inside the first."""
-    name = execution.node.id
-    return f"{name}.{name}" if execution.activation.name == name else name
-
-
-def deliver_input(instance: GraphInstance, messages: tuple[Message, ...]) -> None:
-    """The input of a graph goes to each node of its `start`."""
-    for node in instance.plan.start:
-        instance.queues[node].extend(messages)
-        instance.marks[node] = 1
-
-
-def run_parts(run: Run, expansion: Expansion) -> None:
-    outcomes = collect_outcomes(expansion)
-    if outcomes is not None:  # nothing to do at all
-        conclude(run, expansion.execution, outcomes, None)
-        return
-    whole = expansion.execution
-    for number, address, inputs in startable_parts(expansion):
-        if run.budgeted and not check_budget(run, whole.activation, whole.node, address):
-            expansion.started -= 1
-            run.held.append((expansion, START_PARTS))
-            return
-        launch(run, whole.activation, whole.unit, whole.node, address, inputs, (expansion, number))
-
-
-def check_budget(run: Run, activation: Activation, node: NodePlan, address: str) -> bool:
-    """Whether a node may run; if not, the run is locked."""
-    wanted: dict[str, int] = {"steps": 1}
-    if node.kind.speaks and not node.has_tool_loop:
-        wanted |= model_call(run, node)
-        return fits_budget(run, activation, node, address, wanted) and take_step(run, activation, node)
-    return take_step(run, activation, node) or fits_budget(run, activation, node, address, wanted)
-
-
-def fits_budget(
-    run: Run, activation: Activation, node: NodePlan, address: str, wanted: dict[str, int]
-) -> bool:
-    refusal = find_refusal(run, activation, node, wanted)
-    if refusal is None:
-        return True
-    budget, what = refusal.budget, refusal.what
-    evidence = {
-        "scope": budget.name,
-        "spent": budget.spent_amounts(run.worked)[what],
-        "reserved": shown(what, budget.reserved[what]),
-        "wanted": shown(what, wanted.get(what, 0)),
-    }
-    lock(run, what, budget.limits[what], node.id, address, evidence)
-    run.lock_budget = budget
-    return False

@@ -1,6 +1,19 @@
-"""What a graph gives when it has run to its end.
+"""Rounds and loops: how units settle, how rounds begin and end, how loops are entered and left.
 
-Rounds of scopes: how units settle, rounds begin and end, loops are entered and left.
+A unit settles when its node has run or was skipped, or its folded loop has ended. Units that waited only
+for it become ready. When all units of a scope have settled, the round is over, and one of three things
+follows:
+
+  - an edge has left the loop: its marks are cleared and the loop ends with the reason of that exit;
+  - the entry is marked: the next round begins, unless the cap or the breaker locks the run;
+  - otherwise nothing can trigger another round, and the loop ends with `no_trigger`.
+
+An exit is only recorded when its edge fires (`leave_loops`); the rest of its layer still runs. If the
+loop ended at once, units of the same layer would run or not depending on which was quicker.
+
+The whole graph is a scope as well, with one round. When it is over, `graph_result` is what the graph
+gives to its caller: the last output of the first `end` node that has one (docs/decisions/0005).
+Collecting the outputs of all rounds instead would let memory grow with their number.
 """
 
 from __future__ import annotations
@@ -26,62 +39,25 @@ from roundel.plan.scope import Unit
 from roundel.workflow.message import Message
 
 
-def graph_result(instance: GraphInstance) -> tuple[Message, ...]:
-    """What the first of its ends that has output said last."""
-    if instance.plan.graph.is_majority_voting:
-        return _majority(instance)
-    outputs = instance.outputs
-    for end in instance.plan.ends:
-        if end in outputs:
-            return outputs[end]
-    return ()
-
-
-def _majority(instance: GraphInstance) -> tuple[Message, ...]:
-    """The most common text; of equally common ones that of the first node in the file."""
-    said = [instance.outputs[end] for end in instance.plan.ends if end in instance.outputs]
-    texts = [messages[-1].text.strip() for messages in said]
-    votes = Counter(text for text in texts if text)
-    if not votes:
-        return ()
-    winner = max(votes, key=lambda text: votes[text])
-    return said[texts.index(winner)]
-
-
-def unfired_edges(instance: GraphInstance) -> list[str]:
-    """The edges on the way to an end that could have fired and did not."""
-    plan, fired = instance.plan, instance.fired
-    triggers = [edge for edge in plan.edges if edge.trigger]
-    ran = {*plan.start, *(edge.target for edge in triggers if fired[edge.index])}
-    into: dict[int, list[int]] = {}
-    for edge in triggers:
-        into.setdefault(edge.target, []).append(edge.source)
-    on_the_way = reachable(plan.ends, into)
-    return [
-        str(edge.edge)
-        for edge in triggers
-        if edge.source in ran and edge.target in on_the_way and not fired[edge.index]
-    ]
-
-
 def begin(run: Run, instance: GraphInstance) -> None:
-    """Begins a graph."""
+    """Begins a graph whose input has been delivered."""
     begin_round(run, Activation(run, instance, instance.plan.root))
 
 
 def begin_round(run: Run, activation: Activation) -> None:
+    """Begins the next round of a scope: its units that wait for nothing are ready."""
     activation.next_round()
     if activation.parent is not None:
         name, prefix = activation.name, activation.prefix
         data = {"loop": name, "round": activation.round}
-        run.seq = seq = run.seq + 1  # as run.emit does
+        run.seq = seq = run.seq + 1  # as run.emit does, inlined
         run.events.append(Event(seq, "loop_round", run.stamp, run.run_id, name, prefix[:-1], data))
     for index in activation.scope.roots:
         run.ready_queue.append((activation, index))
 
 
 def settle(run: Run, activation: Activation, unit: Unit) -> None:
-    """The unit has run or was passed over: whoever waited only for it comes up."""
+    """Settles a unit that has run or was skipped: units that waited only for it become ready."""
     waits, ready_queue = activation.waits, run.ready_queue
     for index in unit.successors:
         waits[index] = left = waits[index] - 1
@@ -93,8 +69,10 @@ def settle(run: Run, activation: Activation, unit: Unit) -> None:
 
 
 def enter(run: Run, activation: Activation, unit: Unit, entry: int) -> None:
+    """Enters a folded loop at one of its nodes. Rounds count from 1 for each entry."""
     instance = activation.instance
     scope = activation.scope.inner(unit, entry)
+    # A guard that is configured to forget counts anew each time that its loop is entered.
     for node in scope.forgetful:
         instance.memory.pop(node, None)
     record = run.loops.setdefault(instance.plan.nodes[entry].id, LoopSummary())
@@ -104,10 +82,13 @@ def enter(run: Run, activation: Activation, unit: Unit, entry: int) -> None:
 
 
 def leave_loops(activation: Activation, unit: Unit, loops: int, node_id: str, outcome: Outcome) -> None:
-    """An edge fired that leaves so many loops: none of them goes on past its current layer."""
+    """Records that an edge fired that leaves this many loops: none of them runs past its current
+    layer."""
     for _ in range(loops):
         if activation.exit_layer is None or unit.position < activation.exit_position:
-            # Several nodes of a layer may leave; the first in the file names the reason, not the quickest.
+            # Several nodes of a layer may leave; the first in the file names the reason, not the
+            # quickest. All units of a later layer wait for this one (scope._wait_for_exits), so none has
+            # started yet.
             activation.exit_layer = unit.layer
             activation.exit_position = unit.position
             activation.exit_by = node_id
@@ -126,6 +107,7 @@ def _reason(outcome: Outcome) -> str:
 
 
 def _round_over(run: Run, activation: Activation) -> None:
+    """Decides what follows a round whose units have all settled."""
     parent, scope = activation.parent, activation.scope
     if parent is None:
         run.ready_queue.append((activation, GRAPH_OVER))
@@ -134,6 +116,8 @@ def _round_over(run: Run, activation: Activation) -> None:
     if activation.exit_layer is not None:
         leave_between_rounds(run, activation)
     elif marks[scope.entry]:  # type: ignore[index]
+        # Without this, drafts that an edge will clear would wait outside of the loop for all of its
+        # rounds.
         for node in scope.cleared:
             arrivals = activation.instance.arrivals
             arrivals[node] = compact(arrivals[node], activation.base)
@@ -143,6 +127,8 @@ def _round_over(run: Run, activation: Activation) -> None:
 
 
 def leave_between_rounds(run: Run, activation: Activation) -> None:
+    """Ends a loop by its recorded exit. Leftover marks would trigger its nodes when it is entered
+    again."""
     marks = activation.instance.marks
     for node in activation.scope.members:
         marks[node] = 0
@@ -155,7 +141,7 @@ def _loop_over(run: Run, activation: Activation, reason: str) -> None:
     if activation.exit_by:
         data["by"] = activation.exit_by
     run.emit("loop_exit", activation.name, activation.address, data)
-    # By way of the agenda, so that loops nested a thousand deep need no deep stack to end.
+    # By way of the ready queue, so that loops nested a thousand deep need no deep stack to end.
     run.ready_queue.append((activation, LOOP_OVER))
 
 
@@ -166,7 +152,12 @@ def settle_loop(run: Run, activation: Activation) -> None:
 
 
 def next_round(run: Run, activation: Activation) -> None:
-    """Also once what held the round back is over: a limit may have been met while another lock held."""
+    """Begins the next round unless the cap or the breaker locks the run.
+
+    Called again for held entries after an unlock: another limit may have been reached while the run was
+    locked.
+    """
+    # The first comparison is nearly always false, and saves the look at raised caps.
     if activation.round >= activation.scope.cap and activation.round >= cap_of(run, activation):
         _lock_at_cap(run, activation)
     elif _is_dead(run, activation):
@@ -176,20 +167,23 @@ def next_round(run: Run, activation: Activation) -> None:
 
 
 def cap_of(run: Run, activation: Activation) -> int:
+    """The cap of a loop, as far as unlocks have raised it."""
     assert activation.scope.entry is not None
     site = activation.instance.plan.nodes[activation.scope.entry].site
     return run.guard_stats.raised_caps.get(site, activation.scope.cap)
 
 
 def raise_cap(run: Run, activation: Activation, cap: int) -> None:
+    """Raises the cap of a loop for all entries, in all instances of its graph."""
     assert activation.scope.entry is not None
     run.guard_stats.raised_caps[activation.instance.plan.nodes[activation.scope.entry].site] = cap
 
 
 def _lock_at_cap(run: Run, activation: Activation) -> None:
+    # The lock takes the run off the fast path, so `advance` moves this entry to `run.held`.
     run.ready_queue.append((activation, NEXT_ROUND))
     if run.lock is not None:
-        return  # it is looked at again once the run is unlocked
+        return  # it is checked again once the run is unlocked
     assert activation.scope.entry is not None
     messages = last_messages(history_of(activation.instance, activation.scope.entry))
     evidence = {"messages": messages} if messages else {}
@@ -197,8 +191,49 @@ def _lock_at_cap(run: Run, activation: Activation) -> None:
 
 
 def _is_dead(run: Run, activation: Activation) -> bool:
+    """Whether the breaker finds the loop dead, which locks the run. A round without new content costs
+    nothing."""
     history = activation.instance.histories.get(activation.scope.entry)  # type: ignore[arg-type]
     if history is None or not history.has_new_content:
         return False
     breaker = breaker_of(activation.instance.plan, activation.name)
     return lock_dead_loop(run, history, breaker, (activation.name, activation.address), activation.scope)
+
+
+def graph_result(instance: GraphInstance) -> tuple[Message, ...]:
+    """The result of a graph that has ended: the last output of the first `end` node that has one."""
+    if instance.plan.graph.is_majority_voting:
+        return _majority(instance)
+    outputs = instance.outputs
+    for end in instance.plan.ends:
+        if end in outputs:
+            return outputs[end]
+    return ()
+
+
+def _majority(instance: GraphInstance) -> tuple[Message, ...]:
+    """The most common text; among equally common ones, that of the first node in the file."""
+    outputs = [instance.outputs[end] for end in instance.plan.ends if end in instance.outputs]
+    texts = [messages[-1].text.strip() for messages in outputs]
+    votes = Counter(text for text in texts if text)
+    if not votes:
+        return ()
+    winner = max(votes, key=lambda text: votes[text])
+    return outputs[texts.index(winner)]
+
+
+def unfired_edges(instance: GraphInstance) -> list[str]:
+    """The triggering edges towards an end whose source ran and that did not fire, for
+    `end_not_reached`."""
+    plan, fired = instance.plan, instance.fired
+    triggers = [edge for edge in plan.edges if edge.trigger]
+    ran = {*plan.start, *(edge.target for edge in triggers if fired[edge.index])}
+    into: dict[int, list[int]] = {}
+    for edge in triggers:
+        into.setdefault(edge.target, []).append(edge.source)
+    on_the_way = reachable(plan.ends, into)
+    return [
+        str(edge.edge)
+        for edge in triggers
+        if edge.source in ran and edge.target in on_the_way and not fired[edge.index]
+    ]

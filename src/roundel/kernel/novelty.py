@@ -1,28 +1,33 @@
-"""Messages as units: the sentences and lines that novelty.py compares, and where two units differ.
+"""The novelty of a message beside its speaker's earlier ones: 1 for new text, 0 for a repetition.
 
-How new a message is beside what its speaker said before: 1 for fresh text, 0 for a repetition.
+The measure looks at what changed and not at how much stayed the same, so an edit counts however long the
+text around it is. In five sentences:
 
-The measure looks at what changed and not at how much stayed, so an edit counts however long the text around
-it is. In five sentences:
+1. A message is split into units, its sentences and lines; two units are equal if they differ only in
+   case, spacing, words with digits and, in a short text, the punctuation around them.
+2. A unit that none of the speaker's last messages contains is new; but a unit that only puts other names
+   (up to three consecutive words) where an earlier unit had others is new the first time that this place
+   changes, and a repetition from then on.
+3. A message without new units is a repetition, unless it drops units, contains a number that falls with
+   every message or, in a long text, moves a part, combines units as never before, or changes a number in
+   a place where no other message does.
+4. In a text that consists mostly of numbers, the numbers are its words. 5. The novelty is the share of
+new text, raised to at least FLOOR if anything is new; it is 0 if nothing is.
 
-1. A message is cut into units, its sentences and lines; two units are the same if they differ only in case,
-   spacing, words with digits and, in a short text, the punctuation around them.
-2. A unit that none of the speaker's last messages has is new, but one that only puts other names (up to three
-   words in a row) where an earlier unit had others is new the first time that this place changes, and a
-   repetition from then on.
-3. A message without new units is a repetition, unless it drops units, has a number that falls with every
-   message or, in a long text, moves a part, combines units as never before, or changes a number in a place
-   where no other message does.
-4. In a text of mostly numbers, the numbers are its words.
-5. The figure is the share of new text, raised to at least FLOOR if anything is new; it is 0 if nothing is.
+What a message turns out to be may depend on later ones: the second name in a place shows that the first
+was no news. So the functions take the whole series of a speaker, and the last messages are judged again
+with each new one.
 
-What a message turns out to be may depend on later ones: the second name in a place shows that the first was
-no news. So the functions take the whole series of a speaker, and the figures of the last messages are made
-again with each new one.
+The first half of the module parses texts into units and finds where two units differ; the second half
+(`_Comparison`) applies the rules. Most units of a long text are known, and the code relies on that: a
+unit is looked up by its key, and its words are only computed when it has to be compared. Parsed texts
+and lines are cached, because each message is compared with the following ones too. A message costs about
+a tenth of a millisecond.
 
-Compression was tried before: it measures how much of a text is known, and a one-line fix in a long file is
-known but for a line. Vocabulary does not separate either, and lists of polite words only find the phrases of
-their author. Free paraphrase is not detected.
+Rejected (docs/decisions/0023): compression, which measures how much of a text is known, and of a
+one-line fix in a long file everything is known except a line: it locked 389 of 400 series of real
+revisions. Vocabulary that stops growing, which does not separate the two either. Lists of polite
+phrases, which only find the phrases of their author. Free paraphrase is not detected.
 """
 
 from __future__ import annotations
@@ -35,9 +40,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 NAME, NAME_CHARACTERS, NAME_TOKENS = 3, 6, 8
-"""A name has at most so many words, or characters of a script without spaces; and so many tokens in all."""
+"""The largest name, in words, in characters of a script without spaces, and in tokens with
+punctuation."""
 _WIDE = "\u3040-\u30ff\u3400-\u9fff"
-"""Scripts that put no spaces between words: each character is a word."""
+"""Scripts without spaces between words: each character is a word."""
 _TOKEN = re.compile(rf"[{_WIDE}]|[^\W{_WIDE}]+(?:-[^\W{_WIDE}]+)*|[^\w\s]")
 _SENTENCE_END = re.compile(r"[.!?][\"'”’)]*\s+|[。！？；]")
 _DIGIT = re.compile(r"\d")
@@ -51,14 +57,16 @@ TIMES = (
 )
 """Dates, times and durations."""
 _PASSING = re.compile(rf"{TIMES}|\d\d?:\d\d|\b(?=\w*[a-z_])(?=\w*\d)[\w-]+", re.IGNORECASE)
-"""Dates, times, durations and identifiers: they change with every message and count nothing."""
+"""Dates, times, durations and identifiers: they change with every message, so they are not counters."""
 
 Spans = tuple[tuple[int, int], ...]
-"""Places in a list of words, each from a word up to another one; empty where something was put in."""
+"""Ranges in a list of words, each from a start up to an end; an empty range where words were
+inserted."""
 
 
 class TextUnit:
-    """A sentence or a line. Most units are known, and those are only ever compared by their keys."""
+    """A sentence or a line. Words are computed lazily: most units are known, and only their keys are
+    compared."""
 
     __slots__ = ("_bag", "_numbers", "_words", "exact", "figures", "key", "text")
 
@@ -68,21 +76,22 @@ class TextUnit:
         self._words: tuple[str, ...] | None = None
         self._bag: frozenset[str] = frozenset()
         self.figures = ""
-        """What it is with its numbers, if it has any and they do not count as words."""
+        """The text with its numbers, if it has any and they do not count as words."""
         if numbers or not _DIGIT.search(text):
             written = "".join(text.lower().split())
         else:
             written = "".join(self._tokens())
             self.figures = "".join(text.lower().split())
         self.exact = written.lstrip(">")
-        """With the punctuation around it: in a long text, which may be code, a missing colon is an edit."""
+        """The key with the punctuation around it: in a long text, which may be code, a missing colon is
+        an edit."""
         first, last = 0, len(written)
         while first < last and not (written[first].isalnum() or written[first] == "_"):
             first += 1
         while last > first and not (written[last - 1].isalnum() or written[last - 1] == "_"):
             last -= 1
         self.key = written[first:last]
-        """The same for units that count as the same in a short text; empty if it is only punctuation."""
+        """Equal for units that count as equal in a short text; empty if there is only punctuation."""
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -108,25 +117,28 @@ class TextUnit:
 
 
 class ParsedText(NamedTuple):
+    """A message, split into units."""
+
     units: tuple[TextUnit, ...]
     keys: tuple[str, ...]
     places: dict[str, int]
-    """The last unit of each key."""
+    """The index of the last unit with each key."""
     exact: frozenset[str]
     figures: dict[tuple[str, int], str]
-    """What the units with numbers are, by key and by how often the key was there before."""
+    """The units with numbers, by key and the number of earlier units with the same key."""
     size: int
-    """How many characters its units have."""
+    """The number of characters of all keys."""
     numbers: bool
-    """Its numbers are words."""
+    """The text consists mostly of numbers, so they count as words."""
 
 
 @lru_cache(64)
 def parse_text(text: str) -> ParsedText:
+    """Splits a text into units. Cached: each message is compared with several later ones."""
     lines = [line for line in map(str.strip, text.split("\n")) if line]
     numbers = _is_numeric(text)
     units = tuple([unit for line in lines for unit in _units(line, numbers)])
-    if lines and not units:  # nothing but punctuation
+    if lines and not units:  # only punctuation, which is one unit so that "…" can repeat "…"
         units = (_punctuation_unit(" ".join(lines)),)
     keys = tuple(unit.key for unit in units)
     places = {key: place for place, key in enumerate(keys)}
@@ -136,7 +148,7 @@ def parse_text(text: str) -> ParsedText:
 
 def _is_numeric(text: str) -> bool:
     numbers = len(_WITH_DIGITS.findall(text))
-    # Few numbers in much text are no table, and to count words takes time.
+    # A cheap test first: few numbers in a long text are no table, and counting words takes time.
     return numbers * 24 > len(text) and numbers > len(_WORD.findall(text))
 
 
@@ -173,17 +185,22 @@ def _is_word(character: str) -> bool:
 
 
 def numbers_of(text: ParsedText) -> list[float]:
+    """The numbers of a text, without dates, times, durations and identifiers."""
     return [float(found) for unit in text.units for found in _NUMBER.findall(_PASSING.sub(" ", unit.text))]
 
 
-# Where two units differ.
+# Differences between two units.
 
 
 def differences(unit: TextUnit, other: TextUnit) -> tuple[Spans, Spans] | None:
-    """The places in both where they differ, if that is by names alone."""
+    """The ranges in both units where they differ, if they differ only in names; None otherwise.
+
+    Half of the words of the longer unit must be equal, and at least two: otherwise two short sentences
+    with nothing in common would differ "only in names".
+    """
     longer = max(len(unit.words), len(other.words))
     shared = len(unit.bag & other.bag)
-    if 2 * shared < len(unit.bag) - 1 or 2 * shared < len(other.bag) - 1:  # few words in common
+    if 2 * shared < len(unit.bag) - 1 or 2 * shared < len(other.bag) - 1:  # a cheap test first
         return None
     found = _runs(unit.words, other.words)
     if found is None:
@@ -194,6 +211,7 @@ def differences(unit: TextUnit, other: TextUnit) -> tuple[Spans, Spans] | None:
 
 
 def _runs(words: Sequence[str], others: Sequence[str]) -> tuple[Spans, Spans] | None:
+    """The differing ranges. Nearly always there is one, between an equal start and an equal end."""
     first, last, shorter = 0, 0, min(len(words), len(others))
     while first < shorter and words[first] == others[first]:
         first += 1
@@ -208,7 +226,7 @@ def _runs(words: Sequence[str], others: Sequence[str]) -> tuple[Spans, Spans] | 
 def _several_runs(
     words: Sequence[str], others: Sequence[str], mine: tuple[int, int], theirs: tuple[int, int]
 ) -> tuple[Spans, Spans] | None:
-    """The same if there is more than one place, between these words."""
+    """The differing ranges if there are several, within the given ranges of both."""
     at, there = mine[0], theirs[0]
     found: list[tuple[int, int]] = []
     found_there: list[tuple[int, int]] = []
@@ -217,17 +235,21 @@ def _several_runs(
             at += 1
             there += 1
             continue
-        agreed = _next_match(words, others, at, there)
-        if agreed is None:
+        matched = _next_match(words, others, at, there)
+        if matched is None:
             return None
-        found.append((at, agreed[0]))
-        found_there.append((there, agreed[1]))
-        at, there = agreed
+        found.append((at, matched[0]))
+        found_there.append((there, matched[1]))
+        at, there = matched
     return tuple(found), tuple(found_there)
 
 
 def _next_match(words: Sequence[str], others: Sequence[str], at: int, there: int) -> tuple[int, int] | None:
-    """The nearest places from which both go on alike; None if more than a name lies before them."""
+    """The nearest positions from which both match again; None if more than a name lies before them.
+
+    Bounded by NAME_TOKENS, so it costs the same in units of any length; a diff algorithm would be
+    quadratic.
+    """
     ahead = others[there : there + NAME_TOKENS + 1]
     for total in range(1, 2 * NAME_TOKENS + 1):
         for skipped in range(max(0, total - NAME_TOKENS), min(NAME_TOKENS, total, len(words) - at) + 1):
@@ -242,7 +264,7 @@ def _next_match(words: Sequence[str], others: Sequence[str], at: int, there: int
 
 
 def _matches_from(words: Sequence[str], others: Sequence[str], at: int, there: int) -> bool:
-    """With two words, since one may be alike by chance; or at the end of both."""
+    """Whether both match in two words, since one may match by chance, or both end here."""
     if at >= len(words) or there >= len(others):
         return at == len(words) and there == len(others)
     return words[at : at + 2] == others[there : there + 2] or (
@@ -251,6 +273,7 @@ def _matches_from(words: Sequence[str], others: Sequence[str], at: int, there: i
 
 
 def _is_name(tokens: Sequence[str]) -> bool:
+    """Whether the tokens are few enough to be a name."""
     if len(tokens) <= NAME:
         return True
     words = [token for token in tokens if _is_word(token[0])]
@@ -259,7 +282,7 @@ def _is_name(tokens: Sequence[str]) -> bool:
 
 
 def spans_overlap(changes: Spans, places: Spans) -> bool:
-    """Whether each change touches a place."""
+    """Whether each change touches one of the ranges."""
     return all(any(_touch(change, place) for place in places) for change in changes)
 
 
@@ -270,26 +293,26 @@ def _touch(one: tuple[int, int], other: tuple[int, int]) -> bool:
 
 
 MOST_EARLIER = 8
-"""How many earlier messages of the speaker count."""
+"""The number of earlier messages of the speaker that a message is compared with."""
 FLOOR = 0.2
-"""What a single edit is worth in a text of any length."""
+"""The novelty of a single edit, in a text of any length; above the default threshold of 0.1."""
 BRIEF, SHORT, LONG = 3, 5, 12
-"""So many units make a text of one or two thoughts, a short one, and (more than this) a long one."""
+"""The largest number of units of a brief text and of a short one; a text with more than LONG is long."""
 ENOUGH = 2
-"""After so many edits in a long text the others are not looked at one by one: all that is unknown is new."""
+"""After this many edits in a long text, all other unknown units count as new without a comparison."""
 MOST_PREDECESSORS = 4
-"""In so many earlier messages a unit of a long text is looked for that had other names."""
+"""The number of earlier messages in which the predecessor of a unit of a long text is searched."""
 NEARBY = 4
-"""How many units away a neighbour is looked for that both texts have."""
+"""The distance, in units, within which a neighbour is searched that both texts contain."""
 
 
 def novelty(text: str, earlier: Sequence[str]) -> float:
-    """How new a text is beside earlier ones of the same speaker."""
+    """The novelty of a text compared with earlier ones of the same speaker."""
     return novelty_at([*earlier[-MOST_EARLIER:], text], min(len(earlier), MOST_EARLIER))
 
 
 def novelty_at(series: Sequence[str], at: int) -> float:
-    """How new one message of a speaker is, with all that the speaker said before and after it."""
+    """The novelty of one message of a speaker, given all earlier and later ones."""
     message = parse_text(series[at])
     if not message.units:
         return 0.0
@@ -299,16 +322,20 @@ def novelty_at(series: Sequence[str], at: int) -> float:
     return _Comparison(message, earlier, [parse_text(text) for text in series[at + 1 :]]).novelty()
 
 
-# Comparing one message with the others.
+# Comparison of one message with the others.
 
 
 class _Comparison:
+    """Applies the rules of the module docstring to one message."""
+
     def __init__(self, message: ParsedText, earlier: list[ParsedText], later: list[ParsedText]) -> None:
         self._message, self._earlier, self._later = message, earlier, later
         self._short = len(message.units) <= SHORT
         self._latest_first = earlier[::-1]
 
     def novelty(self) -> float:
+        """Counts new units first (rules 1 and 2); only without any do the rules for the whole text apply
+        (3)."""
         message = self._message
         edits = size = renamed = 0
         for place, unit in enumerate(message.units):
@@ -329,8 +356,8 @@ class _Comparison:
         return FLOOR if news or (not renamed and self._is_new_as_a_whole()) else 0.0
 
     def _is_known(self, unit: TextUnit) -> bool:
-        # Most units stand in the last message, so this is quicker than a set of all of them.
-        for text in self._latest_first:  # noqa: SIM110 (`any` would make a generator for each unit)
+        # Most units occur in the last message, so this is quicker than building a set of all units.
+        for text in self._latest_first:  # noqa: SIM110 (`any` would create a generator for each unit)
             if unit.key in text.places:
                 return True
         return False
@@ -341,10 +368,14 @@ class _Comparison:
                 return True
         return False
 
-    # Units that are not known.
+    # Unknown units.
 
     def _is_renamed_again(self, unit: TextUnit, place: int) -> bool:
-        """Whether a unit only puts other names where names have changed before."""
+        """Whether a unit only puts other names where names have changed before.
+
+        Looks for two different predecessors that changed in the same place; a single change of a name
+        may be news.
+        """
         nearest: tuple[TextUnit, Spans] | None = None
         long = len(self._message.units) > LONG
         for other in self._latest_first[: MOST_PREDECESSORS if long else None]:
@@ -355,7 +386,7 @@ class _Comparison:
             if self._message.numbers and any(map(has_digit, _words_in(unit, added))):
                 return False
             if not any(end > start for start, end in removed):
-                # Something was put in and nothing taken out: news, unless it is a word that was there.
+                # An insertion is news, unless it repeats a word of the unit ("very very good").
                 return all(word in before.bag for word in _words_in(unit, added))
             if nearest is None:
                 nearest = before, removed
@@ -368,7 +399,8 @@ class _Comparison:
     def _predecessor(
         self, unit: TextUnit, place: int, other: ParsedText
     ) -> tuple[TextUnit, Spans, Spans] | None:
-        """The unit of another text that this one replaces, and where they differ."""
+        """The unit of another text that this one replaces, and where they differ: the most similar
+        one."""
         best: tuple[int, TextUnit, Spans, Spans] | None = None
         for before in self._candidates(place, other):
             found = differences(unit, before)
@@ -379,7 +411,10 @@ class _Comparison:
         return best[1:] if best is not None else None
 
     def _candidates(self, place: int, other: ParsedText) -> list[TextUnit]:
-        """Units of another text that are gone; in a long one, those that stood in the same surroundings."""
+        """The units of another text that are gone; in a long text, only those at the same position.
+
+        Comparing each unit with all units of a long text would be quadratic in its length.
+        """
         here = self._message.places
         if len(other.units) <= LONG:
             return [unit for unit in other.units if unit.key not in here]
@@ -393,7 +428,8 @@ class _Comparison:
         return found
 
     def _turns_out_renamed(self, unit: TextUnit, before: TextUnit) -> bool:
-        """Whether later messages show that the first change of a name in a short text was one of many."""
+        """Whether later messages show that the first change of a name in a short text was one of
+        many."""
         size = len(self._message.units)
         if size <= SHORT and self._alternates():
             return True
@@ -423,19 +459,23 @@ class _Comparison:
     # Messages without new units.
 
     def _is_new_as_a_whole(self) -> bool:
+        """Rule 3: whether known units are dropped, combined or moved in a way that is new."""
         message, before = self._message, self._earlier[-1]
         if any(message.keys == text.keys for text in self._earlier):
             return False
         mine, size = message.places.keys(), len(message.units)
         if all(mine != text.places.keys() for text in self._earlier):
             return size > LONG or mine <= before.places.keys()
-        # The same units in another order, or some of them more or less often.
+        # The same units in another order, or some of them more often or less often.
         if Counter(message.keys) == Counter(before.keys):
             return size > LONG and _is_move(message.keys, before.keys)
         return not self._short and not _is_echo(message.keys, before.keys)
 
     def _changes_a_number_once(self) -> bool:
-        """Whether a number in a long text is another one, in a place where no other message changes it."""
+        """Whether a number in a long text changes in a place where no other message changes it.
+
+        A number that changes in each message is a counter or a clock.
+        """
         if self._short or not self._message.figures:
             return False
         everything = [*self._earlier, self._message, *self._later]
@@ -444,7 +484,7 @@ class _Comparison:
         return not mine <= set[tuple[str, int]]().union(*steps)
 
     def _counts_down(self) -> bool:
-        """Whether a number falls with every message, and there are three to tell by."""
+        """Whether a number falls with every message; three messages are needed to tell."""
         message = self._message
         everything = (*self._earlier, message, *self._later)
         same = [text for text in everything if text.keys == message.keys or _is_copy(text, message)]
@@ -453,13 +493,14 @@ class _Comparison:
             return False
         changing = [column for column in zip(*rows, strict=True) if len(set(column)) > 1]
         falling = [column for column in changing if all(then > now for then, now in pairwise(column))]
-        # "3 failed, 4 passed": what rises as another number falls says nothing of its own.
+        # "3 failed, 4 passed": a number that rises as much as another one falls is no counter of its
+        # own.
         others = [column for column in changing if not any(_adds_up(column, fall) for fall in falling)]
         return len(falling) * 2 > len(others) if falling else False
 
 
 def _other_figures(before: ParsedText, now: ParsedText) -> set[tuple[str, int]]:
-    """The places in which both texts have numbers, and not the same."""
+    """The places where both texts have numbers, and different ones."""
     return {place for place, figures in now.figures.items() if before.figures.get(place, figures) != figures}
 
 
@@ -468,7 +509,7 @@ def _words_in(unit: TextUnit, spans: Spans) -> list[str]:
 
 
 def _neighbour(keys: Sequence[str], place: int, direction: int, other: ParsedText) -> tuple[int, int]:
-    """How far away the next unit is that both texts have, and where the other text has it."""
+    """The distance to the next unit that both texts contain, and its index in the other text."""
     for away in range(1, NEARBY + 1):
         at = place + direction * away
         if not 0 <= at < len(keys):
@@ -479,12 +520,12 @@ def _neighbour(keys: Sequence[str], place: int, direction: int, other: ParsedTex
 
 
 def _goes_back(text: ParsedText, earlier: list[ParsedText]) -> bool:
-    """Whether it is a message before the last one with other names, and not the last one."""
+    """Whether a text is an earlier message with other names, but not the last one."""
     return not _is_copy(text, earlier[-1]) and any(_is_copy(text, other) for other in earlier[:-1])
 
 
 def _is_copy(text: ParsedText, other: ParsedText) -> bool:
-    """Whether it is the other one, but for names."""
+    """Whether a text equals another one except for names."""
     return len(text.units) == len(other.units) and all(
         mine.key == theirs.key or differences(mine, theirs) is not None
         for mine, theirs in zip(text.units, other.units, strict=True)
@@ -492,7 +533,7 @@ def _is_copy(text: ParsedText, other: ParsedText) -> bool:
 
 
 def _is_move(now: Sequence[str], before: Sequence[str]) -> bool:
-    """Whether one part was taken out and put in elsewhere; a shuffle is none."""
+    """Whether one part was moved to another place; a shuffle is no move."""
     start, end, _ = _changed(now, before)
     part, was = tuple(now[start:end]), tuple(before[start:end])
     cuts = (cut for cut in range(1, len(part)) if part[cut] == was[0])
@@ -500,14 +541,14 @@ def _is_move(now: Sequence[str], before: Sequence[str]) -> bool:
 
 
 def _is_echo(now: Sequence[str], before: Sequence[str]) -> bool:
-    """Whether something was only added, right beside a copy of itself: the text grows by repetition."""
+    """Whether something was only added, right after a copy of itself: the text grows by repetition."""
     start, end, was_end = _changed(now, before)
-    # What both begin with reaches as far as it can, so a copy can only stand before what was added.
+    # The common start is as long as possible, so a copy can only be before the addition, never after it.
     return was_end == start and now[start:end] == now[2 * start - end : start]
 
 
 def _changed(now: Sequence[str], before: Sequence[str]) -> tuple[int, int, int]:
-    """Where two sequences differ: from a place on, up to one in each."""
+    """The range in which two sequences differ: the start, and the end in each."""
     start, shorter = 0, min(len(now), len(before))
     while start < shorter and now[start] == before[start]:
         start += 1
@@ -518,5 +559,5 @@ def _changed(now: Sequence[str], before: Sequence[str]) -> tuple[int, int, int]:
 
 
 def _adds_up(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether one column rises by what the other falls."""
+    """Whether one column rises by as much as the other falls."""
     return len({mine + theirs for mine, theirs in zip(one, other, strict=True)}) == 1

@@ -1,10 +1,11 @@
-"""The messages that wait at a node: how they arrive, what a run of the node takes, what stays.
+"""The messages that wait at a node: how they arrive, what a run of the node takes, what is retained.
 
-Nodes that run at the same time may finish in any order, but what a node sees must not depend on it.
-So a message does not go into its target's queue at once: it waits beside it with a key, (round, layer,
-place in the file, and so on inwards for nested loops), and when the target runs, whatever was sent
-before its own layer is put into the queue in the order of the keys. An edge that is its target's only way in
-needs none of this.
+Nodes that run in parallel can finish in any order, but what a node sees must not depend on it. So a
+message does not enter its target's queue at once: it waits beside it with a key, (round, layer, place in
+the file), repeated inwards for nested loops. When the target runs, all messages from earlier rounds and
+layers are admitted in the order of their keys, and clears happen in that order too
+(docs/decisions/0004). An edge that is the only way to its target needs none of this: there the order of
+arrival is the order of the plan, and the tuple per message is saved.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _key = itemgetter(0)
 
 
 def arrive(queue: list[Message], edge: EdgePlan, message: Message | None) -> None:
+    """Applies one message to a queue: clears first, as its edge demands, then appends."""
     if edge.clear:
         queue[:] = [waiting for waiting in queue if waiting.keep]
     if edge.clear_kept:
@@ -29,7 +31,7 @@ def arrive(queue: list[Message], edge: EdgePlan, message: Message | None) -> Non
 
 
 def admit(queue: list[Message], arrivals: list[Arrival], before: Key | None) -> list[Arrival]:
-    """Lets in what was sent `before` (None: all of it); gives back what has to wait for the next time."""
+    """Admits what was sent `before` (None: everything); returns what has to wait for the next run."""
     if len(arrivals) > 1:
         arrivals.sort(key=_key)
     late = []
@@ -43,10 +45,10 @@ def admit(queue: list[Message], arrivals: list[Arrival], before: Key | None) -> 
 
 
 def compact(arrivals: list[Arrival], base: Key) -> list[Arrival]:
-    """Without what a later arrival of the same loop (its keys begin with `base`) will clear anyway.
+    """Drops arrivals that a later arrival of the same loop (its keys begin with `base`) clears anyway.
 
-    A loop may send drafts to a node that runs only once it is over; with an edge that clears the context
-    only the last of them counts, and the others need not wait there for all of ten thousand rounds.
+    A loop may send drafts to a node that runs only after it. With an edge that clears the context only
+    the last draft counts, and the others need not wait there for ten thousand rounds.
     """
     left: list[Arrival] = []
     clear = clear_kept = False
@@ -63,10 +65,10 @@ def compact(arrivals: list[Arrival], base: Key) -> list[Arrival]:
 
 
 def _earlier(key: Key, than: Key) -> bool:
-    """Whether what happened at one place was over before another: an earlier round, or an earlier layer.
+    """Whether one position is over before another begins: an earlier round or an earlier layer.
 
-    A key goes (round, layer, place in the file) inwards from the whole graph. Two units of one layer are
-    at work at the same time, so their places in the file say nothing.
+    A key is (round, layer, place in the file), repeated inwards from the whole graph. Two units of one
+    layer run in parallel, so their places in the file do not order them.
     """
     for number, (one, other) in enumerate(zip(key, than, strict=False)):
         if one != other:
@@ -75,7 +77,10 @@ def _earlier(key: Key, than: Key) -> bool:
 
 
 def retain(taken: tuple[Message, ...], window: int) -> list[Message]:
-    """What stays in the queue after a run that took all of it."""
+    """The messages that stay in the queue after a run that took all of them.
+
+    Messages with `keep` always stay, and count against the window.
+    """
     if window == 0:
         return [message for message in taken if message.keep]
     if window < 0:

@@ -1,26 +1,34 @@
-"""Names for the parts of a plan, so that a snapshot of a run can speak of them and need not hold them.
+"""Snapshots: a run between two steps as bytes, and back, to open a run with a long journal quickly.
 
-A run between two steps as bytes, and back: the quick way to open a run with a long journal.
+The journal alone is enough to rebuild a run, and is what counts; a snapshot only saves time
+(docs/decisions/0021). So a snapshot that cannot be read, because another version wrote it for example,
+is no loss: it raises SnapshotError, and the caller replays the journal from the start.
 
-The journal alone is enough to rebuild a run, and is what counts; a snapshot only saves the time. So one that
-cannot be read (another version wrote it, say) is no loss, and raises SnapshotError.
+The state is a graph of objects that point at each other and at the plan. A snapshot is a table of them:
 
-The state is a web of objects that point at each other and at the plan. A snapshot is a table of them:
+    mutable objects    created empty first and filled afterwards, so that they can point at each other
+    frozen structs     created complete, after everything that they contain
+    parts of the plan  by name (PlanIndex), so that a snapshot need not contain the plan
+    controllers        and conversations: created anew by their node, then given their attributes
+    node states        as JSON, of the type that their node type declares
+    long texts         by number: each occurs once in a list beside the table
 
-    mutable objects    first made empty, then filled, so that they may point at each other
-    frozen structs     made whole, after everything that they hold
-    parts of the plan  by their names (plan_index.py)
-    what conducts      conductors and dialogues are made anew by their node, then given their attributes
-    node states        as JSON, of the type that their node type declares (node_type.py)
-    long texts         by number: each stands once in a list beside the table
+Only classes of this package, and the controllers and conversations of the plan's own nodes, are ever
+instantiated: nothing in a snapshot can name other code. This is why it is not a pickle.
 
-Only classes of this package, and the conductors of the plan's own nodes, are ever made: nothing in a snapshot
-can name other code.
+*Long texts.* A loop that sees its whole history contains every message of it, in queues, histories and
+outputs. The journal already has nearly all of these texts, and so have earlier snapshots. Therefore a
+snapshot contains none of them: `freeze` returns them as a list, the journal supplies for each the place
+where it is stored (its source: a fact, or its digest), and `thaw` gets them back. A checksum over all
+texts detects a source that has changed.
 
-*Long texts.* A loop that sees its whole history holds every message of it, in queues, histories and outputs.
-Nearly all of these texts stand in the journal already, and in the snapshots before. So a snapshot holds none
-of them: `freeze` gives them as a list, the journal says of each where it is stored (its source: a fact, or
-its digest), and `thaw` wants them back. A checksum over all of them makes sure that they are the same.
+Values in the table are JSON: plain ones stand for themselves, all others are lists with a tag.
+
+    ["o", n]       the object with the number n           ["x", n]      the long text with the number n
+    ["p", …]       a part of the plan, by name            ["t", …]      a tuple
+    ["j", s, …]    the state of a node, as JSON           ["n", …]      the states of a graph's nodes
+
+Entries of the table: "l" list, "d" dict, "b" bytearray, "s" frozen struct, "m" mutable object.
 """
 
 from __future__ import annotations
@@ -58,10 +66,16 @@ from roundel.workflow.encoding import EncodingError, resolve_struct
 from roundel.workflow.expression import Expression
 
 Name = list[Any]
-"""What kind of part it is, and where it is found."""
+"""The name of a part of a plan: its kind, and the path to it."""
 
 
 class PlanIndex:
+    """Names for the parts of a plan, and the parts of a plan by name.
+
+    Parts are found by identity: the state refers to the very objects of the plan. The plan is alive as
+    long as the index, so no `id` can be taken by another object.
+    """
+
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._names: dict[int, Name] = {id(plan): ["plan"]}
@@ -76,12 +90,14 @@ class PlanIndex:
             for edge in graph.edges:
                 self._names[id(edge)] = ["edge", site, number, edge.index]
                 self._names[id(edge.edge.dynamic)] = ["dynamic", site, number, edge.index]
+        # Edges without `dynamic` have registered None above.
         self._names.pop(id(None), None)
+        # Scopes are compiled when a loop is first entered, so they are named on demand (`_add_scopes`).
         self._scopes: set[int] = set()
 
     @cached_property
     def fingerprint(self) -> int:
-        """The same for plans in which the same names stand for the same parts."""
+        """Equal for plans in which the same names stand for the same parts."""
         nodes = [(node.id, node.kind.name, len(node.bodies)) for node in self.plan.sites]
         graphs = [
             (place, [node.id for node in graph.nodes], [str(edge.edge) for edge in graph.edges])
@@ -90,22 +106,23 @@ class PlanIndex:
         return crc32(repr((nodes, graphs)).encode("utf-8", "surrogatepass"))
 
     def name(self, part: Any) -> Name | None:
-        """None if it is no part of the plan."""
+        """The name of a part; None if the object is no part of the plan."""
         found = self._names.get(id(part))
         if found is None and isinstance(part, (Scope, Unit)):
-            self._add_scopes()  # those that were compiled since the last look
+            self._add_scopes()  # scopes may have been compiled since the last call
             found = self._names.get(id(part))
         return found
 
     def part(self, name: Name) -> Any:
-        """KeyError, IndexError or AttributeError if there is none of this name."""
+        """The part with a name; KeyError, IndexError or AttributeError if there is none."""
         kind, *rest = name
         return _FINDERS[kind](self, *rest)
 
     def _add_settings(self, value: Any, name: Name) -> None:
-        """A config and whatever stands in it."""
+        """Names a config and everything in it: controllers and states may refer to parts of their
+        config."""
         if not isinstance(value, (Struct, tuple, list, dict)) or value in ((), [], {}):
-            return  # there is only one empty tuple
+            return  # Python has a single empty tuple, whose identity says nothing
         self._names.setdefault(id(value), name)
         for key, inner in _children(value):
             self._add_settings(inner, [*name, key])
@@ -113,7 +130,7 @@ class PlanIndex:
     def _add_scopes(self) -> None:
         for (site, number), graph in self._graphs.items():
             pending: list[tuple[Scope, Name]] = [(graph.root, [site, number])]
-            for scope, path in pending:  # grows while we walk it
+            for scope, path in pending:  # grows during the iteration
                 if id(scope) not in self._scopes:
                     self._scopes.add(id(scope))
                     self._names[id(scope)] = ["scope", *path]
@@ -171,11 +188,12 @@ _FINDERS: dict[str, Any] = {
 
 
 TRUSTED_PACKAGES = ("roundel",)
+"""Packages whose structs a snapshot may name."""
 VERSION = 4
 LONG = 256
-"""Characters from which on a text is stored beside the table."""
+"""Texts of at least this many characters are stored beside the table."""
 Source = list[int] | str
-"""Where a long text is stored: the number of a fact and which of its long texts it is, or a digest."""
+"""The place of a long text: the number of a fact and the number of the text in it, or a digest."""
 _MUTABLE: dict[str, type[Any]] = {
     kind.__name__: kind
     for kind in (
@@ -194,15 +212,15 @@ _MUTABLE: dict[str, type[Any]] = {
     )
 }
 _TRANSIENT_FIELDS = ("commands", "decisions", "events")
-"""What a run holds only while a step is made."""
+"""Fields of a run that are only used during a step."""
 
 
 class SnapshotError(Exception):
-    """It cannot be made, or not be read: replay the journal."""
+    """A snapshot cannot be created or read; the caller replays the journal instead."""
 
 
 class StoredSnapshot(Struct, frozen=True, array_like=True):
-    """A snapshot as it was read: its long texts have to be fetched from their sources."""
+    """A decoded snapshot, before its long texts have been fetched from their sources."""
 
     fingerprint: int
     shapes: dict[str, list[str]]
@@ -215,16 +233,20 @@ SNAPSHOTS: Codec[StoredSnapshot] = Codec("a snapshot", StoredSnapshot, version=V
 
 
 class FrozenState(Struct, frozen=True):
-    """A state on its way to bytes: it does not change with the run any more."""
+    """A copy of the state, independent of the run.
+
+    A journal freezes the run before it awaits anything, and encodes the copy later, while the run
+    continues.
+    """
 
     fingerprint: int
     shapes: dict[str, list[str]]
     table: list[Any]
     texts: list[str]
-    """The long texts in it, each once."""
+    """The distinct long texts."""
 
     def encode(self, sources: Sequence[Source]) -> bytes:
-        """As bytes; `sources` says of each of the texts where it is stored."""
+        """Encodes it; `sources` has the place of each of the `texts`, in the same order."""
         stored = StoredSnapshot(
             self.fingerprint, self.shapes, self.table, list(sources), checksum(self.texts)
         )
@@ -232,6 +254,7 @@ class FrozenState(Struct, frozen=True):
 
 
 def freeze(run: Run, index: PlanIndex) -> FrozenState:
+    """Copies the state of a run; SnapshotError if it contains something that cannot be stored."""
     freezer = _Freezer(index)
     try:
         freezer.add(run)
@@ -242,7 +265,7 @@ def freeze(run: Run, index: PlanIndex) -> FrozenState:
 
 
 def decode(body: bytes, index: PlanIndex) -> StoredSnapshot:
-    """SnapshotError if it is none, or was made by another version or with another workflow."""
+    """Decodes a snapshot; SnapshotError if it is damaged, or of another version or workflow."""
     try:
         stored = SNAPSHOTS.decode_versioned(zlib.decompress(body))
     except (zlib.error, CodecError) as error:
@@ -254,19 +277,20 @@ def decode(body: bytes, index: PlanIndex) -> StoredSnapshot:
 
 
 def thaw(stored: StoredSnapshot, texts: Sequence[str], index: PlanIndex) -> Run:
-    """The state again; `texts` are what its sources hold."""
+    """Rebuilds the run; `texts` are the contents of the snapshot's sources, in their order."""
     if checksum(texts) != stored.checksum:
         raise SnapshotError("its texts are not the ones that it was made with")
     try:
         return _Thawer(index, stored.table, texts).run()
     except SnapshotError:
         raise
+    # A snapshot is data from outside. Whatever is wrong with it, the answer is a replay, not a crash.
     except Exception as error:
         raise SnapshotError(f"it cannot be read: {type(error).__name__}: {error}") from error
 
 
 def texts_in(entry: Entry) -> list[str]:
-    """The long texts of one entry of the journal, in their order in it."""
+    """The long texts of one journal entry, in the order to which sources refer."""
     found: list[str] = []
     _collect(msgspec.to_builtins(entry.fact), found)
     _collect(entry.decisions, found)
@@ -290,27 +314,36 @@ def digest_of(text: str) -> str:
 
 
 def checksum(texts: Iterable[str]) -> str:
+    """A digest over a sequence of texts."""
     whole = blake2b(digest_size=8)
     for text in texts:
-        whole.update(text.encode("utf-8", "surrogatepass") + b"\xff")  # a byte that UTF-8 never has
+        whole.update(text.encode("utf-8", "surrogatepass") + b"\xff")  # 0xff never occurs in UTF-8
     return whole.hexdigest()
 
 
 class _Freezer:
+    """Writes the table.
+
+    Mutable objects get a number first and are filled later, in `finish`, so that cycles end and the
+    recursion stays shallow. Frozen structs cannot be part of a cycle and are written at once.
+    """
+
     def __init__(self, index: PlanIndex) -> None:
         self._index = index
         self.table: list[Any] = []
         self.texts: dict[str, int] = {}
-        """The long texts, and their numbers."""
+        """The long texts and their numbers."""
         self.shapes = dict(_SHAPES)
-        """The fields of each class as they are now: a later version may have others."""
+        """The fields of each class in this version; `_check_shapes` compares them when the snapshot is
+        read."""
         self._seen: dict[int, int] = {}
         self._alive: list[Any] = []
-        """What has been given a number by its identity must not make room for another object."""
+        """Keeps numbered objects alive: a temporary that is freed could pass its `id` on to another
+        object."""
         self._unfilled: list[tuple[int, Any]] = []
 
     def add(self, value: Any) -> Any:
-        """A value as it stands in the table."""
+        """The table form of a value."""
         if isinstance(value, str):
             return value if len(value) < LONG else ["x", self.texts.setdefault(value, len(self.texts))]
         if value is None or isinstance(value, (bool, int, float)):
@@ -327,7 +360,7 @@ class _Freezer:
         if isinstance(value, Struct):
             return self._struct(value)
         if isinstance(value, Expression):
-            raise SnapshotError("an expression stands where none should")
+            raise SnapshotError("the state contains an expression, which cannot be stored")
         return self._add_mutable(value)
 
     def _add_mutable(self, value: Any) -> Any:
@@ -350,7 +383,11 @@ class _Freezer:
         return self.add(getattr(value, name))
 
     def _state(self, node: NodePlan, state: Any) -> Any:
-        """The state of a node: as JSON if its type is declared, which may be a class of another package."""
+        """The state of a node: as JSON if its type is declared, since that may be a class of another
+        package.
+
+        The calls of a tool loop or a composite node carry requests, which are structs of this package.
+        """
         declared = None if node.has_tool_loop or node.bodies else node.kind.state
         if declared is None or state is None or isinstance(state, (bool, int, float, str)):
             return self.add(state)
@@ -374,7 +411,7 @@ class _Freezer:
         return number
 
     def finish(self) -> None:
-        for number, value in self._unfilled:  # grows while we walk it
+        for number, value in self._unfilled:  # grows during the iteration
             self.table[number] = self._filled(value)
 
     def _filled(self, value: Any) -> Any:
@@ -387,9 +424,10 @@ class _Freezer:
         name = type(value).__name__
         if _is_mutable(value):
             return ["m", name, self._attributes(value, name)]
-        raise SnapshotError(f"an object of the class '{name}' cannot be kept")
+        raise SnapshotError(f"an object of the class '{name}' cannot be stored")
 
     def _attributes(self, value: Any, name: str) -> dict[str, Any]:
+        # `hasattr`: a closed BodyRun, for example, has no `root` any more.
         fields = [field for field in _SHAPES[name] if field != "memory" and hasattr(value, field)]
         attributes = {field: self.add(getattr(value, field)) for field in fields}
         if isinstance(value, GraphInstance):
@@ -406,6 +444,7 @@ _CONTROLLER_FIELDS = {CompositeRun: "controller", ToolLoop: "conversation"}
 
 
 def _fields_of(kind: type[Any]) -> list[str]:
+    """The stored fields of a class of the kernel."""
     if issubclass(kind, Struct):
         return list(kind.__struct_fields__)
     slots = [field for parent in kind.__mro__ for field in getattr(parent, "__slots__", ())]
@@ -421,7 +460,10 @@ def _is_mutable(value: Any) -> bool:
 
 
 def _saved_fields(controller_field: Any) -> list[str]:
-    """What a conductor or a dialogue has noted; expressions and functions come with a new one."""
+    """The stored attributes of a controller or conversation.
+
+    Expressions and functions are left out: the new object, created from the same config, has its own.
+    """
     slots = [field for parent in type(controller_field).__mro__ for field in getattr(parent, "__slots__", ())]
     fields = [*slots, *getattr(controller_field, "__dict__", ())]
     values = ((field, getattr(controller_field, field)) for field in fields)
@@ -432,10 +474,16 @@ def _check_shapes(shapes: dict[str, list[str]]) -> None:
     for name, fields in shapes.items():
         known = _SHAPES[name] if name in _SHAPES else list(_struct_class(name).__struct_fields__)
         if known != fields:
-            raise SnapshotError(f"it was made by another version: '{name}' has other fields now")
+            raise SnapshotError(f"it was made by another version: the fields of '{name}' have changed")
 
 
 class _Thawer:
+    """Reads the table in two passes: creates all objects, then fills the mutable ones.
+
+    The first pass can create frozen structs complete, because the freezer gives everything that they
+    contain a smaller number. Mutable objects inside them are still empty then.
+    """
+
     def __init__(self, index: PlanIndex, table: list[Any], texts: Sequence[str]) -> None:
         self._index = index
         self._table = table
@@ -446,13 +494,14 @@ class _Thawer:
     def run(self) -> Run:
         for entry in self._table:
             self._made.append(self._empty(entry))
+        # Before the second pass, in which restored controllers get `decide` of this object.
         if isinstance(self._made[0], Run):
             self._made[0].decisions = self._decisions
         for value, entry in zip(self._made, self._table, strict=True):
             self._fill(value, entry)
         run = self._made[0]
         if not isinstance(run, Run):
-            raise SnapshotError("it holds no run")
+            raise SnapshotError("it contains no run")
         run.commands, run.events = [], []
         return run
 
@@ -489,16 +538,22 @@ class _Thawer:
                     ),
                 )
 
-    def _restore_controller(self, execution: Any, controller_field: str, noted: dict[str, Any]) -> Any:
+    def _restore_controller(self, execution: Any, controller_field: str, saved: dict[str, Any]) -> Any:
+        """Creates a controller or conversation from its node's config, and restores its attributes.
+
+        `execution` may not be filled yet, so the node is read from its entry in the table.
+        """
         number = execution[1]
         node = self._value(self._table[number][2]["node"])
         make = node.kind.controller if controller_field == "controller" else node.kind.conversation
         made = make(node.config)
-        if set(noted) != set(_saved_fields(made)):
-            raise SnapshotError(f"it was made by another version: '{type(made).__name__}' notes other things")
+        if set(saved) != set(_saved_fields(made)):
+            raise SnapshotError(
+                f"it was made by another version: '{type(made).__name__}' stores other fields"
+            )
         if controller_field == "controller":
             made.decide = self._decisions.record_or_replay
-        for field, value in noted.items():
+        for field, value in saved.items():
             setattr(made, field, self._value(value))
         return made
 
@@ -519,7 +574,7 @@ class _Thawer:
         return tuple([self._value(item) for item in rest])
 
     def _plain(self, written: Any) -> Any:
-        """The JSON of a state."""
+        """The JSON of a node state."""
         if not isinstance(written, list) or written[0] == "x":
             return self._value(written)
         kind, *rest = written

@@ -1,14 +1,25 @@
-"""What may come up in a run beside the units of a scope, which the agenda names by their numbers.
+"""The state of a run between two steps: what the next step needs, and no more. The past is in the
+journal.
 
-Why the breaker locks a run: one table, from which texts, locks and unlocks are made.
+    Run              one run: status, usage, calls in flight, ready queue
+    GraphInstance    one execution of a graph: queues, marks and node states
+    Activation       one running scope of it: the whole graph, or a loop in its current round
+    Execution        one node in flight
+    Expansion        a node that runs once for each part of the input of a dynamic edge
+    CompositeRun     a loop agent, debate or vote that runs its bodies in iterations
+    ToolLoop         an agent that alternates between model calls and tool calls
 
-To add a reason, add an entry here and call `breaker.trip` with its name where it is noticed.
+Only the kernel creates and changes these objects. They have `__slots__` because one is created for
+nearly every node that runs, and because the snapshot (snapshot.py) takes the fields of each class from
+them: a field that is added here is part of every later snapshot, and makes older ones unreadable.
 
-Graphs and loops at work: what each of them knows of the round that it is in.
+`ready_queue` and `held` contain pairs of an object and a number. A number >= 0 is a unit of an
+activation's scope; a negative number is one of the constants below, and names what may happen to the
+object. Numbers instead of callables, since a snapshot has to store the entries of `held`.
 
-Nodes at work: on one call, on parts, in turns, in talk.
-
-The state of a run: what is needed for the next step, and no more. The past is in the journal.
+`TRIPS` is the one table of reasons for which the breaker locks a run; texts, locks and unlocks are made
+from it. To add a reason, add an entry and call `breaker.trip` with its name where the condition is
+detected.
 """
 
 from __future__ import annotations
@@ -32,44 +43,45 @@ from roundel.workflow.limits import dollars
 from roundel.workflow.message import Message
 
 NEXT_ROUND = -1
-"""Stands in the agenda for a unit: the loop's next round is to begin."""
+"""Queue entry of an Activation: the next round of the loop may begin."""
 
 GRAPH_OVER = -2
-"""Stands in the agenda for a unit: the graph has run to its end."""
+"""Queue entry of a root Activation: the graph has ended."""
 
 LOOP_OVER = -3
-"""Stands in the agenda for a unit: the loop has ended, and with it a unit of the scope around it."""
+"""Queue entry of an Activation: the loop has ended, which settles its unit in the scope around it."""
 
 BODY_ENDED_EARLY = -4
-"""Stands in the agenda for a unit, behind a performance: a body of it has ended out of turn."""
+"""Queue entry of a tuple (GraphInstance, how, what): a body was ended by a failure, `break` or
+`continue`."""
 
 BEGIN_COMPOSITE = -5
-"""Stands in the agenda for a unit, behind a performance: it is to begin."""
+"""Queue entry of a CompositeRun: it may begin."""
 
 START_ITERATIONS = -6
-"""Stands in the agenda for a unit, behind a performance: turns of it may start."""
+"""Queue entry of a CompositeRun: its pending iterations may start."""
 
 START_PARTS = -7
-"""Stands in the agenda for a unit, behind an expansion: further parts of it may start."""
+"""Queue entry of an Expansion: further parts may start."""
 
 START_CALLS = -8
-"""Stands in the agenda for a unit, behind a talk: its next errands may start."""
+"""Queue entry of a ToolLoop: its pending calls may start."""
 
 ASK_BEHAVIOUR = -9
-"""Stands in the agenda for a unit, behind a performance: its behaviour may be asked."""
+"""Queue entry of a CompositeRun: its question may be sent to the node's behaviour."""
 
 
 class Trip(Struct, frozen=True):
-    """A reason to lock a run."""
+    """A reason for which the breaker locks a run; an entry of `TRIPS`."""
 
     text: str
-    """The reason, as people read it."""
+    """The reason, for people."""
     limits: tuple[str, ...] = ()
-    """The figures of the evidence that may be the limit; the first one that is there is."""
+    """Names of figures in the evidence that can be the limit; the first one present is used."""
     raises: str = ""
-    """The limit that a person may raise to unlock the run; empty if there is none."""
+    """The limit that an unlock may raise; empty if there is none."""
     reached: Callable[[Run], float] = lambda _run: 0.0
-    """What has been used of that limit."""
+    """The current usage of that limit."""
 
 
 TRIPS = {
@@ -85,7 +97,11 @@ TRIPS = {
 
 
 class GraphInstance:
-    """One execution of a graph: the run's own, or one call of a subgraph."""
+    """One execution of a graph: the run's own, one call of a subgraph, or one iteration of a composite
+    node.
+
+    All lists and bytearrays are indexed by node or edge number of the plan.
+    """
 
     __slots__ = (
         "arrivals",
@@ -111,12 +127,15 @@ class GraphInstance:
         self.plan = plan
         self.prefix = prefix
         self.stem = prefix
-        """What the addresses of its loops begin with."""
+        """The prefix of the addresses of its loops."""
         self.caller = caller
         self.composite_run: CompositeRun | None = None
         self.iteration: Iteration | None = None
-        """Which turn of a performance it is."""
+        """The iteration of a composite node that this is; None otherwise."""
         self.cancelled = False
+        # Shared with the caller's instance, so that ordinals count over the whole run. Instances that
+        # run in parallel get their own copy, which `add_ordinals` merges when they end: otherwise an
+        # ordinal would depend on which of them was quicker.
         self.ordinals = ordinals
         self.queues: list[list[Message]] = [[] for _ in range(count)]
         self.arrivals: list[list[Arrival]] = [[] for _ in range(count)]
@@ -124,14 +143,15 @@ class GraphInstance:
         self.fired = bytearray(len(plan.edges))
         self.memory: dict[int, Any] = {}
         self.histories: dict[int, LoopHistory] = {}
-        """What was said in its free loops, by their entries."""
+        """The histories of its free loops, by entry node, for the breaker."""
         self.budgets: dict[str, Any] = {}
-        """What its graph, its loops and its nodes may spend, once they have begun."""
+        """The budgets of its graph, loops and nodes, created when the first node draws on them."""
         self.outputs: dict[int, tuple[Message, ...]] = {}
 
 
 class LoopSummary:
-    """What the summary says of a loop: its rounds over all entries, and why it was last left."""
+    """The numbers of one loop in `run_finished`: rounds over all entries, and the reason of the last
+    exit."""
 
     __slots__ = ("entries", "exit_reason", "last", "rounds")
 
@@ -142,13 +162,20 @@ class LoopSummary:
         self.last: Key = ()
 
     def left(self, reason: str, order_key: Key) -> None:
-        """Of several that ran at the same time, the last in order tells why, not the slowest."""
+        """Records an exit.
+
+        Of several instances that ran in parallel, the last one in the order of the run names the reason,
+        not the one that finished last: the summary must not depend on timing.
+        """
         if order_key >= self.last:
             self.exit_reason, self.last = reason, order_key
 
 
 class Activation:
-    """A scope at work: the whole graph, or a loop in one of its rounds."""
+    """A running scope: the whole graph, or a loop in its current round.
+
+    One object serves all rounds of one entry of a loop; `next_round` resets what belongs to a round.
+    """
 
     __slots__ = (
         "base",
@@ -189,22 +216,25 @@ class Activation:
         self.record = record or LoopSummary()
         self.round = 0
         self.loop_round = 0
-        """The round; 0 for the whole graph, which is no loop."""
+        """The round that expressions see; 0 for the whole graph, which is no loop."""
         self.waits: list[int] = []
         self.left = 0
+        # `waits`: for each unit, how many others it still waits for. `left`: how many units have not
+        # settled. Layers after `exit_layer` do not run; all of that layer does, so that an exit never
+        # depends on timing.
         self.exit_layer: int | None = None
         self.exit_position = 0
         self.exit_reason = ""
         self.exit_by = ""
         self.budgets: dict[int, tuple[Budget, ...]] = {}
-        """Those that its nodes draw on, by node, once they have run."""
+        """Cache: the budgets that each node draws on, by node."""
         self.base: Key = ()
         self.name = ""
         self.prefix = instance.prefix
         self.stem = ""
         if parent is not None and unit is not None and scope.entry is not None:
-            # The loops around this one stand still while it is at work, so what they add to an
-            # address and to the order of messages is made once.
+            # The rounds of the loops around this one cannot change while it runs, so their part of the
+            # address and of the message key is computed once per entry.
             entry = instance.plan.nodes[scope.entry]
             self.name = entry.id
             self.base = (*parent.key, unit.layer, unit.position)
@@ -222,7 +252,8 @@ class Activation:
 
     @property
     def key(self) -> Key:
-        """Its place in the order of all that happens in the graph."""
+        """Its position in the order of the graph: (round, layer, place in the file), repeated
+        inwards."""
         return (*self.base, self.round)
 
     @property
@@ -231,18 +262,21 @@ class Activation:
 
     @property
     def outer(self) -> str:
-        """What the address of a loop in this scope begins with."""
+        """The prefix of the address of a loop in this scope."""
         return f"{self.address}." if self.parent is not None else self.instance.stem
 
     def expression_values(self) -> dict[str, Any]:
-        """What an expression on an edge knows beside its message."""
+        """The variables of an expression on an edge, besides its message."""
         run = self.run
-        shown = {"id": run.run_id, "input": run.input[-1].text if run.input else ""}
-        return {"round": self.loop_round, "run": shown, "vars": self.instance.plan.vars}
+        run_values = {"id": run.run_id, "input": run.input[-1].text if run.input else ""}
+        return {"round": self.loop_round, "run": run_values, "vars": self.instance.plan.vars}
 
 
 def order_key(activation: Activation) -> Key:
-    """When something happens in the order of the whole run, in which nothing happens at the same time."""
+    """The position of an activation in the total order of the whole run, across subgraphs.
+
+    Unlike the order in which facts arrive, it is the same in every execution with the same outcomes.
+    """
     key, instance = activation.key, activation.instance
     while (caller := instance.caller) is not None:
         iteration = instance.iteration.round if instance.iteration is not None else 0
@@ -253,7 +287,7 @@ def order_key(activation: Activation) -> Key:
 
 
 class Execution(Struct):
-    """A node at work."""
+    """A node in flight, or one call of its tool loop. The kernel creates it when the node starts."""
 
     activation: Activation
     unit: Unit
@@ -262,19 +296,19 @@ class Execution(Struct):
     command: Command | None = None
     part: tuple[Expansion, int] | None = None
     intercept: Intercept | None = None
-    """What middleware is asked about it, if it is."""
+    """The intercept command for middleware, if any applies to the node."""
     outcomes: list[Outcome] = []
-    """What it gave, while functions on its edges or middleware are asked."""
+    """Its outcomes, while an EvaluateEdges or Intercept command is in flight."""
     owner: CompositeRun | ToolLoop | None = None
-    """Whose business the answer to the command is, if it is not that of the node as a whole."""
+    """The receiver of the result of the command, if it is not the node as a whole."""
     loop_call: Any = None
-    """Which errand of a talk it is."""
+    """The ToolLoopCall, for one call of a tool loop."""
     reserved: dict[str, int] | None = None
-    """What it may spend at most, as far as anybody knows."""
+    """The amounts that it has reserved in the budgets around it."""
 
 
 class Expansion:
-    """A node at work on the parts of what dynamic edges brought."""
+    """A node that runs once for each part of what dynamic edges brought. `walk.expand` creates it."""
 
     __slots__ = (
         "base",
@@ -297,28 +331,29 @@ class Expansion:
         self.shared = shared
         self.width = width
         self.layer = 0
+        # The ordinals when it began: each part counts on from its own number, whatever the others do.
         self.base = list(execution.activation.instance.ordinals)
         self.groups: list[tuple[Message, ...]] = []
         self.outcomes: list[Outcome | None] = []
         self.started = 0
         self.extra_calls = 0
-        """The calls that its parts made beyond one each."""
+        """The number of calls that its parts made beyond one each."""
 
 
 class Iteration(Struct, frozen=True):
-    """One run of one body of a node that conducts."""
+    """One run of one body of a composite node, as the node's controller requests it."""
 
     body: int
     inputs: tuple[Message, ...]
     round: int
     parallel_index: int | None = None
-    """Its number among turns that run at the same time; None if it runs alone."""
+    """Its number among iterations that run in parallel; None if it runs alone."""
     repeat: int = 0
-    """How often its body has run in this round before."""
+    """The number of earlier runs of its body in this round."""
 
 
 class CompositeRun:
-    """A node at work that conducts: its bodies run in turns, as its conductor says."""
+    """A composite node in flight, whose controller decides which bodies run when (composite.py)."""
 
     __slots__ = (
         "base",
@@ -346,14 +381,15 @@ class CompositeRun:
         self.round = 0
         self.pending: list[Iteration] = []
         self.question: Any = None
-        """What the node's behaviour is to be asked: the state of its call, and what it is about."""
+        """The pending question to the node's behaviour: the state of the call, and its inputs."""
         self.in_flight: list[GraphInstance] = []
         self.base = list(activation.instance.ordinals)
         self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
 
 
 class ToolLoop:
-    """A node at work that takes several calls: a model, the tools that it asks for, the model again."""
+    """A node in flight that makes several calls: a model, the tools that it requests, the model
+    again."""
 
     __slots__ = ("calls", "conversation", "execution", "in_flight", "inputs", "ordinal", "pending", "stem")
 
@@ -366,14 +402,14 @@ class ToolLoop:
         self.inputs = inputs
         self.ordinal = ordinal
         self.calls = 0
-        """How many calls the node itself has made."""
+        """The number of model calls, which are made at the node's own address."""
         self.pending: list[Any] = []
         self.in_flight = 0
         self.stem = f"{activation.outer}{execution.address[len(activation.prefix) :]}["
 
 
 class Lock(Struct, frozen=True):
-    """Why a run is locked."""
+    """Why a run is locked: the limit, where it was reached, and the evidence to show."""
 
     what: str
     limit: float
@@ -389,7 +425,7 @@ _BEGINNING = stamp(0)
 
 
 class GuardStats:
-    """What is known of a run that its guards go by."""
+    """Measurements of a run that budgets and breaker rely on."""
 
     __slots__ = (
         "aside",
@@ -404,25 +440,27 @@ class GuardStats:
 
     def __init__(self) -> None:
         self.largest_calls: dict[int, tuple[int, int]] = {}
-        """The tokens and the cost, in picodollars, of each node's largest model call."""
+        """Tokens and cost (in picodollars) of each node's largest model call, by site."""
         self.first_calls: list[int] = []
-        """The tokens of the first model calls."""
+        """The tokens of each of the first model calls."""
         self.expected: tuple[int, float] | None = None
-        """The model calls of the forecast, and the tokens of each; worked out when first needed."""
+        """Model calls of the forecast and tokens per call; computed when first needed."""
         self.aside = 0
-        """The tokens of what is no model call: nobody expected any, and they are no surge."""
+        """Tokens that were not used by model calls. The forecast has none, so they do not count as a
+        surge."""
         self.surge_baseline = 0.0
-        """What had been spent when a person last let a surge go on."""
+        """The tokens spent when the breaker last tripped on a surge; added to the estimate."""
         self.surge_allowance = 0.0
-        """What a person has allowed to be spent before the next surge is seen."""
+        """The tokens that an unlock allows before the next surge can trip."""
         self.raised_caps: dict[int, int] = {}
-        """Caps that a person has raised, by the site of the loop's entry."""
+        """Caps raised by unlocks, by the site of the loop's entry."""
         self.last_unlock = ""
-        """What was unlocked last without any change."""
+        """The lock that was last unlocked without a change; a second one in a row is refused
+        (unlock.py)."""
 
 
 class Run:
-    """A run between two steps."""
+    """A run between two steps. A host creates it and changes it only by `step`."""
 
     __slots__ = (
         "budgeted",
@@ -471,35 +509,37 @@ class Run:
         self.error: str | None = None
         self.lock: Lock | None = None
         self.paused = ""
-        """Why nothing new is to begin; empty if it may."""
+        """The reason of the pause; empty if new work may begin."""
         self.has_cancelled = False
-        """Some graphs were called off, and what comes up in them is passed over."""
+        """Some graph was cancelled, so queue entries have to be checked for that."""
         self.since = self.until = 0.0
         self.stamp = _BEGINNING
         self.seq = 0
         self.budgeted = plan.budgeted
         self.guard_stats = GuardStats()
         self.lock_budget: Budget | None = None
-        """The budget that the run is locked by, if it is one."""
+        """The budget whose limit locked the run, if a budget did."""
         self.started_at = 0.0
-        """When it began, as if it had worked ever since: what was nobody's work is added."""
+        """The start time, moved forward by all idle time, so that `since - started_at` is working
+        time."""
         self.time_limit = self.deadline = plan.time_limit
-        """The seconds that it may work, and when they are over."""
+        """The working time in seconds that the breaker allows, and the time at which it is used up."""
         self.note: Message | None = None
-        """A person's word to the next node that runs."""
+        """A message from the person who unlocked the run, for the next agent that runs."""
         self.root: GraphInstance | None = None
         self.calls: dict[str, Execution] = {}
         self.ready_queue: list[tuple[Any, int]] = []
-        """What has come up and is to be decided: an activation (or expansion), and a unit of it."""
+        """Entries that `step.advance` has to decide; empty between two steps."""
         self.held: list[tuple[Any, int]] = []
-        """What came up while the run was locked or paused."""
+        """Entries that became ready while the run was locked or paused; unlock and resume queue them
+        again."""
         self.loops: dict[str, LoopSummary] = {}
         self.ordinals = [0] * len(plan.sites)
-        """How many calls each node has made, by site; parts that run at the same time count apart."""
+        """The number of calls of each node, by site; parts that run in parallel count separately."""
         self.question_counts: dict[tuple[str, int, str], int] = {}
-        """How often people were asked in a talk: where, by which site, about what."""
+        """The number of questions that tool loops asked people, by place, site and subject."""
         self.run_counts = [0] * len(plan.sites)
-        """How often each node has run, by site."""
+        """The number of runs of each node, by site."""
         self.usage: dict[str, int] = {
             "model_calls": 0,
             "tool_calls": 0,
@@ -508,12 +548,13 @@ class Run:
             "cost_usd": 0,
             "unpriced_calls": 0,
         }
-        """What has been used; money in picodollars."""
+        """Total usage; money in picodollars, since three floats of 0.10 add up to more than 0.30."""
         self.intercepts = InterceptPoints()
         self.intercept_flags = bytearray(len(plan.sites))
-        """When middleware is asked about a node, by site (review.py)."""
+        """BEFORE and AFTER bits of each node, by site (lifecycle.py): one byte to test per node that
+        runs."""
         self.fast_path = True
-        """There is no error, no lock, no pause, nothing torn: what comes up needs no second look."""
+        """There is no error, lock, pause or cancelled graph, so queue entries need no further checks."""
         self.decisions = Decisions()
         self.commands: list[Command] = []
         self.events: list[Event] = []
@@ -523,7 +564,7 @@ class Run:
         return self.status in ("completed", "failed", "stopped")
 
     def set_time(self, now: float) -> None:
-        # Many steps fall into one millisecond; its text is made once.
+        # Many steps fall into one millisecond; its text is formatted once.
         if not self.since <= now < self.until:
             self.since = int(now * 1000) / 1000
             self.until = self.since + 0.001
@@ -531,21 +572,25 @@ class Run:
 
     @property
     def worked(self) -> float:
-        """The seconds that something other than people was at work."""
+        """Working time in seconds: without the time in which only people were asked, or no host had the
+        run."""
         return self.since - self.started_at
 
     def allow(self, seconds: float) -> None:
-        """So long it may work, in all."""
+        """Sets the total working time after which the breaker trips."""
         self.time_limit, self.deadline = seconds, self.started_at + seconds
 
     def exclude_idle_time(self, until: float) -> None:
-        """Since the last fact nobody was at work, or people alone."""
+        """Excludes the time since the last fact from working time: nothing was in flight, or only
+        questions."""
         gap = until - self.since
         if gap > 0:
             self.started_at += gap
             self.deadline += gap
 
     def emit(self, event: str, node_id: str | None, address: str | None, data: dict[str, Any]) -> None:
+        # Inlined for the most frequent events (lifecycle.launch, lifecycle._emit_completed,
+        # loops.begin_round).
         self.seq = seq = self.seq + 1
         self.events.append(Event(seq, event, self.stamp, self.run_id, node_id, address, data))
 
@@ -560,13 +605,13 @@ class Run:
         usage: dict[str, Any] = dict(self.usage)
         unpriced = usage["unpriced_calls"]
         if unpriced and unpriced >= usage["model_calls"] and not usage["cost_usd"]:
-            usage["cost_usd"] = None  # nobody knows, which is not the same as nothing
+            usage["cost_usd"] = None  # unknown, which is not the same as free
         else:
             usage["cost_usd"] = dollars(self.usage["cost_usd"])
         return usage
 
     def summary(self) -> dict[str, Any]:
-        """What `run_finished` says."""
+        """The data of `run_finished`."""
         data: dict[str, Any] = {
             "status": self.status,
             "output": self.output.text if self.output else "",

@@ -1,86 +1,90 @@
-"""What has come up is decided, until everything waits for the host (step.py says how it all works).
-
-The step function: a run, a fact, and what follows from it.
+"""The step function: applies one fact to a run and returns the commands and events that follow from it.
 
 How it works
 ------------
-A run is a tree of *activations*. The root activation is the whole graph; a loop at work is an
-activation inside the one that holds it; a subgraph at work is a graph instance with a root activation
-of its own, whose caller is the subgraph's node. Each activation has a compiled *scope* (plan/scope.py):
-units in layers, and for each unit how many others it waits for.
+A run is a tree of *activations*. The root activation is the whole graph; a running loop is an activation
+inside the activation that contains it; a running subgraph is a graph instance with a root activation of
+its own, whose caller is the subgraph's node. Each activation has a compiled *scope* (plan/scope.py):
+units in layers, and for each unit the number of other units that it waits for.
 
-    unit          comes up when all that it waits for have settled
-                  -> a node that is marked runs; one that is not is passed over, which settles it
-                  -> a folded loop with one marked node is entered there; with none it is passed over;
-                     with more the run fails
-                  -> if the loop has been left in an earlier layer, nothing runs any more
-    node runs     takes its queue, clears its mark, becomes a command to the host
-    node is done  its messages walk its edges (walk.py): they arrive at their targets and mark them;
-                  an edge that leaves loops says so to each of them; then the unit settles
-    round is over (all units have settled)
-                  left        -> marks are cleared, the loop settles in the scope around it
-                  entry marked-> the next round, unless the cap is met: then the run is locked
-                  otherwise   -> the loop ends quietly
-    graph is over -> its result goes to the subgraph node that called it, or ends the run
+    unit            is ready when all units that it waits for have settled
+                    -> a marked node runs; an unmarked node is skipped, which settles it
+                    -> a folded loop with one marked node is entered there; with none it is skipped; with
+                       several the run fails
+                    -> if the loop was left in an earlier layer, the unit is skipped
+    node runs       takes the messages in its queue, clears its mark, becomes a command to the host node
+    completes  its messages walk its edges (walk.py): they are queued at their targets and mark them; an
+                    edge that leaves loops records the exit in each of them; then the unit settles
+    round ends      when all units have settled
+                    exit recorded -> marks are cleared, and the loop settles in the scope around it
+                    entry marked  -> the next round, unless the cap is reached: then the run is locked
+                    otherwise     -> the loop ends with the reason `no_trigger`
+    graph ends      -> its result goes to the node that called it, or completes the run
 
-Nodes that conduct (loop agents, debates, votes; conduct.py) hold graphs too, and run them in turns: when
-a graph is over, the node's conductor says what comes next. A `break`, a `continue` or a failure that the
-conductor sees to ends such a graph out of turn; what is still at work in it is called off.
+Composite nodes (loop agents, debates, votes; composite.py) run graphs in *iterations*: when a graph
+ends, the node's controller decides what runs next. A `break`, a `continue` or a failure that the
+controller catches ends such a graph early, and everything in flight inside it is cancelled.
 
-Agents whose model asks for tools (talk.py) take several calls before they are done: when one is answered, the
-node's dialogue says which come next. Each is a step of its own, with an address of its own.
+Agents whose model requests tools (tool_loop.py) make several calls before they complete: after each
+result, the node's conversation decides which calls come next. Each call has its own command, fact and
+address.
 
-Middleware (review.py) may be asked about a node before it sets out, and about what it gave before that is
-used.
+Middleware can intercept a node before it runs, and its output before it is used (lifecycle.py). An
+intercept is a command like any other, so its result is a fact in the journal.
 
-Whatever comes up goes through the *agenda*, which a step works through to its end, so that neither long
-chains of nodes nor deeply nested loops need a deep stack. While the run is locked, what would begin
-something new is held back, and everything else is seen to.
+Everything that becomes ready goes through the *ready queue*. A step drains it completely, so that
+neither long chains of nodes nor deeply nested loops need a deep stack. While the run is locked or
+paused, entries that would start new work are moved to `run.held`; all others are processed.
 
-A start node is a node that is marked from the beginning. While a loop is at work nothing outside of it
-can mark its nodes, since whatever leads into it has settled before; so at the end of a round a mark on
-the entry came from inside, and when a loop comes up a mark came from outside. One bit a node is enough.
+A start node is a node that is marked from the beginning. One bit per node is enough: while a loop runs,
+nothing outside of it can mark its nodes, because everything that leads into it has settled before. So a
+mark on the entry at the end of a round was set inside the loop, and a mark found when the loop becomes
+ready was set outside.
 
-What a step costs depends on the node that finished and what follows from it, not on how many rounds
-there were: nothing is kept of a finished round but its messages in queues.
+The cost of a step depends on the node that finished and on what follows from it, not on the number of
+rounds: nothing remains of a finished round except its messages in queues.
 
-| status             | ends by                                                                  |
+| status             | transitions                                                              |
 |--------------------|--------------------------------------------------------------------------|
 | `new`              | Started -> running                                                       |
-| `running`          | the graph is over -> completed; a node fails -> failed, once what is at  |
-|                    | work has finished; a limit is met -> suspended_locked, likewise;         |
+| `running`          | the graph ends -> completed                                              |
+|                    | a node fails -> failed, once the calls in flight have finished           |
+|                    | a limit is reached -> suspended_locked, once they have finished          |
 |                    | Waited -> waiting; Stopped -> stopped                                    |
-|                    | Paused -> paused, once what is at work has finished; at once if it was   |
-|                    | interrupted, and then the calls in flight are made again after Resumed   |
+|                    | Paused -> paused, once they have finished; at once after an interrupt,   |
+|                    | which cancels the calls in flight: the host makes them again on Resumed  |
 | `waiting`          | Answered -> running; Paused -> paused; Stopped -> stopped                |
 | `paused`           | Resumed -> running; Stopped -> stopped                                   |
 | `suspended_locked` | Unlocked -> running; Stopped -> stopped                                  |
 
-| fact        | what it answers        | illegal when                                            |
-|-------------|------------------------|---------------------------------------------------------|
-| `Started`   |                        | the run has started                                     |
-| `Finished`  | Call                   | nothing is at work at that address, or it is not a call |
-| `Failed`    | Call, Ask, Consult,    | nothing is at work at that address                      |
-|             | Review                 |                                                         |
-| `Answered`  | Ask                    | nobody was asked at that address                        |
-| `EdgesEvaluated` | Consult                | nothing was asked at that address                       |
-| `Intercepted`  | Review                 | nothing was asked at that address                       |
-| `Waited`    |                        | something other than people is at work                  |
-| `Paused`    |                        | the run is not at work, or paused already; an interrupt |
-|             |                        | is legal until the pause has taken effect               |
-| `Reopened`  |                        | the run has not started, or is over                     |
-| `Resumed`   |                        | the run is not paused                                   |
-| `Unlocked`  |                        | the run is not locked, or not to be unlocked like this  |
-| `Edited`    | changes a Call, an Ask,| nothing of the kind is at work at that address          |
-|             | a Review before a node |                                                         |
-| `Stopped`   |                        | the run is over                                         |
+| fact             | answers                   | illegal when                                           |
+|------------------|---------------------------|--------------------------------------------------------|
+| `Started`        |                           | the run has started                                    |
+| `Finished`       | Call                      | no Call is in flight at that address                   |
+| `Failed`         | Call, Ask, EvaluateEdges, | nothing is in flight at that address                   |
+|                  | Intercept                 |                                                        |
+| `Answered`       | Ask                       | no Ask is open at that address                         |
+| `EdgesEvaluated` | EvaluateEdges             | no EvaluateEdges is in flight at that address          |
+| `Intercepted`    | Intercept                 | no Intercept is in flight at that address              |
+| `Waited`         |                           | nothing is in flight, or anything other than Asks      |
+| `Paused`         |                           | the run is neither running nor waiting, or a pause was |
+|                  |                           | requested; an interrupt is legal until that pause      |
+|                  |                           | has taken effect                                       |
+| `Reopened`       |                           | the run has not started, or is over                    |
+| `Resumed`        |                           | the run is not paused                                  |
+| `Unlocked`       |                           | the run is not locked, or the unlock is refused        |
+| `Edited`         | changes a Call, an Ask or | none of these is in flight at that address             |
+|                  | an Intercept before a node|                                                        |
+| `Stopped`        |                           | the run has not started, or is over                    |
 
-An illegal fact raises IllegalFact and changes nothing. `step` changes the run that it is given, and
-looks at nothing else: the same facts always make the same run.
+An illegal fact raises IllegalFact and changes nothing, so each handler checks before it changes
+anything. `step` changes the run in place, which keeps its cost independent of the size of the state, and
+reads nothing else: no clock, no randomness, no I/O. The same facts, with the same stored decisions
+(facts.py), always produce the same run.
 
-Anything else that `step` raises (a defect of the kernel or of a conductor, MemoryError, KeyboardInterrupt)
-leaves the run half changed. Nobody may tell it anything more: the host discards it and rebuilds it from the
-journal without that fact, or, if there is no journal, ends it with `abandon`.
+Any other exception from `step` (a defect of the kernel or of a controller, MemoryError,
+KeyboardInterrupt) leaves the run half changed. No further fact may be applied to it: the host discards
+it and rebuilds it from the journal without that fact or, if there is no journal, ends it with `abandon`.
 """
 
 from __future__ import annotations
@@ -161,178 +165,35 @@ from roundel.plan.graph import NodePlan, Plan
 from roundel.plan.scope import Unit
 from roundel.workflow.message import Message
 
-
-def advance(run: Run) -> None:
-    """Decides whatever has come up, until everything waits for the host."""
-    ready_queue = run.ready_queue
-    for item, index in ready_queue:  # grows while we walk it
-        try:
-            if index >= 0 and run.fast_path:
-                _decide(run, item, item.scope.units[index])
-            elif run.error is not None:
-                break
-            elif run.fast_path or not _defer_or_drop(run, item, index):
-                _TRANSITIONS[index](run, item)
-        except EdgeError as error:  # on the way out of a graph that has ended
-            fail(run, error.execution, str(error))
-    ready_queue.clear()
-    if not run.fast_path:
-        _update_status(run)
-
-
-def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
-    """Whether what came up is left alone, since it belongs to what is no more or waits for an unlock."""
-    if index == BODY_ENDED_EARLY:
-        return False
-    owner = item.execution.activation if index in _OWNED_BY_EXECUTION else item
-    if is_cancelled(owner.instance):
-        return True
-    if (run.lock is not None or run.paused) and index not in (LOOP_OVER, GRAPH_OVER):
-        run.held.append((item, index))
-        return True
-    if index >= 0:
-        _decide(run, item, item.scope.units[index])
-    return index >= 0
-
-
-def _update_status(run: Run) -> None:
-    """Ends or locks the run, once nothing is at work that may still finish."""
-    if run.error is not None:
-        _fail_run(run)
-    elif run.lock is not None and not run.calls and run.status in ("running", "paused"):
-        reason = f"{run.lock} at {run.lock.address}"
-        change_status(run, "suspended_locked", reason)
-    elif run.paused and run.status in ("running", "waiting") and waits_only_for_people(run):
-        change_status(run, "paused", run.paused)
-
-
-def waits_only_for_people(run: Run) -> bool:
-    return all(isinstance(call.command, Ask) for call in run.calls.values())
-
-
-def change_status(run: Run, status: str, reason: str) -> None:
-    run.status = status
-    run.emit("run_state_change", None, None, {"status": status, "reason": reason})
-
-
-def _decide(run: Run, activation: Activation, unit: Unit) -> None:
-    node = unit.node
-    if activation.exit_layer is not None and unit.layer > activation.exit_layer:
-        _skip_unit(run, activation, unit, "the loop was left")
-    elif node is None:
-        _enter_loop(run, activation, unit)
-    elif not activation.instance.marks[node.index]:
-        _skip_unit(run, activation, unit, "not triggered")
-    elif run.budgeted and not _may_run(run, activation, node):
-        run.held.append((activation, unit.index))
-    else:
-        run_node(run, activation, unit, node)
-
-
-def _may_run(run: Run, activation: Activation, node: NodePlan) -> bool:
-    """The parts of what dynamic edges brought are asked about one by one."""
-    instance, index = activation.instance, node.index
-    has_dynamic_input = node.has_dynamic_input and (
-        any(message.dynamic for message in instance.queues[index])
-        or any(arrival[2] is not None and arrival[2].dynamic for arrival in instance.arrivals[index])
-    )
-    return has_dynamic_input or check_budget(run, activation, node, activation.prefix + node.label)
-
-
-def _skip_unit(run: Run, activation: Activation, unit: Unit, reason: str) -> None:
-    if unit.node is not None:
-        skip(run, unit.node.id, activation.prefix + unit.node.label, reason)
-    settle(run, activation, unit)
-
-
-def skip(run: Run, node_id: str, address: str, reason: str) -> None:
-    run.emit("node_state_change", node_id, address, {"status": "skipped", "reason": reason})
-
-
-def _enter_loop(run: Run, activation: Activation, unit: Unit) -> None:
-    marks, nodes = activation.instance.marks, activation.instance.plan.nodes
-    entries = [member for member in unit.members if marks[member]]
-    if not entries:
-        settle(run, activation, unit)
-    elif len(entries) == 1:
-        enter(run, activation, unit, entries[0])
-    else:
-        names = " and ".join(f"'{nodes[entry].id}'" for entry in entries)
-        run.error = (
-            f"a loop was entered at {names} at once; let one node lead into the loop, "
-            "so that it is clear where a round begins"
-        )
-        run.fast_path = False
-
-
-def _graph_over(run: Run, activation: Activation) -> None:
-    instance = activation.instance
-    messages = graph_result(instance)
-    caller = instance.caller
-    if not messages:
-        node_id, address = (caller.node.id, caller.address) if caller else (None, None)
-        run.emit("end_not_reached", node_id, address, {"edges": unfired_edges(instance)})
-    if instance.composite_run is not None:
-        end_iteration(run, instance, messages)
-        return
-    if caller is not None:
-        end_body(run, instance, caller, messages)
-        return
-    run.output = messages[-1] if messages else None
-    end(run, "completed")
-
-
-_TRANSITIONS: dict[int, Callable[[Run, Any], None]] = {
-    LOOP_OVER: settle_loop,
-    GRAPH_OVER: _graph_over,
-    BODY_ENDED_EARLY: lambda run, back: end_body_early(run, *back),
-    NEXT_ROUND: next_round,
-    BEGIN_COMPOSITE: begin_composite,
-    START_ITERATIONS: start_iterations,
-    START_PARTS: run_parts,
-    START_CALLS: advance_tool_loop,
-    ASK_BEHAVIOUR: ask_behaviour,
-}
-_OWNED_BY_EXECUTION = (BEGIN_COMPOSITE, START_ITERATIONS, START_PARTS, START_CALLS, ASK_BEHAVIOUR)
-
-
-def _fail_run(run: Run) -> None:
-    """What is at work may finish, since it is paid for; people are not asked any more."""
-    asked = [call for call in run.calls.values() if isinstance(call.command, Ask)]
-    cancel_executions(run, asked, "the run has failed")
-    if not run.calls:
-        end(run, "failed")
-
-
-def end(run: Run, status: str) -> None:
-    run.status = status
-    run.held.clear()
-    run.emit("run_finished", None, None, run.summary())
-
-
 SEMANTICS = 0
-"""The version of what a workflow means; a stored run keeps the one that it was started with. It is 0 until
-the first release: until then any build may change the meaning, and may refuse runs of another build."""
+"""The version of the meaning of a workflow; a stored run stays on the version that it was started with.
+It is 0 until the first release: until then any build may change the meaning, and may refuse runs of
+another build."""
 
 
 class IllegalFact(Exception):
-    """A fact that cannot be true of the run as it is."""
+    """A fact that contradicts the state of the run. The run has not been changed."""
 
 
 def step(run: Run, fact: Fact, decisions: Sequence[Any] | None = None) -> tuple[list[Command], list[Event]]:
-    """What the host is to do now, and what there is to show. With `decisions` the step is a replay.
+    """Applies a fact; returns the commands for the host and the events to publish.
 
-    `run.decisions.made` holds the step's decisions afterwards (decisions.py)."""
+    With `decisions`, those stored with the fact, the step is a replay: it reads them instead of deciding
+    again, and raises DecisionMismatch if they do not fit. `run.decisions.made` contains the decisions of
+    the step afterwards; the host stores them in the same row as the fact.
+    """
     commands: list[Command] = []
     events: list[Event] = []
     run.commands = commands
     run.events = events
     log = run.decisions
-    if decisions is not None or log.used:  # most steps decide nothing
+    if decisions is not None or log.used:  # most steps decide nothing, and skip the reset
         log.begin(decisions)
     try:
         _HANDLERS[fact.__class__](run, fact)
     except EdgeError as error:
+        # A condition or processor failed outside of `advance`, in the handler itself. The handler did
+        # not reach its own `advance`, so the queue is drained here.
         fail(run, error.execution, str(error))
         advance(run)
     if decisions is not None:
@@ -341,9 +202,10 @@ def step(run: Run, fact: Fact, decisions: Sequence[Any] | None = None) -> tuple[
 
 
 def abandon(run: Run, error: str) -> list[Event]:
-    """Ends a run as failed that a step left half changed and that nothing can rebuild.
+    """Ends a run as failed after a step left it half changed, if no journal can rebuild it.
 
-    The events of that step are among those returned, since their numbers are taken."""
+    Returns the events of that step too, since their sequence numbers are taken.
+    """
     run.error = error
     run.calls.clear()
     run.ready_queue.clear()
@@ -352,7 +214,7 @@ def abandon(run: Run, error: str) -> list[Event]:
 
 
 def replay(plan: Plan, entries: Iterable[Entry]) -> tuple[Run, list[Command]]:
-    """The run that a journal makes, and what is at work in it."""
+    """Rebuilds a run from its journal; returns it with the commands that are in flight."""
     run = Run(plan)
     for entry in entries:
         step(run, entry.fact, entry.decisions)
@@ -380,11 +242,14 @@ def _finished(run: Run, fact: Finished) -> None:
     execution = run.calls.get(fact.address)
     if execution is None or execution.command.__class__ is not Call:
         raise _illegal(fact.address)
+    # The condition of `set_time`, inlined: most facts fall into the same millisecond. The deadline is
+    # only compared when the time has changed.
     if fact.time >= run.until or fact.time < run.since:
         run.set_time(fact.time)
         if fact.time > run.deadline:
             check_time(run, execution)
     del run.calls[fact.address]
+    # Before the outcome is applied: the actual usage is spent then, and must not count twice.
     if execution.reserved is not None:
         release(run, execution)
     owner = execution.owner
@@ -399,6 +264,7 @@ def _finished(run: Run, fact: Finished) -> None:
 
 def _answered(run: Run, fact: Answered) -> None:
     execution = _in_flight(run, fact.address, Ask)
+    # People may take a month. Time in which nothing else was in flight does not count against limits.
     if run.status == "paused" or waits_only_for_people(run):
         run.exclude_idle_time(fact.time)
     run.set_time(fact.time)
@@ -431,8 +297,10 @@ def _intercepted(run: Run, fact: Intercepted) -> None:
     del run.calls[fact.address]
     for name, data in fact.events:
         run.emit(name, execution.node.id, fact.address, data)
+    # Without messages it was the intercept before the node: now the node starts. With messages it was
+    # the intercept of its output: now the output is used.
     if intercept.messages is None:
-        release(run, execution)
+        release(run, execution)  # `launch` reserves again for the call itself
         if run.error is None:
             unit, node, part = execution.unit, execution.node, execution.part
             launch(run, execution.activation, unit, node, fact.address, intercept.inputs, part, intercept)
@@ -453,8 +321,10 @@ def _failed(run: Run, fact: Failed) -> None:
         run.emit(name, execution.node.id, fact.address, data)
     if run.budgeted:
         release(run, execution)
-        asked = execution.node.kind.speaks and isinstance(execution.command, Call)
-        if asked and not (execution.loop_call and execution.loop_call.label):
+        # Nobody reports the usage of a failed model call, but it was made: it counts as one call. The
+        # calls of a tool loop with a label are tools.
+        is_model_node = execution.node.kind.speaks and isinstance(execution.command, Call)
+        if is_model_node and not (execution.loop_call and execution.loop_call.label):
             spend(run, execution.activation, execution.node, {"model_calls": 1})
     if execution.owner.__class__ is ToolLoop:
         on_call_failed(run, execution, fact.error)
@@ -466,27 +336,30 @@ def _failed(run: Run, fact: Failed) -> None:
 
 
 def _waited(run: Run, fact: Waited) -> None:
-    asked = [call for call in run.calls.values() if isinstance(call.command, Ask)]
-    if run.status != "running" or not asked or len(asked) != len(run.calls):
+    questions = [call for call in run.calls.values() if isinstance(call.command, Ask)]
+    if run.status != "running" or not questions or len(questions) != len(run.calls):
         raise IllegalFact("the run is not waiting for people alone")
     run.set_time(fact.time)
     run.status = "waiting"
-    reason = "for " + ", ".join(sorted(call.address for call in asked))
+    reason = "for " + ", ".join(sorted(call.address for call in questions))
     run.emit("run_state_change", None, None, {"status": "waiting", "reason": reason})
 
 
 def _paused(run: Run, fact: Paused) -> None:
     if run.status not in ("running", "waiting") or (run.paused and not fact.interrupt):
-        raise IllegalFact("the run is not at work")
+        raise IllegalFact("the run is not active")
     run.set_time(fact.time)
     run.paused, run.fast_path = fact.reason or "paused", False
     if fact.interrupt:
+        # The host has cancelled the calls, but they stay in `run.calls`: the resumed host makes them
+        # again, under the same addresses and idempotency keys, as after a crash.
         change_status(run, "paused", run.paused)
     else:
         advance(run)
 
 
 def _resumed(run: Run, fact: Resumed) -> None:
+    # `run.paused` and not the status: a pause that waits for calls in flight can be taken back as well.
     if not run.paused or run.over:
         raise IllegalFact("the run is not paused")
     if run.status == "paused":
@@ -504,9 +377,10 @@ def _resumed(run: Run, fact: Resumed) -> None:
 
 def _reopened(run: Run, fact: Reopened) -> None:
     if run.over or run.status == "new":
-        raise IllegalFact("the run is not at work")
+        raise IllegalFact("the run is not active")
     run.exclude_idle_time(fact.time)
     run.set_time(fact.time)
+    # The resuming host may have other middleware installed than the one that started the run.
     if fact.intercepts is not None:
         set_intercepts(run, fact.intercepts)
 
@@ -525,6 +399,7 @@ def _unlocked(run: Run, fact: Unlocked) -> None:
 def _edited(run: Run, fact: Edited) -> None:
     execution = _in_flight(run, fact.address, None)
     command = execution.command
+    # An intercept with messages is about output; there are no inputs left to edit.
     if not isinstance(command, (Call, Ask, Intercept)) or getattr(command, "messages", None) is not None:
         raise _illegal(fact.address)
     run.set_time(fact.time)
@@ -537,7 +412,10 @@ def _edited(run: Run, fact: Edited) -> None:
 
 
 def _edit_owner(execution: Execution, inputs: tuple[Message, ...]) -> None:
-    """What else holds the inputs. A question of one that conducts is about others than its node has."""
+    """Updates the other copies of the inputs.
+
+    A composite node has none to update: the question to its behaviour has inputs of its own.
+    """
     if execution.owner is None:
         update_intercept_inputs(execution, inputs)
     elif isinstance(execution.owner, ToolLoop):
@@ -547,7 +425,7 @@ def _edit_owner(execution: Execution, inputs: tuple[Message, ...]) -> None:
 
 def _stopped(run: Run, fact: Stopped) -> None:
     if run.over or run.status == "new":
-        raise IllegalFact("the run is not at work")
+        raise IllegalFact("the run is not active")
     run.set_time(fact.time)
     cancel_executions(run, list(run.calls.values()), fact.reason or "stopped")
     run.error = fact.reason or None
@@ -562,7 +440,7 @@ def _in_flight(run: Run, address: str, kind: type[Any] | None) -> Execution:
 
 
 def _illegal(address: str) -> IllegalFact:
-    return IllegalFact(f"nothing of the kind is at work at '{address}'")
+    return IllegalFact(f"no such call is in flight at '{address}'")
 
 
 _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
@@ -580,3 +458,181 @@ _HANDLERS: dict[type[Any], Callable[[Run, Any], None]] = {
     Unlocked: _unlocked,
     Stopped: _stopped,
 }
+
+
+def advance(run: Run) -> None:
+    """Drains the ready queue, until everything waits for the host.
+
+    The fast path decides units directly. It applies while there is no error, lock, pause or cancelled
+    graph (`run.fast_path`), which is nearly always; otherwise each entry is checked by `_defer_or_drop`.
+    """
+    ready_queue = run.ready_queue
+    for item, index in ready_queue:  # grows during the iteration
+        try:
+            if index >= 0 and run.fast_path:
+                _decide(run, item, item.scope.units[index])
+            elif run.error is not None:
+                break  # nothing new begins after a failure (docs/decisions/0006)
+            elif run.fast_path or not _defer_or_drop(run, item, index):
+                _TRANSITIONS[index](run, item)
+        except EdgeError as error:  # on an edge of a node whose graph has just ended
+            fail(run, error.execution, str(error))
+    ready_queue.clear()
+    if not run.fast_path:
+        _update_status(run)
+
+
+def _defer_or_drop(run: Run, item: Any, index: int) -> bool:
+    """Handles an entry off the fast path; returns whether `advance` is done with it.
+
+    Drops it if its graph was cancelled, and moves it to `run.held` if the run is locked or paused. The
+    end of a loop or a graph starts nothing new, so it is processed even then: what it leads to is held
+    back instead.
+    """
+    # Its graph is the one to cancel, and `end_body_early` checks for itself whether it is already
+    # cancelled.
+    if index == BODY_ENDED_EARLY:
+        return False
+    owner = item.execution.activation if index in _OWNED_BY_EXECUTION else item
+    if is_cancelled(owner.instance):
+        return True
+    if (run.lock is not None or run.paused) and index not in (LOOP_OVER, GRAPH_OVER):
+        run.held.append((item, index))
+        return True
+    if index >= 0:
+        _decide(run, item, item.scope.units[index])
+    return index >= 0
+
+
+def _update_status(run: Run) -> None:
+    """Ends, locks or pauses the run, once no call is in flight that could still finish."""
+    if run.error is not None:
+        _fail_run(run)
+    elif run.lock is not None and not run.calls and run.status in ("running", "paused"):
+        reason = f"{run.lock} at {run.lock.address}"
+        change_status(run, "suspended_locked", reason)
+    # Open questions do not delay a pause: the answer may come in a month, also while the run is paused.
+    elif run.paused and run.status in ("running", "waiting") and waits_only_for_people(run):
+        change_status(run, "paused", run.paused)
+
+
+def waits_only_for_people(run: Run) -> bool:
+    return all(isinstance(call.command, Ask) for call in run.calls.values())
+
+
+def change_status(run: Run, status: str, reason: str) -> None:
+    """Sets the status and emits `run_state_change`."""
+    run.status = status
+    run.emit("run_state_change", None, None, {"status": status, "reason": reason})
+
+
+def _decide(run: Run, activation: Activation, unit: Unit) -> None:
+    """Decides a ready unit: skips it, enters its loop or runs its node.
+
+    `run.held` gets the unit again if it does not fit into a budget: `_may_run` has locked the run, and
+    the unit is decided anew after the unlock.
+    """
+    node = unit.node
+    if activation.exit_layer is not None and unit.layer > activation.exit_layer:
+        _skip_unit(run, activation, unit, "the loop was left")
+    elif node is None:
+        _enter_loop(run, activation, unit)
+    elif not activation.instance.marks[node.index]:
+        _skip_unit(run, activation, unit, "not triggered")
+    elif run.budgeted and not _may_run(run, activation, node):
+        run.held.append((activation, unit.index))
+    else:
+        run_node(run, activation, unit, node)
+
+
+def _may_run(run: Run, activation: Activation, node: NodePlan) -> bool:
+    """Whether the budgets have room for the node.
+
+    A node with dynamic input is not checked as a whole: `run_parts` checks each of its parts.
+    """
+    instance, index = activation.instance, node.index
+    has_dynamic_input = node.has_dynamic_input and (
+        any(message.dynamic for message in instance.queues[index])
+        or any(arrival[2] is not None and arrival[2].dynamic for arrival in instance.arrivals[index])
+    )
+    return has_dynamic_input or check_budget(run, activation, node, activation.prefix + node.label)
+
+
+def _skip_unit(run: Run, activation: Activation, unit: Unit, reason: str) -> None:
+    if unit.node is not None:
+        skip(run, unit.node.id, activation.prefix + unit.node.label, reason)
+    settle(run, activation, unit)
+
+
+def skip(run: Run, node_id: str, address: str, reason: str) -> None:
+    run.emit("node_state_change", node_id, address, {"status": "skipped", "reason": reason})
+
+
+def _enter_loop(run: Run, activation: Activation, unit: Unit) -> None:
+    marks, nodes = activation.instance.marks, activation.instance.plan.nodes
+    entries = [member for member in unit.members if marks[member]]
+    if not entries:
+        settle(run, activation, unit)
+    elif len(entries) == 1:
+        enter(run, activation, unit, entries[0])
+    else:
+        names = " and ".join(f"'{nodes[entry].id}'" for entry in entries)
+        # Marks cannot tell which of the entries begins the round, so no order of the nodes would be
+        # right. The static check reports such loops where it can (plan/loops.py).
+        run.error = (
+            f"a loop was entered at {names} at once; let one node lead into the loop, "
+            "so that it is clear where a round begins"
+        )
+        run.fast_path = False
+
+
+def _graph_over(run: Run, activation: Activation) -> None:
+    """Passes the result of a graph that has ended to its caller, or completes the run."""
+    instance = activation.instance
+    messages = graph_result(instance)
+    caller = instance.caller
+    if not messages:
+        node_id, address = (caller.node.id, caller.address) if caller else (None, None)
+        run.emit("end_not_reached", node_id, address, {"edges": unfired_edges(instance)})
+    if instance.composite_run is not None:
+        end_iteration(run, instance, messages)
+        return
+    if caller is not None:
+        end_body(run, instance, caller, messages)
+        return
+    run.output = messages[-1] if messages else None
+    end(run, "completed")
+
+
+_TRANSITIONS: dict[int, Callable[[Run, Any], None]] = {
+    LOOP_OVER: settle_loop,
+    GRAPH_OVER: _graph_over,
+    BODY_ENDED_EARLY: lambda run, back: end_body_early(run, *back),
+    NEXT_ROUND: next_round,
+    BEGIN_COMPOSITE: begin_composite,
+    START_ITERATIONS: start_iterations,
+    START_PARTS: run_parts,
+    START_CALLS: advance_tool_loop,
+    ASK_BEHAVIOUR: ask_behaviour,
+}
+# For these the queue entry is a composite run, an expansion or a tool loop, which has an `execution`;
+# for all others it is an activation.
+_OWNED_BY_EXECUTION = (BEGIN_COMPOSITE, START_ITERATIONS, START_PARTS, START_CALLS, ASK_BEHAVIOUR)
+
+
+def _fail_run(run: Run) -> None:
+    """Fails the run once the calls in flight have finished.
+
+    They are paid for, and a run that is resumed later has their results. Open questions are cancelled:
+    nobody should answer a question whose answer is not used (docs/decisions/0006).
+    """
+    questions = [call for call in run.calls.values() if isinstance(call.command, Ask)]
+    cancel_executions(run, questions, "the run has failed")
+    if not run.calls:
+        end(run, "failed")
+
+
+def end(run: Run, status: str) -> None:
+    run.status = status
+    run.held.clear()
+    run.emit("run_finished", None, None, run.summary())

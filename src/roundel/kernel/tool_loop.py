@@ -1,19 +1,24 @@
-"""Nodes that take several calls: an agent whose model asks for tools.
+"""Nodes that make several calls: an agent whose model requests tools.
 
-What is called when is the business of the node's dialogue, which looks at nothing but what it is told:
+The node's *conversation* (nodes/agent.py creates it) decides which calls come next. It sees only what it
+is given, and does no I/O:
 
-    begin(inputs)              the node has come up
-    heard(errand, outcome)     a call was answered
-    failed(errand, error)      a call failed
+    begin(inputs)                    the node starts
+    on_result(call, outcome)         a call returned
+    on_failure(call, error)          a call failed
     on_person_answer(call, message)  a person answered
-    unlocked()                 the run goes on, and no errand of this waits: a limit that it met was raised
+    on_unlock()                      the run was unlocked after a limit of this node had locked it
 
-Each gives an Act: errands to run, an outcome that ends the node, events to show, a limit that was met, an
-error that fails the node. An errand without a label is a call of the node itself, made at the node's own
-address, and there is one of them at a time; an errand with a label has an address in the talk's rounds
-(`Analyst[2]/mean`), and several may be out at the same time. An errand that asks goes to a person.
+Each returns a ToolLoopAction: calls to start, an outcome that completes the node, events to emit, a
+limit that was reached, an error that fails the node.
 
-Each errand is a step of its own: what it gave is a fact, and is never asked for again.
+A call without a label is a call of the node itself, to its model: it is made at the node's own address,
+and there is at most one in flight. A call with a label, to a tool, has an address in the rounds of the
+loop (`Analyst[2]/mean`), and several can be in flight. A call with a `person_prompt` goes to a person.
+
+Each call is a command and a fact of its own, so a tool whose result is in the journal is never called
+again, not even if the process crashes between two rounds. A single command for the whole exchange would
+repeat all of it.
 """
 
 from __future__ import annotations
@@ -32,36 +37,47 @@ from roundel.workflow.message import Message
 
 
 class ToolLoopCall(Struct, frozen=True):
+    """One call of a conversation: to the model, to a tool or to a person."""
+
     what: Any
-    """What is to be done, as the state of its call."""
+    """The request; it becomes the `state` of the Call."""
     label: str = ""
     round: int = 0
     person_prompt: dict[str, Any] | None = None
-    """A person is asked, and shown this."""
+    """What the person is shown; None if no person is asked."""
     subject: str = ""
-    """What the person is asked about; questions about the same are counted."""
+    """The subject of the question; questions with the same subject are numbered."""
 
 
 _REDACTED: dict[str, Any] = {"arguments": {}, "result": ""}
-"""What a node whose output is not to be logged shows of its errands: these fields are empty."""
+"""Event fields that are emptied for a node with `log_output: false`."""
 Shown = tuple[str, dict[str, Any], ToolLoopCall | None]
-"""An event: its name, its data, and the errand that it is about."""
+"""An event: its name, its data, and the call that it is about; None for the node as a whole."""
 
 
 class ToolLoopAction(Struct, frozen=True):
+    """What a conversation wants to happen next."""
+
     loop_calls: tuple[ToolLoopCall, ...] = ()
     outcome: Outcome | None = None
     events: tuple[Shown, ...] = ()
     reached: tuple[str, int] | None = None
-    """What is used up and its limit, although the run goes on."""
+    """The name and value of a limit that was reached without locking the run."""
     lock: tuple[str, int] | None = None
-    """What is used up and its limit: once the run is unlocked, the dialogue says how it goes on."""
+    """The name and value of a limit that locks the run; after the unlock, `on_unlock` decides."""
     error: str = ""
 
 
 class Conversation(Protocol):
+    """Decides the calls of one execution of a node; created by `NodeType.conversation` for each.
+
+    A snapshot stores its attributes and restores them into a new object (snapshot.py), so they must be
+    data.
+    """
+
     stops_repeats: bool
-    """Whether an errand is not to be run again and again with the same result; set before it begins."""
+    """Whether repeated calls with the same result are to be stopped; the kernel sets it before
+    `begin`."""
 
     def begin(self, inputs: tuple[Message, ...]) -> ToolLoopAction: ...
     def on_result(self, loop_call: ToolLoopCall, outcome: Outcome) -> ToolLoopAction: ...
@@ -69,13 +85,14 @@ class Conversation(Protocol):
     def on_person_answer(self, loop_call: ToolLoopCall, message: Message) -> ToolLoopAction: ...
     def on_unlock(self) -> ToolLoopAction: ...
     def result(self, outcome: Outcome) -> str:
-        """What came of an errand, to see whether it is new."""
+        """The text of an outcome that the breaker compares, to see whether it is new."""
 
 
 def advance_tool_loop(run: Run, tool_loop: ToolLoop) -> None:
-    """Starts what may start: the talk itself, or the errands that its dialogue has named."""
+    """Starts what may start: the conversation itself, or its pending calls."""
     if not tool_loop.pending:
         conversation = tool_loop.conversation
+        # Nothing pending, but the model was called before: it is queued again after an unlock.
         if tool_loop.calls:
             _apply(run, tool_loop, conversation.on_unlock())
         else:
@@ -83,6 +100,7 @@ def advance_tool_loop(run: Run, tool_loop: ToolLoop) -> None:
             _apply(run, tool_loop, conversation.begin(tool_loop.inputs))
         return
     loop_calls = tool_loop.pending
+    # All calls of a round or none: a model that gets the results of half of them cannot continue.
     if run.budgeted and not _fit_budget(run, tool_loop, loop_calls):
         run.held.append((tool_loop, START_CALLS))
         return
@@ -92,7 +110,7 @@ def advance_tool_loop(run: Run, tool_loop: ToolLoop) -> None:
 
 
 def _fit_budget(run: Run, tool_loop: ToolLoop, loop_calls: list[ToolLoopCall]) -> bool:
-    """Whether there is a budget for all of them; if not, none begins."""
+    """Whether the budgets have room for all of the calls; if not, locks the run."""
     whole = tool_loop.execution
     tools = sum(1 for loop_call in loop_calls if loop_call.label and loop_call.person_prompt is None)
     wanted = {"tool_calls": tools} if tools else {}
@@ -107,6 +125,8 @@ def on_result(run: Run, execution: Execution, outcome: Outcome) -> None:
     for name, data in outcome.events:
         run.emit(name, execution.node.id, execution.address, data)
     if loop_call.label:
+        # Results of tools are what the breaker sees as progress from outside; the model's own replies
+        # are not.
         record_result(execution, tool_loop.conversation.result(outcome))
     _apply(run, tool_loop, tool_loop.conversation.on_result(loop_call, outcome))
 
@@ -127,6 +147,8 @@ def _owner_of(execution: Execution) -> tuple[ToolLoop, ToolLoopCall]:
 
 
 def _apply(run: Run, tool_loop: ToolLoop, action: ToolLoopAction) -> None:
+    """Carries out an action. The order matters: events first, and an error suppresses everything after
+    it."""
     execution = tool_loop.execution
     node, address = execution.node, execution.address
     for name, data, loop_call in action.events:
@@ -141,6 +163,7 @@ def _apply(run: Run, tool_loop: ToolLoop, action: ToolLoopAction) -> None:
         return
     if action.lock is not None:
         lock(run, *action.lock, node.id, address)
+    # Queued also without calls after a lock, so that the entry is held and `on_unlock` is called later.
     if action.loop_calls or action.lock is not None:
         tool_loop.pending.extend(action.loop_calls)
         run.ready_queue.append((tool_loop, START_CALLS))
@@ -149,6 +172,7 @@ def _apply(run: Run, tool_loop: ToolLoop, action: ToolLoopAction) -> None:
 
 
 def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
+    """Sends one call to the host, to a tool, the model or a person."""
     whole = tool_loop.execution
     node, address = whole.node, _address(tool_loop, loop_call)
     command: Command
@@ -174,9 +198,11 @@ def _start_call(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> None:
 
 
 def _ordinal(tool_loop: ToolLoop) -> int:
-    """Which of the node's calls it is: never a matter of which part of a dynamic edge was quicker."""
+    """The ordinal of a model call. It never depends on which part of a dynamic edge was quicker."""
     number = tool_loop.calls
     tool_loop.calls += 1
+    # `launch` has counted the first call already. A part must not touch the shared count while other
+    # parts run; its extra calls are added when all parts are done.
     if number:
         execution = tool_loop.execution
         if execution.part is None:
@@ -187,8 +213,11 @@ def _ordinal(tool_loop: ToolLoop) -> int:
 
 
 def _question_number(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> int:
-    """Which question about its subject it is. What runs at the same time counts for itself, from its own
-    number on: never a matter of who was quicker."""
+    """The number of a question about its subject.
+
+    What runs in parallel counts for itself, starting at its own number, so that the number does not
+    depend on timing.
+    """
     where, first = _parallel_scope(tool_loop.execution)
     key = (where, tool_loop.execution.node.site, loop_call.subject)
     number = run.question_counts.get(key, 0)
@@ -197,7 +226,7 @@ def _question_number(run: Run, tool_loop: ToolLoop, loop_call: ToolLoopCall) -> 
 
 
 def _parallel_scope(execution: Execution) -> tuple[str, int]:
-    """The innermost thing around it that runs beside others of its kind, and its number among them."""
+    """The innermost part or iteration around an execution that runs in parallel, and its number."""
     whole: Execution | None = execution
     while whole is not None:
         if whole.part is not None:

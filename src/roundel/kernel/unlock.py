@@ -1,8 +1,18 @@
-"""A person unlocks a run: with a reason, after the three self-checks, and with a change if it tripped twice.
+"""Unlocking: a person lets a locked run continue, with a reason, three confirmed checks and maybe a
+change.
 
-The run goes on in the same round. A raised limit counts from now on for the loop, graph or node that met it;
-without one, rounds and lists are allowed as much again. An edit replaces the last message that waits for the
-next node, a note is added behind it, and an exit leaves the loop for a node outside of it.
+The run continues in the same round. The changes:
+
+    limits     a raised limit applies from now on to the loop, graph or node that reached it; without
+               one, rounds and lists are allowed as many again
+    message    replaces the last message that waits for the next node
+    note       is added after it, for the next agent
+    exit       leaves the loop for a node outside of it
+
+A second unlock of the same lock in a row needs a change: a raised limit, an edited message or an exit.
+
+`check_unlock` refuses without changing anything, because an illegal fact must leave the run unchanged.
+`unlock` relies on its checks.
 """
 
 from __future__ import annotations
@@ -30,21 +40,21 @@ from roundel.kernel.state import (
 from roundel.workflow.message import Message
 
 CHECKS = ("cause_understood", "cost_accepted", "workflow_reviewed")
-"""What whoever unlocks a run has to confirm: why it was locked is understood, what it costs to go on is
-accepted, and the workflow or its limits were looked at."""
+"""What the person has to confirm: the cause of the lock is understood, the cost of continuing is
+accepted, and the workflow or its limits were reviewed."""
 
 
 class UnlockRefused(Exception):
-    """It may not be unlocked like this; the text says why."""
+    """The unlock is refused; the text gives the reason."""
 
     def __init__(self, text: str, *fields: str) -> None:
         super().__init__(text)
         self.fields = fields
-        """Those of `Unlocked` that would have to be other ones."""
+        """The fields of `Unlocked` that have to change."""
 
 
 def check_unlock(run: Run, fact: Unlocked) -> None:
-    """Refused, before anything is changed."""
+    """Raises UnlockRefused if the run cannot be unlocked with this fact. Changes nothing."""
     lock = run.lock
     if lock is None or run.status != "suspended_locked":
         raise UnlockRefused("the run is not locked")
@@ -63,21 +73,22 @@ def check_unlock(run: Run, fact: Unlocked) -> None:
     unknown = sorted(fact.limits.keys() - known.keys())
     if unknown:
         raise UnlockRefused(
-            f"'{unknown[0]}' does not hold this run back; {', '.join(sorted(known)) or 'no limit'} does",
+            f"'{unknown[0]}' did not lock this run; {', '.join(sorted(known)) or 'no limit'} can be raised",
             "limits",
         )
     for name, limit in fact.limits.items():
         if not limit > known[name]:
             raise UnlockRefused(
-                f"'{name}' is {known[name]:g} already; a raised limit is more than that", "limits"
+                f"'{name}' is {known[name]:g} already; the raised limit must be larger", "limits"
             )
     if fact.message is not None and _next_input(run) is None:
-        raise UnlockRefused("no message waits that could be edited", "message")
+        raise UnlockRefused("no message is waiting that could be edited", "message")
     if fact.exit:
         _find_exit(run, fact.exit)
 
 
 def unlock(run: Run, fact: Unlocked) -> None:
+    """Applies a fact that `check_unlock` has accepted."""
     lock = run.lock
     assert lock is not None
     changed = bool(fact.limits or fact.message is not None or fact.exit)
@@ -98,6 +109,9 @@ def unlock(run: Run, fact: Unlocked) -> None:
     if fact.exit:
         _leave(run, fact.exit)
     run.lock, run.lock_budget = None, None
+    # Limits are raised and the loop is left before the lock is removed: `_raise` and `_leave` need the
+    # lock's budget and the held entries. These are decided again afterwards, and may find another limit
+    # reached.
     run.fast_path = run.error is None and not run.paused and not run.has_cancelled
     run.status = "running"
     run.emit("run_state_change", None, None, {"status": "running", "reason": f"unlocked: {fact.reason}"})
@@ -106,12 +120,15 @@ def unlock(run: Run, fact: Unlocked) -> None:
 
 
 def _scope(lock: Lock) -> str:
-    """What a second lock has to be the same in to be one in a row: a budget is met by whoever comes next."""
+    """What two locks have in common if they are the same in a row.
+
+    For a budget that is its scope, not the node: any node inside can be the one that reaches it.
+    """
     return f"{lock.what} {lock.evidence.get('scope', lock.node_id)}"
 
 
 def _raisable_limits(run: Run, lock: Lock) -> dict[str, float]:
-    """What may be raised, and what it is now."""
+    """The limits that the unlock may raise, with their current values."""
     if run.lock_budget is not None:
         return run.lock_budget.limits
     if lock.what in TRIPS:
@@ -121,10 +138,11 @@ def _raisable_limits(run: Run, lock: Lock) -> dict[str, float]:
 
 
 _ROUNDS = ("rounds", "items", "tool_rounds")
-"""Locks after which more rounds may be allowed."""
+"""Locks after which more rounds can be allowed."""
 
 
 def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:
+    """Raises limits: of the budget that locked the run, or of everything held back at its cap."""
     if run.lock_budget is not None:
         run.lock_budget.raise_to(limits)
         return
@@ -133,6 +151,8 @@ def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:
     for item, index in run.held:
         if index == NEXT_ROUND and isinstance(item, Activation):
             cap = cap_of(run, item)
+            # All loops that wait at their cap, not only the first: several can reach it while the run is
+            # being locked.
             if item.round >= cap:
                 raise_cap(run, item, max(cap, int(limits.get("rounds", cap + item.scope.cap))))
         elif "rounds" in limits and isinstance(item, CompositeRun) and item.execution.address == lock.address:
@@ -142,7 +162,8 @@ def _raise(run: Run, lock: Lock, limits: dict[str, float]) -> None:
 
 
 def _next_input(run: Run) -> tuple[Any, int] | None:
-    """Where the message is that the next node will get: a list and a place in it, or a talk."""
+    """The place of the message that the next node will get: a list and an index, or a composite run or
+    tool loop."""
     for item, index in run.held:
         if index in (START_CALLS, START_ITERATIONS, BEGIN_COMPOSITE):
             return (item, -1) if _inputs(item) else None
@@ -152,6 +173,7 @@ def _next_input(run: Run) -> tuple[Any, int] | None:
         node = item.scope.entry if index == NEXT_ROUND else _node_of(item, index)
         if node is None:
             continue
+        # Arrivals are admitted after the messages in the queue.
         for messages in (instance.arrivals[node], instance.queues[node]):
             if messages:
                 return messages, len(messages) - 1
@@ -164,9 +186,11 @@ def _node_of(activation: Activation, index: int) -> int | None:
 
 
 def _edit(run: Run, text: str) -> None:
+    """Replaces the last message that waits for the next node."""
     found = _next_input(run)
     assert found is not None
     messages, place = found
+    # The inputs of pending iterations are copies; the node's own inputs have been used already.
     if isinstance(messages, CompositeRun) and messages.pending:
         messages.pending = [
             msgspec.structs.replace(iteration, inputs=_replace_last(iteration.inputs, text))
@@ -196,7 +220,8 @@ def _replace_last(inputs: tuple[Message, ...], text: str) -> tuple[Message, ...]
 
 
 def _find_exit(run: Run, target: str) -> tuple[Activation, int]:
-    """The loop that is left, and the node that it is left for."""
+    """The innermost free loop that waits, and the node outside of it that `exit` names;
+    UnlockRefused."""
     for item, index in run.held:
         if isinstance(item, Activation) and (index >= 0 or index == NEXT_ROUND) and item.parent is not None:
             plan = item.instance.plan
@@ -209,13 +234,17 @@ def _find_exit(run: Run, target: str) -> tuple[Activation, int]:
                 return item, outside[target]
             ways = ", ".join(sorted(outside)) or "nowhere"
             raise UnlockRefused(
-                f"no edge leads from the loop '{item.name}' to '{target}'; its ways out lead to {ways}",
+                f"no edge leads from the loop '{item.name}' to '{target}'; its exits lead to {ways}",
                 "exit",
             )
-    raise UnlockRefused("the run is not locked inside of a free loop, so there is none to leave", "exit")
+    raise UnlockRefused("the run is not locked inside a free loop, so there is none to leave", "exit")
 
 
 def _leave(run: Run, target: str) -> None:
+    """Leaves the loop for a node outside of it, as if an edge to that node had fired.
+
+    The node gets the last message of the loop.
+    """
     activation, node = _find_exit(run, target)
     instance = activation.instance
     assert activation.scope.entry is not None  # it is a loop
@@ -224,11 +253,12 @@ def _leave(run: Run, target: str) -> None:
     instance.queues[node].append(Message(text, "user", metadata={"source": who}))
     instance.marks[node] = 1
     left: Activation | None = activation
-    layer = -1  # nothing of this round runs any more
+    layer = -1  # before the first layer, so nothing else of this round runs
     while left is not None and left.parent is not None and node not in left.scope.members:
         left.exit_layer, left.exit_reason, left.exit_by = layer, "unlocked", "unlock"
         layer = left.unit.layer if left.unit is not None else -1
         left = left.parent
+    # Between two rounds no unit is left that would settle and end the round, so the loop is ended here.
     between = [(item, index) for item, index in run.held if item is activation and index == NEXT_ROUND]
     if between:
         run.held = [held for held in run.held if held not in between]

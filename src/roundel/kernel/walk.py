@@ -1,12 +1,17 @@
-"""What a node's messages do on its edges.
+"""Messages on edges: which edges a node's messages take, and how dynamic edges split them into parts.
 
-On one edge: port, condition, clear the target's queue, copy (role, source, keep), process, append,
-mark as triggered. A message that a processor drops triggers nothing.
+Walking. For each message and each edge, in the order of the file: port, condition, clear the target's
+queue, copy (role, source, keep), process, append, mark the target as triggered. A message that a
+processor drops triggers nothing, though its edge may still clear the target's queue.
 
-Nodes that run once for each part of what a dynamic edge brought.
+Conditions and processors on edges are either built in, and evaluated here through `run.decisions`, so
+that a replay does not depend on the pattern or CEL library; or they are functions of users, which the
+host has called before (`pairs_to_evaluate`, then `edge_results`).
 
-`map` runs the node on each part; the outputs stand in the order of the parts. `tree` runs it on groups
-of parts, then on groups of what those gave, until one message is left.
+Parts. A node behind a dynamic edge runs once for each part of what the edge brought. `map` runs it on
+each part, and the outputs are in the order of the parts. `tree` runs it on groups of parts, then on
+groups of their outputs, until one message is left. Parts run in parallel up to `max_parallel`, but no
+result depends on their timing.
 """
 
 from __future__ import annotations
@@ -27,11 +32,11 @@ from roundel.workflow.pattern import PatternError
 from roundel.workflow.processor import MessageProcessor
 
 EdgeResults = Mapping[tuple[int, int], EdgeResult]
-"""By edge and message."""
+"""The results of the functions of users, by edge and number of the message."""
 
 
 class EdgeError(Exception):
-    """A condition or processor failed on what an execution gave."""
+    """A condition, processor or split failed; `step` fails the execution whose output was walking."""
 
     def __init__(self, execution: Execution, text: str) -> None:
         super().__init__(text)
@@ -39,12 +44,20 @@ class EdgeError(Exception):
 
 
 def walk(run: Run, execution: Execution, outcome: Outcome, edge_results: EdgeResults | None) -> None:
+    """Sends the messages of one outcome along the edges of its node.
+
+    `edge_results` are the answers of functions of users, numbered from this outcome's first message.
+    """
     port, stay, number = outcome.port, outcome.stay, 0
     unit, instance = execution.unit, execution.activation.instance
     for message in outcome.messages:
         for edge, loops in unit.out:
+            # `stay` restricts the messages to targets inside the loop; `loops` is how many loops the
+            # edge leaves.
             if (edge.port is not None and edge.port != port) or (stay and loops):
                 continue
+            # No condition, no processor, and the only edge into its target: the message can go into the
+            # queue directly, without a key. Most edges are like this.
             if edge.simple:
                 instance.fired[edge.index] = 1
                 instance.queues[edge.target].append(copy_for_edge(edge, message))
@@ -60,17 +73,20 @@ def walk(run: Run, execution: Execution, outcome: Outcome, edge_results: EdgeRes
 
 
 def pairs_to_evaluate(run: Run, execution: Execution, outcomes: Sequence[Outcome]) -> list[tuple[int, int]]:
-    """Which messages have to be shown to the functions of which edges."""
-    asked, number = [], 0
+    """The (edge, message) pairs that the functions of users have to see.
+
+    A pair is left out if a built-in condition on the same edge already rules it out.
+    """
+    pairs, number = [], 0
     for outcome in outcomes:
         for message in outcome.messages:
             for edge, loops in execution.unit.out:
                 if not edge.has_host_functions or not _is_open(edge, loops, outcome):
                     continue
                 if edge.condition_function is not None or _fires(run, execution, edge, message, None):
-                    asked.append((edge.index, number))
+                    pairs.append((edge.index, number))
             number += 1
-    return asked
+    return pairs
 
 
 def _is_open(edge: EdgePlan, loops: int, outcome: Outcome) -> bool:
@@ -85,9 +101,11 @@ def _fires(
     if edge.test is None:
         return True
     try:
+        # `expression_values` is passed as a function: only expressions need the variables, and they cost
+        # time.
         return run.decisions.record_or_replay(edge.test, message, execution.activation.expression_values)  # type: ignore[no-any-return]
     except DecisionMismatch:
-        raise
+        raise  # the journal is damaged, which is no failure of the condition
     except Exception as error:
         raise EdgeError(execution, f"the condition on {edge.edge} failed: {error}") from error
 
@@ -95,7 +113,8 @@ def _fires(
 def _passes(
     run: Run, execution: Execution, edge: EdgePlan, message: Message, edge_result: EdgeResult | None
 ) -> bool:
-    """Whether the message gets to the other end; False also if a processor dropped it on the way."""
+    """Takes a message along an edge; False if the edge does not fire or a processor drops the
+    message."""
     if not _fires(run, execution, edge, message, edge_result):
         return False
     carried = _process_message(run, execution, edge, message, edge_result) if edge.carry else None
@@ -108,6 +127,8 @@ def _passes(
 
 
 def _enqueue(execution: Execution, edge: EdgePlan, message: Message | None) -> None:
+    """Queues a message at its target: directly if no other edge leads there, else with its key
+    (queue.py)."""
     activation, unit = execution.activation, execution.unit
     instance = activation.instance
     if edge.direct:
@@ -131,6 +152,8 @@ def _process_message(
         raise
     except Exception as error:
         raise EdgeError(execution, f"the processor on {edge.edge} failed: {error}") from error
+    # A decision must be JSON and small, so `_processed_decision` stores only the change; it is undone
+    # here.
     if decided is None or decided is True:
         return carried if decided else None
     if isinstance(decided, str):
@@ -139,8 +162,11 @@ def _process_message(
 
 
 def _processed_decision(process: MessageProcessor, message: Message) -> bool | str | list[Any] | None:
-    """What a processor makes of a message, as a decision that stores no more than what changed: None if it
-    drops it, True if it leaves it as it is, a text if that is all that is new, else the whole message."""
+    """Calls a processor and returns its result in the shortest form.
+
+    None if it drops the message, True if the message is unchanged, a text if only the content is new,
+    otherwise the whole message in a list (a mapping would stand for an exception, see facts.py).
+    """
     result = process(message)
     if result is None or result is message:
         return None if result is None else True
@@ -164,15 +190,19 @@ def copy_for_edge(edge: EdgePlan, message: Message) -> Message:
 
 
 MAX_LAYERS = 100
+"""A node that returns as many messages as it gets would never finish a `tree`; this many layers are
+enough for any real one, since each divides the number of messages by the group size."""
 Part = tuple[int, str, tuple[Message, ...]]
-"""Its number, its address, its input."""
+"""A part to start: its number, its address, its input."""
 
 
 class ExpansionError(Exception):
-    """A tree that does not come together."""
+    """The layers of a `tree` do not converge to one message."""
 
 
 def expand(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> Expansion:
+    """Splits the dynamic messages among the inputs; all other inputs go to every part of the first
+    layer."""
     edge = _edge(execution)
     dynamic = edge.edge.dynamic
     assert dynamic is not None
@@ -186,7 +216,7 @@ def expand(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> Expan
         ]
     except (DecisionError, PatternError) as error:
         raise EdgeError(execution, f"the split on {edge.edge} failed: {error}") from error
-    # A guard counts its parts one after the other.
+    # A guard has state: its parts run one after the other, or its count would depend on timing.
     width = 1 if execution.node.kind.guard else dynamic.max_parallel
     expansion = Expansion(execution, dynamic, shared, width)
     _group(expansion, parts)
@@ -194,7 +224,7 @@ def expand(run: Run, execution: Execution, inputs: tuple[Message, ...]) -> Expan
 
 
 def _parts(run: Run, split: Split, message: Message) -> list[Message]:
-    """The parts of a message; where a pattern cuts it, that is a decision."""
+    """The parts of a message. Where a pattern splits it, the result is a stored decision."""
     if not isinstance(split, RegexSplit):
         return split.parts(message)
     texts = run.decisions.record_or_replay(split.texts, message)
@@ -202,13 +232,15 @@ def _parts(run: Run, split: Split, message: Message) -> list[Message]:
 
 
 def _edge(execution: Execution) -> EdgePlan:
-    """The dynamic edge that leads to it; if there are several, their settings are the same."""
+    """A dynamic edge into the node; if there are several, the loader ensures that their settings are
+    equal."""
     plan = execution.activation.instance.plan
     target = execution.node.index
     return next(edge for edge in plan.edges if edge.target == target and edge.dynamic)
 
 
 def _group(expansion: Expansion, parts: list[Message]) -> None:
+    """Begins the next layer: groups of `group_size` for a `tree`, single parts for a `map`."""
     size = expansion.dynamic.group_size if expansion.dynamic.type == "tree" else 1
     first = expansion.shared if expansion.layer == 0 else ()
     expansion.layer += 1
@@ -218,7 +250,7 @@ def _group(expansion: Expansion, parts: list[Message]) -> None:
 
 
 def startable_parts(expansion: Expansion) -> Iterator[Part]:
-    """The parts that may start now."""
+    """Yields the parts that may start now, and counts each as started."""
     in_flight = expansion.outcomes[: expansion.started].count(None)
     while expansion.started < len(expansion.groups) and in_flight < expansion.width:
         number = expansion.started
@@ -233,18 +265,21 @@ def _address(expansion: Expansion, number: int) -> str:
 
 
 def record_part(expansion: Expansion, number: int, outcome: Outcome) -> list[Outcome] | None:
-    """Keeps a part's outcome; gives what the node as a whole gave, once nothing is left to do."""
+    """Stores the outcome of a part; returns the outcomes of the node once no part is left."""
     expansion.outcomes[number] = outcome
     return collect_outcomes(expansion)
 
 
 def collect_outcomes(expansion: Expansion) -> list[Outcome] | None:
+    """The outcomes of the node as a whole; None while parts or further layers of a tree remain."""
     if None in expansion.outcomes:
         return None
     outcomes = [outcome for outcome in expansion.outcomes if outcome is not None]
     if expansion.dynamic.type == "map":
         return outcomes
     messages = [message for outcome in outcomes for message in outcome.messages]
+    # One group was the last layer, also if it returned several messages: the node has combined all it
+    # got.
     if len(messages) <= 1 or len(outcomes) == 1:
         return outcomes
     if expansion.layer >= MAX_LAYERS:

@@ -1,1 +1,2 @@
-"""What is worked out about a workflow before it runs: components, loop nesting, layers, static checks."""
+"""What is computed about a workflow before it runs: components, loop nesting, layers, proofs, static
+checks."""

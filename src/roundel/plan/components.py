@@ -1,4 +1,9 @@
-"""Strongly connected components and layers of small directed graphs given as successor lists."""
+"""Algorithms on small directed graphs: strongly connected components, layers and reachability.
+
+Graphs are successor lists over integers. All algorithms are iterative, because generated workflows may
+nest or chain thousands of nodes, and Python's stack is limited; and deterministic, because the plan's
+order depends on them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,8 @@ Successors = Mapping[int, Sequence[int]]
 
 
 def components(nodes: Iterable[int], successors: Successors) -> list[list[int]]:
-    """Tarjan's strongly connected components, without recursion, each sorted; sinks come first."""
+    """Tarjan's strongly connected components, each sorted. A component comes after all that it leads
+    to."""
     order: dict[int, int] = {}
     low: dict[int, int] = {}
     on_stack: set[int] = set()
@@ -52,14 +58,14 @@ def _popped(stack: list[int], on_stack: set[int], until: int) -> list[int]:
 
 
 def layers(nodes: Sequence[int], successors: Successors) -> dict[int, int]:
-    """The length of the longest path that leads to each node of an acyclic graph."""
+    """The length of the longest path to each node of an acyclic graph."""
     waiting = dict.fromkeys(nodes, 0)
     for node in nodes:
         for following in successors.get(node, ()):
             waiting[following] += 1
     ready = [node for node in nodes if waiting[node] == 0]
     layer = dict.fromkeys(ready, 0)
-    for node in ready:  # grows while we walk it
+    for node in ready:  # grows during the iteration
         for following in successors.get(node, ()):
             layer[following] = max(layer.get(following, 0), layer[node] + 1)
             waiting[following] -= 1
@@ -69,6 +75,7 @@ def layers(nodes: Sequence[int], successors: Successors) -> dict[int, int]:
 
 
 def reachable(starts: Iterable[int], successors: Successors) -> set[int]:
+    """The starts and all nodes that can be reached from them."""
     found = set(starts)
     pending = list(found)
     while pending:

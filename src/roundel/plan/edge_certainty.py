@@ -1,13 +1,16 @@
-"""What is certain of an edge or a node before it runs, whatever is said.
+"""What is certain about an edge or a node before the run, whatever the nodes say.
 
-Conditions that count rounds: `round < n` on an edge bounds a loop that cannot go on without the edge.
+The proof and the checks are built from these few predicates. Each answers True only if it is certain:
+True is a claim, False means that nothing is known.
 
-On an edge `round` is that of the innermost loop around its source, as the loop was entered; so it says
-something only of a loop that the source stands in directly, not of one around that.
+Conditions that count rounds: `round < n` on an edge bounds a loop that cannot repeat without the edge.
+On an edge, `round` is that of the innermost loop around its source, as the loop was entered; so it
+bounds only a loop that contains the source directly, not one around that.
 
-An expression is not evaluated here. It is read as far as it is plain: a comparison of `round` with a number,
-also in parentheses and as a part of a conjunction. Whatever else it holds may only make the edge fire less
-often, and what cannot be read for certain says nothing.
+`last_round` does not evaluate an expression. It reads it as far as it is plain: a comparison of `round`
+with a number, also in parentheses and as a part of a conjunction. The other conjuncts can only make the
+edge fire less often, and what cannot be read with certainty is ignored: a wrong proof is worse than a
+missing one.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from roundel.plan.graph import EdgePlan, NodePlan
 
 
 def always_fires(edge: EdgePlan) -> bool:
-    """Whether the edge triggers its target for certain, whatever its source says."""
+    """Whether the edge triggers its target for every message of its source."""
     return (
         edge.trigger
         and edge.test is None
@@ -30,33 +33,37 @@ def always_fires(edge: EdgePlan) -> bool:
 
 
 def never(edge: EdgePlan) -> bool:
-    """Whether the edge cannot fire, whatever its source says."""
+    """Whether the edge can never fire: `condition: false`."""
     return edge.edge.condition is not None and edge.edge.condition.never
 
 
 def always_speaks(node: NodePlan) -> bool:
-    """Whether each run of the node gives a message, and for all its edges."""
+    """Whether each run of the node sends a message that is open to all its edges.
+
+    Excluded: silent nodes and guards; composite nodes and subgraphs, whose graph may end without output;
+    and nodes with dynamic input, which may have no parts.
+    """
     return not (node.kind.silent or node.kind.guard or node.bodies or node.has_dynamic_input)
 
 
 def may_jump(node: NodePlan) -> bool:
-    """Whether it may end the round of a loop agent around it: `break`, `continue`, or code that says so."""
+    """Whether the node may end the round of a loop agent around it: `break`, `continue`, or code."""
     return node.kind.silent and not node.kind.guard
 
 
 def gives_one_message(node: NodePlan) -> bool:
-    """Whether no run of the node gives more than one message."""
+    """Whether no run of the node sends more than one message."""
     return bool(node.kind.single(node.config)) and not node.has_dynamic_input
 
 
 _COMPARISON = re.compile(r"round\s*(<=?)\s*(-?\d{1,15})|(-?\d{1,15})\s*(>=?)\s*round")
 _STRING = re.compile(r"\"[^\"]*\"|'[^']*'")
 _HARD_TO_READ = ("\\", "//", '"""', "'''")
-"""Escapes, comments and long strings: where they stand, the plain reading of strings may be wrong."""
+"""Escapes, comments and long strings: with them, `_STRING` may find strings wrongly."""
 
 
 def last_round(edge: EdgePlan) -> int | None:
-    """The last round in which the edge can fire, by its condition; None if that says nothing of rounds."""
+    """The last round in which the edge can fire, by its condition; None if that does not bound it."""
     condition = edge.edge.condition
     return None if condition is None or condition.expression is None else _last(condition.expression)
 
@@ -65,11 +72,14 @@ def last_round(edge: EdgePlan) -> int | None:
 def _last(expression: str) -> int | None:
     if any(mark in expression for mark in _HARD_TO_READ):
         return None
+    # Strings are blanked out: what looks like an operator inside them is none. Their length stays, for
+    # positions.
     text = _STRING.sub(lambda found: "_" * len(found[0]), expression)
     return None if '"' in text or "'" in text else _of_conjunction(text)
 
 
 def _of_conjunction(text: str) -> int | None:
+    """The smallest bound of the conjuncts: all of them must be true for the edge to fire."""
     text = text.strip()
     parts = _conjuncts(text)
     if len(parts) != 1:
@@ -89,7 +99,8 @@ def _of_comparison(text: str) -> int | None:
 
 
 def _conjuncts(text: str) -> list[str]:
-    """What stands between the outermost `&&`; nothing if something that binds less tightly stands there."""
+    """The parts between the outermost `&&`; empty if an operator that binds less tightly (`||`, `?`) is
+    there."""
     parts, begin, depth = [], 0, 0
     for at, character in enumerate(text):
         depth += (character in "([{") - (character in ")]}")
@@ -102,7 +113,7 @@ def _conjuncts(text: str) -> list[str]:
 
 
 def _closing(text: str) -> int:
-    """Where the parenthesis ends that the text begins with."""
+    """The index of the bracket that closes the one at the beginning; -1 if there is none."""
     depth = 0
     for at, character in enumerate(text):
         depth += (character in "([{") - (character in ")]}")

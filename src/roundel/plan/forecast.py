@@ -1,7 +1,11 @@
-"""What a run may cost, before it starts: calls of models and tools, tokens, money.
+"""The forecast: what a run may cost, before it starts, in model calls, tool calls, tokens and money.
 
-The worst case follows from the proof that loops end and from the limits of agents. The typical one rests on
-assumptions, which are part of the forecast, so that nobody takes it for more than it is.
+The worst case follows from the proof that loops end and from the limits of agents. The typical case
+rests on assumptions, which are part of the forecast (`ASSUMPTIONS`), so that nobody takes it for more
+than it is. Tokens and money have no worst case: what an agent is sent grows with what was said before.
+
+A node runs once in each round of its innermost loop, so numbers multiply from the outside inwards, as in
+the proof. The breaker uses the same numbers to recognise a surge of tokens (kernel/breaker.py).
 """
 
 from __future__ import annotations
@@ -25,9 +29,10 @@ TYPICAL_TURNS = 10
 TYPICAL_MESSAGE = 300
 CHARACTERS_A_TOKEN = 4
 MILLION = 1_000_000
+"""Prices are per million tokens."""
 
 ASSUMPTIONS = (
-    "at worst a loop goes on until its guard ends it, or to its cap, where the run is locked",
+    "at worst a loop runs until its guard ends it, or to its cap, where the run is locked",
     "typical: a loop takes half of the rounds that it may",
     f"typical: a loop that nothing but its cap or a clock bounds takes {TYPICAL_CAPPED} rounds",
     f"typical: a loop agent or debate takes half of its rounds, and no more than {TYPICAL_TURNS}",
@@ -45,13 +50,15 @@ ASSUMPTIONS = (
 
 
 class Estimate(Struct, frozen=True):
+    """A worst case and a typical case."""
+
     worst: int | None
-    """None where nothing bounds it, or nothing of use."""
+    """None if nothing bounds it, or the bound is too large to be of use."""
     typical: int
 
     def times(self, other: Estimate) -> Estimate:
         worst = None if self.worst is None or other.worst is None else self.worst * other.worst
-        # Loops in loops multiply: a number that nobody lives to see is none.
+        # Nested loops multiply; a bound beyond FOREVER tells nothing and would grow without limit.
         known = worst is None or worst <= FOREVER
         return Estimate(worst if known else None, min(self.typical * other.typical, FOREVER))
 
@@ -60,33 +67,38 @@ class Estimate(Struct, frozen=True):
         return Estimate(worst, self.typical + other.typical)
 
     def at_least(self, other: Estimate) -> Estimate:
+        """The maximum of both, case by case."""
         worst = None if self.worst is None or other.worst is None else max(self.worst, other.worst)
         return Estimate(worst, max(self.typical, other.typical))
 
 
 class NodeForecast(Struct, frozen=True):
+    """The row of one node."""
+
     node: str
     path: str
-    """The nodes around it, for one in a subgraph or a loop agent."""
+    """The nodes around it, if it is in a subgraph or a loop agent."""
     loop: str
-    """The innermost loop that it is in."""
+    """Its innermost loop."""
     runs: Estimate
     model_calls: Estimate
     tool_calls: Estimate
     tokens: Estimate
     cost_usd: float | None
-    """As a rule of thumb; None if nobody knows the price of its model."""
+    """A rule of thumb; None if the price of its model is not known."""
 
 
 class Forecast(Struct, frozen=True):
+    """The rows of all nodes, and their sums."""
+
     nodes: tuple[NodeForecast, ...]
     model_calls: Estimate
     tool_calls: Estimate
     tokens: Estimate
     cost_usd: float | None
-    """As a rule of thumb, of the agents whose price is known; None if none is."""
+    """A rule of thumb, for the agents whose price is known; None if none is."""
     unpriced: tuple[str, ...]
-    """The agents whose price is not."""
+    """The agents whose price is not known."""
     assumptions: tuple[str, ...] = ASSUMPTIONS
 
 
@@ -94,16 +106,17 @@ NOTHING, ONCE = Estimate(0, 0), Estimate(1, 1)
 NO_CALLS, ONE_CALL = Calls(), Calls(models=(1, 1))
 
 Pricing = Callable[[Node], Price | None]
-"""What the model of an agent costs; None if that is not known."""
+"""The price of the model of an agent; None if it is not known."""
 
 
 def forecast(plan: Plan, price: Pricing = lambda _: None) -> Forecast:
+    """The forecast of a workflow. Without `price` it contains no cost."""
     rows: list[NodeForecast] = []
     pending = [(plan.graph, "", ONCE)]
-    for graph, path, times in pending:  # grows while we walk it
+    for graph, path, times in pending:  # grows during the iteration
         for node, (loop, runs) in zip(graph.nodes, _runs(graph, times), strict=True):
             rows.append(_row(node, path, loop, runs, price))
-            iterations = _turns(node)
+            iterations = _body_runs(node)
             pending += [
                 (body, f"{path}{node.id}/", runs.times(turn))
                 for body, turn in zip(node.bodies, iterations, strict=True)
@@ -118,7 +131,7 @@ def _summed(rows: list[NodeForecast]) -> Forecast:
         tokens = tokens.plus(row.tokens)
     costs = [row.cost_usd for row in rows if row.cost_usd is not None]
     unpriced = tuple(f"{row.path}{row.node}" for row in rows if row.cost_usd is None)
-    # What nodes without a model cost says nothing of those with one.
+    # Nodes without a model cost 0. If no price of a model is known, their sum must not look like one.
     known = any(row.cost_usd is not None and row.model_calls != NOTHING for row in rows)
     return Forecast(
         tuple(rows), models, tools, tokens, sum_dollars(costs) if known or not unpriced else None, unpriced
@@ -126,7 +139,10 @@ def _summed(rows: list[NodeForecast]) -> Forecast:
 
 
 def _runs(graph: GraphPlan, times: Estimate) -> list[tuple[str, Estimate]]:
-    """For each node its innermost loop and how often it runs: once in each round of that loop."""
+    """For each node, its innermost loop and how often it runs: once in each round of that loop.
+
+    A node may have several innermost loops, one for each entry; the largest estimate counts.
+    """
     found: list[tuple[str, Estimate]] = [("", times) for _ in graph.nodes]
     totals: dict[Scope, Estimate] = {graph.root: times}
     in_loops: dict[int, tuple[str, Estimate]] = {}
@@ -134,17 +150,17 @@ def _runs(graph: GraphPlan, times: Estimate) -> list[tuple[str, Estimate]]:
     for loop in surveyed.found:
         scope = loop.scope
         assert scope.parent is not None
-        sum_dollars = totals[scope] = totals[scope.parent].times(_rounds(scope))
+        total = totals[scope] = totals[scope.parent].times(_rounds(scope))
         for unit in scope.units:
             if unit.node is not None:
                 _, before = in_loops.get(unit.node.index, ("", NOTHING))
-                in_loops[unit.node.index] = (loop.id, sum_dollars.at_least(before))
+                in_loops[unit.node.index] = (loop.id, total.at_least(before))
     for unanalysed in surveyed.unanalysed:
-        # How deep the loops in it nest is not known, so there is no worst case.
-        sum_dollars = totals[unanalysed.scope].times(Estimate(None, TYPICAL_CAPPED))
+        # The nesting of the loops inside is not known, so there is no worst case.
+        total = totals[unanalysed.scope].times(Estimate(None, TYPICAL_CAPPED))
         for member in unanalysed.unit.members:
             _, before = in_loops.get(member, ("", NOTHING))
-            in_loops[member] = (unanalysed.entry.id, sum_dollars.at_least(before))
+            in_loops[member] = (unanalysed.entry.id, total.at_least(before))
     for index, entry in in_loops.items():
         found[index] = entry
     for node in graph.nodes:
@@ -161,14 +177,15 @@ def _rounds(scope: Scope) -> Estimate:
     return Estimate(worst, (worst + 1) // 2)
 
 
-def _turns(node: NodePlan) -> list[Estimate]:
+def _body_runs(node: NodePlan) -> list[Estimate]:
+    """How often each body of a node runs per run of the node."""
     if node.kind.controller is None:
         return [ONCE for _ in node.bodies]
     most = node.kind.iterations(node.config)
-    return [Estimate(iterations, _typical_turns(iterations)) for iterations in most]
+    return [Estimate(iterations, _typical_iterations(iterations)) for iterations in most]
 
 
-def _typical_turns(iterations: int | None) -> int:
+def _typical_iterations(iterations: int | None) -> int:
     return TYPICAL_CAPPED if iterations is None else min(TYPICAL_TURNS, (iterations + 1) // 2)
 
 
@@ -184,12 +201,13 @@ def _row(node: NodePlan, path: str, loop: str, runs: Estimate, price: Pricing) -
 
 
 def _tokens(node: NodePlan, calls: int) -> tuple[int, int]:
-    """What so many calls of one run take in, and what they give: a rule of thumb."""
+    """The tokens that the calls of one run take in, and those that they return: a rule of thumb."""
     config = node.config
     fixed = (len(getattr(config, "role", "")) + len(getattr(config, "prompt", ""))) // CHARACTERS_A_TOKEN
     params = {**getattr(config, "params", {}), **getattr(config, "parameters", {})}
     longest = params.get("max_tokens")
     answer = min(longest, TYPICAL_MESSAGE) if isinstance(longest, int) else TYPICAL_MESSAGE
+    # Each call of a tool loop sees one message more than the one before: 0 + 1 + 2 + …
     further = TYPICAL_MESSAGE * (calls * (calls - 1) // 2)
     return calls * (fixed + TYPICAL_MESSAGE * max(1, node.arriving)) + further, calls * answer
 

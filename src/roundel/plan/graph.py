@@ -1,4 +1,15 @@
-"""A workflow compiled for the kernel: numbers instead of names, tests instead of conditions."""
+"""The plan: a workflow compiled for the kernel, with numbers instead of names and tests instead of
+conditions.
+
+The kernel looks at an edge or a node for each message, so everything that can be decided once is decided
+here, and stored as a flag (`simple`, `direct`, `plain`, `output_retained`, …). Nodes are numbered within
+their graph (`index`) and in the whole workflow (`site`); the order of the file decides both, and with it
+everything that the kernel has to order.
+
+A plan contains no code of users: functions on edges are names, which the host resolves. So a workflow
+can be checked, drawn and replayed where that code is missing. Scopes and surveys are computed on first
+use and cached in the plan.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +41,8 @@ _MEANINGFUL = re.compile(r"[/\[\]#%]")
 
 
 class EdgePlan(Struct, eq=False):
+    """An edge. Source and target are node indexes."""
+
     index: int
     edge: Edge
     source: int
@@ -37,7 +50,7 @@ class EdgePlan(Struct, eq=False):
     source_id: str
     trigger: bool
     test: ConditionTest | None
-    """None: always."""
+    """The built-in condition; None if it always fires or a function of the host decides."""
     process: MessageProcessor | None
     port: str | None
     carry: bool
@@ -47,13 +60,13 @@ class EdgePlan(Struct, eq=False):
     dynamic: bool
     role: Role
     condition_function: str | None
-    """The name of the function that the host calls as its condition. A plan holds no code, so it can be made
-    where the code is missing."""
+    """The name of the function that the host calls as its condition; None if there is none."""
     processor_function: str | None
     simple: bool = False
-    """It is direct, takes whatever comes to its port, and changes nothing."""
+    """It is direct, accepts all messages of its port, and changes nothing: the fast path of `walk`."""
     direct: bool = False
-    """It is its target's only way in, so what it carries is in order as it comes."""
+    """It is the only edge to its target, so its messages arrive in order and need no key
+    (kernel/queue.py)."""
 
     @property
     def has_host_functions(self) -> bool:
@@ -61,49 +74,52 @@ class EdgePlan(Struct, eq=False):
 
 
 class NodePlan(Struct, eq=False):
+    """A node, with its edges and the flags that the kernel needs."""
+
     index: int
     site: int
-    """A number that is unique in the whole workflow, subgraphs included."""
+    """A number that is unique in the whole workflow, including subgraphs."""
     id: str
     label: str
-    """The id as it stands in addresses: what means something there (`/ [ ] # %`) is written as %XX."""
+    """The id in addresses: characters with a meaning there (`/ [ ] # %`) are written as %XX."""
     node: Node
     kind: NodeType
     config: Any
     window: int
     edges: tuple[EdgePlan, ...] = ()
     into: tuple[EdgePlan, ...] = ()
-    """The edges that lead to it."""
+    """Its incoming edges."""
     bodies: tuple[GraphPlan, ...] = ()
-    """The graphs that it runs inside itself."""
+    """The graphs that it runs inside."""
     asks: bool = False
     """A person answers."""
     is_speaker: bool = False
-    """A model or a person speaks."""
+    """Its messages come from a model or a person; the breaker compares them."""
     is_external: bool = False
-    """What it gives comes from outside of the run, as that of a Python function does."""
+    """Its results come from outside of the run, like those of a Python function; new ones are
+    progress."""
     reserve: int = 0
-    """How many tokens a model call of it may take at most; 0 if nobody knows."""
+    """The most tokens that one of its model calls may produce; 0 if not known."""
     has_tool_loop: bool = False
-    """It takes several calls, as its dialogue says."""
+    """It makes several calls, as its conversation decides."""
     plain: bool = False
-    """Its messages go out along its edges, and nothing else has to be done with them."""
+    """Its messages only have to walk its edges: the fast path of `complete`."""
     has_host_functions: bool = False
-    """There are functions on its edges that the host has to ask."""
+    """Some of its edges have functions that the host calls."""
     arriving: int = 0
-    """How many edges lead to it."""
+    """The number of its incoming edges."""
     retains_messages: bool = False
-    """Something may stay in its queue after a run."""
+    """Messages may stay in its queue after a run."""
     has_dynamic_input: bool = False
     """A dynamic edge leads to it."""
     has_data_input: bool = False
-    """It receives data that may come too late for the round, and must leave it for the next."""
+    """It has a data edge, whose messages may be too late for a round and have to wait for the next."""
     is_end: bool = False
     """Its output may be the result."""
     logs_output: bool = True
-    """What it gave is shown."""
+    """Its output is part of events."""
     output_retained: bool = False
-    """What it gave is needed after it has gone out along the edges."""
+    """Its output is needed after it has walked the edges."""
 
     @property
     def body(self) -> GraphPlan | None:
@@ -116,6 +132,8 @@ class NodePlan(Struct, eq=False):
 
 
 class GraphPlan(Struct, eq=False):
+    """A graph: the whole workflow, or a body of a node."""
+
     graph: GraphDefinition
     nodes: tuple[NodePlan, ...]
     edges: tuple[EdgePlan, ...]
@@ -127,15 +145,15 @@ class GraphPlan(Struct, eq=False):
     index: dict[str, int] = {}
     breaker: Breaker = Breaker()
     family: list[GraphPlan] = []
-    """All graphs of the workflow, this one included: one budget pays for the analysis of their loops."""
+    """All graphs of the workflow, including this one: they share the budget of the survey."""
     _root: Scope | None = None
     _survey: Any = None
-    """What `plan.loops.survey` found, so that it is done once."""
+    """The cached result of `plan.loops.survey`."""
     _candidates: tuple[SideCandidate, ...] | None = None
 
     @property
     def candidates(self) -> tuple[SideCandidate, ...]:
-        """The nodes that are side nodes if they stand beside a loop."""
+        """The nodes that are side nodes if they are beside a loop."""
         if self._candidates is None:
             self._candidates = candidates(self)
         return self._candidates
@@ -147,24 +165,27 @@ class GraphPlan(Struct, eq=False):
         return self._root
 
     def cap(self, entry: int | None) -> int:
+        """The cap of the loop that is entered at a node."""
         return self.default_cap if entry is None else self.caps.get(entry, self.default_cap)
 
 
 class Plan(Struct, eq=False):
+    """A compiled workflow. `compile_workflow` creates it; hosts, checks and drawings share it."""
+
     workflow: Workflow
     graph: GraphPlan
     sites: tuple[NodePlan, ...]
-    """Every node of the workflow, by its site."""
+    """All nodes of the workflow, by site."""
     limits: Limits
-    """Those of the whole run."""
+    """The limits of the whole run."""
     budgeted: bool
-    """Something is limited beside rounds."""
+    """Some limit besides rounds exists; without one, the kernel skips all budgets."""
     time_limit: float
-    """The seconds that the run may work before the breaker trips."""
+    """The working time in seconds after which the breaker trips."""
     draft: bool = False
-    """It is made of a file with errors (workflow/graph_reader.py): to be drawn, and never run."""
+    """It was compiled from a file with errors (workflow/graph_reader.py): it can be drawn, never run."""
     _encoded: str = ""
-    """The workflow as it is stored with each run (hosts/stored_run.py), so that it is encoded once."""
+    """The cached encoding of the workflow that is stored with each run (hosts/stored_run.py)."""
 
     @property
     def breaker(self) -> Breaker:
@@ -172,12 +193,13 @@ class Plan(Struct, eq=False):
 
 
 def compile_workflow(workflow: Workflow) -> Plan:
+    """Compiles a workflow that the loader has checked."""
     compiler = _Compiler(workflow)
     cap, breaker = workflow.limits.rounds or DEFAULT_MAX_ROUNDS, workflow.breaker or Breaker()
     graph = compiler.graph(workflow.graph, cap, breaker)
     speaks = any(node.is_speaker for node in compiler.sites)
     for node in compiler.sites:
-        # Where nobody speaks no loop can be dead, whatever its results are.
+        # Without agents and people no loop can be dead, so results need not be recorded.
         node.is_external = node.is_external and speaks
         node.plain = not (
             node.has_host_functions or node.output_retained or node.is_speaker or node.is_external
@@ -189,7 +211,7 @@ def compile_workflow(workflow: Workflow) -> Plan:
 
 
 def _timer_seconds(sites: Sequence[NodePlan]) -> float:
-    """The seconds that all timers take together."""
+    """The sum of all timers: a workflow that is meant to wait must not trip the breaker by waiting."""
     bounds = (node.kind.bound(node.config) for node in sites)
     return sum(bound.seconds or 0 for bound in bounds if bound is not None)
 
@@ -199,12 +221,14 @@ def _has_budget(loop: LoopSettings) -> bool:
 
 
 def _merge_limits(outer: Limits, own: Limits) -> Limits:
-    """Those of the file where the graph says nothing."""
+    """The limits of the graph, completed by those of the file."""
     given = {name: value for name in Limits.__struct_fields__ if (value := getattr(own, name)) is not None}
     return msgspec.structs.replace(outer, **given)
 
 
 class _Compiler:
+    """Compiles graphs recursively, and numbers sites in the order of the file."""
+
     def __init__(self, workflow: Workflow) -> None:
         self.workflow = workflow
         self.sites: list[NodePlan] = []
@@ -212,7 +236,7 @@ class _Compiler:
         self.budgeted = False
 
     def graph(self, graph: GraphDefinition, cap: int, breaker: Breaker) -> GraphPlan:
-        """`cap` and `breaker` are for loops that say nothing of their own, subgraphs included."""
+        """`cap` and `breaker` apply to loops without their own, also in subgraphs."""
         cap = graph.limits.rounds or cap
         index = {node.id: number for number, node in enumerate(graph.nodes)}
         breaker = graph.breaker or breaker
@@ -235,6 +259,7 @@ class _Compiler:
         return plan
 
     def _node(self, number: int, node: Node, cap: int, breaker: Breaker) -> NodePlan:
+        # Sites are taken before the bodies are compiled, so a node comes before the nodes inside it.
         label = address_label(node.id)
         site = len(self.sites)
         plan = NodePlan(number, site, node.id, label, node, node.kind, node.config, node.context_window)
@@ -276,18 +301,23 @@ class _Compiler:
         )
 
     def _host_function(self, kind: FunctionKind, name: str | None) -> str | None:
-        """The name if the host calls the function, None if there is none or the kernel calls it."""
+        """The name if the host calls the function; None if there is none or it is built in.
+
+        A function that the workflow registers takes precedence over a built-in one with the same name.
+        """
         if name is None or (name not in self.workflow.functions and get_builtin(kind, name) is not None):
             return None
         return name
 
 
 def address_label(name: str) -> str:
-    """A name as it stands in addresses."""
+    """A name in the form that addresses use: different names stay different, and none can look like a
+    path."""
     return _MEANINGFUL.sub(lambda found: f"%{ord(found[0]):02X}", name)
 
 
 def _connect(nodes: tuple[NodePlan, ...], edges: tuple[EdgePlan, ...]) -> None:
+    """Sets the edges of each node, and the flags that follow from them."""
     into: dict[int, list[EdgePlan]] = {}
     out: dict[int, list[EdgePlan]] = {}
     for edge in edges:
@@ -304,6 +334,7 @@ def _connect(nodes: tuple[NodePlan, ...], edges: tuple[EdgePlan, ...]) -> None:
         )
         node.has_dynamic_input = any(edge.dynamic for edge in arriving)
         node.has_data_input = any(not edge.trigger for edge in arriving)
+        # A data edge is never direct: its message may be too late for the round and must keep its key.
         if len(arriving) == 1 and arriving[0].trigger:
             arriving[0].direct = True
             arriving[0].simple = _is_simple(arriving[0])
@@ -319,5 +350,5 @@ def _ends(graph: GraphDefinition, nodes: tuple[NodePlan, ...], index: dict[str, 
         return tuple(range(len(nodes)))
     if graph.end:
         return tuple(index[name] for name in graph.end)
-    # With no `end` the sinks count, in the order of the file.
+    # Without `end`, the sinks are the ends, in the order of the file. An edge to itself does not count.
     return tuple(node.index for node in nodes if all(edge.target == node.index for edge in node.edges))

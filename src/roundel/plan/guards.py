@@ -1,25 +1,28 @@
-"""Which guards bound a loop: those without which no round is followed by another.
+"""Guards: which nodes and edges bound a loop, because no round is followed by another without them.
 
-A guard gives a message by its Nth run at the latest (`NodeType.bound`), and an edge that such a message
-always takes leads out of the loop. If no round goes on without the guard having run in it, there are at
-most N rounds each time that the loop is entered; a count from an earlier entry only makes them fewer.
+A guard sends a message in its Nth run at the latest (`NodeType.bound`), and an edge that such a message
+always takes leads out of the loop. If no round is followed by another unless the guard has run in it,
+there are at most N rounds per entry; a count from an earlier entry only makes them fewer.
 
-That no round goes on without it is shown by a set of *watched* nodes: whenever one of them runs, the
-guard runs in the same round, or the loop is left in it. The guard is watched; then
+This is shown by a set of *watched* nodes: whenever one of them runs, the guard runs in the same round,
+or the loop is left in it. The guard is watched. Then
 
-  - a node that always speaks is watched if one of its edges fires whatever it says, and leads out of the
-    loop or to a watched node of another unit, which then runs later in the round. An edge that stays inside
-    a folded loop shows nothing, since leaving that loop clears its marks;
-  - the nodes of a unit are watched if each edge that may trigger it is: nothing but the entry runs in a
-    round unless an edge fired in it. An edge is watched if its source is, or if another edge of its source,
-    one that fires whenever it does, leads where the first rule says.
+  - a node that always sends a message is watched if one of its edges fires in any case and leads out of
+    the loop or to a watched node of another unit, which then runs later in the round. An edge that
+    stays inside a folded loop shows nothing, since leaving that loop clears its marks;
+  - the nodes of a unit are watched if each edge that may trigger it is watched: nothing but the entry
+    runs in a round unless an edge fired in it. An edge is watched if its source is, or if another edge
+    of its source, which fires whenever it does, leads where the first rule requires.
 
-No round goes on without the guard if the entry, which runs in each, is watched, or each edge back to it is.
-The rules speak of one round and nothing before it, so they hold for all rounds, whatever the nodes say.
+No round is followed by another without the guard if the entry, which runs in each round, is watched, or
+each edge back to it is. The rules speak about one round and nothing before it, so they apply to all
+rounds, whatever the nodes say.
 
-Edges may bound a loop as well, by conditions such as `round < 5` (plan/edge_certainty.py): from some round on
-they
-cannot fire. If without them no round is followed by another, that round is the last.
+Edges can bound a loop as well, by conditions such as `round < 5` (edge_certainty.py): from some round on
+they cannot fire. If no round is followed by another without them, that round is the last.
+
+The set grows from the guard with a worklist, and each edge is counted once, so the analysis of one guard
+is linear in the size of the loop.
 """
 
 from __future__ import annotations
@@ -34,11 +37,13 @@ from roundel.workflow.condition import Condition
 from roundel.workflow.node_type import Bound
 
 MOST_TRIED = 16
-"""Of so many edges at most it is found out which of them are needed; of more, all are named."""
+"""Among at most this many counting edges, unneeded ones are left out of the message; each costs an
+analysis."""
 
 
 def guards(scope: Scope) -> list[tuple[NodePlan, Bound]]:
-    """The guards that bound a loop, and how, by id: the order of the file says nothing about a loop."""
+    """The guards that bound a loop, with their bounds, ordered by id: the order of the file has no
+    meaning here."""
     nodes = sorted((unit.node for unit in scope.units if unit.node is not None), key=lambda node: node.id)
     bounds = [(node, bound) for node in nodes if (bound := effective_bound(node, scope)) is not None]
     ways = LoopEdges(scope) if bounds else None
@@ -46,7 +51,10 @@ def guards(scope: Scope) -> list[tuple[NodePlan, Bound]]:
 
 
 def analysis_cost(scope: Scope) -> int:
-    """How often, beside the first time, the edges of a loop are looked at to find what bounds it."""
+    """How often the edges of a loop are examined to find what bounds it, besides the first time.
+
+    The budget of the survey (loops.py) is counted in this unit.
+    """
     acting = sum(
         unit.node is not None and effective_bound(unit.node, scope) is not None for unit in scope.units
     )
@@ -55,12 +63,12 @@ def analysis_cost(scope: Scope) -> int:
 
 
 def never_repeats(scope: Scope) -> bool:
-    """Whether no round is followed by another, guard or not."""
+    """Whether no round can be followed by another, even without a guard."""
     return WatchedNodes(scope, None).gap() is None
 
 
 def counting_edges(scope: Scope) -> tuple[list[EdgePlan], int] | None:
-    """The edges whose conditions bound a loop together, and how many rounds they allow."""
+    """The edges whose conditions bound a loop together, and the number of rounds that they allow."""
     lasts = _last_rounds(scope)
     if not lasts:
         return None
@@ -70,19 +78,20 @@ def counting_edges(scope: Scope) -> tuple[list[EdgePlan], int] | None:
         return [edge for edge, last in lasts.items() if last <= most]
 
     steps = sorted(set(lasts.values()))
-    # The more edges cannot fire, the sooner the loop ends; so the first step that is enough is searched for.
+    # Closing more edges never lets a loop continue, so the test is monotonic and a binary search finds
+    # the first round from which on enough edges are closed.
     first = bisect_left(steps, True, key=lambda most: _ends_without(ways, shut(most)))
     return None if first == len(steps) else (_needed(ways, shut(steps[first])), max(1, steps[first] + 1))
 
 
 def _last_rounds(scope: Scope) -> dict[EdgePlan, int]:
-    """The edges that cannot fire after some round of the loop, by their ends, and that round."""
+    """The edges that cannot fire after some round of the loop, with that round."""
     inside = sorted(inner_edges(scope), key=lambda edge: str(edge.edge))
     return {edge: last for edge in inside if (last := last_round(edge)) is not None}
 
 
 def inner_edges(scope: Scope) -> list[EdgePlan]:
-    """The triggering edges between nodes of a loop whose `round` is that of this loop, not of one inside."""
+    """The triggering edges inside a loop whose `round` is that of this loop, not of a loop inside it."""
     nodes = (unit.node for unit in scope.units if unit.node is not None)
     edges = (edge for node in nodes for edge in node.edges if edge.trigger)
     return [edge for edge in edges if edge.target in scope.members]
@@ -93,6 +102,7 @@ def _ends_without(ways: LoopEdges, shut: list[EdgePlan]) -> bool:
 
 
 def _needed(ways: LoopEdges, shut: list[EdgePlan]) -> list[EdgePlan]:
+    """Leaves out edges that are not needed to end the loop, one after the other."""
     needed = shut
     for edge in shut if len(shut) <= MOST_TRIED else ():
         fewer = [other for other in needed if other is not edge]
@@ -101,9 +111,9 @@ def _needed(ways: LoopEdges, shut: list[EdgePlan]) -> list[EdgePlan]:
 
 
 def effective_bound(node: NodePlan, scope: Scope) -> Bound | None:
-    """The node's bound, if what it says at its limit surely leaves the loop."""
+    """The bound of a node, if the message that it sends at its limit is certain to leave the loop."""
     bound: Bound | None = node.kind.bound(node.config)
-    # Parts of a dynamic edge are counted one by one, and there may be none at all.
+    # A dynamic edge runs the guard once per part, and there may be no parts at all.
     if bound is None or node.has_dynamic_input or (bound.rounds is None and bound.seconds is None):
         return None
     ways = (edge for edge in node.edges if edge.target not in scope.members and edge.edge.condition is None)
@@ -111,12 +121,12 @@ def effective_bound(node: NodePlan, scope: Scope) -> Bound | None:
 
 
 def _takes_all(edge: EdgePlan) -> bool:
-    """Whether it triggers its target by any message that meets its condition and port."""
+    """Whether the edge triggers its target for each message that meets its condition and port."""
     return edge.trigger and edge.process is None and not edge.has_host_functions
 
 
 class LoopEdges:
-    """How the edges of a loop lie to its units; the same for all guards of the loop."""
+    """The edges of a loop, sorted by their role; shared by the analyses of all guards of the loop."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -124,9 +134,9 @@ class LoopEdges:
         self.home = {node: unit.index for unit in scope.units for node in unit.members}
         self.back: list[EdgePlan] = []
         self.into = [0] * len(scope.units)
-        """How many edges may trigger each unit."""
+        """The number of edges that may trigger each unit."""
         self.out: dict[int, dict[Condition | None, list[EdgePlan]]] = {}
-        """Those edges, by their source and condition."""
+        """Those edges, by source and condition."""
         self.leaving: list[EdgePlan] = []
         for node in sorted(scope.members):
             for edge in self.nodes[node].edges:
@@ -153,10 +163,11 @@ class LoopEdges:
 
 
 class WatchedNodes:
-    """The nodes of a loop that do not run without a guard; with no guard, not unless the loop is left.
+    """The nodes of a loop that never run without the guard; with no guard, not unless the loop is left.
 
-    They are found one after the other: each is looked at once, with its edges, when it becomes watched, so
-    that a large loop takes no more than a few looks at each edge."""
+    Each node is visited once, with its edges, when it becomes watched, so a large loop costs a few
+    visits per edge.
+    """
 
     def __init__(
         self,
@@ -165,17 +176,18 @@ class WatchedNodes:
         shut: Sequence[EdgePlan] = (),
         ways: LoopEdges | None = None,
     ) -> None:
-        """`shut` are edges that are taken not to fire; `ways` need not be sorted again for each guard."""
+        """`shut` are edges that are assumed not to fire; `ways` saves sorting the edges again for each
+        guard."""
         self.scope = scope
         self.shut = {edge.index for edge in shut}
         self.ways = ways or LoopEdges(scope)
         self.watched: set[int] = set()
         self.covers: dict[int, set[tuple[Condition | None, str | None]]] = {}
-        """For each node the conditions and ports of edges that lead to watched nodes, or out of the loop."""
+        """For each node, the conditions and ports of its edges to watched nodes or out of the loop."""
         self.done: set[int] = set()
-        """The edges into units that are watched."""
+        """The watched edges between units."""
         self.open = list(self.ways.into)
-        """How many edges into each unit are not."""
+        """The number of edges into each unit that are not watched."""
         self.pending: list[int] = []
         if guard is not None:
             self._watch(guard.index)
@@ -187,7 +199,8 @@ class WatchedNodes:
         self._grow()
 
     def gap(self) -> EdgePlan | None:
-        """An edge back to the entry that may begin a round though the guard did not run; None if none can."""
+        """An edge back to the entry that may start a round without the guard; None if the guard bounds
+        the loop."""
         if self.scope.entry in self.watched:
             return None
         back = (edge for edge in self.ways.back if edge.index not in self.shut)
@@ -207,7 +220,7 @@ class WatchedNodes:
             self.pending.append(node)
 
     def _lead(self, edge: EdgePlan) -> None:
-        """Once the edge has fired, the guard runs in this round, or the loop is left in it."""
+        """Handles an edge after which the guard runs in the same round, or the loop is left."""
         source = self.ways.nodes[edge.source]
         if always_fires(edge) and always_speaks(source):
             self._watch(source.index)
@@ -219,11 +232,13 @@ class WatchedNodes:
                 self._count_covered(source.index, condition, port)
 
     def _covers(self, edge: EdgePlan, source: NodePlan) -> bool:
-        """Whether it fires whenever another edge of its source with the same condition and port does."""
+        """Whether the edge fires whenever another edge of its source with the same condition and port
+        does."""
         if not _takes_all(edge):
             return False
-        # What stays in the loop (`Outcome.stay`) takes that edge and not one that leaves; only nodes
-        # that may be silent do that. From inside a folded loop that edge leaves, so nothing stayed.
+        # An outcome with `Outcome.stay` takes edges inside the loop and none that leaves. Only nodes
+        # that may be silent return one. An edge out of a folded loop leaves that loop, so the outcome
+        # did not stay.
         inside = edge.target in self.scope.members
         folded = self.scope.units[self.ways.home[source.index]].node is None
         return inside or folded or always_speaks(source)
@@ -234,7 +249,7 @@ class WatchedNodes:
             self._count(edge for edge in edges if port in (None, edge.port))
 
     def _count(self, edges: Iterable[EdgePlan]) -> None:
-        """These edges into units are watched, or cannot fire."""
+        """Records edges between units that are watched or cannot fire."""
         for edge in edges:
             if edge.index not in self.done:
                 self.done.add(edge.index)
@@ -243,12 +258,14 @@ class WatchedNodes:
                 self._watch_unit(self.scope.units[unit])
 
     def _watch_unit(self, unit: Unit) -> None:
-        """Watches the nodes of a unit that nothing triggers but watched edges."""
+        """Watches the nodes of a unit if only watched edges trigger it."""
         if not self.open[unit.index] and self.scope.entry not in unit.members:
             for node in unit.members:
                 self._watch(node)
 
     def _watches(self, edge: EdgePlan) -> bool:
+        """Whether an edge back to the entry is watched: by its source, or by an edge that fires with
+        it."""
         if edge.source in self.watched:
             return True
         covers = self.covers.get(edge.source, ())

@@ -1,15 +1,20 @@
-"""Loops that never end: no edge leaves them, and each round causes the next, whatever the nodes say.
+"""Loops that never end: no edge leaves them, and each round triggers the next, whatever the nodes say.
 
-That is an error, so it has to hold for every run, short of one that fails. What a round triggers for certain
-is found unit by unit, in the order in which they run:
+This is an error, so it has to be true for every run that does not fail. What a round triggers with
+certainty is computed unit by unit, in the order in which they run:
 
-  - the entry runs, and so does each node that has been triggered for certain in an earlier layer;
-  - a node that runs, and that always speaks, triggers whatever its unconditional edges lead to;
-  - a loop inside that is entered for certain, and at one node, triggers outside of it what each of its
-    rounds does, since there is at least one; nothing else, for it may end quietly, or be left elsewhere;
-  - behind a layer in which the loop may be left nothing is certain.
+  - the entry runs, and so does each node that was certainly triggered in an earlier layer;
+  - a node that runs and always sends a message triggers the targets of its unconditional edges;
+  - a loop inside that is certainly entered, and at one node, triggers outside of it what each of its
+    rounds does, since there is at least one; nothing else, because it may end without a trigger or be
+    left elsewhere;
+  - nothing is certain after a layer in which the loop may be left.
 
-A loop in the body of a loop agent may also be ended by a `break` somewhere else in that body.
+A loop in the body of a loop agent may also be ended by a `break` elsewhere in that body
+(`breakable_graphs`).
+
+Loops are examined from the inside out, so that the result of an inner loop is known when the outer one
+needs it.
 """
 
 from __future__ import annotations
@@ -24,18 +29,20 @@ from roundel.plan.scope import Scope, Unit
 from roundel.workflow.diagnostics import Diagnostic, Report
 
 MOST_NODES = 20
-"""So many nodes of a loop are named in a message."""
+"""The number of nodes of a loop that a message names."""
 
 Certain = dict[Scope, set[int]]
-"""For each loop the nodes, inside and outside of it, that each of its rounds triggers for certain."""
+"""For each loop, the nodes inside and outside of it that each of its rounds certainly triggers."""
 
 
 def check_ways_out(found: list[EnteredLoop], report: Report) -> None:
+    """Reports the loops of a graph that never end."""
     for loop in non_terminating(found):
         report.add(_never_ends(loop))
 
 
 def _never_ends(loop: EnteredLoop) -> Diagnostic:
+    """The diagnostic: no edge leaves the loop, or its exits never fire or are unreachable."""
     leaving = loop.leaving()
     shown = [node.id for node in loop.nodes[:MOST_NODES]]
     shown += [f"… ({len(loop.nodes) - len(shown)} more)"] if len(shown) < len(loop.nodes) else []
@@ -57,20 +64,20 @@ def _never_ends(loop: EnteredLoop) -> Diagnostic:
 
 
 def non_terminating(found: list[EnteredLoop]) -> list[EnteredLoop]:
-    """Those of the loops of a graph, outer ones first, that go on for ever once they are entered."""
+    """The loops that never end once they are entered. `found` has outer loops first."""
     certain: Certain = {}
-    caught = []
-    for loop in reversed(found):  # inner ones before those around them
+    endless = []
+    for loop in reversed(found):  # inner loops first
         runs = _runs(loop)
         triggered = certain[loop.scope] = _triggered(loop.scope, runs, certain)
-        open_ = any(edge.source in runs and not never(edge) for edge in loop.leaving())
-        if loop.entry.index in triggered and not open_ and _may_be_entered(loop):
-            caught.append(loop)
-    return caught[::-1]
+        may_leave = any(edge.source in runs and not never(edge) for edge in loop.leaving())
+        if loop.entry.index in triggered and not may_leave and _may_be_entered(loop):
+            endless.append(loop)
+    return endless[::-1]
 
 
 def _runs(loop: EnteredLoop) -> set[int]:
-    """The nodes of the loop that may run in it."""
+    """The nodes of the loop that may run: an exit of any other node is out of reach."""
     follow: dict[int, list[int]] = {node.index: [] for node in loop.nodes}
     for edge in loop.edges():
         if edge.target in follow and not never(edge):
@@ -79,6 +86,7 @@ def _runs(loop: EnteredLoop) -> set[int]:
 
 
 def _triggered(scope: Scope, runs: set[int], certain: Certain) -> set[int]:
+    """The nodes that a round of the loop triggers with certainty."""
     found: set[int] = set()
     last = min((unit.layer for unit in scope.units if _may_leave(unit, runs)), default=len(scope.units))
     for unit in scope.units:  # in the order of their layers
@@ -86,6 +94,7 @@ def _triggered(scope: Scope, runs: set[int], certain: Certain) -> set[int]:
             break
         entered = [node for node in unit.members if node in found or node == scope.entry]
         if unit.node is None:
+            # With two entries the run fails, and nothing is certain about what follows.
             if len(entered) == 1:
                 inner = scope.known_inner(unit, entered[0])
                 inside = certain.get(inner, set()) if inner is not None else set()
@@ -100,6 +109,7 @@ def _may_leave(unit: Unit, runs: set[int]) -> bool:
 
 
 def _may_be_entered(loop: EnteredLoop) -> bool:
+    """Whether anything leads into the loop; one that is never entered does no harm."""
     graph, parent, entry = loop.scope.graph, loop.scope.parent, loop.entry.index
     assert parent is not None
     if parent.entry is None and entry in graph.start:
@@ -113,7 +123,7 @@ def _may_be_entered(loop: EnteredLoop) -> bool:
 
 
 def breakable_graphs(plan: Plan) -> set[GraphPlan]:
-    """The graphs that a `break` or `continue` may end while their loops are at work."""
+    """The graphs that a `break` or `continue` may end while their loops are running."""
     found: set[GraphPlan] = set()
     for body in (body for node in plan.sites if node.kind.loops for body in node.bodies):
         inside = list(_graphs(body))
@@ -124,6 +134,6 @@ def breakable_graphs(plan: Plan) -> set[GraphPlan]:
 
 def _graphs(graph: GraphPlan) -> Iterator[GraphPlan]:
     pending = [graph]
-    for inner in pending:  # grows while we walk it
+    for inner in pending:  # grows during the iteration
         yield inner
         pending += [body for node in inner.nodes for body in node.bodies]

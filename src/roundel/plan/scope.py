@@ -1,29 +1,34 @@
-"""Side nodes: they belong to a loop although no triggering edge leads from them back into it.
+"""Scopes: what is scheduled as one acyclic piece, the whole graph or one round of a loop.
 
-A loop leads to such a node, and the node gives nothing but data, all of it to that loop. Counted as a node
-outside, it would end the loop whenever it is triggered. The rule (docs/decisions/0002):
+The units of a scope are its nodes, with each loop inside it folded into one unit. The edges between
+units order them, except the edges into the scope's own entry, which begin the next round. A loop may be
+entered at any of its nodes, and its nesting depends on where: a scope is compiled once for each (loop,
+entry) that occurs, and cached for all later rounds.
+
+Which edges order units:
+
+  - triggering edges inside the scope: after folding they form no cycle;
+  - edges with `trigger: false`, as far as they close no cycle: their target should see their data.
+    Where they would close one, a target still waits for a source of an earlier layer;
+  - in a loop, a unit that may leave it comes before the whole next layer, so that whether a later layer
+    runs never depends on timing.
+
+Side nodes
+----------
+A side node belongs to a loop although no triggering edge leads from it back into the loop. The loop
+triggers it, and it sends nothing but data, all of it to that loop: a prompt or a note that the next
+round reads. If it counted as a node outside, it would end the loop whenever it is triggered. The rule
+(docs/decisions/0002):
 
   - it is in neither `start` nor `end`;
   - at least one triggering edge leads to it, and all of them start in the loop;
-  - at least one edge leads from it to another node, none of them triggers, and all of them lead into the
-    loop: to its nodes, or to other side nodes of it;
-  - when all of its side nodes have joined, a triggering edge still leaves the loop. Else none of them joins.
+  - at least one edge leads from it to another node, none of them triggers, and all of them lead into
+    the loop: to its nodes, or to other side nodes of it;
+  - when all of its side nodes have joined, a triggering edge still leaves the loop. Otherwise none
+    joins: the rule must not take the last exit away, and nothing decides which of them should stay
+    outside.
 
-Which nodes may be side nodes at all is found once for each graph, and is mostly none.
-
-Scopes: what is scheduled as one acyclic piece, the whole graph or one round of a loop.
-
-A scope's units are its nodes, with each loop inside it folded into one unit. The units are ordered
-by the edges between them, less the edges into the scope's own entry. A loop may be entered at any of
-its nodes, and how it nests depends on where: a scope is compiled once for each (loop, entry) that is
-met and kept for all later rounds. Side nodes (plan/scope.py) belong to the loop that they stand beside.
-
-Which edges order units:
-  - triggering edges inside the scope: after folding they form no cycle;
-  - edges with `trigger: false`, as far as they close no cycle: their target should see their data;
-    where they do, a target still waits for a source of an earlier layer;
-  - in a loop, a unit that may leave it comes before the whole next layer, so that whether a later
-    layer runs never depends on who was quicker.
+The candidates are found once for each graph; most graphs have none, and skip all of this.
 """
 
 from __future__ import annotations
@@ -40,15 +45,17 @@ if TYPE_CHECKING:
 
 
 class SideCandidate(Struct, frozen=True, eq=False):
+    """A node that may be a side node, by its edges alone."""
+
     node: int
     sources: frozenset[int]
-    """Where its triggering edges start."""
+    """The sources of its triggering edges."""
     targets: frozenset[int]
-    """Where its data goes, itself left out."""
+    """The targets of its data, without itself."""
 
 
 def candidates(graph: GraphPlan) -> tuple[SideCandidate, ...]:
-    """The nodes that are side nodes if they stand beside a loop."""
+    """The nodes that are side nodes if they are beside a loop."""
     found: dict[int, set[int]] = {}
     for node in graph.nodes:
         outward = [edge for edge in node.edges if edge.target != node.index]
@@ -70,7 +77,11 @@ def _targets(graph: GraphPlan, node: int) -> frozenset[int]:
 
 
 def side_nodes(graph: GraphPlan, loop: Sequence[int], around: Collection[int]) -> list[int]:
-    """The side nodes of a loop, given as its strongly connected nodes, among the nodes `around` it."""
+    """The side nodes of a loop, given as its strongly connected nodes, among the nodes `around` it.
+
+    `around` is the scope that contains the loop: a node joins an inner loop only if it belongs to the
+    outer one too.
+    """
     core = frozenset(loop)
     beside = [each for each in graph.candidates if each.node in around and each.sources <= core]
     if not beside:
@@ -84,40 +95,44 @@ def side_nodes(graph: GraphPlan, loop: Sequence[int], around: Collection[int]) -
 
 
 def leading_back(core: frozenset[int], beside: list[SideCandidate]) -> list[SideCandidate]:
-    """Those whose data all goes to the loop, directly or by way of others of them."""
+    """The candidates whose data all goes to the loop, directly or through other such candidates."""
     givers: dict[int, list[int]] = {}
     for each in beside:
         for target in each.targets:
             givers.setdefault(target, []).append(each.node)
     targets = {each.node: each.targets for each in beside}
-    kept = _without_other_targets(core, set(targets), targets, givers)
-    leading = reachable((node for node in kept if not core.isdisjoint(targets[node])), givers)
-    # Those that lead back lead on to others that do, so whatever is left now leads back as well.
-    kept = _without_other_targets(core, kept & leading, targets, givers)
-    return [each for each in beside if each.node in kept]
+    closed = _without_other_targets(core, set(targets), targets, givers)
+    leading = reachable((node for node in closed if not core.isdisjoint(targets[node])), givers)
+    # Candidates that only send data to each other never lead back. Dropping them may leave others with a
+    # target outside; what remains after the second pass still leads back, since its targets do.
+    closed = _without_other_targets(core, closed & leading, targets, givers)
+    return [each for each in beside if each.node in closed]
 
 
 def _without_other_targets(
-    core: frozenset[int], kept: set[int], targets: dict[int, frozenset[int]], givers: dict[int, list[int]]
+    core: frozenset[int], nodes: set[int], targets: dict[int, frozenset[int]], givers: dict[int, list[int]]
 ) -> set[int]:
-    """The nodes that give data only to the loop, and to each other."""
-    pending = [node for node in kept if any(to not in core and to not in kept for to in targets[node])]
-    kept = kept.difference(pending)
-    for dropped in pending:  # grows while we walk it
+    """The largest subset of `nodes` that sends data only to the loop and to each other."""
+    pending = [node for node in nodes if any(to not in core and to not in nodes for to in targets[node])]
+    left = nodes.difference(pending)
+    for dropped in pending:  # grows during the iteration
         for node in givers.get(dropped, ()):
-            if node in kept:
-                kept.discard(node)
+            if node in left:
+                left.discard(node)
                 pending.append(node)
-    return kept
+    return left
 
 
 class Unit(Struct, eq=False):
+    """A node or a folded loop in a scope. Units are numbered by (layer, position), the order of
+    execution."""
+
     index: int
     layer: int
     position: int
     members: tuple[int, ...]
     core: tuple[int, ...]
-    """The members without side nodes: where a folded loop may be entered."""
+    """The members without side nodes: the nodes at which a folded loop may be entered."""
     node: NodePlan | None
     """None for a folded loop."""
     out: tuple[tuple[EdgePlan, int], ...]
@@ -130,6 +145,8 @@ class Unit(Struct, eq=False):
 
 
 class Scope(Struct, eq=False):
+    """A compiled scope. `compile_scope` creates it; the kernel and the analyses share it."""
+
     graph: GraphPlan
     members: frozenset[int]
     entry: int | None
@@ -138,33 +155,34 @@ class Scope(Struct, eq=False):
     cap: int
     units: tuple[Unit, ...] = ()
     waits: tuple[int, ...] = ()
-    """How many units each unit waits for."""
+    """The number of units that each unit waits for."""
     roots: tuple[int, ...] = ()
     forgetful: tuple[int, ...] = ()
-    """Nodes whose state starts anew when this loop is entered."""
+    """Nodes whose state is reset when this loop is entered."""
     cleared: tuple[int, ...] = ()
-    """Nodes whose context edges from this loop clear, and which have other ways in."""
+    """Nodes with several incoming edges whose context is cleared by an edge from this loop."""
     _inner: dict[tuple[int, int], Scope] = {}
     memo: dict[str, Any] = {}
-    """What an analysis has found out about it, by the name of the question, so that it is done once."""
+    """Cached results of analyses, by name."""
 
     def inner(self, unit: Unit, entry: int) -> Scope:
-        """The scope of a folded loop, entered at `entry`."""
+        """The scope of a folded loop, entered at `entry`; compiled on first use."""
         key = (unit.index, entry)
         if key not in self._inner:
             self._inner[key] = compile_scope(self.graph, unit.members, entry, self)
         return self._inner[key]
 
     def known_inner(self, unit: Unit, entry: int) -> Scope | None:
-        """The same if it has been compiled before."""
+        """The same if it has been compiled; None otherwise. An analysis must not compile beyond its
+        budget."""
         return self._inner.get((unit.index, entry))
 
     def inners(self) -> Iterator[tuple[tuple[int, int], Scope]]:
-        """The loops inside that have been entered, by unit and entry."""
+        """The compiled loops inside, by unit and entry."""
         return iter(list(self._inner.items()))
 
     def loops_left(self, target: int) -> int:
-        """How many loops an edge from this scope to `target` leaves."""
+        """The number of loops that an edge from this scope to `target` leaves."""
         left = 0
         scope: Scope | None = self
         while scope is not None and scope.entry is not None and target not in scope.members:
@@ -174,6 +192,11 @@ class Scope(Struct, eq=False):
 
 
 def compile_scope(graph: GraphPlan, members: Sequence[int], entry: int | None, parent: Scope | None) -> Scope:
+    """Compiles the graph (no entry) or a loop entered at `entry`.
+
+    Edges into the entry are left out: without them the loop is acyclic up to loops inside it, which are
+    folded.
+    """
     cap = graph.cap(entry)
     scope = Scope(graph, frozenset(members), entry, parent, cap)
     inside = [
@@ -185,6 +208,7 @@ def compile_scope(graph: GraphPlan, members: Sequence[int], entry: int | None, p
     cores, groups = _folded(scope, _connected(members, inside))
     unit_of = {node: number for number, group in enumerate(groups) for node in group}
     before, layer = _ordered(len(groups), inside, unit_of)
+    # Within a layer by the place in the file, which decides wherever two units are equal.
     ranked = sorted(range(len(groups)), key=lambda number: (layer[number], groups[number][0]))
     place = {number: index for index, number in enumerate(ranked)}
     units = [_unit(scope, place[number], layer[number], cores[number], groups[number]) for number in ranked]
@@ -206,6 +230,8 @@ def compile_scope(graph: GraphPlan, members: Sequence[int], entry: int | None, p
 
 
 def _connected(members: Sequence[int], inside: list[EdgePlan]) -> list[list[int]]:
+    """The strongly connected components over triggering edges; only these make loops
+    (docs/decisions/0002)."""
     successors: dict[int, list[int]] = {}
     for edge in inside:
         if edge.trigger:
@@ -214,7 +240,7 @@ def _connected(members: Sequence[int], inside: list[EdgePlan]) -> list[list[int]
 
 
 def _folded(scope: Scope, cores: list[list[int]]) -> tuple[list[list[int]], list[list[int]]]:
-    """What becomes one unit each: the strongly connected nodes, and these with their side nodes."""
+    """The members of each unit: strongly connected nodes, without and with their side nodes."""
     if not scope.graph.candidates:
         return cores, cores
     joined: dict[int, list[int]] = {}
@@ -227,14 +253,14 @@ def _folded(scope: Scope, cores: list[list[int]]) -> tuple[list[list[int]], list
 
 
 def _is_loop(scope: Scope, core: Sequence[int]) -> bool:
-    # The edges of a loop's own entry into itself are its back edges, not a loop of their own.
+    # An edge from the scope's own entry to itself is its back edge, not a loop inside it.
     return len(core) > 1 or (core[0] != scope.entry and scope.graph.nodes[core[0]].triggers_itself)
 
 
 def _ordered(
     count: int, inside: list[EdgePlan], unit_of: dict[int, int]
 ) -> tuple[list[set[int]], dict[int, int]]:
-    """For each unit those that wait for it, and the layer of each."""
+    """For each unit, the units that wait for it; and the layer of each unit."""
     firm: dict[int, set[int]] = {number: set() for number in range(count)}
     loose: set[tuple[int, int]] = set()
     for edge in inside:
@@ -244,6 +270,8 @@ def _ordered(
                 firm[source].add(target)
             else:
                 loose.add((source, target))
+    # Data edges that are part of a cycle cannot order units. A cycle over both kinds of edges is found
+    # by its component, and only the data edges within one are left out.
     either = {number: list(after) for number, after in firm.items()}
     for source, target in loose:
         either[source].append(target)
@@ -251,6 +279,8 @@ def _ordered(
     for source, target in loose:
         if cycle_of[source] != cycle_of[target]:
             firm[source].add(target)
+    # Data edges within a cycle still order two units that other edges put into different layers, in that
+    # direction: this closes no cycle, since it follows the layers.
     layer = layers(range(count), {number: sorted(after) for number, after in firm.items()})
     for source, target in loose:
         if layer[source] < layer[target]:
@@ -268,12 +298,14 @@ def _unit(scope: Scope, index: int, layer: int, core: list[int], group: list[int
 
 
 def _leaving(scope: Scope, members: tuple[int, ...]) -> tuple[tuple[EdgePlan, int], ...]:
+    """The edges out of a folded loop, each with the number of loops around it that it leaves as well."""
     inside = frozenset(members)
     edges = (edge for node in members for edge in scope.graph.nodes[node].edges)
     return tuple((edge, scope.loops_left(edge.target)) for edge in edges if edge.target not in inside)
 
 
 def _wait_for_exits(units: list[Unit], follows: list[set[int]]) -> None:
+    """Makes all units of the next layer wait for each unit that may leave the loop."""
     by_layer: dict[int, list[Unit]] = {}
     for unit in units:
         by_layer.setdefault(unit.layer, []).append(unit)
@@ -283,11 +315,13 @@ def _wait_for_exits(units: list[Unit], follows: list[set[int]]) -> None:
 
 
 def _forgetful(units: list[Unit]) -> tuple[int, ...]:
+    """Nodes directly in this loop that ask to be reset; those of inner loops belong to their scopes."""
     nodes = (unit.node for unit in units if unit.node is not None)
     return tuple(node.index for node in nodes if node.kind.forgets(node.config))
 
 
 def _cleared(graph: GraphPlan, members: Sequence[int]) -> tuple[int, ...]:
+    """See `queue.compact`: arrivals at these nodes can be dropped between rounds."""
     edges = (edge for member in members for edge in graph.nodes[member].edges)
     targets = {edge.target for edge in edges if (edge.clear or edge.clear_kept) and not edge.direct}
     return tuple(sorted(targets))

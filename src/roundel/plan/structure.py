@@ -1,6 +1,13 @@
-"""What can be said against a workflow before it runs.
+"""Static checks of the structure of a workflow: nodes that never run, loops with two entries, guards
+wired wrongly.
 
-Errors are what cannot work whatever the nodes say; warnings are what is probably a mistake.
+An error is something that cannot work, whatever the nodes say; it must be true for every entry of every
+loop around it. A warning is probably a mistake. Where the analysis is incomplete (loops.py has a
+budget), errors are withheld rather than guessed: a workflow that works must never be refused.
+
+The checks of each graph: reachability, entries (certain and possible ones), loops without a way out
+(non_termination.py), guards, and loops that were not analysed (warnings.py). Bounds are checked
+separately, by warnings.check_bounds, since they need the proof.
 """
 
 from __future__ import annotations
@@ -19,17 +26,19 @@ from roundel.workflow.diagnostics import Report, Severity
 from roundel.workflow.fields import SourceLocation
 
 MOST_CLASHES = 5
-"""Of so many loops of a graph it is said that they may be entered at two nodes at once."""
+"""The number of possible double entries per graph that are reported one by one."""
 MOST_NAMED = 8
-"""So many nodes are named in a message."""
+"""The number of nodes that a message names."""
 
 
 def check_structure(plan: Plan, report: Report) -> None:
+    """Adds the diagnostics of all graphs of a workflow to the report."""
     graphs = [plan.graph, *(body for node in plan.sites for body in node.bodies)]
     cut = breakable_graphs(plan)
-    # Middleware may put several messages in the place of one.
+    # Middleware may replace one message by several, so then no node is certain to send only one.
     single = _never_single if plan.workflow.middleware else gives_one_message
     for graph in graphs:
+        # A vote has no edges and runs all of its nodes, so there is nothing to check.
         if not graph.graph.is_majority_voting:
             _check_graph(graph, graph in cut, single, report)
     _check_jumps(plan.graph, report)
@@ -40,7 +49,10 @@ def _never_single(_node: NodePlan) -> bool:
 
 
 def _check_jumps(graph: GraphPlan, report: Report) -> None:
-    """Outside of all nodes that run in rounds: whatever stands in the body of one may end its round."""
+    """Reports `break` and `continue` that have no loop agent or debate around them.
+
+    Bodies of such nodes are not searched: everything inside may end a round.
+    """
     for node in graph.nodes:
         if node.kind.name in ("break", "continue"):
             around = "no node with rounds of its own, a loop_agent or debate, is around this"
@@ -53,6 +65,8 @@ def _check_jumps(graph: GraphPlan, report: Report) -> None:
 
 
 def _check_graph(graph: GraphPlan, cut: bool, single: Callable[[NodePlan], bool], report: Report) -> None:
+    """`cut` is set if a `break` or `continue` may end the graph: then no loop in it is certain to be
+    endless."""
     _check_reach(graph, report)
     certain = _check_entries(graph, report)
     _check_clashes(graph, clashes(graph, loops(graph), single), certain, report)
@@ -69,6 +83,10 @@ def _report(
 
 
 def _check_reach(graph: GraphPlan, report: Report) -> None:
+    """Warns about nodes that no run can reach, and about graphs without a reachable end.
+
+    Conditions count as possible here, except that an edge must trigger.
+    """
     follow = {node.index: [edge.target for edge in node.edges if edge.trigger] for node in graph.nodes}
     runs = reachable(graph.start, follow)
     for node in graph.nodes:
@@ -99,7 +117,7 @@ def _check_reach(graph: GraphPlan, report: Report) -> None:
 
 
 def _check_entries(graph: GraphPlan, report: Report) -> set[tuple[int, ...]]:
-    """The loops, by their nodes, that are certain to be entered at two nodes at once."""
+    """Reports loops that are certain to be entered at two nodes at once; returns their members."""
     certain = set()
     for scope, unit in _folded(graph):
         members = set(unit.members)
@@ -116,7 +134,7 @@ def _check_entries(graph: GraphPlan, report: Report) -> set[tuple[int, ...]]:
 
 
 def _sure_ways_in(scope: Scope, members: set[int]) -> dict[int, list[EdgePlan]]:
-    """The edges from nodes of a scope into a loop in it that fire whatever is said, by their source."""
+    """The edges from a scope into a loop inside it that fire in any case, by source."""
     found: dict[int, list[EdgePlan]] = {}
     for edge in (edge for member in members for edge in scope.graph.nodes[member].into):
         if edge.source in scope.members and edge.source not in members and always_fires(edge):
@@ -127,7 +145,10 @@ def _sure_ways_in(scope: Scope, members: set[int]) -> dict[int, list[EdgePlan]]:
 def _check_clashes(
     graph: GraphPlan, found: Iterator[Clash], certain: set[tuple[int, ...]], report: Report
 ) -> None:
-    """Says so of the outermost loops; a tangle holds too many to name them all."""
+    """Warns about loops that may be entered at two nodes at once.
+
+    Limited to the first, outermost ones: a densely connected graph contains too many to list them all.
+    """
     uncertain = (clash for clash in found if clash.unit.members not in certain)
     for clash in islice(uncertain, MOST_CLASHES):
         _may_be_entered_twice(graph, clash, report)
@@ -157,13 +178,13 @@ def _may_be_entered_twice(graph: GraphPlan, clash: Clash, report: Report) -> Non
 
 
 def _folded(graph: GraphPlan) -> Iterator[tuple[Scope, Unit]]:
-    """The loops of the graph; those inside a loop only if that one can be entered at one node alone.
+    """The loops of the graph; those inside a loop only if it can be entered at one node alone.
 
-    How a loop nests depends on its entry, and an error must hold for all of them.
+    The nesting of a loop depends on its entry, and an error must be true for all entries.
     """
     known = {loop.scope for loop in loops(graph)}
     pending = [graph.root]
-    for scope in pending:  # grows while we walk it
+    for scope in pending:  # grows during the iteration
         for unit in scope.units:
             if unit.node is None:
                 yield scope, unit
@@ -182,10 +203,11 @@ def _entered_twice(nodes: list[NodePlan], why: str, at: SourceLocation, report: 
 
 
 def _check_guards(graph: GraphPlan, report: Report) -> None:
+    """Reports guards that cannot end a loop; see the functions below for the cases."""
     surveyed = survey(graph)
     for node in graph.nodes:
         if not node.kind.guard or node.index in surveyed.opaque:
-            continue  # an error must hold for all loops around it
+            continue  # an error must be true for all loops around it, and not all of them are known
         around = surveyed.around(node)
         if not around:
             _outside_of_loops(node, report)
@@ -200,6 +222,8 @@ def _check_guards(graph: GraphPlan, report: Report) -> None:
 
 
 def _outside_of_loops(node: NodePlan, report: Report) -> None:
+    """A guard in no loop: a warning if it decides by ports, otherwise an error, since it can never end a
+    loop."""
     if _exit_port(node) is not None:
         message = f"{node.kind.name} '{node.id}' is in no loop: it decides once, and nothing repeats"
         hint = f"to repeat something, lead from '{node.id}' back to an earlier node"
@@ -212,7 +236,8 @@ def _outside_of_loops(node: NodePlan, report: Report) -> None:
 
 
 def _without_exit(node: NodePlan, around: list[EnteredLoop], report: Report) -> None:
-    """An error if nothing else can end the loop; else the node may have another purpose."""
+    """A guard without an edge out of its loop: an error if nothing else can end the loop, else a
+    warning."""
     way = next((edge for loop in around for edge in loop.leaving() if not never(edge)), None)
     if way is None:
         _wired_wrong(node, "no edge leads from it out of its loop, so it cannot end it", report)
@@ -237,13 +262,13 @@ def _triggered_guards(node: NodePlan, loop: EnteredLoop) -> list[NodePlan]:
 
 
 def _exit_port(node: NodePlan) -> str | None:
-    """The port by which a node that decides leaves its loop; None for any other node."""
+    """The port by which a deciding node (`loop`) leaves its loop; None for any other node."""
     bound = node.kind.bound(node.config)
     return None if bound is None else bound.port
 
 
 def _decides(node: NodePlan, around: list[EnteredLoop], report: Report) -> bool:
-    """Whether it leaves its loop by a port of its own; then its edges have to take the right ones."""
+    """Whether the node leaves its loop by a port; if so, checks that its edges use the right ports."""
     exit_port = _exit_port(node)
     if exit_port is None:
         return False
@@ -254,13 +279,13 @@ def _decides(node: NodePlan, around: list[EnteredLoop], report: Report) -> bool:
         _report(report, "error", "guard-wiring", message, edge.edge.at, f"put port: {exit_port} on it")
     if not any(edge.trigger and edge.target in members and edge.port != exit_port for edge in node.edges):
         others = ", ".join(port for port in node.kind.ports(node.config) if port != exit_port)
-        message = f"no edge leads from '{node.id}' back into its loop, so it never goes on"
+        message = f"no edge leads from '{node.id}' back into its loop, so the loop never repeats"
         _report(report, "error", "guard-wiring", message, node.node.at, f"add an edge with port: {others}")
     return True
 
 
 def _wrong_exits(node: NodePlan, loop: EnteredLoop) -> list[EdgePlan]:
-    """The edges of a node that decides which leave its loop, but not by the port for that."""
+    """The edges of a deciding node that leave its loop without the exit port."""
     exit_port = _exit_port(node)
     if exit_port is None:
         return []
@@ -269,6 +294,7 @@ def _wrong_exits(node: NodePlan, loop: EnteredLoop) -> list[EdgePlan]:
 
 
 def _silent_at_first(node: NodePlan) -> bool:
+    """Whether a guard sends nothing before its limit, so that it triggers nothing until then."""
     if not (node.kind.guard and node.kind.silent) or node.has_dynamic_input:
         return False
     bound = node.kind.bound(node.config)
@@ -277,14 +303,17 @@ def _silent_at_first(node: NodePlan) -> bool:
 
 
 def _ends_after_one_round(node: NodePlan, loop: EnteredLoop) -> bool:
-    """Whether a silent guard never meets its limit: it goes on counting if the loop is entered again."""
+    """Whether a silent guard never reaches its limit.
+
+    A guard that counts across entries may still reach it if an outer loop enters the loop again.
+    """
     counts_anew = loop.depth == 0 or node.kind.forgets(node.config)
     return counts_anew and _nothing_else_leads_back(loop)
 
 
 def _nothing_else_leads_back(loop: EnteredLoop) -> bool:
-    """Whether every way round the loop goes through a guard of it that is silent at first."""
-    memo = loop.scope.memo  # asked for each guard of the loop
+    """Whether every path around the loop passes a guard that is silent at first. Cached per loop."""
+    memo = loop.scope.memo  # needed for each guard of the loop
     if "stuck" not in memo:
         memo["stuck"] = _guards_are_the_only_way_back(loop)
     stuck: bool = memo["stuck"]
@@ -294,6 +323,7 @@ def _nothing_else_leads_back(loop: EnteredLoop) -> bool:
 def _guards_are_the_only_way_back(loop: EnteredLoop) -> bool:
     entry, members = loop.entry.index, loop.scope.members
     own = (unit.node for unit in loop.scope.units if unit.node is not None)
+    # Only guards directly in this loop: one in a loop inside can reach its limit there.
     silent = {node.index for node in own if _silent_at_first(node)}
     follow = {
         node.index: [edge.target for edge in node.edges if edge.trigger and edge.target in members]

@@ -1,6 +1,9 @@
-"""Reports the loops whose analysis does not fit into the budget of the survey.
+"""Warnings about loops: what the proof leaves open, and what the survey could not analyse.
 
-What the proof leaves open: loops that only their cap ends for certain, and guards that come too late.
+`check_bounds` warns about loops that only a default cap is certain to end, with the reason why their
+guards do not bound them, and about guards whose limit is above the cap. A chosen cap is no warning: its
+author has decided how the loop ends. `check_unanalysed` warns about loops whose analysis did not fit
+into the budget of the survey (loops.py).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from roundel.workflow.diagnostics import Diagnostic, Report
 from roundel.workflow.fields import SourceLocation
 
 MOST_LISTED = 5
+"""The number of nodes that a warning about unanalysed loops names."""
 HINT = (
     "let fewer edges lead back, or move parts of the loop into subgraphs; "
     "limits: {steps: …} bounds a run whatever its loops do"
@@ -24,7 +28,7 @@ HINT = (
 
 
 def check_unanalysed(graph: GraphPlan, report: Report) -> None:
-    """Warns once for each outermost loop that has not been analysed, or not with all that is inside it."""
+    """Warns once for each outermost loop that was not analysed completely."""
     outermost = {node: unit.index for unit in graph.root.units for node in unit.members}
     missed: dict[int, list[UnanalysedLoop]] = {}
     for unanalysed in survey(graph).unanalysed:
@@ -47,17 +51,17 @@ def _not_analysed(graph: GraphPlan, missed: list[UnanalysedLoop]) -> Diagnostic:
 
 
 def named(nodes: Sequence[NodePlan], most: int = MOST_LISTED) -> str:
-    """Their ids; the first of them if there are many."""
+    """The ids of nodes; the first ones if there are many."""
     shown = ", ".join(f"'{node.id}'" for node in nodes[:most])
     return shown if len(nodes) <= most else f"{shown} and {len(nodes) - most} more"
 
 
 MOST_NAMED = 8
-"""So many guards and deciders are named in a warning."""
+"""The number of guards and of deciding nodes that a warning names."""
 
 
 def check_bounds(plan: Plan, report: Report) -> None:
-    """Warns of each loop once for each entry, however it nests."""
+    """Warns at most once for each entry, however the loop nests."""
     known: set[NodePlan] = set()
     for case in proven_loops(plan):
         if case.loop.entry not in known and _warn(case, report):
@@ -65,6 +69,7 @@ def check_bounds(plan: Plan, report: Report) -> None:
 
 
 def _warn(case: ProvenLoop, report: Report) -> bool:
+    """Whether there was something to warn about."""
     proof = case.proof
     counts = round_limits(proof.bounded_by)
     if not proof.bounded_by and proof.worst_case_rounds is None and case.default:
@@ -95,10 +100,12 @@ def _only_capped(case: ProvenLoop, report: Report) -> None:
 
 
 def _idle_guards(loop: EnteredLoop) -> list[NodePlan]:
+    """The guards directly in the loop; none of them bounds it, or there would be no warning."""
     return [unit.node for unit in loop.scope.units if unit.node is not None and unit.node.kind.guard]
 
 
 def _reason(loop: EnteredLoop, guard: NodePlan, ways: LoopEdges) -> str:
+    """Why a guard does not bound the loop."""
     if guard.has_dynamic_input:
         return "a dynamic edge leads to it"
     if effective_bound(guard, loop.scope) is None:
@@ -109,7 +116,7 @@ def _reason(loop: EnteredLoop, guard: NodePlan, ways: LoopEdges) -> str:
 
 
 def _decides(node: NodePlan) -> bool:
-    """Whether a person or a model answers there, and where that goes depends on the answer."""
+    """Whether a person or a model answers at the node, and the path depends on the answer."""
     forks = (edge for edge in node.edges if edge.trigger and not always_fires(edge) and not never(edge))
     return (node.kind.asks or node.kind.speaks) and any(forks)
 
@@ -122,7 +129,7 @@ def _above_cap(case: ProvenLoop, guard: str, limit: int, report: Report) -> None
 
 
 def _place(loop: EnteredLoop, guard: str) -> SourceLocation:
-    """Where in the file the guard is: a node, or the first of the edges that bound the loop."""
+    """The position of the guard in the file: a node, or the first of the edges that bound the loop."""
     nodes = (node.node.at for node in loop.nodes if node.id == guard)
     edges = (edge.edge.at for edge in loop.edges() if guard.startswith(str(edge.edge)))
     return next(chain(nodes, edges))
