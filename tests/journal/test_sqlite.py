@@ -109,7 +109,7 @@ def test_a_pruned_run_says_what_is_left_of_it(tmp_path: Path) -> None:
         assert await store.kept("run") == []
         with pytest.raises(StoreError, match="only the rounds 'last' were kept of run run"):
             await store.facts("run")
-        with pytest.raises(StoreError, match="was pruned to its rounds 'last', and cannot go on"):
+        with pytest.raises(StoreError, match="was pruned to its rounds 'last', and cannot be resumed"):
             await store.claim("run")
         await store.delete("run")
         assert await store.rows() == []

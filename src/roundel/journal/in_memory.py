@@ -1,8 +1,9 @@
-"""Runs in the memory of this process: for tests, and for programs that embed the engine and keep nothing.
+"""InMemoryStore: runs in the memory of this process, for tests, and for programs that embed the engine.
 
-The store has the same semantics as SqliteStore, and encodes facts and events in the same way, so that what
-works here works there. What it cannot do is outlive its process. It needs no leases for the same reason: an
-owner that dies takes the store with it.
+The store has the same semantics as SqliteStore, and encodes facts and events in the same way, so that
+what works here works there. What it cannot do is outlive its process. It needs no leases for the same
+reason: an owner that dies takes the store with it. As a second implementation it is also the proof that
+the protocol (store.py) is complete.
 
 Every method does its work under one lock and without awaiting anything. So each is atomic for all event loops
 and threads that share the store, and a caller that is cancelled finds either all of it done or nothing.
@@ -52,6 +53,8 @@ SCHEME = "memory:"
 
 
 class _StoredRun(Struct):
+    """A run with everything that SqliteStore has in rows of several tables."""
+
     number: int
     new: NewRun
     updated: float
@@ -75,7 +78,8 @@ class _StoredRequest(Struct):
 
 
 class InMemoryStore:
-    """`name` appears in messages; stores that are opened by URL have that of the URL (registry.py)."""
+    """A store in memory. `name` appears in messages; `open_store` returns the same store for the same
+    name."""
 
     def __init__(self, name: str = "", *, clock: Callable[[], float] = time.time) -> None:
         self._now = clock
@@ -86,6 +90,7 @@ class InMemoryStore:
         """By id, the oldest first."""
         self._numbers = 0
         self._position = 0
+        """The newest position. It only ever rises, so deleting runs gives none again."""
         self._appended: dict[int, Appended] = {}
         self._requests: dict[int, _StoredRequest] = {}
         self._request_number = 0
@@ -108,10 +113,10 @@ class InMemoryStore:
             )
 
     async def compact(self) -> None:
-        """The memory of deleted runs is free already."""
+        """Nothing to do: the memory of deleted runs is free already."""
 
     async def close(self) -> None:
-        """Releases all claims. The runs stay, as long as somebody refers to the store."""
+        """Releases all claims. The runs stay, as long as there is a reference to the store."""
         self._signal.close(f"{self.location}: the store was closed while somebody waited for an append")
         with self._lock:
             for run in self._runs.values():
@@ -133,7 +138,9 @@ class InMemoryStore:
         with self._lock:
             run = self._run(run_id)
             if run.pruned:
-                raise StoreError(f"run {run_id} was pruned to its rounds '{run.pruned}', and cannot go on")
+                raise StoreError(
+                    f"run {run_id} was pruned to its rounds '{run.pruned}', and cannot be resumed"
+                )
             if run.owned and not force:
                 raise Busy(f"another task owns run {run_id} (process {os.getpid()})")
             run.fence += 1
@@ -155,7 +162,7 @@ class InMemoryStore:
             run = self._claimed(claim)
             if first != run.facts:
                 if (first, chunk.count, VERSION, chunk.body) in run.chunks:
-                    return  # repeated
+                    return  # repeated by a caller that did not know whether it succeeded
                 raise gap_error(claim, run.facts, first, self.location)
             self._add(run, chunk)
             run.status, run.updated = status, self._now()
@@ -225,6 +232,7 @@ class InMemoryStore:
                 )
             rows = [row for row in run.chunks if row[0] + row[1] > after]
             count = run.facts
+        # Decoded outside of the lock, like below: chunks never change, and decoding takes the longest.
         with decoding_entries(self.location, run_id):
             return entries_in(rows, after, count)
 
@@ -328,6 +336,7 @@ class InMemoryStore:
         return run
 
     def _holds(self, claim: Claim) -> bool:
+        """Whether a claim is valid. Also by number: a deleted run's id may have been given again."""
         run = self._runs.get(claim.run_id)
         return run is not None and (run.number, run.fence) == (claim.run, claim.fence)
 
