@@ -73,6 +73,7 @@ class AnswerSource:
         return self._line(ask) is None
 
     async def answer(self, ask: Ask) -> Message:
+        """The answer of the script, else of a person. Unanswered if the person gives none."""
         line = self._line(ask)
         if line is None:
             return await self._ask(ask)
@@ -93,6 +94,8 @@ class AnswerSource:
         return answer if isinstance(answer, Message) else Message(answer, "user")
 
     def _line(self, ask: Ask) -> ScriptLine | None:
+        """The line of the script for a question: by node and ordinal, and for a tool approval by tool,
+        too."""
         script, node_id = self._script, self._plan.sites[ask.site].id
         if script is None:
             return None
@@ -108,6 +111,7 @@ def open_questions(state: Run) -> dict[str, Question]:
 
 
 def make_question(plan: Plan, ask: Ask) -> Question:
+    """A question for people: that of a tool approval, or the description of a human node."""
     node = plan.sites[ask.site]
     about = ask.about or {"prompt": getattr(node.config, "description", "")}
     return Question(ask.address, node.id, about["prompt"], ask.inputs, about.get("tool"))
@@ -270,6 +274,8 @@ class RequestPoller:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, claim: Claim, run: ControlledRun) -> None:
+        """Polls for a run from now on. A task that has ended, since the store failed, is started
+        again."""
         self._runs[claim] = run
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._poll(), name="roundel-control-requests")
@@ -299,7 +305,7 @@ class RequestPoller:
                     run.on_lost(error)
                 return
             for claim in lost:
-                if claim in self._runs:
+                if claim in self._runs:  # it may have ended during the query
                     self._runs[claim].on_lost(Fenced(f"another process has taken over run {claim.run_id}"))
             by_id = {claim.run_id: run for claim, run in self._runs.items()}
             for request in requests:

@@ -246,7 +246,7 @@ class Effects(Protocol):
 
     @property
     def can_ask(self) -> bool:
-        """Whether people can be asked here and now."""
+        """Whether this process has an ask handler."""
 
     def describe(self, error: BaseException) -> str: ...
 
@@ -276,7 +276,7 @@ class HostCore:
         self.in_flight: dict[str, Effect] = {}
         """Effects that the host has started, by address."""
         self.questions: set[str] = set()
-        """Addresses where a person has to answer, whether or not somebody is being asked."""
+        """Addresses where a person has to answer, whether or not the question is in flight here."""
         self.settled: list[SettledRequest] = []
         """The host removes these and informs those who made the requests."""
         self._commands: deque[Command] = deque()
@@ -444,7 +444,8 @@ class HostCore:
         if state.over or not (self.in_flight or self.questions):
             return Action.IDLE
         if self.in_flight.keys() <= self.questions:
-            # Only people are asked. That is a fact of its own, so that the stored status is `waiting`.
+            # Only people can continue the run. That is a fact of its own, so that the stored status is
+            # `waiting`.
             if state.status == "running":
                 self._commands.extend(self._log.record(Waited(self._effects.now())))
                 return None
@@ -453,12 +454,15 @@ class HostCore:
         return Action.WAIT
 
     def _apply_result(self, fact: Fact) -> None:
+        """Applies a result; its commands are queued behind those of results before it."""
         try:
             self._commands.extend(self._log.record(fact))
         except BaseException as error:
             self._note_damage(fact, error, None)
 
     def _apply_request(self, fact: Fact, token: object) -> None:
+        """Applies a control request. One that the run does not allow is settled at once: nothing has to
+        be committed for a refusal."""
         try:
             self._commands.extend(self._log.record(fact))
         except IllegalFact as error:

@@ -102,6 +102,7 @@ class EdgeEvaluator:
         return tuple(edge_results)
 
     async def _evaluate_edge(self, edge: EdgePlan, number: int, message: Message) -> EdgeResult:
+        """The condition first: the processor of an edge that does not fire is not called."""
         condition = edge.condition_function
         if condition is not None and not await self._call(self._functions["condition", condition], message):
             return EdgeResult(edge.index, number, False)
@@ -112,6 +113,8 @@ class EdgeEvaluator:
         return EdgeResult(edge.index, number, True, apply_result(carried, returned))
 
     async def _call(self, function: Function, message: Message) -> Any:
+        """Calls a function with a message, and with the run's working folder if it has such a
+        parameter."""
         if function.pure:  # on the event loop: a thread would cost more, and `decide` must not suspend
             return wrap_errors(function.call)(message)
         arguments: tuple[Any, ...] = (message,)
@@ -141,9 +144,12 @@ class MiddlewareChain:
         self.observers = [_Observer(one, services.secrets) for one in _with_hook(middleware, "observe")]
 
     def _by_site(self, middleware: Sequence[Middleware]) -> list[list[Middleware]]:
+        """The middleware that applies to each node of the plan."""
         return [[one for one in middleware if one.applies(node.node)] for node in self._plan.sites]
 
     def _intercepted_nodes(self, by_site: list[list[Middleware]]) -> tuple[str, ...]:
+        """The ids of intercepted nodes. By id and not by site: they are stored in facts, and a fork may
+        have another plan."""
         if not self._middleware:
             return ()
         intercepted = (
@@ -183,7 +189,8 @@ class MiddlewareChain:
     async def _run_after_hooks(
         self, intercept: Intercept, visit: Visit, messages: tuple[Message, ...]
     ) -> tuple[Message, ...] | None:
-        """The messages that replace those of the node; None if no middleware changes them."""
+        """The messages that replace those of the node; None if no middleware changes them. Each
+        middleware gets the messages as those before it have left them."""
         changed = None
         for one in self._after[intercept.site]:
             replacement = await self._call_hook(one, visit, messages)
@@ -194,6 +201,8 @@ class MiddlewareChain:
     async def _call_hook(
         self, one: Middleware, visit: Visit, *messages: tuple[Message, ...]
     ) -> tuple[Message, ...] | None:
+        """Calls one hook. A veto and a defect of the middleware both fail the node, with different
+        texts: to execute a node whose check is broken would be worse than to fail it."""
         name, moment = type(one).__name__, "after" if messages else "before"
         try:
             replacement = await self._services.call(getattr(one, moment), visit, *messages)
@@ -310,6 +319,7 @@ def is_pure(node: NodePlan) -> bool:
 
 
 def _prepare_node(node: NodePlan, services: NodeServices) -> Behaviour:
+    """The behaviour of a node, with its timeout and retries around it if it has any."""
     envelope = node.node
     if is_pure(node):
         behaviour: Behaviour = node.kind.prepare(envelope, Clock(services))
@@ -321,6 +331,8 @@ def _prepare_node(node: NodePlan, services: NodeServices) -> Behaviour:
 
 
 def _prepare_or_report(report: Report, at: SourceLocation, make: Callable[..., Any], *arguments: Any) -> Any:
+    """What `make` returns, or a diagnostic at the location in the file. Then it returns None, which
+    nobody uses, since `prepare` raises at its end."""
     try:
         return make(*arguments)
     except (NodeError, LookupError) as error:
@@ -360,7 +372,7 @@ class Executor:
     def is_pure(self, command: Command) -> bool:
         if isinstance(command, Call):
             return self.pure[command.site]
-        if isinstance(command, EvaluateEdges):
+        if isinstance(command, EvaluateEdges):  # if one of its functions may wait, it is an effect
             return self._edges.are_pure(self._plan.sites[command.site].edges)
         return False
 

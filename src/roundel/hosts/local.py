@@ -151,9 +151,11 @@ class LocalEngine:
         return execution
 
     def _on_task_done(self, execution: _Execution) -> None:
+        """Logs and remembers an exception that no caller has received; asyncio would only complain about
+        it when the task is garbage-collected."""
         run, task = execution.run, execution.task
-        # The result of a stored run is in the store. That of any other run stays here until it is asked
-        # for.
+        # The result of a stored run is in the store. That of any other run stays here until `result`
+        # returns it.
         if run.journal is not None:
             self._forget(execution)
         error = None if task.cancelled() else task.exception()
@@ -224,6 +226,7 @@ class LocalEngine:
             return executed
         store = self.store
         row = await store.row(run_id)
+        # False from `_forward`: the owner has released the run meanwhile, so it is claimed here.
         if row.owner and await self._forward(run_id, request):
             return executed
         if row.status == "paused" and not isinstance(request, Resume):
@@ -235,6 +238,8 @@ class LocalEngine:
                 f"{busy}; {_follow_hint(run_id) if isinstance(request, Resume) else 'try again'}"
             ) from busy
         if execute is None:
+            # Nobody executes the run, so there is no pause that has not taken effect, and nothing to
+            # take back.
             if isinstance(request, Resume):
                 await store.release(claim)
                 return False
@@ -397,12 +402,15 @@ class LocalEngine:
         return await open_run(self.store, run_id)
 
     async def close(self) -> None:
+        """Stops all runs that are executed here, one after the other, and waits for each: a cancellation
+        ends a run as stopped, which has to be written."""
         for execution in list(self._executions.values()):
             await _cancel_and_wait(execution.task)
         self._executions.clear()
 
 
 async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:
+    """Cancels a task and waits for its end, without raising what it raised: its awaiters get that."""
     if not task.done():
         task.cancel()
         await asyncio.wait([task])

@@ -89,6 +89,8 @@ def append(
 
 
 def insert_chunk(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
+    """Inserts a chunk without checks, in a transaction that has made them. Without facts it inserts
+    nothing: a commit may change only the status."""
     if chunk.count:
         values = ((run << 32) + first, chunk.count, VERSION, chunk.body)
         db.execute("INSERT INTO chunks (place, count, version, body) VALUES (?, ?, ?, ?)", values)
@@ -127,6 +129,7 @@ def appended(db: sqlite3.Connection, after: int, limit: int) -> list[Appended]:
 
 
 def newest_position(db: sqlite3.Connection) -> int:
+    """The largest position, that of the marker included; one look at the end of the table."""
     position: int | None = db.execute("SELECT max(position) FROM chunks").fetchone()[0]
     return position or 0
 
@@ -190,7 +193,7 @@ def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, 
         raise no_run_error(run_id)
     number, count, pruned = found
     if pruned:
-        raise StoreError(f"only the rounds '{pruned}' were kept of run {run_id}; its facts are gone")
+        raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}'; its facts are gone")
     # The chunk that contains the first of them may begin before it.
     begins, ends = number << 32, number + 1 << 32
     query = (
@@ -201,7 +204,8 @@ def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, 
 
 
 def chunks_with(db: sqlite3.Connection, run_id: str, numbers: Sequence[int]) -> list[ChunkRow]:
-    """The chunks with these facts, each once, in order."""
+    """The chunks that contain these facts, each once, in order. A chunk is found by the largest place at
+    or before the fact, which is one look into the index."""
     found = db.execute("SELECT no FROM runs WHERE id = ?", (run_id,)).fetchone()
     if found is None:
         raise no_run_error(run_id)
@@ -250,6 +254,8 @@ def entries_in(rows: Sequence[ChunkRow], after: int, count: int) -> list[Entry]:
 
 
 def _unpack_chunk(first: int, length: int, version: int, body: bytes) -> list[Entry]:
+    """The entries of a chunk. Their number is checked: a chunk with fewer would shift all facts behind
+    it."""
     try:
         found = unpack(body, version)
     except (ValueError, msgspec.MsgspecError) as error:

@@ -441,6 +441,7 @@ class Database:
         return not isinstance(connection, ImmutableConnection) or connection.stamp == self._file_stamp()
 
     def _file_stamp(self) -> object:
+        """What changes when another process writes: the file, or the existence of a log beside it."""
         found = self._file.stat()
         return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, self._wal.exists())
 
@@ -463,11 +464,12 @@ class Database:
 
 
 def _describe_loss(path: Path, whole: bool) -> str:
+    """The text of Gone. `whole`: the file itself is gone, not only its log."""
     if whole:
         return (
             f"{path}: the store was deleted, moved or replaced while it was in use. The run has ended, since "
-            "nothing more would be kept of it. If the file can be put back, do that and `roundel resume` the "
-            "run; otherwise start it again"
+            "nothing more of it would be stored. If the file can be put back, do that and `roundel resume` "
+            "the run; otherwise start it again"
         )
     return (
         f"{path}: the write-ahead log of the store, {path.name}-wal, was deleted or replaced while it was in "
@@ -477,6 +479,7 @@ def _describe_loss(path: Path, whole: bool) -> str:
 
 
 def _contents_of(connection: sqlite3.Connection) -> FileContents:
+    """Reads the header and the names of the tables, and closes the connection."""
     with closing(connection) as database:
         database.text_factory = bytes  # what other programs call their tables may be no text
         query = "SELECT name FROM sqlite_master WHERE type = 'table'"

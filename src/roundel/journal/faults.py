@@ -38,7 +38,7 @@ _ADVICE = {
     "readonly": f"the file or its folder may not be written; {USE_ANOTHER_STORE}",
     "unable to open": USE_ANOTHER_STORE,
     "malformed": DAMAGED,
-    "locked": "another program holds it; try again when it is done",
+    "locked": "another program has locked it; try again when it is done",
     "no such module": "this Python has an SQLite without full-text search (FTS5); use one that has it",
     "disk I/O": f"the disk does not answer; {RESUME_LATER}",
 }

@@ -158,6 +158,8 @@ class InMemoryStore:
         summary: dict[str, Any] | None,
         quiet: bool = False,
     ) -> None:
+        """Checks fence and place as chunk_rows.py does in SQL. `quiet` means nothing here: there is no
+        disk."""
         with self._lock:
             run = self._claimed(claim)
             if first != run.facts:
@@ -170,6 +172,8 @@ class InMemoryStore:
                 run.summary = msgspec.json.encode(summary, enc_hook=repr)
 
     def _add(self, run: _StoredRun, chunk: Chunk) -> None:
+        """Appends a chunk at the next position. Called with the lock, so positions rise in the order of
+        appends."""
         if not chunk.count:
             return
         self._position += 1
@@ -180,6 +184,7 @@ class InMemoryStore:
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
         with self._lock:
+            # By position and not over the dictionary: its cost does not depend on what was read before.
             found: list[Appended] = []
             for position in range(after + 1, self._position + 1):
                 if len(found) >= limit:
@@ -207,7 +212,7 @@ class InMemoryStore:
         with self._lock:
             run = self._claimed(claim)
             run.snapshots[snapshot.seq] = snapshot
-            run.texts = {**texts, **run.texts}
+            run.texts = {**texts, **run.texts}  # a digest has one text, so the first one stays
 
     # Reading runs.
 
@@ -227,9 +232,7 @@ class InMemoryStore:
         with self._lock:
             run = self._run(run_id)
             if run.pruned:
-                raise StoreError(
-                    f"only the rounds '{run.pruned}' were kept of run {run_id}; its facts are gone"
-                )
+                raise StoreError(f"run {run_id} was pruned to its rounds '{run.pruned}'; its facts are gone")
             rows = [row for row in run.chunks if row[0] + row[1] > after]
             count = run.facts
         # Decoded outside of the lock, like below: chunks never change, and decoding takes the longest.
@@ -295,6 +298,7 @@ class InMemoryStore:
         with self._lock:
             run = self._run(run_id)
             self._request_number += 1
+            # Encoded, as in SQLite: the owner gets a copy, and values of other types as text.
             encoded = msgspec.json.encode(body, enc_hook=repr)
             self._requests[self._request_number] = _StoredRequest(run.number, kind, encoded)
             return self._request_number
@@ -322,6 +326,7 @@ class InMemoryStore:
             return request.outcome if request is not None else ""
 
     async def withdraw(self, number: int) -> bool:
+        """Atomic with `settle` by the lock: the first one to set the outcome decides."""
         with self._lock:
             request = self._requests.get(number)
             if request is None or request.outcome:

@@ -92,6 +92,8 @@ class ControlRequests:
     _writer: Writer
 
     async def request(self, run_id: str, kind: RequestKind, body: dict[str, Any]) -> int:
+        """One statement finds the run and adds the request, so a run that is deleted meanwhile gets
+        none."""
         encoded = msgspec.json.encode(body, enc_hook=repr)
 
         def job(db: sqlite3.Connection) -> int:
@@ -140,6 +142,7 @@ class ControlRequests:
         return found[0] if found else ""
 
     async def withdraw(self, number: int) -> bool:
+        """Decided by the row count of one update, which only an open request matches."""
         query = "UPDATE controls SET outcome = 'withdrawn' WHERE no = ? AND outcome = ''"
         return bool(await self._writer.write(lambda db: db.execute(query, (number,)).rowcount))
 
@@ -239,6 +242,7 @@ class SqliteStore(Claims, ControlRequests):
         await self._writer.write(lambda db: append(db, claim, first, self.location, chunk, update, summary))
 
     def _refusal(self, db: sqlite3.Connection, appended: tuple[Claim, int, Chunk]) -> StoreError | None:
+        """For the writer: why APPEND changed no row."""
         return explain_append_refusal(db, *appended, self.location)
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
@@ -248,6 +252,7 @@ class SqliteStore(Claims, ControlRequests):
         return await self._signal.wait(after, lambda: self._writer.read(newest_position))
 
     def _notify(self, db: sqlite3.Connection) -> None:
+        """The timer's job, in the writing thread."""
         self._signal.notify(newest_position(db))
 
     def _after_commit(self, db: sqlite3.Connection | None, added: int) -> None:
@@ -284,6 +289,7 @@ class SqliteStore(Claims, ControlRequests):
             "SELECT s.facts, s.place & 4294967295, s.body FROM runs r JOIN snapshots s "
             "ON s.place BETWEEN r.no << 32 AND (r.no << 32) + ? WHERE r.id = ? ORDER BY s.place DESC LIMIT 1"
         )
+        # A place is the run's number and, in the lower 32 bits, the number of the last event.
         values = (4294967295 if seq is None else seq, run_id)
         found = await self._writer.read(lambda db: db.execute(query, values).fetchone())
         return Snapshot(*found) if found is not None else None
@@ -309,6 +315,7 @@ class SqliteStore(Claims, ControlRequests):
         return [entry.fact for entry in await self.entries(run_id, after)]
 
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
+        # Decoded here and not in the job: a long run takes a while, and the thread writes for all runs.
         count, rows = await self._writer.read(lambda db: chunks_after(db, run_id, after))
         with decoding_entries(self.location, run_id):
             return entries_in(rows, after, count)
@@ -331,6 +338,8 @@ class SqliteStore(Claims, ControlRequests):
         body = zlib.compress(b"\n".join(map(encode_event, events)), 6)
 
         def job(db: sqlite3.Connection) -> None:
+            # One transaction: a crash leaves the whole run or the pruned one. How many facts there were
+            # is written to the row before the chunks, from which it follows, are deleted.
             number = _run_number(db, run_id)
             db.execute("REPLACE INTO kept VALUES (?, ?, ?)", (number, EVENTS.version, body))
             db.execute(f"UPDATE runs SET pruned = ?, facts = {FACTS} WHERE no = ?", (policy, number))
@@ -369,6 +378,7 @@ class SqliteStore(Claims, ControlRequests):
         return [self._row(values) for values in found]
 
     async def matching(self, prefix: str, limit: int = 20) -> list[str]:
+        # Not LIKE, which ignores case and gives a meaning to `%` and `_`.
         query = "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY no DESC LIMIT ?"
         values = (len(prefix), prefix, limit)
         return [
@@ -376,6 +386,8 @@ class SqliteStore(Claims, ControlRequests):
         ]
 
     def _row(self, values: Sequence[Any]) -> RunRow:
+        """A row from the values of SELECT_ROW. Whether the run is owned depends on the time and on
+        processes, so it is decided here, with each look."""
         number, fence, facts, *plain = values[: len(COLUMNS) + 3]
         found = dict(zip(COLUMNS, plain, strict=True))
         owner = self._owner(number, fence, values[len(COLUMNS) + 3 :])

@@ -184,7 +184,7 @@ class Rerun:
             return None  # a person unlocked that one lock, and no other that may exist now
         if isinstance(fact, Reopened):
             # The rerun intercepts from its start what was intercepted at any time in the past; where
-            # that was not so at the time, `_not_intercepted` says so.
+            # that was not so at the time, `_not_intercepted` contains the point.
             fact = msgspec.structs.replace(fact, intercepts=None)
         try:
             return self._apply(fact)
@@ -206,7 +206,7 @@ class Rerun:
         the first difference is what counts, and there is no model to ask."""
         then, now = _command_text(before), _command_text(command)
         if then != now:
-            self._report_difference(Difference(command.address, "is asked something else", then, now))
+            self._report_difference(Difference(command.address, "gets another input", then, now))
 
     def _compare_locks(self, before: list[_PastFact]) -> None:
         """Reports if an effect happens although, in the past, a lock had to be unlocked before it
@@ -275,6 +275,8 @@ class _PastRun:
         what only the rerun does is no difference then."""
 
     def _add_past_fact(self, plan: Plan, state: Run, fact: Fact) -> None:
+        """Adds a fact that the rerun needs, with what the state knows of it before the fact is applied:
+        the step removes the call, and the lock."""
         if isinstance(fact, ControlFact):
             self.history.append(_PastFact(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
         elif isinstance(fact, Effect):
@@ -337,7 +339,7 @@ async def fork(
             step(state, edited)
         except IllegalFact:
             raise StoreError(
-                f"'{edited.address}' has done its work, and no message of it can be changed; "
+                f"'{edited.address}' has finished, so its message cannot be changed; "
                 "say where the new run is to begin (--at ADDRESS)"
             ) from None
         new_entries.append(Entry(edited, tuple(state.decisions.made)))
@@ -396,7 +398,7 @@ def _replay_until(
                 found = True
                 break
     if at and not found:
-        raise StoreError(f"the run never came to '{at}'; `roundel log RUN` shows its addresses")
+        raise StoreError(f"the run never reached '{at}'; `roundel log RUN` shows its addresses")
     return state, new_entries
 
 
@@ -420,7 +422,7 @@ def _call_at(state: Run, at: str) -> str:
     if len(there) == 1:
         return there[0]
     if not there:
-        raise StoreError(f"nothing is asked at '{at}' whose message could be changed")
+        raise StoreError(f"no call is in flight at '{at}' whose message could be changed")
     raise StoreError(f"the message could be for {', '.join(sorted(there))}; say which (--at ADDRESS)")
 
 

@@ -78,6 +78,8 @@ class _RoundTally:
         self._rounds: dict[str, _OpenRound] = {}
 
     def add(self, event: Event) -> None:
+        """Counts an event for its rounds. A round has no event for its end: it lasts until its last
+        event."""
         address, now = event.address or "", _seconds(event.timestamp)
         if event.event == "loop_round":
             started = _OpenRound(address, event.data["round"], now)
@@ -103,6 +105,7 @@ class _RoundTally:
             end = address.find("]", end + 1)
 
     def _note(self, open_round: _OpenRound, event: Event) -> None:
+        """Adds the score and the output of a node."""
         data = event.data
         score = data.get("score", (data.get("data") or {}).get("score"))
         if isinstance(score, (int, float)) and not isinstance(score, bool):
@@ -122,6 +125,7 @@ class _RoundTally:
 
 
 def _count_tokens(open_round: _OpenRound, event: Event) -> None:
+    """Adds the usage of a call. A cost of 0 is a known price; None is an unknown one."""
     data = event.data
     open_round.tokens += data.get("input_tokens", 0) + data.get("output_tokens", 0)
     if data.get("cost_usd") is not None:
