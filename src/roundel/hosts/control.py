@@ -251,7 +251,7 @@ def decode_request(stored: ControlRequest) -> Request:
 
 POLL_SECONDS = 0.2
 CLAIM_CHECKS = 5
-"""The claims are checked with each of this many polls, which is once a second."""
+"""The claims are checked with every fifth poll, which is once a second."""
 
 
 class ControlledRun(Protocol):

@@ -415,7 +415,7 @@ class HostCore:
         if isinstance(command, Cancel):
             self._commands.popleft()
             return command if self.drop_effect(command.address) else None
-        # When an action is returned below, the command stays in the queue and `next` comes back to it.
+        # After YIELD and COMMIT the command is still in the queue, and `next` comes back to it.
         self._since_yield += 1
         if self._since_yield > MAX_CALLS_BEFORE_YIELD:
             self._since_yield = 0

@@ -129,9 +129,8 @@ class Driver:
     async def _call_in_place(self, call: Call) -> None:
         """Awaits a call that is alone, and those that follow, as long as each is alone.
 
-        The fast path of a run with one agent at a time. Local variables and comparisons of classes
-        replace attribute lookups and `isinstance`, since most of what the engine itself costs per step
-        is here."""
+        The fast path of a run with one agent at a time: each of its steps passes through here, so local
+        variables and comparisons of classes replace attribute lookups and `isinstance`."""
         core, log, executor, task = self._core, self._log, self._executor, self._task
         behaviours, now = executor.behaviours, executor.now
         following: Call | None = call
@@ -251,6 +250,7 @@ class Driver:
             await self._log.rebuild()
 
     def _settle(self) -> None:
+        """Resolves the futures of requests whose outcome is known."""
         settled, self._core.settled = self._core.settled, []
         for future, outcome in settled:
             assert isinstance(future, asyncio.Future)
@@ -306,6 +306,9 @@ class Driver:
         self._cancel()
 
     def _cancel(self) -> None:
+        """Cancels the driver's task. It may be in a call in place, in a commit or in `_wait`; the
+        journal stays consistent in each case, since a commit that has begun is completed by the
+        store."""
         if self._task is not None:
             self._cancellations += 1
             self._task.cancel()

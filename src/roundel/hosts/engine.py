@@ -2,9 +2,9 @@
 them.
 
 `Runs` (runs/runs.py) uses nothing of an engine but `Engine`. LocalEngine (local.py) executes runs in
-this process; an engine on other machines would satisfy the same protocol. All data here is frozen, and
-everything but an Attachment is plain data: an Attachment contains what exists only in one process, such
-as callbacks.
+this process; an engine on other machines would satisfy the same protocol. An Attachment contains what
+exists only in the executing process, such as callbacks, and is never stored; everything else could be
+sent.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """One run while this process executes it: creates its parts, connects them, and closes them in order.
 
 LocalRun owns what the run uses: the services with their leases on clients, the middleware, the journal
-with its claim. The driver works with them and is closed before them. They are closed in the reverse of
-the order in which one depends on another (`_execute`), and the claim is released last: from then on
-another process may resume the run, and must not meet a half-closed one.
+with its claim. The driver works with them and is closed before them. They are closed in a fixed order
+(`_execute`), the claim last: from then on another process may resume the run, and must not meet a
+half-closed one.
 
 A run is created before its journal, since `prepare` may find that something is missing, and then nothing
 must be left in the store.

@@ -64,7 +64,7 @@ class NodeServices:
         self.finder = FunctionFinder(workflow.functions, workflow_folder)
         self.folder = folder
         self._recorder = record
-        self._say = say
+        self._publish_text = say
         self._threads = asyncio.Semaphore(MAX_THREADS)
         self._lease: ResourceLease | None = None
         self._models: Any = None
@@ -132,8 +132,8 @@ class NodeServices:
     def speaker(self, address: str) -> StreamCallback | None:
         """The callback that publishes the text of a model as it arrives, without secrets."""
         if not self.secrets:
-            return lambda text, attempt, offset: self._say(address, text, attempt, offset)
-        return _MaskedTokenStream(self.secrets, lambda *said: self._say(address, *said))
+            return lambda text, attempt, offset: self._publish_text(address, text, attempt, offset)
+        return _MaskedTokenStream(self.secrets, lambda *rest: self._publish_text(address, *rest))
 
     def key(self, address: str) -> str:
         """The idempotency key of the effect at an address: the same for every attempt at it, in any
@@ -203,7 +203,7 @@ class _MaskedTokenStream:
     follows."""
 
     def __init__(self, secrets: SecretMasker, say: StreamCallback) -> None:
-        self._secrets, self._say = secrets, say
+        self._secrets, self._publish_text = secrets, say
         self._attempt = self._offset = 0
         self._stream = StreamMasker(secrets)
 
@@ -213,7 +213,7 @@ class _MaskedTokenStream:
             self._attempt, self._offset, self._stream = attempt, 0, StreamMasker(self._secrets)
         shown = self._stream.feed(text)
         if shown:
-            self._say(shown, attempt, self._offset)
+            self._publish_text(shown, attempt, self._offset)
             self._offset += len(shown)
 
 

@@ -194,7 +194,7 @@ def _commit_batch(db: sqlite3.Connection, batch: Batch, explain: Explain) -> lis
             return _run_transaction(db, batch, explain)
         except _RetryIsolated:
             # Rare: once more from the beginning, with the failing jobs rolled back to their savepoints.
-            # All jobs run a second time, so a job must not have effects outside of the database.
+            # All jobs run a second time, so what one does outside of the database has to be repeatable.
             db.execute("ROLLBACK")
             return _run_transaction(db, batch, explain, isolated=True)
     except BaseException:

@@ -56,6 +56,8 @@ async def quarantine(store: Store, run_id: str) -> list[Quarantined]:
 
 
 def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator[Quarantined]:
+    """The messages of a replayed run. Facts have the messages, with metadata; events say when a node is
+    completed, and whether its output may be shown. So a message waits for its event."""
     messages: dict[str, tuple[Message, ...]] = {}
     """The messages of calls by address, until the event that their node is completed."""
     for fact, events in steps:
@@ -76,6 +78,7 @@ def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator
 
 
 def _shows_output(event: Event) -> bool:
+    """Whether an event says that a node is completed, with an output that may be shown."""
     data = event.data
     return event.event == "node_state_change" and data["status"] == "completed" and "output" in data
 
@@ -152,6 +155,7 @@ class Memory(StoreClient):
     async def _items_to_promote(
         self, group: str, entry: int | None, run: str, at: str, text: str
     ) -> Sequence[Item]:
+        """The passages to promote, with their origin. StoreError unless exactly one source was given."""
         if sum((entry is not None, bool(run), bool(text))) != 1:
             raise StoreError(
                 "promote one thing: an entry by its id, what a run gave at an address, or a text"
@@ -185,6 +189,8 @@ class Memory(StoreClient):
         return given
 
     def _items(self, text: str, *origin: Any) -> Sequence[Item]:
+        """A text in passages, without the secrets of the environment: it may come from a person, and has
+        then not passed through any fact."""
         run_id, node, address, confidence = origin or ("", "", "", None)
         return [
             Item(piece, self._now(), "", run_id, node, address, confidence)

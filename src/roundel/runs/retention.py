@@ -60,6 +60,8 @@ def select_events(events: list[Event], policy: list[str]) -> Iterable[Event]:
 
 
 def _wanted_rounds(events: list[Event], policy: list[str]) -> set[tuple[str, int]]:
+    """The rounds that stay, each as the address of its loop and its number. The loop's address contains
+    the outer round, so an inner loop is judged anew in each of them."""
     rounds: dict[str, list[int]] = {}
     scores: dict[tuple[str, int], float] = {}
     for event in events:
@@ -82,6 +84,7 @@ def _wanted_rounds(events: list[Event], policy: list[str]) -> set[tuple[str, int
 def _choose_rounds(
     loop: str, numbers: list[int], scores: dict[tuple[str, int], float], policy: list[str]
 ) -> Iterable[int]:
+    """The rounds of one loop that any word of the policy names."""
     for word in policy:
         if word == "first":
             yield min(numbers)

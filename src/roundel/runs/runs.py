@@ -102,6 +102,8 @@ class Runs:
         """Starts a run in this process and returns its id; `result` waits for it.
 
         WorkflowError if the workflow is invalid, or needs something that is missing here."""
+        # The limits are part of the plan. They are passed on as well, to be stored apart: a fork of the
+        # run with another workflow applies them again.
         plan = _load_plan(workflow, variables, limits, group, allow_paths)
         messages = (input if isinstance(input, Message) else Message(input),)
         new = RunSpec(plan, messages, read_script(script), dict(limits or {}), stored)
@@ -227,6 +229,7 @@ class Runs:
         return await self.store.rows(limit, status)
 
     async def row(self, run_id: str) -> RunRow:
+        """The row of a run: its status, owner and summary, without reading its facts."""
         return await self.store.row(await self.find(run_id))
 
     async def inspect(self, run_id: str) -> Inspection:
@@ -341,6 +344,8 @@ def _load_plan(
     group: str | None,
     allow_paths: AllowPaths,
 ) -> Plan:
+    """The plan of a workflow, with the limits and the memory group of this run. A plan that is prepared
+    already is compiled again only if one of them is given."""
     if isinstance(workflow, Plan):
         if allow_paths:
             raise ValueError("allow_paths= is for what loads the workflow: give it to prepare()")
