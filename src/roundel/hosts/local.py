@@ -117,6 +117,7 @@ class LocalEngine:
         return run_id
 
     async def _create_stored(self, run: LocalRun, new: RunSpec) -> RunJournal:
+        """Creates the run in the store, with its first fact, and claims it."""
         pinned = pin(new.plan, new.script, new.limits)
         return await create(
             self.store,
@@ -129,6 +130,8 @@ class LocalEngine:
         )
 
     def _make_run(self, run_id: str, inspection: Inspection, attach: Attach) -> LocalRun:
+        """Prepares a run to be executed here; WorkflowError if something is missing. The attachment is
+        made first, so that a view is there before anything can fail or happen."""
         attachment = resolve_attachment(attach, run_id, inspection)
         with attachment.preparing or contextlib.nullcontext():
             return LocalRun(
@@ -231,6 +234,7 @@ class LocalEngine:
             return executed
         if row.status == "paused" and not isinstance(request, Resume):
             execute = None  # the run was paused by a person; an answer does not end the pause
+        # From here on the request races with other processes that want the run, too: the claim decides.
         try:
             claim = await store.claim(run_id)
         except Busy as busy:

@@ -125,6 +125,8 @@ class InMemoryStore:
     # Writing runs.
 
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+        """Nothing is awaited between the creation and the return, so no cancellation can lose the
+        claim."""
         with self._lock:
             if run.id in self._runs:
                 raise run_exists_error(run.id)
@@ -135,6 +137,8 @@ class InMemoryStore:
             return Claim(run.id, made.number, 1, made.facts, made.facts)
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
+        """`owned` stands in for a lease: the owner is a task of this process, and cannot die without
+        it."""
         with self._lock:
             run = self._run(run_id)
             if run.pruned:
@@ -268,6 +272,7 @@ class InMemoryStore:
     # Retention.
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
+        """`facts` stays: a row shows how many there were."""
         with self._lock:
             run = self._run(run_id)
             run.kept, run.pruned = list(map(encode_event, events)), policy
@@ -335,6 +340,7 @@ class InMemoryStore:
             return True
 
     def _run(self, run_id: str) -> _StoredRun:
+        """The run with this id; NoRun. Called with the lock, like the two below."""
         run = self._runs.get(run_id)
         if run is None:
             raise no_run_error(run_id)
@@ -354,6 +360,7 @@ class InMemoryStore:
 
 
 def _row(run: _StoredRun) -> RunRow:
+    """The row as SqliteStore would have it. The summary is decoded anew, so that no caller shares it."""
     new = run.new
     summary = msgspec.json.decode(run.summary) if run.summary is not None else None
     owner = f"process {os.getpid()}" if run.owned else ""

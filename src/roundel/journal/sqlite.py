@@ -234,8 +234,8 @@ class SqliteStore(Claims, ControlRequests):
             row = (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence)  # the values of APPEND
             await self._writer.add(APPEND, row, self._refusal, (claim, first, chunk), can_wait=quiet)
             return
-        # Remembered before it is written: if the write fails, the store accepts no later append of this
-        # claim either, so nothing wrong is concluded from it.
+        # Remembered before it is written: a write that fails ends the run in its host, so nothing wrong
+        # is concluded from it.
         update = RowUpdate(status, now)
         if last is not None:
             self._claims[claim.run, claim.fence] = update
