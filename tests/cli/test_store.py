@@ -385,7 +385,7 @@ def test_a_run_that_is_not_there(folder: Path, command: list[str]) -> None:
         (["answer", "last"], 1, "asks nobody; it is completed"),
         (["answer", "last", "yes"], 1, "asks nobody; it is completed"),
         (["fork", "last"], 1, "--at ADDRESS"),
-        (["fork", "last", "--at", "Nobody"], 1, "never came to 'Nobody'"),
+        (["fork", "last", "--at", "Nobody"], 1, "never reached 'Nobody'"),
         (["fork", "last", "--at", "Writer[1]", "--limit", "sandwiches=1"], 2, "not 'sandwiches'"),
         (["fork", "last", "--at", "Writer[1]", "--workflow", "none.yaml"], 2, "none.yaml"),
         (["fork", "last", "--at", "Writer[1]", "--script", "none.yaml"], 2, "none.yaml"),

@@ -182,7 +182,7 @@ def test_a_file_that_another_program_holds(tmp_path: Path) -> None:
                 holder.execute("BEGIN IMMEDIATE")
 
         loop = Loop(disturb=hold)
-        told = "runs.db: database is locked; another program holds it; try again when it is done"
+        told = "runs.db: database is locked; another program has locked it; try again when it is done"
         with pytest.raises(StoreError, match=told):
             asyncio.run(using(path, loop.run, busy_seconds=0.05))
         assert loop.said == [1, 2, 3, 4, 5]

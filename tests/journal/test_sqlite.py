@@ -107,9 +107,9 @@ def test_a_pruned_run_says_what_is_left_of_it(tmp_path: Path) -> None:
         await store.release(await store.create(new(), chunk(STARTED)))
         await store.prune("run", [], "last")
         assert await store.kept("run") == []
-        with pytest.raises(StoreError, match="only the rounds 'last' were kept of run run"):
+        with pytest.raises(StoreError, match="run run was pruned to its rounds 'last'; its facts"):
             await store.facts("run")
-        with pytest.raises(StoreError, match="was pruned to its rounds 'last', and cannot go on"):
+        with pytest.raises(StoreError, match="was pruned to its rounds 'last', and cannot be resumed"):
             await store.claim("run")
         await store.delete("run")
         assert await store.rows() == []

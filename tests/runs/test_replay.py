@@ -69,7 +69,7 @@ def test_another_question_is_a_difference(place: Path) -> None:
     async def story(runs: roundel.Runs) -> None:
         differs = await runs.replay("last", workflow=other)
         assert differs is not None
-        assert (differs.address, differs.what) == ("Answer", "is asked something else")
+        assert (differs.address, differs.what) == ("Answer", "gets another input")
         assert "tea" in differs.before and "coffee" in differs.now
         assert "then: " in str(differs) and "now: " in str(differs)
 
@@ -120,7 +120,7 @@ def test_a_fork_says_that_no_message_can_be_changed_where_a_node_is_done(place: 
         roundel.run(workflow, "go", script={"A": "a"}, store=place, middleware=[Late()])
 
     async def story(runs: roundel.Runs) -> None:
-        with pytest.raises(roundel.StoreError, match="'A' has done its work"):
+        with pytest.raises(roundel.StoreError, match="'A' has finished"):
             await runs.fork("last", message="other")
 
     using(place, story)

@@ -104,8 +104,8 @@ def test_a_fork_shares_the_past_and_nothing_else(place: Path) -> None:
     ("at", "message", "said"),
     [
         ("", None, "is over; say where"),
-        ("Writer[9]", None, "never came to 'Writer\\[9\\]'"),
-        ("Writer[1]/Gate/x", None, "never came"),
+        ("Writer[9]", None, "never reached 'Writer\\[9\\]'"),
+        ("Writer[1]/Gate/x", None, "never reached"),
     ],
 )
 def test_a_fork_that_cannot_be(place: Path, at: str, message: str | None, said: str) -> None:

@@ -1,1 +1,1 @@
-"""Where runs are carried out."""
+"""Hosts execute runs: the engine of this process, and the decisions that every host shares."""

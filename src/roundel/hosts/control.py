@@ -1,17 +1,17 @@
-"""People: what they are asked, and who answers for them: the script, then the asker of this process.
+"""Control of a run from outside: questions to people, control requests, and the poller that finds them.
 
-Control requests: what people and other processes can ask of a run.
+*Questions.* `AnswerSource` answers the questions of a run: from its script, else by the ask handler of
+this process. Without either, a question stays open until a control request answers it.
 
-A request is data. It travels to the process that executes the run, through the store if that is another one
-(`ControlRequest`, journal/store.py), and becomes a fact there. A stop has no place in this: it also has to
-cancel the calls in flight, so the driver handles it itself.
+*Control requests* are data. A request travels to the process that executes the run, through the store if
+that is another process (`ControlRequest`, journal/store.py), and becomes a fact there (`to_fact`). A
+stop is different: it also has to cancel the calls in flight, so the driver handles it itself.
 
-Finds the control requests that other processes leave in a store for the runs that this one executes.
-
-There is one poller for each store and event loop, whatever the number of runs: one query every POLL_SECONDS
-serves all of them. It polls only while there are runs. With each few polls it also asks whether the claims
-still hold: a run that appends nothing for a long time would not notice by itself that another process has
-taken it over, and would go on calling models in vain.
+*The poller* finds the requests that other processes leave in a store for the runs that this process
+executes. There is one poller for each store and event loop, whatever the number of runs: one query every
+POLL_SECONDS serves all of them. It polls only while there are runs. Every CLAIM_CHECKS polls it also
+checks whether the claims are still valid: a run that appends nothing for a long time would not notice by
+itself that another process has taken it over, and would continue to call models in vain.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from roundel.workflow.message import Message
 
 
 class Question(Struct, frozen=True):
-    """What a person is asked."""
+    """A question to a person. Created by `make_question` from the kernel's Ask."""
 
     address: str
     node_id: str
@@ -47,15 +47,16 @@ class Question(Struct, frozen=True):
 
 
 AskHandler = Callable[[Question], Awaitable[str | Message]]
-"""Gets an answer from a person. EOFError leaves the question open."""
+"""Gets an answer from a person. If it raises EOFError, the question stays open."""
 
 
 class Unanswered(Exception):
-    """The asker gave no answer; the question stays open."""
+    """The ask handler got no answer; the question stays open."""
 
 
 class AnswerSource:
-    """Answers the questions of one run. Without a script's answer and without an asker a question waits."""
+    """Answers the questions of one run. Created by LocalRun. Without a line in the script and without an
+    ask handler, a question waits."""
 
     def __init__(self, plan: Plan, script: Script | None, ask_handler: AskHandler | None) -> None:
         self._plan = plan
@@ -72,6 +73,7 @@ class AnswerSource:
         return self._line(ask) is None
 
     async def answer(self, ask: Ask) -> Message:
+        """The answer of the script, else of a person. Unanswered if the person gives none."""
         line = self._line(ask)
         if line is None:
             return await self._ask(ask)
@@ -84,7 +86,7 @@ class AnswerSource:
     async def _ask(self, ask: Ask) -> Message:
         assert self._ask_handler is not None
         question = make_question(self._plan, ask)
-        async with self._ask_lock:  # a person answers one question at a time
+        async with self._ask_lock:  # parallel branches may ask; a person answers one question at a time
             try:
                 answer = await self._ask_handler(question)
             except EOFError:
@@ -92,6 +94,8 @@ class AnswerSource:
         return answer if isinstance(answer, Message) else Message(answer, "user")
 
     def _line(self, ask: Ask) -> ScriptLine | None:
+        """The line of the script for a question: by node and ordinal, and for a tool approval by tool,
+        too."""
         script, node_id = self._script, self._plan.sites[ask.site].id
         if script is None:
             return None
@@ -101,18 +105,21 @@ class AnswerSource:
 
 
 def open_questions(state: Run) -> dict[str, Question]:
-    """What a run asks now, by address."""
+    """The questions that a run asks now, by address."""
     commands = (call.command for call in state.calls.values())
     return {ask.address: make_question(state.plan, ask) for ask in commands if isinstance(ask, Ask)}
 
 
 def make_question(plan: Plan, ask: Ask) -> Question:
+    """A question for people: that of a tool approval, or the description of a human node."""
     node = plan.sites[ask.site]
     about = ask.about or {"prompt": getattr(node.config, "description", "")}
     return Question(ask.address, node.id, about["prompt"], ask.inputs, about.get("tool"))
 
 
 class _Request(Struct, frozen=True, omit_defaults=True):
+    """What all requests have in common. The tag of a class is its `kind` in the store."""
+
     @property
     def kind(self) -> RequestKind:
         kind: RequestKind = self.__struct_config__.tag  # type: ignore[assignment]
@@ -120,37 +127,37 @@ class _Request(Struct, frozen=True, omit_defaults=True):
 
 
 class Pause(_Request, frozen=True, tag="pause"):
-    """Let the calls in flight finish, and start nothing new."""
+    """Lets the calls in flight finish, and starts nothing new."""
 
     reason: str = ""
 
 
 class Resume(_Request, frozen=True, tag="resume"):
-    """Take a pause back."""
+    """Ends a pause."""
 
 
 class Stop(_Request, frozen=True, tag="stop"):
-    """Cancel the calls in flight and end the run."""
+    """Cancels the calls in flight and ends the run."""
 
     reason: str = ""
 
 
 class Answer(_Request, frozen=True, tag="answer"):
-    """Answer a question."""
+    """Answers a question."""
 
     message: Message
     address: str = ""
-    """Of the question; empty if the run asks one question only."""
+    """The address of the question; may be empty if the run asks only one."""
     exact: bool = False
     """Refuse an answer to a tool approval that is neither consent, refusal nor other arguments."""
 
 
 class UnclearAnswer(StoreError):
-    """The answer does not say what is to happen with the tool call."""
+    """The answer to a tool approval is neither consent, refusal nor other arguments."""
 
 
 class Unlock(_Request, frozen=True, tag="unlock"):
-    """Let a locked run continue (kernel/unlock.py)."""
+    """Unlocks a run that has met a limit (kernel/unlock.py)."""
 
     reason: str
     by: str
@@ -172,7 +179,8 @@ REQUEST_TYPES: Mapping[str, type[Any]] = {
 
 
 def to_fact(request: Request, now: float) -> Fact:
-    """The fact that a request becomes."""
+    """The fact that a request becomes. The times of control facts are those of the applying process: the
+    clock of the requester may belong to another machine."""
     if isinstance(request, Pause):
         return Paused(request.reason or "paused", now)
     if isinstance(request, Resume):
@@ -194,8 +202,10 @@ def to_fact(request: Request, now: float) -> Fact:
 
 
 def resolve_request(request: Request, state: Run) -> Request:
-    """The request with the address of the question that it answers; StoreError if the run asks none, the
-    answer does not fit it, or a run is to be unlocked that is not locked."""
+    """Checks a request against the state of its run, and adds the address of the question to an answer.
+
+    StoreError if the run asks no such question, the answer does not fit, or a run is to be unlocked that
+    is not locked. The kernel refuses such facts, too; here the text can say what to do instead."""
     if isinstance(request, Unlock) and state.status != "suspended_locked":
         raise StoreError(f"run {state.run_id} is not locked; it is {state.status}")
     if not isinstance(request, Answer):
@@ -241,21 +251,22 @@ def decode_request(stored: ControlRequest) -> Request:
 
 POLL_SECONDS = 0.2
 CLAIM_CHECKS = 5
-"""Polls between two checks of the claims."""
+"""The claims are checked with every fifth poll, which is once a second."""
 
 
 class ControlledRun(Protocol):
-    """A run that this process executes (local_run.py)."""
+    """What the poller needs of a run that this process executes; LocalRun implements it."""
 
     def handle_stored_request(self, request: ControlRequest) -> None:
-        """Applies a request and settles it in the store; returns at once."""
+        """Begins to apply a request and to settle it in the store; returns at once, so that one slow run
+        does not delay the requests of the others."""
 
     def on_lost(self, error: Exception) -> None:
         """Ends the execution, since the run cannot be controlled any more."""
 
 
 class RequestPoller:
-    """Created by `get_poller`."""
+    """Polls a store for the requests to all runs of one event loop. Created by `get_poller`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -263,11 +274,14 @@ class RequestPoller:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, claim: Claim, run: ControlledRun) -> None:
+        """Polls for a run from now on. A task that has ended, since the store failed, is started
+        again."""
         self._runs[claim] = run
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._poll(), name="roundel-control-requests")
 
     def remove(self, claim: Claim) -> None:
+        """Stops polling for a run; the last one ends the task and forgets the poller."""
         self._runs.pop(claim, None)
         if not self._runs and self._task is not None:
             self._task.cancel()
@@ -275,34 +289,39 @@ class RequestPoller:
             _POLLERS[asyncio.get_running_loop()].pop(self._store, None)
 
     async def _poll(self) -> None:
+        """Delivers each open request once. A failure of the store ends all runs: without control, nobody
+        could stop them."""
         handled: set[int] = set()
         polls = 0
         while True:
             await asyncio.sleep(POLL_SECONDS)
             polls += 1
-            claims = list(self._runs)
+            claims = list(self._runs)  # runs may be added and removed during the awaits below
             try:
                 requests = await self._store.requests(claims)
                 lost = await self._store.lost(claims) if polls % CLAIM_CHECKS == 0 else []
-            except Exception as error:  # whatever it is: nobody could control these runs any more
+            except Exception as error:
                 for run in list(self._runs.values()):
                     run.on_lost(error)
                 return
             for claim in lost:
-                if claim in self._runs:
+                if claim in self._runs:  # it may have ended during the query
                     self._runs[claim].on_lost(Fenced(f"another process has taken over run {claim.run_id}"))
             by_id = {claim.run_id: run for claim, run in self._runs.items()}
             for request in requests:
                 if request.number not in handled and request.run_id in by_id:
                     by_id[request.run_id].handle_stored_request(request)
-            # A request is open, and found again, until the run has settled it.
+            # A request stays open, and is found again, until the run has settled it. Only the numbers of
+            # the last poll are remembered, so that the set does not grow; a settled number never comes
+            # back.
             handled = {request.number for request in requests}
 
 
 _POLLERS: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Store, RequestPoller]] = (
     weakref.WeakKeyDictionary()
 )
-"""Those that have runs: a poller and its task refer to their store and loop, and would keep both alive."""
+"""The pollers that have runs, by event loop. One without runs is removed: a poller and its task refer to
+their store and loop, and would keep both alive."""
 
 
 def get_poller(store: Store) -> RequestPoller:

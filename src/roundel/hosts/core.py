@@ -1,8 +1,44 @@
-"""The log of one run: applies facts to its state, adds them to its journal, and publishes what follows.
+"""The decisions of a host, without I/O: what to start, to defer and to cancel, and when a run is idle.
 
-Every fact of a run passes through here, once, in this order:
+Every host executes a run in the same way, whether it calls nodes on asyncio or as activities of a
+distributed engine. `HostCore` is that part, in the manner of a sans-I/O protocol. The host calls
+`next()`, executes what it returns, and reports back:
 
-    mask      secrets are removed, so that neither the state nor anything derived from it holds one
+| `next()` returns                    | the host                                       | and reports    |
+|-------------------------------------|------------------------------------------------|----------------|
+| Call, Ask, EvaluateEdges, Intercept | starts the effect                              | `on_result`    |
+| Cancel                              | cancels the effect at that address             |                |
+| COMMIT                              | commits the log                                | `on_committed` |
+| REBUILD                             | rebuilds the log's damaged state               | `on_rebuilt`   |
+| YIELD                               | lets other tasks use the event loop            |                |
+| WAIT                                | waits until `on_result` or `request` is called |                |
+| IDLE                                | stops: nothing will happen by itself any more  |                |
+
+A second host would be a second place for the order of these decisions to be wrong. Without I/O they can
+be tested with random graphs, orders of results, requests and kills, in microseconds each
+(tests/hosts/test_core.py).
+
+The rules:
+
+*Write ahead.* An effect starts only when everything it depends on is committed. Otherwise a crash could
+forget the fact that caused a call, and the resumed run could take another path. Pure nodes are no
+effects: the core runs them itself, and their results share the commit of the fact that they follow from.
+
+*Control requests before results.* A pause that arrives together with the result of a call defers what
+follows from that result. A request is settled when its fact is committed, not when it is applied: a caller
+who requested a pause and got an answer finds the run paused even if the process is killed in between.
+
+*Results in order of arrival.* The kernel's trace does not depend on it, but people who follow a run do.
+
+*Idle* means: the run is over, or only people can make it continue and nobody here can ask them.
+
+*Addresses identify effects.* At most one effect is in flight at an address. A result that arrives after
+its effect was cancelled is dropped by the host, since the effect is not in `in_flight` any more.
+
+`RunLog` is the state of a run together with its journal. Every fact of a run passes through it, once, in
+this order:
+
+    mask      secrets are removed, so that neither the state nor anything derived from it contains one
     journal   the fact is encoded, and decoded again: the state sees exactly what a resumed run would see
     step      the kernel changes the state and returns commands and events
     publish   observers see the events; for a stored run only after the commit, since an event that a
@@ -10,38 +46,6 @@ Every fact of a run passes through here, once, in this order:
 
 A run without a journal skips the second point and publishes at once. Committing is the only operation that
 waits for anything, and the driver decides when it happens.
-
-The decisions of a host, without I/O: what to start, to hold back and to cancel, and when a run is idle.
-
-Every host executes a run in the same way, whether it calls nodes on asyncio or as activities of a
-distributed engine. `HostCore` is that part, in the manner of a sans-I/O protocol. The host asks `next()`
-what to do, does it, and reports back:
-
-| `next()` returns              | the host                                          | and reports           |
-|-------------------------------|---------------------------------------------------|-----------------------|
-| a Call, Ask, Consult, Review  | starts the effect                                 | `finished(fact)`      |
-| a Cancel                      | cancels the effect at that address                |                       |
-| COMMIT                        | commits the log                                   | `committed()`         |
-| REBUILD                       | rebuilds the log's damaged state                  | `rebuilt()`           |
-| YIELD                         | lets others use the event loop                    |                       |
-| WAIT                          | waits until `finished` or `request` was called    |                       |
-| IDLE                          | stops: nothing will happen by itself any more     |                       |
-
-The rules that it keeps:
-
-*Write ahead.* An effect starts only when everything it depends on is committed. Pure nodes are no effects:
-the core runs them itself, and what they decide shares the commit of the fact that they follow from.
-
-*Control requests before results.* A pause that arrives together with the result of a call holds back what
-follows from that result. A request is settled when its fact is committed, not when it is applied: a caller
-who asked for a pause and got an answer finds the run paused even if the process is killed in between.
-
-*Results in order of arrival.* The kernel's trace does not depend on it, but people who follow a run do.
-
-*Idle* means: the run is over, or only people can make it continue and nobody here can ask them.
-
-Addresses identify effects: at most one effect is in flight at an address. A result that arrives after its
-effect was cancelled is dropped by the host, since it is not in `in_flight` any more.
 """
 
 from __future__ import annotations
@@ -75,10 +79,13 @@ from roundel.workflow.secrets import SecretMasker
 Observer = Callable[[Event], object]
 
 CALL_RESULTS = (Finished, Answered, EdgesEvaluated, Intercepted)
-"""Facts that report the result of a call. If the run cannot take one, the call has failed."""
+"""Facts that report the result of a call. If the run cannot apply one, the call has failed."""
 
 
 class RunLog:
+    """The state of one run, its journal and its observers. Created by LocalRun; its driver and core use
+    it."""
+
     def __init__(self, state: Run, secrets: SecretMasker) -> None:
         self.state = state
         self.journal: RunJournal | None = None
@@ -89,14 +96,17 @@ class RunLog:
         """What a step raised half-way: the state is unusable until `rebuild` or `abandon`."""
         self._secrets = secrets
         self._unpublished: list[Event] = []
+        """Events of facts that are not committed yet."""
 
     @property
     def is_full(self) -> bool:
-        """So many facts are uncommitted that they should be committed although nothing depends on it."""
+        """So many facts are uncommitted that they should be committed although no effect depends on
+        them: a loop of pure nodes needs no commit otherwise, and a crash would lose all of it."""
         return self.journal is not None and self.journal.is_full
 
     def record(self, fact: Fact) -> list[Command]:
-        """Applies a fact and returns what is to be done now. IllegalFact if the run cannot take it."""
+        """Applies a fact and returns the commands that follow. IllegalFact if the run does not allow it;
+        then nothing has changed. Any other exception leaves the state damaged."""
         journal = self.journal
         if journal is None:
             if self._secrets.known:
@@ -104,7 +114,7 @@ class RunLog:
             try:
                 commands, events = step(self.state, fact)
             except IllegalFact:
-                raise  # nothing has changed
+                raise  # the kernel raises it before it changes anything, so this is no damage
             except BaseException as error:
                 self.damage = error
                 raise
@@ -119,13 +129,18 @@ class RunLog:
         try:
             commands = self.apply(fact)
         except BaseException:
+            # The fact was added before the step, which needs its decoded form. A fact that had no effect
+            # must not be replayed.
             journal.discard_last()
             raise
+        # Decisions may depend on versions of libraries and on the machine (patterns, CEL, Unicode
+        # tables), so a replay reads them back instead of deciding again.
         journal.add_decisions(self.state.decisions.made)
         return commands
 
     def apply(self, fact: Fact, decisions: Sequence[Any] | None = None) -> list[Command]:
-        """The same for a fact that the journal already holds, with the decisions that were stored."""
+        """Applies a fact that the journal contains already, with the decisions that were stored with
+        it."""
         try:
             commands, events = step(self.state, fact, decisions)
         except IllegalFact:
@@ -139,14 +154,17 @@ class RunLog:
 
     async def commit(self, alone: bool) -> None:
         """Writes the journal, then publishes. `alone`: the run has no call in flight, so that blocking the
-        event loop for the length of a disk write holds up nothing of its own."""
+        event loop for the length of a disk write delays no work of this run."""
         assert self.journal is not None
         await self.journal.commit(self.state, quiet=alone)
         self.has_uncommitted = False
+        # If the process dies here, observers miss these events, but every reader of the store finds
+        # them. The other order could show events that never happened.
         self._publish()
 
     async def rebuild(self) -> None:
-        """Replaces a damaged state by the one that the journal makes, without the fact that damaged it."""
+        """Replaces a damaged state by a replay of the journal, uncommitted facts included, without the
+        fact that damaged it."""
         assert self.journal is not None
         self.state = await self.journal.rebuild(self.state.plan)
         self.damage = None
@@ -164,7 +182,8 @@ class RunLog:
                 observe(event)
 
     def publish_transient(self, event: str, address: str, data: dict[str, Any], now: float) -> None:
-        """Shows an event that is no part of the run: it has no number and is not stored."""
+        """Publishes an event that is not part of the run, such as streamed text: it has no number and is
+        not stored. Dropped if the call at the address has ended, or if its output must not be logged."""
         execution = self.state.calls.get(address)
         if execution is None or not execution.node.logs_output:
             return
@@ -186,7 +205,8 @@ Effect = Call | Ask | EvaluateEdges | Intercept
 """A command that has a result."""
 
 MAX_CALLS_BEFORE_YIELD = 200
-"""Calls that are made in one turn of the event loop, if none of them waits for anything."""
+"""Calls that are made in one iteration of the event loop, if none of them awaits anything. A loop of
+pure nodes never suspends by itself: without a limit no other run, timer or signal would be served."""
 
 
 class Action(Enum):
@@ -200,19 +220,21 @@ class Action(Enum):
 
 
 class SettledRequest(NamedTuple):
-    """A control request that is done with."""
+    """A control request with its outcome."""
 
     token: object
+    """What the host passed to `request`; the driver passes a future."""
     outcome: str
     """Empty if it was applied and committed, else the reason why not."""
 
 
 class Effects(Protocol):
-    """What the core has to know about effects; the executor (executor.py) is one."""
+    """What the core has to know about effects. `Executor` (executor.py) implements it."""
 
     @property
     def pure(self) -> Sequence[bool]:
-        """By site: the node decides from its input alone."""
+        """By site: whether the node's result depends on its input alone. A sequence and not a method,
+        since it is read with each call."""
 
     def is_pure(self, command: Command) -> bool: ...
 
@@ -224,7 +246,7 @@ class Effects(Protocol):
 
     @property
     def can_ask(self) -> bool:
-        """Whether people can be asked here and now."""
+        """Whether this process has an ask handler."""
 
     def describe(self, error: BaseException) -> str: ...
 
@@ -236,7 +258,7 @@ class Effects(Protocol):
 
 
 class _Damage(NamedTuple):
-    """What was being applied when a step broke off."""
+    """The fact that was being applied when a step broke off."""
 
     fact: Fact
     error: BaseException
@@ -245,19 +267,26 @@ class _Damage(NamedTuple):
 
 
 class HostCore:
+    """The state machine of a host, for one run. Created by the driver.
+
+    It never awaits, so it is consistent between two calls of its methods. It is not safe for threads."""
+
     def __init__(self, log: RunLog, effects: Effects) -> None:
         self._log, self._effects = log, effects
         self.in_flight: dict[str, Effect] = {}
         """Effects that the host has started, by address."""
         self.questions: set[str] = set()
-        """Addresses where a person has to answer, whether or not somebody is being asked."""
+        """Addresses where a person has to answer, whether or not the question is in flight here."""
         self.settled: list[SettledRequest] = []
-        """For the host to take."""
+        """The host removes these and informs those who made the requests."""
         self._commands: deque[Command] = deque()
+        """Commands of the kernel that were not started yet."""
         self._results: deque[Fact] = deque()
+        """Results that were not applied yet, in order of arrival."""
         self._requests: deque[tuple[Fact, object]] = deque()
+        """Control requests that were not applied yet, each with its token."""
         self._applied: list[object] = []
-        """Requests that are settled by the next commit."""
+        """The tokens of requests that the next commit settles."""
         self._damage: _Damage | None = None
         self._since_yield = 0
 
@@ -278,7 +307,7 @@ class HostCore:
         del self.in_flight[address]
 
     def request(self, fact: Fact, token: object) -> None:
-        """A control request; `settled` will hold its token."""
+        """Queues a control request; its token appears in `settled` later."""
         self._requests.append((fact, token))
 
     def settle_on_commit(self, token: object) -> None:
@@ -286,6 +315,7 @@ class HostCore:
         self._applied.append(token)
 
     def on_committed(self) -> None:
+        """Settles the requests whose facts are durable now."""
         if self._applied:
             self.settled += [SettledRequest(token, "") for token in self._applied]
             self._applied = []
@@ -302,7 +332,7 @@ class HostCore:
             text = f"the run could not take its result: {failure_fact.error}"
             self._commands.extend(self._log.record(msgspec.structs.replace(failure_fact, error=text)))
         else:
-            raise damage.error
+            raise damage.error  # there is no call to report as failed, and a retry would fail again
 
     # What the host does.
 
@@ -311,8 +341,8 @@ class HostCore:
         return bool(self._requests)
 
     def is_alone(self) -> bool:
-        """Whether the effect that `next()` has just returned is all there is: nothing else is in flight, has
-        finished or is held back. Then the host may await it in place instead of starting a task for it."""
+        """Whether the effect that `next()` has just returned is all there is: nothing else is in flight,
+        queued or deferred. Then the host may await it in place instead of starting a task for it."""
         return (
             len(self.in_flight) == 1
             and not (self._commands or self._results or self._requests or self.questions)
@@ -324,6 +354,10 @@ class HostCore:
         from them: for a host that awaits a call in place and will apply its result itself."""
         log = self._log
         while self._damage is None:
+            # The order of the branches is the priority. Requests come first. Commands come before
+            # results, so that parallel branches start together before the first of their results is
+            # applied. The commit comes last, so that everything that arrived together shares one; an
+            # effect that depends on a commit demands it earlier, in `_start_command`.
             if self._requests:
                 self._apply_request(*self._requests.popleft())
             elif self._commands:
@@ -344,11 +378,11 @@ class HostCore:
 
     def follow_up(self, fact: Fact, address: str) -> Call | None:
         """Reports the result of a call that was alone. Returns the call that follows if it is alone, too; the
-        host has to commit before it starts that call. With None, `next()` says how to continue.
+        host has to commit before it starts that call. After None, `next()` decides how to continue.
 
-        It does nothing that `finished` and `next` do not do. It exists because nearly every step of a run
-        that has one agent at a time takes this way, and a queue and a decision for each would cost as much
-        as the kernel does."""
+        It does nothing that `on_result` and `next` do not do. It exists because nearly every step of a
+        run that has one agent at a time takes this path, and a queue and a decision for each step would
+        cost as much as the kernel does."""
         if self._requests or self._results:
             self.on_result(fact, address)
             return None
@@ -368,6 +402,7 @@ class HostCore:
                     if not pure[command.site]:
                         in_flight[command.address] = command
                         return command
+                    # A full log has to be committed first, which `next` arranges.
                     if not log.is_full:
                         fact = self._effects.decide(command)
                         continue
@@ -375,11 +410,12 @@ class HostCore:
             return None
 
     def _start_command(self, command: Command) -> Command | Action | None:
-        """What to do about the first command; None if it is done with."""
+        """What the host has to do for the first command; None if it needs nothing from the host."""
         effects, log = self._effects, self._log
         if isinstance(command, Cancel):
             self._commands.popleft()
             return command if self.drop_effect(command.address) else None
+        # After YIELD and COMMIT the command is still in the queue, and `next` comes back to it.
         self._since_yield += 1
         if self._since_yield > MAX_CALLS_BEFORE_YIELD:
             self._since_yield = 0
@@ -392,21 +428,24 @@ class HostCore:
             self._results.append(effects.decide(command))
             return None
         if log.has_uncommitted:
-            return Action.COMMIT
+            return Action.COMMIT  # write ahead: the fact that caused this effect has to be durable
         self._commands.popleft()
         if not is_call and command.__class__ is Ask and effects.needs_person(command):
             self.questions.add(command.address)
             if not effects.can_ask:
-                return None
+                return None  # not in flight, so the run becomes idle; a control request may answer later
         self.in_flight[command.address] = command
         return command
 
     def _next_when_idle(self) -> Action | None:
-        """What a run does that has nothing to do at the moment; None if it has, after all."""
+        """What the host does if all queues are empty and everything is committed; None if there is
+        something to do after all."""
         state = self._log.state
         if state.over or not (self.in_flight or self.questions):
             return Action.IDLE
         if self.in_flight.keys() <= self.questions:
+            # Only people can continue the run. That is a fact of its own, so that the stored status is
+            # `waiting`.
             if state.status == "running":
                 self._commands.extend(self._log.record(Waited(self._effects.now())))
                 return None
@@ -415,12 +454,15 @@ class HostCore:
         return Action.WAIT
 
     def _apply_result(self, fact: Fact) -> None:
+        """Applies a result; its commands are queued behind those of results before it."""
         try:
             self._commands.extend(self._log.record(fact))
         except BaseException as error:
             self._note_damage(fact, error, None)
 
     def _apply_request(self, fact: Fact, token: object) -> None:
+        """Applies a control request. One that the run does not allow is settled at once: nothing has to
+        be committed for a refusal."""
         try:
             self._commands.extend(self._log.record(fact))
         except IllegalFact as error:
@@ -429,27 +471,30 @@ class HostCore:
         except Exception as error:
             self._note_damage(fact, error, token)
             return
-        if isinstance(fact, Answered):  # somebody may be asked here at the same time
+        # Somebody may be asked the same question here; that prompt has to be cancelled. First in the
+        # queue, since what follows from the answer may start another effect at the same address.
+        if isinstance(fact, Answered):
             self._commands.appendleft(Cancel(fact.address))
         self._applied.append(token)
         if self._log.journal is None:
             self.on_committed()
 
     def _note_damage(self, fact: Fact, error: BaseException, token: object | None) -> None:
-        """Raises the error if the step did not break off, or if nothing can rebuild the run."""
+        """Remembers what `on_rebuilt` has to report. Raises the error if the step did not break off, or
+        if there is no journal to rebuild the run from."""
         if self._log.damage is None or self._log.journal is None:
             raise error
         self._damage = _Damage(fact, error, token)
 
     def drop_effect(self, address: str) -> bool:
-        """Nobody waits for the effect at an address any more; whether the host has to cancel it. It may have
-        finished in the same turn: then its result is dropped."""
+        """Forgets the effect at an address; whether the host has to cancel it. The effect may have
+        finished just before: then its result, which is still queued, is dropped."""
         self.questions.discard(address)
         for fact in [fact for fact in self._results if getattr(fact, "address", None) == address]:
             self._results.remove(fact)
         return self.in_flight.pop(address, None) is not None
 
-    # How a run ends before its time. The host has cancelled all effects.
+    # How a run ends early. The host cancels all effects before it calls one of these.
 
     def stop(self, reason: str) -> None:
         """Records that the run was stopped; it cannot be resumed."""
@@ -459,11 +504,15 @@ class HostCore:
             self._log.record(Stopped(reason, self._effects.now()))
 
     def leave_resumable(self, reason: str) -> None:
-        """Leaves the run so that it can be resumed: finished results are kept, and calls in flight stay in
-        the state, from where a resume starts them again. With nothing but questions in flight the run waits,
-        otherwise it is paused."""
+        """Leaves the run so that it can be resumed: results that have arrived are recorded, and calls in
+        flight stay in the state, from where a resume starts them again under the same addresses and
+        idempotency keys. With nothing but questions in flight the run waits, otherwise it is paused. A
+        pause that waits for the calls in flight could take an hour, and a stop could not be taken
+        back."""
         self.in_flight.clear()
         state, record = self._log.state, self._log.record
+        # Commands that follow are not started: they stay in the state, like the calls in flight. Only a
+        # Cancel counts, since the result of the cancelled call may be further back in the queue.
         while self._results and not state.over:
             for command in record(self._results.popleft()):
                 if isinstance(command, Cancel):

@@ -1,4 +1,11 @@
-"""What executes runs, as the service layer sees it, and the data that passes between them."""
+"""The protocol of an engine, which executes runs for the service layer, and the data that passes between
+them.
+
+`Runs` (runs/runs.py) uses nothing of an engine but `Engine`. LocalEngine (local.py) executes runs in
+this process; an engine on other machines would satisfy the same protocol. An Attachment contains what
+exists only in the executing process, such as callbacks, and is never stored; everything else could be
+sent.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +27,7 @@ from roundel.workflow.message import Message
 
 
 class Result(Struct, frozen=True):
-    """A run that is idle: over, or waiting for somebody."""
+    """The result of a run that is idle: over, paused, locked, or waiting for a person."""
 
     run_id: str
     status: str
@@ -34,7 +41,7 @@ class Result(Struct, frozen=True):
     usage: dict[str, Any]
     error: str | None
     summary: dict[str, Any]
-    """All of this as the event `run_finished` has it."""
+    """The same as in the event `run_finished`."""
 
     @property
     def completed(self) -> bool:
@@ -46,7 +53,7 @@ def make_result(state: Run) -> Result:
 
 
 def result_from_summary(run_id: str, summary: dict[str, Any]) -> Result:
-    """From the summary that a store keeps."""
+    """A result from the summary in the row of a stored run, without replaying the run."""
     return Result(
         run_id,
         summary["status"],
@@ -61,54 +68,57 @@ def result_from_summary(run_id: str, summary: dict[str, Any]) -> Result:
 
 
 class RunSpec(Struct, frozen=True):
-    """A run to start."""
+    """A run to start. Created by `Runs.start`."""
 
     plan: Plan
     messages: tuple[Message, ...]
     script: Script | None = None
     limits: dict[str, float] = {}
-    """Those that were given for this run; the plan has them already."""
+    """The limits that were given for this run. The plan contains them already; they are stored apart, so
+    that a fork with another workflow can apply them again."""
     stored: bool = True
     """Whether the run is written to the store, so that it survives the process."""
     run_id: str = ""
-    """Chosen by the engine if it is empty."""
+    """If it is empty, the engine chooses one."""
 
 
 class Inspection(Struct, frozen=True):
-    """A run as it is now."""
+    """The state of a run at one moment, with its plan."""
 
     plan: Plan
     state: Run
     script: Script | None = None
     pinned: Pinned | None = None
     row: RunRow | None = None
-    """None for a run that is new or not stored, as `pinned`."""
+    """Like `pinned`, None for a run that is new or not stored."""
 
 
 class Attachment(Struct, frozen=True):
-    """What the executing process adds to a run. It is not stored, and differs from resume to resume."""
+    """What the executing process adds to a run. It is not stored, and may differ from resume to
+    resume."""
 
     ask: AskHandler | None = None
     on_event: Callable[[Event], object] | None = None
-    """Sees each event once it is committed, and transient events as they come."""
+    """Called with each event once it is committed, and with transient events immediately."""
     middleware: Sequence[Middleware] = ()
     recorder: ScriptRecorder | None = None
     preparing: AbstractContextManager[object] | None = None
-    """Entered while the run is made ready. That may import large packages, which holds up the event loop."""
+    """Entered while the run is prepared, which may import large packages and so block the event loop."""
 
 
 Attach = Attachment | Callable[[str, Inspection], Attachment]
-"""An attachment, or a function that makes one for a run as soon as the run is open: a live view has to know
-the plan before the first event."""
+"""An attachment, or a function that creates one for a run as soon as the run is open: a live view has to
+know the plan before the first event."""
 
 
 def resolve_attachment(attach: Attach, run_id: str, inspection: Inspection) -> Attachment:
+    """The attachment for a run that is about to be executed."""
     return attach if isinstance(attach, Attachment) else attach(run_id, inspection)
 
 
 class Engine(Protocol):
-    """Executes runs for the service layer, which uses nothing else of it. The local engine (local.py) does so
-    in this process, on asyncio."""
+    """Executes runs for the service layer. Each method works for runs of all processes, unless it says
+    otherwise: an engine finds out which process executes a run."""
 
     async def start(self, run: RunSpec, attach: Attach = ...) -> str:
         """Starts a run and returns its id; the run exists, and is stored, when this returns.
@@ -123,13 +133,13 @@ class Engine(Protocol):
         execute: Attach | None = None,
         workflow: Source | None = None,
     ) -> bool:
-        """Applies a control request; it is durable when this returns. Whether a process executes the run
-        then.
+        """Applies a control request, which is durable when this returns. Returns whether a process
+        executes the run then.
 
-        If none does, and `execute` is given, this engine executes it from now on; `workflow` gives the code
-        of functions again, for a workflow that was built in Python. Without `execute`, `Resume` only takes
-        back a pause that has not taken effect. StoreError if the run does not allow the request; Busy if a
-        run was to be resumed that another process executes."""
+        If none does, and `execute` is given, this engine executes it from now on; `workflow` provides
+        the code of functions again, for a workflow that was built in Python. Without `execute`, `Resume`
+        only takes back a pause that has not taken effect. StoreError if the run does not allow the
+        request; Busy if another process executes a run that was to be resumed."""
 
     async def inspect(self, run_id: str) -> Inspection:
         """The state of a run."""
@@ -138,7 +148,8 @@ class Engine(Protocol):
         """Waits until a run is idle, whichever process executes it."""
 
     async def wait(self, run_id: str) -> Result:
-        """The same for a run that was just started or resumed here: a caller that is cancelled stops it."""
+        """Like `result`, for a run that was just started or resumed here: a caller that is cancelled
+        stops the run. For programs that start a run and wait for it, where nobody else would stop it."""
 
     def interrupt(self, run_id: str, reason: str) -> None:
         """Cancels the calls in flight of a run that is executed here, and leaves it so that it can be

@@ -1,12 +1,18 @@
-"""Evaluates users' functions on edges: conditions and processors that the kernel does not call itself.
+"""Executes the effects of one run: node behaviours, questions, functions on edges, middleware.
 
-The middleware of one run: which nodes it intercepts, and what it decides about them.
+    prepare           makes the behaviours, functions and middleware of a plan ready, before the run
+    starts EdgeEvaluator     calls users' functions on edges: conditions and processors that the kernel
+    does not call MiddlewareChain   which nodes middleware intercepts, and what it decides about them
+    Executor          puts them together for the core and the driver
 
-Executes the effects of one run: node behaviours, questions, functions on edges, middleware.
+`prepare` looks up everything before the run starts, so that a missing function or model is an error then
+and not in round 37. Nodes that are pure get a clock and nothing else, so they cannot have effects even
+by mistake; the core runs them without a commit (core.py).
 
-`prepare` makes everything ready before the run starts, so that a missing function or model is an error then
-and not in round 37. Nodes that are pure get a clock and nothing else, so they cannot have effects even by
-mistake; the core runs them without a commit (core.py).
+Middleware is no wrapper around a behaviour. Its decisions are effects and facts of their own
+(`Intercept`, `Intercepted`): so it also intercepts nodes that call nothing here (people, subgraphs,
+loops), each decision is made once, and a replay or a fork repeats it without the middleware. Observing
+is no fact: observers see events once they are committed, and an observer that fails cannot hurt the run.
 """
 
 from __future__ import annotations
@@ -70,7 +76,10 @@ def functions_on(edge: EdgePlan) -> Iterator[FunctionKey]:
 
 
 class EdgeEvaluator:
-    """Calls the functions on the edges of one plan."""
+    """Calls the functions on the edges of one plan. Created by LocalRun.
+
+    The kernel calls only built-in conditions and processors. All others are called here, and their
+    results are facts: a replay must not depend on the user's code, which may have changed since."""
 
     def __init__(self, functions: EdgeFunctions, services: NodeServices) -> None:
         self._functions, self._services = functions, services
@@ -79,19 +88,21 @@ class EdgeEvaluator:
         """Whether all functions on these edges depend on their arguments alone."""
         return all(self._functions[reference].pure for edge in edges for reference in functions_on(edge))
 
-    async def evaluate(self, consult: EvaluateEdges, edges: Sequence[EdgePlan]) -> tuple[EdgeResult, ...]:
-        """What the functions return; NodeError if one of them fails. Waits for nothing if all are pure."""
+    async def evaluate(self, command: EvaluateEdges, edges: Sequence[EdgePlan]) -> tuple[EdgeResult, ...]:
+        """The results of the functions; NodeError if one of them fails. If all of them are pure, the
+        coroutine never suspends, which `Executor.decide` relies on."""
         by_index = {edge.index: edge for edge in edges}
         edge_results = []
-        for index, number in consult.pairs:
+        for index, number in command.pairs:
             edge = by_index[index]
             try:
-                edge_results.append(await self._evaluate_edge(edge, number, consult.messages[number]))
+                edge_results.append(await self._evaluate_edge(edge, number, command.messages[number]))
             except Exception as error:
                 raise NodeError(f"a function on {edge.edge} failed: {describe_error(error)}") from error
         return tuple(edge_results)
 
     async def _evaluate_edge(self, edge: EdgePlan, number: int, message: Message) -> EdgeResult:
+        """The condition first: the processor of an edge that does not fire is not called."""
         condition = edge.condition_function
         if condition is not None and not await self._call(self._functions["condition", condition], message):
             return EdgeResult(edge.index, number, False)
@@ -102,7 +113,9 @@ class EdgeEvaluator:
         return EdgeResult(edge.index, number, True, apply_result(carried, returned))
 
     async def _call(self, function: Function, message: Message) -> Any:
-        if function.pure:
+        """Calls a function with a message, and with the run's working folder if it has such a
+        parameter."""
+        if function.pure:  # on the event loop: a thread would cost more, and `decide` must not suspend
             return wrap_errors(function.call)(message)
         arguments: tuple[Any, ...] = (message,)
         if "workspace" in inspect.signature(function.call).parameters:
@@ -114,6 +127,11 @@ logger = logging.getLogger("roundel.middleware")
 
 
 class MiddlewareChain:
+    """The middleware of one run, in the order in which it is called. Created by LocalRun.
+
+    Which middleware applies to which node is computed once, by site: a node without middleware costs one
+    look at a flag in the kernel, and no command."""
+
     def __init__(self, plan: Plan, middleware: Sequence[Middleware], services: NodeServices) -> None:
         self._plan, self._services = plan, services
         self._middleware = middleware
@@ -122,12 +140,16 @@ class MiddlewareChain:
         self.intercepts = InterceptPoints(
             self._intercepted_nodes(self._before), self._intercepted_nodes(self._after)
         )
+        # An observer gets no fact, so it is not part of `intercepts`: the run does not depend on it.
         self.observers = [_Observer(one, services.secrets) for one in _with_hook(middleware, "observe")]
 
     def _by_site(self, middleware: Sequence[Middleware]) -> list[list[Middleware]]:
+        """The middleware that applies to each node of the plan."""
         return [[one for one in middleware if one.applies(node.node)] for node in self._plan.sites]
 
     def _intercepted_nodes(self, by_site: list[list[Middleware]]) -> tuple[str, ...]:
+        """The ids of intercepted nodes. By id and not by site: they are stored in facts, and a fork may
+        have another plan."""
         if not self._middleware:
             return ()
         intercepted = (
@@ -140,6 +162,7 @@ class MiddlewareChain:
         it, or raises."""
         node, services = self._plan.sites[intercept.site].node, self._services
         moment = "before" if intercept.messages is None else "after"
+        # The idempotency key: a chain that a crash cut off runs again after a resume, with the same key.
         key = f"{services.key(intercept.address)}:{moment}"
         visit = Visit(
             services.run_id,
@@ -158,6 +181,7 @@ class MiddlewareChain:
             else:
                 messages = await self._run_after_hooks(intercept, visit, intercept.messages)
         except NodeError as error:
+            # Events that middleware added before the veto are part of the fact: they have happened.
             text = services.secrets.mask(str(error))
             return Failed(intercept.address, text, time(), tuple(visit.events))
         return Intercepted(intercept.address, time(), messages, tuple(visit.events))
@@ -165,7 +189,8 @@ class MiddlewareChain:
     async def _run_after_hooks(
         self, intercept: Intercept, visit: Visit, messages: tuple[Message, ...]
     ) -> tuple[Message, ...] | None:
-        """The messages that replace those of the node; None if no middleware changes them."""
+        """The messages that replace those of the node; None if no middleware changes them. Each
+        middleware gets the messages as those before it have left them."""
         changed = None
         for one in self._after[intercept.site]:
             replacement = await self._call_hook(one, visit, messages)
@@ -176,6 +201,8 @@ class MiddlewareChain:
     async def _call_hook(
         self, one: Middleware, visit: Visit, *messages: tuple[Message, ...]
     ) -> tuple[Message, ...] | None:
+        """Calls one hook. A veto and a defect of the middleware both fail the node, with different
+        texts: to execute a node whose check is broken would be worse than to fail it."""
         name, moment = type(one).__name__, "after" if messages else "before"
         try:
             replacement = await self._services.call(getattr(one, moment), visit, *messages)
@@ -188,7 +215,8 @@ class MiddlewareChain:
             ) from error
 
     def begin(self) -> None:
-        """Tells each middleware that the run begins. One that fails is logged; the run continues."""
+        """Calls `begin` of each middleware. A failure is logged and the run continues: this hook
+        prepares observation, and decides nothing."""
         nodes = [node.node for node in self._plan.sites] if self._middleware else []
         for one in self._middleware:
             try:
@@ -197,6 +225,7 @@ class MiddlewareChain:
                 self._log("the middleware %s failed when the run began", one, error)
 
     async def close(self) -> None:
+        """Closes each middleware; a failure is logged, so that the others are closed, too."""
         for one in self._middleware:
             try:
                 await await_user_code(one.close(self._services.run_id))
@@ -208,7 +237,8 @@ class MiddlewareChain:
 
 
 class _Observer:
-    """An observer that cannot hurt the run: once it raises, it is logged and sees no more events."""
+    """An observer that cannot hurt the run: once it raises, the failure is logged and it sees no more
+    events. Otherwise a broken observer would write a traceback with each event."""
 
     def __init__(self, middleware: Middleware, secrets: SecretMasker) -> None:
         self._middleware: Middleware | None = middleware
@@ -227,7 +257,8 @@ class _Observer:
 
 
 def log_failure(secrets: SecretMasker, error: BaseException, message: str, *names: str) -> None:
-    """Logs a failure with its traceback, which is masked: it quotes errors of users' code."""
+    """Logs a failure with its traceback, which is masked: it quotes errors of users' code, and those may
+    quote secrets. A handler would format `exc_info` itself, unmasked, so the text is made here."""
     if logger.isEnabledFor(logging.ERROR):
         record = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, message, names, None)
         record.exc_text = secrets.mask("".join(traceback.format_exception(error))).rstrip()
@@ -235,7 +266,8 @@ def log_failure(secrets: SecretMasker, error: BaseException, message: str, *name
 
 
 def _with_hook(middleware: Sequence[Middleware], hook: str) -> list[Middleware]:
-    """Those that override a hook."""
+    """The middleware that overrides a hook. A hook that is not overridden must not cost a command for
+    each node and a commit for each command."""
     return [one for one in middleware if getattr(type(one), hook) is not getattr(Middleware, hook)]
 
 
@@ -252,7 +284,8 @@ def make_middleware(use: MiddlewareUse, finder: FunctionFinder) -> Middleware:
 
 
 class PreparedPlan(Struct, frozen=True):
-    """What the nodes and edges of a plan do."""
+    """The behaviours of a plan's nodes, by site, and its functions and middleware. Created by
+    `prepare`."""
 
     behaviours: list[Behaviour]
     functions: EdgeFunctions
@@ -260,7 +293,8 @@ class PreparedPlan(Struct, frozen=True):
 
 
 def prepare(plan: Plan, services: NodeServices) -> PreparedPlan:
-    """WorkflowError with everything that is missing."""
+    """Makes a plan ready to be executed. WorkflowError with everything that is missing, not only the
+    first."""
     report = Report()
     behaviours = [
         _prepare_or_report(report, node.node.at, _prepare_node, node, services) for node in plan.sites
@@ -279,10 +313,13 @@ def prepare(plan: Plan, services: NodeServices) -> PreparedPlan:
 
 
 def is_pure(node: NodePlan) -> bool:
+    """Whether the core may run the node itself. A timeout or a retry needs to wait, so it makes the node
+    an effect."""
     return node.kind.pure and node.node.timeout is None and node.node.retry is None
 
 
 def _prepare_node(node: NodePlan, services: NodeServices) -> Behaviour:
+    """The behaviour of a node, with its timeout and retries around it if it has any."""
     envelope = node.node
     if is_pure(node):
         behaviour: Behaviour = node.kind.prepare(envelope, Clock(services))
@@ -294,6 +331,8 @@ def _prepare_node(node: NodePlan, services: NodeServices) -> Behaviour:
 
 
 def _prepare_or_report(report: Report, at: SourceLocation, make: Callable[..., Any], *arguments: Any) -> Any:
+    """What `make` returns, or a diagnostic at the location in the file. Then it returns None, which
+    nobody uses, since `prepare` raises at its end."""
     try:
         return make(*arguments)
     except (NodeError, LookupError) as error:
@@ -302,7 +341,7 @@ def _prepare_or_report(report: Report, at: SourceLocation, make: Callable[..., A
 
 
 class Executor:
-    """Created by the host of a run; satisfies `Effects` (core.py)."""
+    """Executes the effects of one run; satisfies `Effects` (core.py). Created by LocalRun."""
 
     def __init__(
         self,
@@ -316,25 +355,29 @@ class Executor:
         self._plan, self._services, self._answers, self._middleware = plan, services, answers, middleware
         self._edges = edges
         self.behaviours = behaviours
+        """By site. The driver calls them directly: a method in between would cost a coroutine per
+        call."""
         self.pure = [is_pure(node) for node in plan.sites]
         self.task: asyncio.Task[Any] | None = None
-        """That of the driver: a cancellation of it is no failure of a node."""
+        """The driver's task, set by `Driver.start`: a cancellation of it is not the failure of a
+        node."""
 
     @property
     def now(self) -> Callable[[], float]:
         """The clock of the run, which stays the same object while the run is executed."""
         return self._services.now
 
-    # Without waiting, for the core.
+    # For the core: none of these waits for anything.
 
     def is_pure(self, command: Command) -> bool:
         if isinstance(command, Call):
             return self.pure[command.site]
-        if isinstance(command, EvaluateEdges):
+        if isinstance(command, EvaluateEdges):  # if one of its functions may wait, it is an effect
             return self._edges.are_pure(self._plan.sites[command.site].edges)
         return False
 
     def decide(self, command: Effect) -> Fact:
+        """The result of a pure command, without suspending."""
         try:
             if isinstance(command, EvaluateEdges):
                 edges = self._plan.sites[command.site].edges
@@ -358,8 +401,9 @@ class Executor:
     def failure_fact(
         self, address: str, error: BaseException, task: asyncio.Task[Any] | None = None
     ) -> Failed:
-        """The fact for a call that raised. What is meant for the whole run is raised on: a keyboard
-        interrupt, and the cancellation of the task that the call ran in."""
+        """The fact for a call that raised. What is meant for the whole run is raised again: a keyboard
+        interrupt, and the cancellation of the task that the call ran in. A CancelledError that user code
+        raised by itself, without anybody cancelling the task, is a failure like any other."""
         if isinstance(error, KeyboardInterrupt) or is_own_cancellation(error, task or self.task):
             raise error
         return Failed(address, self.describe(error), self.now())
@@ -368,11 +412,11 @@ class Executor:
         """An exception as text for events and results, without secrets."""
         return self._services.secrets.mask(describe_error(error))
 
-    # With waiting, for the driver.
+    # For the driver.
 
     async def execute(self, effect: Ask | EvaluateEdges | Intercept) -> Fact:
-        """The result of an effect other than a call, which the driver makes itself, without a coroutine in
-        between. What it raises is for `failed`."""
+        """Executes an effect other than a call; calls are made by the driver itself, without a coroutine
+        in between. The driver passes what it raises to `failure_fact`."""
         if isinstance(effect, Ask):
             return Answered(effect.address, await self._answers.answer(effect), self.now())
         if isinstance(effect, EvaluateEdges):
@@ -383,8 +427,9 @@ class Executor:
 
 
 def _run_synchronously(awaitable: Any) -> Any:
-    """The result of an awaitable that is ready at once. A pure node may be written as a coroutine, but it
-    depends on its input alone, so there is nothing that it could wait for."""
+    """Runs an awaitable that never suspends, without an event loop. A pure node may be written as a
+    coroutine, but it depends on its input alone, so there is nothing that it could wait for. NodeError
+    if it does."""
     steps = awaitable.__await__()
     try:
         next(steps)
@@ -395,7 +440,11 @@ def _run_synchronously(awaitable: Any) -> Any:
 
 
 def _with_retries(behaviour: Behaviour, timeout: float | None, retry: Retry) -> Behaviour:
-    """Cuts calls off after a time, and repeats those that fail."""
+    """A behaviour with a timeout for each attempt, and retries.
+
+    Retries are part of one call and leave no fact: the journal records what the node returned in the
+    end. A crash during the attempts makes the call again, with all its attempts and the same idempotency
+    key."""
 
     async def attempt_once(call: Call) -> Outcome:
         outcome = behaviour(call)
@@ -405,7 +454,7 @@ def _with_retries(behaviour: Behaviour, timeout: float | None, retry: Retry) -> 
         for attempt in range(1, retry.max_attempts):
             try:
                 return await _with_timeout(attempt_once(call), timeout)
-            except Exception:
+            except Exception:  # not BaseException: a cancellation ends the attempts
                 await asyncio.sleep(_backoff(retry, attempt))
         return await _with_timeout(attempt_once(call), timeout)
 
@@ -423,7 +472,7 @@ async def _with_timeout(work: Coroutine[Any, Any, Outcome], seconds: float | Non
 
 
 def _backoff(retry: Retry, attempt: int) -> float:
-    """Doubles with each attempt, with jitter, so that many calls that failed together do not come back
-    together."""
+    """Seconds before the next attempt: doubled with each attempt, with jitter, so that many calls that
+    failed together are not retried together."""
     longest = min(retry.max_wait_seconds, retry.min_wait_seconds * 2 ** (attempt - 1))
     return random.uniform(longest / 2, longest)

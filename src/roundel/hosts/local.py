@@ -1,16 +1,26 @@
 """The local engine: executes runs in this process, on asyncio.
 
-    local.py      starts and resumes runs, routes control requests to them, waits for their results
-    local_run.py  one run while this process executes it
-    driver.py     does what the core says, on asyncio
-    core.py       decides what to start, to hold back and to cancel
-    run_log.py    applies facts, writes the journal, publishes events
-    executor.py   carries out effects: nodes, people, functions on edges, middleware
+    engine.py      the protocol that this engine satisfies, and its data
+    local.py       starts and resumes runs, routes control requests to them, waits for their results
+    local_run.py   one run while this process executes it
+    driver.py      executes what the core decides, on asyncio
+    core.py        decides what to start, to defer and to cancel; applies facts, publishes events
+    executor.py    executes effects: nodes, people, functions on edges, middleware
+    stored_run.py  creates runs in a store, opens them again, reads their events
 
-A control request takes one of three ways. If this process executes the run, the run's driver applies it. If
-another process owns the run, the request is left in the store, where the poller of that process finds it
-(request_poller.py). If nobody owns the run, it is claimed here, for as long as it takes to apply the request
-and commit it.
+*A run has a task of its own.* The engine creates it, and callers only wait for it, shielded. So whatever
+cancels that task is an interrupt, a stop, the loss of the run, or a caller for whom the engine passes
+the cancellation on (`wait`), and nobody has to find out afterwards which of them it was.
+
+*A control request takes one of three ways.* If this process executes the run, the run's driver applies
+it. If another process owns the run, the request is left in the store, where the poller of that process
+finds it (control.py). If nobody owns the run, the engine claims it, for as long as it takes to apply the
+request and commit it, or from then on if the run is to be executed here.
+
+The owner may change between the look at it and the request. Nothing depends on that look: a request that
+no owner settles is withdrawn, which succeeds only while it is open, and a claim is refused while there
+is an owner. Only a stop claims by force, if the owner does not answer within REQUEST_SECONDS; the fence
+then keeps the old owner from writing.
 """
 
 from __future__ import annotations
@@ -46,10 +56,12 @@ from roundel.llm.script import script_from
 from roundel.nodes.loading import Source
 
 REQUEST_SECONDS = 10.0
-"""How long a process has to answer a control request."""
+"""How long the owner of a run has to settle a control request."""
 NOT_RESUMABLE = ("completed", "failed", "stopped", "suspended_locked")
+"""Statuses in which `Resume` is refused."""
 
 MAX_FAILURES_REMEMBERED = 100
+"""A server may start runs that nobody ever asks for again."""
 NO_ATTACHMENT = Attachment()
 logger = logging.getLogger("roundel")
 
@@ -60,7 +72,7 @@ class _Execution:
     def __init__(self, run: LocalRun, task: asyncio.Task[Result]) -> None:
         self.run, self.task = run, task
         self.awaited = False
-        """Somebody waits for the result, and sees what goes wrong."""
+        """A caller waits for the result and receives the exception, so it need not be logged."""
 
 
 class LocalEngine:
@@ -71,13 +83,15 @@ class LocalEngine:
         self._open_store, self._clock = open_store, clock
         self._executions: dict[str, _Execution] = {}
         self._failures: dict[str, BaseException] = {}
-        """Why executions ended that nobody waited for, until somebody asks for the result."""
+        """The exceptions of executions that nobody waited for, by run, until somebody asks for the
+        result."""
 
     @property
     def store(self) -> Store:
         return self._open_store()
 
     def knows(self, run_id: str) -> bool:
+        """Whether this engine executes the run, or has the result of a run that is not stored."""
         return run_id in self._executions
 
     def _get_executing(self, run_id: str) -> LocalRun | None:
@@ -92,6 +106,8 @@ class LocalEngine:
         run = self._make_run(run_id, Inspection(new.plan, Run(new.plan), new.script), attach)
         if new.stored:
             try:
+                # In this order: `use_store` fails if the store has no place for what the run needs, and
+                # then no run must be left behind in it.
                 run.use_store(self.store)
                 run.set_journal(await self._create_stored(run, new))
             except BaseException:
@@ -101,6 +117,7 @@ class LocalEngine:
         return run_id
 
     async def _create_stored(self, run: LocalRun, new: RunSpec) -> RunJournal:
+        """Creates the run in the store, with its first fact, and claims it."""
         pinned = pin(new.plan, new.script, new.limits)
         return await create(
             self.store,
@@ -113,6 +130,8 @@ class LocalEngine:
         )
 
     def _make_run(self, run_id: str, inspection: Inspection, attach: Attach) -> LocalRun:
+        """Prepares a run to be executed here; WorkflowError if something is missing. The attachment is
+        made first, so that a view is there before anything can fail or happen."""
         attachment = resolve_attachment(attach, run_id, inspection)
         with attachment.preparing or contextlib.nullcontext():
             return LocalRun(
@@ -127,14 +146,20 @@ class LocalEngine:
             )
 
     def _launch(self, run: LocalRun, work: Coroutine[Any, Any, Result]) -> _Execution:
+        """Starts the task that executes a run. The dictionary is also what keeps the task alive: asyncio
+        itself has only weak references to tasks."""
         task = asyncio.create_task(work, name=f"roundel-run-{run.run_id}")
         self._executions[run.run_id] = execution = _Execution(run, task)
         task.add_done_callback(lambda _task: self._on_task_done(execution))
         return execution
 
     def _on_task_done(self, execution: _Execution) -> None:
+        """Logs and remembers an exception that no caller has received; asyncio would only complain about
+        it when the task is garbage-collected."""
         run, task = execution.run, execution.task
-        if run.journal is not None:  # its result is in the store
+        # The result of a stored run is in the store. That of any other run stays here until `result`
+        # returns it.
+        if run.journal is not None:
             self._forget(execution)
         error = None if task.cancelled() else task.exception()
         if error is not None and not execution.awaited:
@@ -144,7 +169,8 @@ class LocalEngine:
                 del self._failures[next(iter(self._failures))]
 
     def _forget(self, execution: _Execution) -> None:
-        """The run may have been resumed in the meantime, which is another execution."""
+        """Removes an execution, unless the run was resumed in the meantime, which is another
+        execution."""
         if self._executions.get(execution.run.run_id) is execution:
             del self._executions[execution.run.run_id]
 
@@ -155,12 +181,16 @@ class LocalEngine:
         if execution is not None:
             execution.awaited = True
             try:
+                # Shielded: a caller that stops waiting must not stop the run.
                 return await asyncio.shield(execution.task)
             finally:
                 if execution.task.done():
                     self._forget(execution)
         if run_id in self._failures:
             raise self._failures.pop(run_id)
+        # Another process executes it, if any does. The first wait returns at once, since every position
+        # is larger than 0; from then on a wait begins behind the position that was seen before the row
+        # was read.
         position = 0
         while True:
             row = await self.store.row(run_id)
@@ -168,7 +198,8 @@ class LocalEngine:
                 return result_from_summary(run_id, {**row.summary, "status": row.status})
             if not row.owner:
                 raise StoreError(f"no process executes run {run_id}; `roundel resume {run_id}` resumes it")
-            with contextlib.suppress(TimeoutError):  # the death of a process appends nothing
+            # The timeout is for an owner that dies: its death appends nothing.
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     position = await self.store.wait_for_append(position)
 
@@ -191,17 +222,19 @@ class LocalEngine:
         execute: Attach | None = None,
         workflow: Source | None = None,
     ) -> bool:
-        executed = not isinstance(request, Stop)  # by the process that applies the request, if there is one
+        executed = not isinstance(request, Stop)  # after a stop, no process executes the run
         run = self._get_executing(run_id)
         if run is not None:
             _raise_refusal(run_id, await run.request(resolve_request(request, run.state)))
             return executed
         store = self.store
         row = await store.row(run_id)
+        # False from `_forward`: the owner has released the run meanwhile, so it is claimed here.
         if row.owner and await self._forward(run_id, request):
             return executed
         if row.status == "paused" and not isinstance(request, Resume):
-            execute = None  # somebody has paused it, and answering a question does not resume it
+            execute = None  # the run was paused by a person; an answer does not end the pause
+        # From here on the request races with other processes that want the run, too: the claim decides.
         try:
             claim = await store.claim(run_id)
         except Busy as busy:
@@ -209,6 +242,8 @@ class LocalEngine:
                 f"{busy}; {_follow_hint(run_id) if isinstance(request, Resume) else 'try again'}"
             ) from busy
         if execute is None:
+            # Nobody executes the run, so there is no pause that has not taken effect, and nothing to
+            # take back.
             if isinstance(request, Resume):
                 await store.release(claim)
                 return False
@@ -218,11 +253,15 @@ class LocalEngine:
         return True
 
     async def _forward(self, run_id: str, request: Request) -> bool:
-        """Leaves a request for the process that owns the run. Whether that process has applied it; False if
-        it does not own the run any more. A stop is not left waiting: an owner that does not answer in time
-        loses the run. Busy if a run was to be resumed that is not paused."""
+        """Leaves a request in the store for the process that owns the run. Whether that process has
+        applied it; False if it does not own the run any more. A stop is always carried out: an owner
+        that does not answer in time loses the run. Busy if a run was to be resumed that is not paused.
+
+        A request must be either applied or withdrawn, never both, and never be left open for a later
+        owner: `withdraw` succeeds only while the request is open, so its result decides."""
         store = self.store
-        if isinstance(request, Answer):  # the reasons why it cannot be one are better told here
+        # Checked here as well: the owner could refuse a wrong answer only with a plain text.
+        if isinstance(request, Answer):
             request = resolve_request(request, (await open_run(store, run_id)).state)
         number = await store.request(run_id, request.kind, await self._mask_request(run_id, request))
         try:
@@ -235,15 +274,16 @@ class LocalEngine:
                     "seconds; try again, or stop the run, which needs no answer"
                 ) from None
             if await store.withdraw(number):
+                # The fence of this claim stops the old owner at its next append, if it is still alive.
                 await self._apply(await store.claim(run_id, force=True), request)
                 return True
-            outcome = await store.outcome(number)
-        except BaseException:
+            outcome = await store.outcome(number)  # it was settled just before the withdrawal
+        except BaseException:  # the caller was cancelled, say: it must not take effect later
             await store.withdraw(number)
             raise
         if not outcome:
             if await store.withdraw(number):
-                return False  # the process was done with the run before it saw the request
+                return False  # the owner released the run before it saw the request
             outcome = await store.outcome(number)
         if outcome != REQUEST_APPLIED and isinstance(request, Resume):
             raise Busy(f"another process executes run {run_id}; {_follow_hint(run_id)}")
@@ -251,7 +291,8 @@ class LocalEngine:
         return True
 
     async def _wait_for_outcome(self, run_id: str, number: int) -> str:
-        """The outcome of a request; empty if nobody owns the run any more."""
+        """The outcome of a request; empty if nobody owns the run any more. Polls, since settling a
+        request appends no fact, so no signal exists for it."""
         async with asyncio.timeout(REQUEST_SECONDS):
             while not (outcome := await self.store.outcome(number)):
                 if not (await self.store.row(run_id)).owner:
@@ -260,22 +301,25 @@ class LocalEngine:
             return outcome
 
     async def _mask_request(self, run_id: str, request: Request) -> dict[str, Any]:
-        """The body of a request without the secrets of its run."""
+        """The body of a request without the secrets of its run: it is stored before the owner, which
+        masks every fact, gets to see it."""
         body = encode_request(request)
         if not any(body.values()):
-            return body
+            return body  # nothing to mask, so the workflow need not be read
         secrets = available_secrets(await self.store.pinned(run_id))
+        # An address must stay exact, even if a part of it looks like a secret.
         address = {"address": body["address"]} if "address" in body else {}
         return {**secrets.mask_value(body), **address}
 
     async def _apply(self, claim: Claim, request: Request) -> None:
-        """Applies a request to a run that nobody executes, and releases it again."""
+        """Applies a request to a run that nobody executes, and releases the claim. No host is needed for
+        it: one step, one commit, and none of the commands that follow is started."""
         journal = RunJournal(self.store, claim)
         try:
             opened = await open_run(self.store, claim.run_id)
             state = opened.state
             assert opened.pinned is not None
-            now = max(self._clock(), state.since)
+            now = max(self._clock(), state.since)  # the time of a run never goes back
             fact = mask_fact(to_fact(resolve_request(request, state), now), available_secrets(opened.pinned))
             try:
                 step(state, fact)
@@ -288,7 +332,10 @@ class LocalEngine:
             await journal.close()
 
     async def _resume(self, claim: Claim, request: Request, attach: Attach, workflow: Source | None) -> None:
-        """Applies a request to a run that nobody executes, commits it, and executes the run."""
+        """Applies a request to a run that nobody executes, commits it, and executes the run. Returns
+        when the request is durable; the run continues in its task.
+
+        Until `_launch` this method owns the claim and has to release it; from then on LocalRun does."""
         journal = RunJournal(self.store, claim)
         try:
             opening = await self._open_to_resume(journal, request, workflow)
@@ -308,8 +355,9 @@ class LocalEngine:
             raise
         opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         execution = self._launch(run, run.resume(state, *facts, opened=opened))
-        execution.awaited = True
+        execution.awaited = True  # an exception before `opened` is raised to this caller, and not logged
         try:
+            # `opened` never completes if the task fails first.
             waited: list[asyncio.Future[Any]] = [opened, execution.task]
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
@@ -320,17 +368,17 @@ class LocalEngine:
                 await execution.task
             except IllegalFact as error:
                 raise _refusal_error(state, error) from error
-        execution.awaited = False  # what goes wrong from now on is for those who wait for the result
+        execution.awaited = False  # a later exception is for those who wait for the result
 
     async def _open_to_resume(
         self, journal: RunJournal, request: Request, workflow: Source | None
     ) -> Inspection:
-        """A run that is to be resumed, with all that executing it takes; StoreError if it cannot be."""
+        """Opens a run with everything that executing it needs; StoreError if it cannot be resumed."""
         store, run_id = self.store, journal.claim.run_id
         pinned = await store.pinned(run_id)
         row = await store.row(run_id)
         resumes = isinstance(request, Resume)
-        # To say that a run cannot be resumed takes neither its secrets nor its code.
+        # The refusal needs neither the run's secrets nor its code, which may be missing here.
         plan = None if resumes and row.status in NOT_RESUMABLE else plan_to_resume(pinned, workflow)
         opened = await open_run(store, run_id, plan)
         state = opened.state
@@ -342,6 +390,7 @@ class LocalEngine:
         return msgspec.structs.replace(opened, script=script)
 
     def interrupt(self, run_id: str, reason: str) -> None:
+        """Interrupts a run that this engine executes (LocalRun.interrupt)."""
         run = self._get_executing(run_id)
         if run is not None:
             run.interrupt(reason)
@@ -350,17 +399,22 @@ class LocalEngine:
 
     async def inspect(self, run_id: str) -> Inspection:
         run = self._get_executing(run_id)
+        # A stored run is read from the store even if it is executed here: its state in memory may be
+        # ahead of what is committed, and must not be seen yet.
         if run is not None and run.journal is None:
             return Inspection(run.plan, run.state)
         return await open_run(self.store, run_id)
 
     async def close(self) -> None:
+        """Stops all runs that are executed here, one after the other, and waits for each: a cancellation
+        ends a run as stopped, which has to be written."""
         for execution in list(self._executions.values()):
             await _cancel_and_wait(execution.task)
         self._executions.clear()
 
 
 async def _cancel_and_wait(task: asyncio.Task[Any]) -> None:
+    """Cancels a task and waits for its end, without raising what it raised: its awaiters get that."""
     if not task.done():
         task.cancel()
         await asyncio.wait([task])

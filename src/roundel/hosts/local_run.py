@@ -1,4 +1,13 @@
-"""One run while this process executes it: puts its parts together, and takes them apart again."""
+"""One run while this process executes it: creates its parts, connects them, and closes them in order.
+
+LocalRun owns what the run uses: the services with their leases on clients, the middleware, the journal
+with its claim. The driver works with them and is closed before them. They are closed in a fixed order
+(`_execute`), the claim last: from then on another process may resume the run, and must not meet a
+half-closed one.
+
+A run is created before its journal, since `prepare` may find that something is missing, and then nothing
+must be left in the store.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +38,7 @@ from roundel.plan.graph import Plan
 from roundel.workflow.message import Message
 
 WORKSPACES = Path(".roundel", "work")
-"""Where the code of a run that is not stored has its folder."""
+"""The parent of the working folders of runs that are not stored."""
 REQUEST_APPLIED = "done"
 """The outcome, in the store, of a request that was applied."""
 
@@ -66,7 +75,7 @@ class LocalRun:
             say=self._publish_tokens,
         )
         ready = prepare(plan, services)
-        # Memory is the last middleware, so that it remembers what the others have made of a message.
+        # Memory is the last middleware, so that it stores messages as the others have changed them.
         memory = (services.run_memory.middleware(),) if uses_memory(plan) else ()
         self._middleware = MiddlewareChain(plan, (*ready.middleware, *middleware, *memory), services)
         edges = EdgeEvaluator(ready.functions, services)
@@ -76,7 +85,7 @@ class LocalRun:
         self._driver = Driver(self._log, self._executor)
         self._interrupted = ""
         self._handling: set[asyncio.Task[None]] = set()
-        """Requests from the store that are being applied."""
+        """The tasks that apply requests from the store. The claim is released after they have ended."""
         observers = (on_event, event_logger(plan.graph.graph.log_level), *self._middleware.observers)
         self._log.observers = tuple(observer for observer in observers if observer is not None)
 
@@ -108,28 +117,31 @@ class LocalRun:
         self._log.observers = (*self._log.observers, observer)
 
     def use_store(self, store: Store) -> None:
-        """Keeps what the run remembers, and the files of its code, where the run will be stored: a process
-        that resumes it from another folder finds them there. StoreError if the store has no place for what
-        the run needs; called before the run is created, so that none is left behind then."""
+        """Puts the run's memories and its working folder where the run will be stored: a process that
+        resumes it from another folder finds them there. StoreError if the store has no place for what
+        the run needs; called before the run is created in the store, so that none is left behind
+        then."""
         if not self._own_folder and store.workspaces is not None:
             self._services.folder = store.workspaces
         self._services.use_memory_of(store)
 
     async def discard(self) -> None:
-        """Releases what the run has leased, if it cannot be executed after all."""
+        """Releases what the run has leased, if it turns out that it cannot be executed."""
         await self._services.close()
 
     def set_journal(self, journal: RunJournal) -> None:
         """Stores the run from now on."""
         self._log.journal = journal
 
-    # Executing it. Each of these runs in a task of its own, which the driver may cancel.
+    # Executing. `run` or `resume` is the whole body of a task of its own, which the driver may cancel.
 
     async def run(self, messages: tuple[Message, ...]) -> Result:
-        """From the start until it is idle."""
+        """Executes the run from the start until it is idle."""
         journal = self._log.journal
         started = journal.started if journal is not None else None
-        if started is not None:  # the store has it already
+        # The first fact of a stored run was written when the run was created, so that no run exists
+        # without one. It is applied with its stored decisions and time, as a replay would do.
+        if started is not None:
             self._set_clock(started.fact.time)
             return await self._execute(lambda: self._log.apply(*started))
         self._set_clock(0)
@@ -137,27 +149,36 @@ class LocalRun:
         return await self._execute(lambda: self._log.record(begun))
 
     async def resume(self, state: Run, *facts: Fact, opened: asyncio.Future[None] | None = None) -> Result:
-        """From where it was left, with what has happened since, until it is idle. IllegalFact if the run
-        cannot take one of the facts; then nothing has changed. `opened` is done when they are committed."""
+        """Executes the run from where it was left until it is idle, after these facts. IllegalFact if
+        the run does not allow one of them; then nothing is written. `opened` is resolved when they are
+        committed."""
         return await self._execute(lambda: self._reopen(state, *facts), opened)
 
     def _reopen(self, state: Run, *facts: Fact) -> list[Command]:
         self._log.state = state
         self._set_clock(state.since)
+        # Other middleware may be installed here than where the run was started: which nodes are
+        # intercepted is part of the facts, so that a replay agrees.
         intercepts = None if self.intercepts == state.intercepts else self.intercepts
         for fact in (Reopened(0, intercepts), *facts):
             self._log.record(msgspec.structs.replace(fact, time=self.now()))
+        # All calls that were in flight when the run was left, and those that the facts above have added.
+        # The commands that `record` returned are among them.
         return [call.command for call in self.state.calls.values() if call.command is not None]
 
     def _set_clock(self, last: float) -> None:
-        """The clock of this machine may be behind the one that the run was started with."""
+        """Makes the clock of the run begin at the time of its last fact: the clock of this machine may
+        be behind the one that wrote it."""
         self._services.now = monotonic(self._clock, last)
 
     async def _execute(
         self, begin: Callable[[], list[Command]], opened: asyncio.Future[None] | None = None
     ) -> Result:
         driver, journal = self._driver, self._log.journal
-        async with contextlib.AsyncExitStack() as leaving:  # in reverse order, whatever any of them raises
+        # Closed from the bottom to the top, whatever any of them raises. The poller first: no further
+        # request is delivered. Then the driver: it ends all effects and refuses what is left, while the
+        # services that effects use are still open. The claim last.
+        async with contextlib.AsyncExitStack() as leaving:
             if journal is not None:
                 leaving.push_async_callback(self._release, journal)
             leaving.push_async_callback(self._middleware.close)
@@ -170,10 +191,13 @@ class LocalRun:
             try:
                 await self._drive(begin, opened)
             except (asyncio.CancelledError, KeyboardInterrupt) as error:
+                # Shielded: a second cancellation must not leave the run without its last fact.
                 await run_shielded(driver.stop())
                 if not driver.absorb_cancellation() or isinstance(error, KeyboardInterrupt):
                     raise
             except BaseException:
+                # A damaged run without a journal is a failed run, with a result. A stored one raises:
+                # the journal contains it as it was, and it can be resumed.
                 if journal is not None or not driver.abandon():
                     raise
         return self.result()
@@ -182,7 +206,7 @@ class LocalRun:
         driver = self._driver
         self._middleware.begin()
         driver.start()
-        if self._interrupted:
+        if self._interrupted:  # before the task began, when the driver had nothing to cancel
             driver.interrupt(self._interrupted)
         commands = begin()
         if opened is not None:
@@ -190,18 +214,21 @@ class LocalRun:
             opened.set_result(None)
         if not driver.is_ending:
             await driver.run_until_idle(commands)
-        if driver.is_ending:  # the task was cancelled, and has not noticed yet
+        # A cancellation is delivered at the next await, and there may have been none since. Without
+        # this, an interrupted run would end as idle, and the cancellation would hit the code that closes
+        # it.
+        if driver.is_ending:
             raise asyncio.CancelledError
 
     async def _release(self, journal: RunJournal) -> None:
-        """Releases the claim, after everybody who made a request knows its outcome. If the store cannot be
-        written, the lease expires by itself."""
+        """Releases the claim, after the outcomes of all requests are stored: settling needs a valid
+        claim. If the store cannot be written, the claim ends with the lease of the process."""
         if self._handling:
             await asyncio.gather(*self._handling, return_exceptions=True)
         with contextlib.suppress(StoreError):
             await journal.close()
 
-    # Controlling it.
+    # Control.
 
     def interrupt(self, reason: str = "interrupted") -> None:
         """Cancels the calls in flight. A stored run is left so that it can be resumed: paused, or waiting if
@@ -214,7 +241,7 @@ class LocalRun:
         return await self._driver.request(request)
 
     def handle_stored_request(self, stored: ControlRequest) -> None:
-        """Applies a request from the store, and writes its outcome there."""
+        """Starts a task that applies a request from the store and writes its outcome there."""
         task = asyncio.create_task(self._handle_stored(stored))
         self._handling.add(task)
         task.add_done_callback(self._handling.discard)
@@ -228,7 +255,7 @@ class LocalRun:
             outcome = str(error)
         try:
             await journal.store.settle(journal.claim, [stored.number], outcome or REQUEST_APPLIED)
-        except StoreError as error:
+        except StoreError as error:  # fenced, deleted or not writable: the next append would fail, too
             self.on_lost(error)
 
     def on_lost(self, error: Exception) -> None:

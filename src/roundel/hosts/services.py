@@ -1,5 +1,14 @@
-"""What the nodes of a run can use (`Services`, nodes/services.py): time, a folder, models, tools, memory,
-functions. Clients and sessions behind them belong to the pool of the process (llm/resource_pool.py)."""
+"""What the nodes of a run can use (`Services`, nodes/services.py): time, a folder, models, tools,
+memory, functions.
+
+Clients and sessions behind models, tools and memory are not opened per run. They belong to the pool of
+the process (llm/resource_pool.py), and a run leases them. Everything that is costly to import or to open
+is created when the first node asks for it: a run without models imports no model client, and a scripted
+run starts no servers and leases nothing.
+
+Secrets leave a run by facts, which the host masks, and by streamed text, which is no fact and is masked
+here.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +33,13 @@ if TYPE_CHECKING:
     from roundel.memory.run_memory import RunMemory
 
 MAX_THREADS = 64
-"""Calls of functions that one run makes in threads at the same time."""
+"""Functions that one run calls in threads at the same time; others wait. A fan-out over a thousand items
+would otherwise start a thousand threads."""
 
 
 class NodeServices:
-    """The services of one run. Created by its host."""
+    """The services of one run. Created by LocalRun, which closes them when no effect is in flight any
+    more."""
 
     def __init__(
         self,
@@ -41,6 +52,8 @@ class NodeServices:
         record: ScriptRecorder | None,
         say: Callable[[str, str, int, int], None],
     ) -> None:
+        # Replaced when the run starts: only then the time of its last fact is known
+        # (LocalRun._set_clock).
         self.now = clock
         self.run_id = run_id
         self.script = script
@@ -51,7 +64,7 @@ class NodeServices:
         self.finder = FunctionFinder(workflow.functions, workflow_folder)
         self.folder = folder
         self._recorder = record
-        self._say = say
+        self._publish_text = say
         self._threads = asyncio.Semaphore(MAX_THREADS)
         self._lease: ResourceLease | None = None
         self._models: Any = None
@@ -60,7 +73,7 @@ class NodeServices:
 
     @property
     def lease(self) -> ResourceLease:
-        """On the resources that the run shares with others."""
+        """The run's lease on resources that it shares with other runs; taken with the first use."""
         if self._lease is None:
             from roundel.llm.resource_pool import current_pool
 
@@ -68,11 +81,13 @@ class NodeServices:
         return self._lease
 
     def workspace(self) -> Path:
+        """The working folder of the run, created with the first use."""
         folder = self.folder / self.run_id
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def model(self, node: Node) -> Model:
+        """The model of an agent: scripted, recorded or real."""
         if self.script is not None:
             return ScriptedModel(self.script)
         if self._models is None:
@@ -92,7 +107,7 @@ class NodeServices:
                 self,
                 self.secrets,
                 self._workflow_folder,
-                lease=self.lease if self.script is None else None,
+                lease=self.lease if self.script is None else None,  # a scripted run starts no servers
             )
         tools: Toolbox = self._tools.for_node(node)
         return tools if self._recorder is None else RecordedTools(tools, self._recorder, node.id)
@@ -107,24 +122,30 @@ class NodeServices:
         return self._memory
 
     def _current_time(self) -> float:
-        """The clock is replaced when the run starts, after this was passed on."""
+        """The clock of the run. `self.now` itself must not be passed on: it is replaced when the run
+        starts."""
         return self.now()
 
     def memory(self, node: Node) -> MemoryReader:
         return self.run_memory.recall(node)
 
     def speaker(self, address: str) -> StreamCallback | None:
+        """The callback that publishes the text of a model as it arrives, without secrets."""
         if not self.secrets:
-            return lambda text, attempt, offset: self._say(address, text, attempt, offset)
-        return _MaskedTokenStream(self.secrets, lambda *said: self._say(address, *said))
+            return lambda text, attempt, offset: self._publish_text(address, text, attempt, offset)
+        return _MaskedTokenStream(self.secrets, lambda *rest: self._publish_text(address, *rest))
 
     def key(self, address: str) -> str:
+        """The idempotency key of the effect at an address: the same for every attempt at it, in any
+        process, since an address is the same after a resume."""
         return f"{self.run_id}:{address}"
 
     def function(self, reference: str) -> Callable[..., Any]:
         return self.finder.find("function", reference).call
 
     async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """Calls a function of the user: a coroutine function on the event loop, any other in a thread,
+        since it may block. A plain function may return an awaitable, which is awaited on the loop."""
         if inspect.iscoroutinefunction(function):
             return await await_user_code(function(*arguments, **named))
         async with self._threads:
@@ -132,7 +153,9 @@ class NodeServices:
         return await await_user_code(answer) if inspect.isawaitable(answer) else answer
 
     def use_memory_of(self, store: Store) -> None:
-        """Stores what the run remembers where the run is stored."""
+        """Uses the memories of the store that contains the run. StoreError if it has no place for them.
+        A store without memories must not be replaced by the memory of the process, which would forget
+        silently."""
         if uses_memory(self._plan):
             self.run_memory.memories = store.memory()
 
@@ -147,7 +170,8 @@ class NodeServices:
 
 
 class Clock:
-    """What a pure node gets in place of services: the time, and nothing else."""
+    """What a pure node gets in place of services: the time, and nothing else. It reads the clock of the
+    services with each call, since that is replaced when the run starts."""
 
     __slots__ = ("_services",)
 
@@ -159,12 +183,14 @@ class Clock:
 
 
 def monotonic(clock: Callable[[], float], last: float = 0.0) -> Callable[[], float]:
-    """A clock that stands still where the given one goes back: the time of a run never does."""
+    """A clock that never goes back, where the given one may: limits in seconds and the order of events
+    depend on times that never decrease. `last` is the time of the last fact, perhaps of another
+    machine."""
 
     def now() -> float:
         nonlocal last
         time = clock()
-        if time > last:  # noqa: PLR1730 (called with each fact; `max` takes longer)
+        if time > last:  # noqa: PLR1730 (called with each fact, and `max` takes longer)
             last = time
         return last
 
@@ -172,31 +198,34 @@ def monotonic(clock: Callable[[], float], last: float = 0.0) -> Callable[[], flo
 
 
 class _MaskedTokenStream:
-    """The stream of a model's text without secrets. A piece of text may end inside a secret: then it is held
-    back until the next piece, or for good, since the node's output follows."""
+    """Masks the secrets in the streamed text of a model. A piece of text may end inside a secret: then
+    its end is withheld until the next piece decides, or for good, since the node's complete output
+    follows."""
 
     def __init__(self, secrets: SecretMasker, say: StreamCallback) -> None:
-        self._secrets, self._say = secrets, say
+        self._secrets, self._publish_text = secrets, say
         self._attempt = self._offset = 0
         self._stream = StreamMasker(secrets)
 
     def __call__(self, text: str, attempt: int, _offset: int) -> None:
+        # A retry starts the text anew. Offsets are counted here: masking changes the length of the text.
         if attempt != self._attempt:
             self._attempt, self._offset, self._stream = attempt, 0, StreamMasker(self._secrets)
         shown = self._stream.feed(text)
         if shown:
-            self._say(shown, attempt, self._offset)
+            self._publish_text(shown, attempt, self._offset)
             self._offset += len(shown)
 
 
 def uses_memory(plan: Plan) -> bool:
-    """Whether a run of the plan uses memory."""
+    """Whether a run of the plan uses memory. Otherwise nothing of memory is imported or opened."""
     named = any(getattr(node.config, "memories", ()) for node in plan.sites)
     return named or bool(plan.workflow.memory.group_id)
 
 
 def describe_error(error: BaseException) -> str:
-    """An exception as the text of an error event."""
+    """An exception as the text of an error event. The engine's own errors are written for users; others
+    need their type to be understood."""
     if isinstance(error, (NodeError, FunctionError)):
         return str(error)
     return format_exception(error)

@@ -1,1 +1,1 @@
-"""Where runs live: their facts, snapshots, and what people want of them."""
+"""Stores of runs: their facts, snapshots, leases and control requests."""

@@ -1,18 +1,26 @@
-"""Appends chunks of facts to runs: in order, under the newest claim, each at a position of its own.
+"""Chunks of facts as rows in SQLite: appended in order, under the newest claim, and read completely or
+not at all.
 
-One statement appends a chunk. It checks the fence of the claim and where the run's facts end, and inserts
-nothing if either does not match. How many facts a run has follows from its chunks; the run's own row is
-updated only once a second, and whenever the status changes.
+*Appending.* One statement appends a chunk. It checks the fence of the claim and where the run's facts
+end, and inserts nothing if either does not match. Check and insert in one statement need no transaction
+around them, so a run alone pays for a single statement. How many facts a run has follows from its
+chunks; the run's own row is updated only once a second, and whenever the status changes.
+
+*Places.* A chunk's place is the number of its run, shifted by 32 bits, plus the number of its first
+fact. So the chunks of a run are a range of one index.
 
 *Positions.* A chunk's position is its row id: one more than the largest in the table, given inside the
-transaction that inserts it. SQLite has one writer at a time, so positions rise in commit order over all runs
-and all processes: a reader who has seen everything up to a position never finds a smaller one later. The
-largest position must not be given again after its chunk was deleted, so an empty marker takes its place then.
+transaction that inserts it. SQLite has one writer at a time, so positions rise in commit order over all
+runs and all processes: a reader who has seen everything up to a position never finds a smaller one
+later. The largest position must not be given again after its chunk was deleted, so an empty marker takes
+its place then. (AUTOINCREMENT would do the same, but writes a page of `sqlite_sequence` with each
+commit; timestamps may be given in another order than transactions commit.)
 
-*Repeating.* A caller who does not know whether an append succeeded repeats it: the same chunk at the same
-place under the same claim is no error and changes nothing. Another chunk at that place is an error.
+*Repeating.* A caller who does not know whether an append succeeded repeats it: the same chunk at the
+same place under the same claim is no error and changes nothing. Another chunk at that place is an error.
 
-The facts of a run as they are read: all of them, in order, or why not.
+*Reading* finds gaps, damaged chunks and missing ends, and reports the number of the fact. A run that
+silently lacked facts would be replayed into another state.
 """
 
 from __future__ import annotations
@@ -30,15 +38,17 @@ from roundel.journal.store import Appended, Chunk, Claim, Fenced, Gone, NoRun, S
 from roundel.kernel.facts import VERSION, Entry
 
 OF_RUN = "place BETWEEN {0} << 32 AND ({0} << 32) + 4294967295"
-"""The chunks of a run: their place is its number, and that of their first fact."""
+"""The condition for the chunks, or snapshots, of a run."""
 _LAST = f"SELECT place + count FROM chunks WHERE {OF_RUN.format('no')} ORDER BY place DESC LIMIT 1"
 REACHED = f"coalesce(({_LAST}) - (no << 32), 0)"
 """Where the facts of a run end."""
 FACTS = f"max(facts, {REACHED})"
-"""How many facts a run should have: those that are there, or more if its row knows of more."""
+"""How many facts a run should have: those that are there, or more if its row says more. The row proves
+that chunks were there: if fewer are found, some were lost."""
 _MAY_APPEND = f"no = ?5 AND fence = ?6 AND {REACHED} = ?1"
-# Where nothing may be appended there is no count, without which no chunk is added. To select the whole of it
-# from `runs` would say the same, but has SQLite put it aside first, since it reads from where it writes to.
+# Where nothing may be appended, the subquery is NULL, and `count` is NOT NULL, so OR IGNORE skips the
+# row. An INSERT … SELECT from `runs` would mean the same, but SQLite would write its result to a
+# temporary table first, since the query reads from the table that it inserts into.
 APPEND = (
     "INSERT OR IGNORE INTO chunks (place, count, version, body) "
     f"VALUES ((?5 << 32) + ?1, (SELECT ?2 FROM runs WHERE {_MAY_APPEND}), ?3, ?4)"
@@ -49,7 +59,7 @@ UPDATE_EVERY = 1.0
 
 
 class RowUpdate(Struct, frozen=True):
-    """The last update of a run's row."""
+    """The last update of a run's row, which decides when the next one is due."""
 
     status: str = ""
     time: float = 0.0
@@ -71,7 +81,7 @@ def append(
         failure = explain_append_refusal(db, claim, first, chunk, location)
         if failure is not None:
             raise failure
-        return  # repeated: the row was updated with it the first time
+        return  # repeated: the row was updated together with the chunk the first time
     insert_chunk(db, claim.run, first, chunk)
     if summary is not None:
         body = msgspec.json.encode(summary, enc_hook=repr)
@@ -79,6 +89,8 @@ def append(
 
 
 def insert_chunk(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> None:
+    """Inserts a chunk without checks, in a transaction that has made them. Without facts it inserts
+    nothing: a commit may change only the status."""
     if chunk.count:
         values = ((run << 32) + first, chunk.count, VERSION, chunk.body)
         db.execute("INSERT INTO chunks (place, count, version, body) VALUES (?, ?, ?, ?)", values)
@@ -87,7 +99,8 @@ def insert_chunk(db: sqlite3.Connection, run: int, first: int, chunk: Chunk) -> 
 def explain_append_refusal(
     db: sqlite3.Connection, claim: Claim, first: int, chunk: Chunk, location: str
 ) -> StoreError | None:
-    """Why a chunk was not appended; None if it is there already."""
+    """Why a chunk was not appended; None if it is there already. The fence is checked first: a process
+    that was fenced has to stop, even if its chunk happens to be there."""
     query = f"SELECT fence, {REACHED} FROM runs WHERE no = ?"
     found = db.execute(query, (claim.run,)).fetchone()
     if found is None or found[0] != claim.fence:
@@ -99,7 +112,7 @@ def explain_append_refusal(
 
 
 def gap_error(claim: Claim, reached: int, first: int, location: str) -> StoreError:
-    """Why nothing can be appended behind missing facts."""
+    """The error for an append behind missing facts."""
     return StoreError(
         f"{location}: run {claim.run_id} has {reached} facts where {first} should be, since something "
         f"could not be written; `roundel resume {claim.run_id}` continues from there"
@@ -116,15 +129,18 @@ def appended(db: sqlite3.Connection, after: int, limit: int) -> list[Appended]:
 
 
 def newest_position(db: sqlite3.Connection) -> int:
+    """The largest position, that of the marker included; one look at the end of the table."""
     position: int | None = db.execute("SELECT max(position) FROM chunks").fetchone()[0]
     return position or 0
 
 
 MARKER = -1
-"""The place of the empty row that stands for the largest position; no chunk of a run has it."""
+"""The place of the empty row that reserves the largest position; no chunk of a run has it."""
 
 
 def delete_chunks(db: sqlite3.Connection, run: int) -> None:
+    """Deletes the chunks of a run. If the largest position was among them, the marker gets it: otherwise
+    the next append would get a position that readers have seen already, and they would miss it."""
     (newest,) = db.execute("SELECT max(position) FROM chunks").fetchone()
     db.execute(f"DELETE FROM chunks WHERE {OF_RUN.format('?1')}", (run,))
     if newest is None or db.execute("SELECT 1 FROM chunks WHERE position = ?", (newest,)).fetchone():
@@ -147,7 +163,7 @@ def clear_run(db: sqlite3.Connection, number: int, *tables: str) -> None:
 
 
 def lost_claim_error(claim: Claim, run_exists: bool) -> StoreError:
-    """Why a claim does not hold any more. `there`: the store still has the run."""
+    """The error for a claim that is not valid any more. `run_exists`: the store still has the run."""
     if run_exists:
         return Fenced(f"another process has taken over run {claim.run_id}; this one has stopped")
     return Gone(
@@ -161,7 +177,7 @@ ChunkRow = tuple[int, int, int, bytes]
 
 
 class UnreadableEntry(Exception):
-    """Which fact cannot be read, and why."""
+    """A fact cannot be read. `decoding_entries` makes a StoreError of it."""
 
     def __init__(self, number: int, why: str) -> None:
         super().__init__(number, why)
@@ -170,15 +186,15 @@ class UnreadableEntry(Exception):
 
 
 def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, list[ChunkRow]]:
-    """How many facts there should be, and the chunks with those from number `after` on."""
+    """How many facts there should be, and the chunks that contain those from number `after` on."""
     query = f"SELECT no, {FACTS}, pruned FROM runs WHERE id = ?"
     found = db.execute(query, (run_id,)).fetchone()
     if found is None:
         raise no_run_error(run_id)
     number, count, pruned = found
     if pruned:
-        raise StoreError(f"only the rounds '{pruned}' were kept of run {run_id}; its facts are gone")
-    # The chunk that holds the first of them may begin before it.
+        raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}'; its facts are gone")
+    # The chunk that contains the first of them may begin before it.
     begins, ends = number << 32, number + 1 << 32
     query = (
         "SELECT place - ?1, count, version, body FROM chunks WHERE place < ?3 AND place >= "
@@ -188,7 +204,8 @@ def chunks_after(db: sqlite3.Connection, run_id: str, after: int) -> tuple[int, 
 
 
 def chunks_with(db: sqlite3.Connection, run_id: str, numbers: Sequence[int]) -> list[ChunkRow]:
-    """The chunks with these facts, each once, in order."""
+    """The chunks that contain these facts, each once, in order. A chunk is found by the largest place at
+    or before the fact, which is one look into the index."""
     found = db.execute("SELECT no FROM runs WHERE id = ?", (run_id,)).fetchone()
     if found is None:
         raise no_run_error(run_id)
@@ -210,7 +227,7 @@ def chunks_with(db: sqlite3.Connection, run_id: str, numbers: Sequence[int]) -> 
 
 
 def entries_among(rows: Sequence[ChunkRow], numbers: Iterable[int]) -> dict[int, Entry]:
-    """Single entries of these chunks; Unreadable if one of them is not there."""
+    """Single entries of these chunks; UnreadableEntry if one of them is not there."""
     unpacked = {
         first + at: entry
         for first, length, version, body in rows
@@ -223,7 +240,7 @@ def entries_among(rows: Sequence[ChunkRow], numbers: Iterable[int]) -> dict[int,
 
 
 def entries_in(rows: Sequence[ChunkRow], after: int, count: int) -> list[Entry]:
-    """The entries from number `after` on; Unreadable if one of them is not there."""
+    """The entries from number `after` on; UnreadableEntry if one of them is not there."""
     entries: list[Entry] = []
     reached = after
     for first, length, version, body in rows:
@@ -237,6 +254,8 @@ def entries_in(rows: Sequence[ChunkRow], after: int, count: int) -> list[Entry]:
 
 
 def _unpack_chunk(first: int, length: int, version: int, body: bytes) -> list[Entry]:
+    """The entries of a chunk. Their number is checked: a chunk with fewer would shift all facts behind
+    it."""
     try:
         found = unpack(body, version)
     except (ValueError, msgspec.MsgspecError) as error:
@@ -248,13 +267,13 @@ def _unpack_chunk(first: int, length: int, version: int, body: bytes) -> list[En
 
 @contextmanager
 def decoding_entries(location: str, run_id: str) -> Iterator[None]:
-    """Around the decoding of entries: an Unreadable becomes a StoreError that says what to do."""
+    """Around the decoding of entries: an UnreadableEntry becomes a StoreError that says what to do."""
     try:
         yield
     except UnreadableEntry as found:
         raise StoreError(
             f"{location}: run {run_id} cannot be read at fact {found.number}: {found.why}; "
-            "the file is damaged, use a copy of it, or begin the run anew"
+            "the file is damaged: use a copy of it, or start the run again"
         ) from None
 
 

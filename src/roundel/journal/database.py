@@ -1,21 +1,24 @@
-"""The tables of a store in SQLite, and how files of other formats are refused.
+"""The SQLite file of a store: its tables, and how it is identified, opened, and watched while it is in
+use.
+
+Three rules apply to every connection:
+
+- A file is written only once it is known to be a store or to be empty. Other databases and other files
+  are refused and stay as they are, without so much as a write-ahead log beside them: `--store` may name
+  anything, and SQLite would add our tables to the database of a browser. A store is marked by
+  `application_id`, since other programs count `user_version` from 1 as well.
+- A store that cannot be written is opened for reading. SQLite needs its shared-memory file for that, which
+  it cannot create on read-only media: the file is then opened as immutable, or a temporary copy is read.
+- While a store is in use, its file must stay where it is. A process that continues to write to a file
+  that was deleted would lose everything silently. So the device and inode of the file and its log are
+  compared with those at opening, before and after each batch of the writing thread: four calls of `stat`
+  per batch.
+
+The file is only ever read through SQLite. To open and close it by other means would drop the POSIX locks
+that other connections of this process have on it.
 
 There are no migrations yet: until the first release, a file of an older format is refused as it is. From then
 on, a new format comes with a step that makes it from the one before.
-
-The SQLite file of a store: identified before it is written, opened, and watched while it is in use.
-
-Three rules hold for every connection:
-
-- A file is written only once it is known to be a store or to be empty. Other databases and other files are
-  refused and stay as they are, without so much as a write-ahead log beside them.
-- A store that cannot be written is opened for reading. SQLite needs its shared-memory file for that, which
-  it cannot create on read-only media: the file is then opened as immutable, or a temporary copy is read.
-- While a store is in use, its file must stay where it is. A process that goes on writing to a file that was
-  deleted would lose everything without a word.
-
-The file is only ever looked into through SQLite. To open and close it by other means would drop the POSIX
-locks that other connections of this process hold on it.
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ CREATE TABLE owners (
 );
 -- `pins` is a table of its own: a workflow is long, and would stand between the columns that appends look at.
 CREATE TABLE pins (run INTEGER PRIMARY KEY, body BLOB NOT NULL);
--- `position` is the chunk's number in commit order over all runs (appending.py). `place` is the number of
+-- `position` is the chunk's number in commit order over all runs (chunk_rows.py). `place` is the number of
 -- its run and, in the lower 32 bits, that of its first fact. With the position as the key, SQLite appends the
 -- rows of all runs of a commit to the same few pages. With the place as the key, each run would write a page.
 CREATE TABLE chunks (
@@ -94,7 +97,7 @@ CREATE TABLE controls (
     outcome TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX controls_open ON controls (run) WHERE outcome = '';
--- Memory: entries, the words that find them (words.py), and the vectors that models made of them.
+-- Memory: entries, the words that find them (memory/search.py), and the vectors that models made of them.
 CREATE TABLE memories (
     no INTEGER PRIMARY KEY AUTOINCREMENT,
     group_id TEXT NOT NULL,
@@ -151,6 +154,8 @@ def create_tables(connection: sqlite3.Connection, location: str) -> None:
     if read_format(connection) == FORMAT:
         return
     connection.execute("BEGIN IMMEDIATE")
+    # The version is part of the transaction: a process that is killed here leaves an empty file, not
+    # half of a schema.
     try:
         if read_format(connection) != FORMAT:  # another process may have created them meanwhile
             for statement in SCHEMA.split(";"):
@@ -159,7 +164,7 @@ def create_tables(connection: sqlite3.Connection, location: str) -> None:
             connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # a full disk, say, has ended it already
+        if connection.in_transaction:  # a full disk, for example, has ended it already
             connection.execute("ROLLBACK")
         raise
 
@@ -169,9 +174,10 @@ APPLICATION_ID = 0x524E444C
 FIRST_TABLES = frozenset({b"runs", b"chunks", b"snapshots", b"kept", b"controls"})
 """The tables that every version of a store has had."""
 WAL_PAGES = 4000
-"""How long the write-ahead log gets (16 MB) before it is moved into the file. To move it waits for the disk,
-and a run waits with it; a commit writes two pages, of which the next commits write one or both again, so a
-longer log also moves less. With SQLite's 1000 pages, a run alone took half as long again."""
+"""How long the write-ahead log gets (16 MB) before a checkpoint moves it into the file. A checkpoint
+waits for the disk, and a run waits with it. A commit writes two pages, of which the next commits write
+one or both again, so a longer log also moves fewer pages. With SQLite's default of 1000 pages, a run
+alone took half as long again."""
 SYNCED_WAL_PAGES = 1000
 """The same where each commit waits for the disk: to make a file longer takes a disk more time than to write
 over it, so a shorter log is quicker."""
@@ -180,7 +186,7 @@ Identity = tuple[int, int]
 
 
 class FileContents(Struct, frozen=True):
-    """What the header and the schema of a database say about it."""
+    """What the header and the schema of a database say about it, to recognise a store."""
 
     application: int
     version: int
@@ -192,13 +198,15 @@ class FileContents(Struct, frozen=True):
 
     @property
     def is_store(self) -> bool:
+        """By the mark, or by the tables for formats before the mark existed, which are refused with a
+        better text than other programs' files."""
         if self.application:
             return self.application == APPLICATION_ID
         return self.version > 0 and self.tables >= FIRST_TABLES
 
 
 class TemporaryCopy(sqlite3.Connection):
-    """A connection to a temporary copy, which is deleted with it."""
+    """A connection to a temporary copy of a store, which is deleted when the connection is closed."""
 
     folder: tempfile.TemporaryDirectory[str]
 
@@ -208,18 +216,23 @@ class TemporaryCopy(sqlite3.Connection):
 
 
 class ImmutableConnection(sqlite3.Connection):
-    """A connection that does not see what others write; `stamp` tells whether they have."""
+    """A connection that does not see what other processes write. `stamp` is the state of the file when
+    it was opened, by which `is_current` notices that they have."""
 
     stamp: object = None
 
 
 class Database:
-    """One file, for the connections of one writer. `open` comes first; `second` opens the same file again."""
+    """One file, for the connections of one writer. Created by SqliteStore; touches nothing until `open`.
+
+    `open` and `loss` are called by the writing thread, `open_second` on an event loop while the first
+    connection is open."""
 
     def __init__(self, path: Path, *, sync: str, busy_seconds: float) -> None:
         self.path = path
         """As the user wrote it, for messages."""
-        # A function of a workflow may change the working folder, and the store must not move with it.
+        # Absolute: a function of a workflow may change the working folder, and the store must not move
+        # with it.
         self._file = Path(os.path.abspath(path))  # noqa: PTH100 (links stay links)
         self._wal, self._shared_memory = (
             self._file.with_name(f"{self._file.name}-{end}") for end in ("wal", "shm")
@@ -227,7 +240,8 @@ class Database:
         self._sync = sync
         self._busy_seconds = busy_seconds
         self._known: dict[Path, Identity] = {}
-        """The files that are in use, as they were when they were opened."""
+        """The identities of the files in use, from when they were opened. Empty for a store that is only
+        read, where nothing can be lost."""
 
     def explain(self, error: Exception) -> StoreError:
         return explain_error(error, self.path, self._file)
@@ -253,14 +267,14 @@ class Database:
         return self._file.resolve().parent
 
     def size(self) -> int:
-        """Of the file, and of what is still to be moved into it."""
+        """The size of the file and of its log."""
         return sum(file.stat().st_size for file in (self._file, self._wal) if file.exists())
 
     # Opening.
 
     def open(self) -> sqlite3.Connection:
-        """The first connection. A store that is not there is created, one of another format is refused and
-        stays as it is, and one that cannot be written is opened for reading."""
+        """The first connection. A store that does not exist is created, one of another format is refused
+        and stays as it is, and one that cannot be written is opened for reading."""
         self._known = {}
         if not self.exists():
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -277,6 +291,8 @@ class Database:
 
     def open_second(self) -> sqlite3.Connection:
         """Another connection to the file that is open; Gone if it is not at its path any more."""
+        # `mode=rw` creates nothing. The identity is checked after connecting: the path may lead to
+        # another file by now, and the two connections must not write to different ones.
         connection = self._connect("mode=rw")
         loss = self.loss()
         if loss is not None:
@@ -286,6 +302,8 @@ class Database:
         return connection
 
     def _connect(self, options: str, file: Path | None = None, **more: Any) -> sqlite3.Connection:
+        """A connection without Python's implicit transactions. It may be closed by another thread than
+        the one that opened it, so SQLite's check of the thread is off; the writer serialises its use."""
         connection: sqlite3.Connection = sqlite3.connect(
             f"{(file or self._file).as_uri()}?{options}",
             uri=True,
@@ -297,19 +315,21 @@ class Database:
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Nothing is written to a store that has its tables: it can be read when the disk is full."""
+        """Sets up a connection, and the file if it is new. Nothing is written to a store that has its
+        tables, so it can be read when the disk is full."""
         connection.execute(f"PRAGMA synchronous = {self._sync}")
         check_format(read_format(connection), str(self.path))  # before anything is written
         if _number(connection, "application_id") != APPLICATION_ID:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # has an effect on a new file only
-            # Before there is a write-ahead log: then it is in the file itself, whatever happens next.
+            # Before the write-ahead log exists: then the mark is in the file itself, and a process that
+            # is killed a moment later leaves a file that is recognised.
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("PRAGMA journal_mode = WAL")
         pages = SYNCED_WAL_PAGES if self._sync == "full" else WAL_PAGES
         connection.execute(f"PRAGMA wal_autocheckpoint = {pages}")
         create_tables(connection, str(self.path))
 
-    # Which file it is.
+    # Identifying the file.
 
     def _is_store(self) -> bool:
         """False for an empty file; StoreError, and nothing changed, for one that is no store, or has another
@@ -324,8 +344,8 @@ class Database:
         return not found.is_empty
 
     def _contents(self) -> FileContents:
-        """What the file holds, found without a trace: a connection would leave a log beside a file that has
-        none, unless it is immutable."""
+        """What the file contains, read without leaving a trace: a connection would leave a log beside a
+        file that has none, unless it is immutable."""
         if self._has_wal() and self._shared_memory.exists():
             return _contents_of(self._connect("mode=ro"))
         try:
@@ -336,13 +356,15 @@ class Database:
         else:
             if found.application or found.tables or not self._has_wal():
                 return found
-        # Alone the file is empty, or cannot be read: a process was killed when all was still in the log.
+        # Without its log the file is empty or unreadable: a process was killed when everything was still
+        # in the log, and an immutable connection ignores the log.
         return _contents_of(self._open_copy())
 
-    # Reading what cannot be written.
+    # Reading a store that cannot be written.
 
     def _is_writable(self) -> bool:
-        """The file, and the log beside it, which SQLite creates if it is not there."""
+        """Whether the file and its log can be written; SQLite creates the log if it does not exist, so
+        its folder has to be writable then."""
         if not has_access(self._file, os.W_OK):
             return False
         return has_access(self._file.parent, os.W_OK) or (
@@ -350,6 +372,9 @@ class Database:
         )
 
     def _open_read_only(self) -> sqlite3.Connection:
+        """The way to read depends on the log. A log without its shared-memory file cannot be read in
+        place; with it, an ordinary read-only connection sees what others write; without a log the file
+        alone is complete."""
         connection: sqlite3.Connection
         if self._has_wal() and not self._shared_memory.exists():
             connection = self._open_copy()
@@ -380,7 +405,8 @@ class Database:
         return connection
 
     def _open_copy(self) -> TemporaryCopy:
-        """While there is no shared-memory file, nobody has the store open, and its files can be copied."""
+        """A connection to a copy of the file and its log. Without a shared-memory file nobody has the
+        store open, so copying the two files gives a consistent state."""
         folder = tempfile.TemporaryDirectory(prefix="roundel-")
         copy = Path(folder.name, self._file.name)
         for file, name in ((self._file, copy), (self._wal, copy.with_name(self._wal.name))):
@@ -388,7 +414,8 @@ class Database:
         return self._connect_copy(copy, folder)
 
     def _copy_with_tables(self, connection: sqlite3.Connection) -> sqlite3.Connection:
-        """A copy with tables: the process that created the store was killed before it created them."""
+        """A copy to which the tables are added: the process that created the store was killed before it
+        could, and readers expect them."""
         if not isinstance(connection, TemporaryCopy):
             folder = tempfile.TemporaryDirectory(prefix="roundel-")
             copy = self._connect_copy(Path(folder.name, self._file.name), folder)
@@ -409,35 +436,40 @@ class Database:
         return connection
 
     def is_current(self, connection: sqlite3.Connection) -> bool:
-        """False if others have written what this connection cannot see."""
+        """False if other processes have written what this connection cannot see, so that it has to be
+        reopened."""
         return not isinstance(connection, ImmutableConnection) or connection.stamp == self._file_stamp()
 
     def _file_stamp(self) -> object:
+        """What changes when another process writes: the file, or the existence of a log beside it."""
         found = self._file.stat()
         return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size, self._wal.exists())
 
     # While it is in use.
 
     def loss(self) -> Gone | None:
-        """Why nothing that is written now would be found again; None if all is well."""
+        """Why everything that is written now would be lost; None if it would not. The log is checked,
+        too: SQLite continues to write to a log that was deleted, and the commits in it are gone with the
+        process."""
         for file, known in self._known.items():
             try:
                 moved = _identity(file) != known
             except (FileNotFoundError, NotADirectoryError):
                 moved = True
             except OSError:
-                continue  # it cannot be looked at, which says nothing about where it is
+                continue  # a `stat` that is not permitted does not prove that the file is gone
             if moved:
                 return Gone(_describe_loss(self.path, file == self._file))
         return None
 
 
 def _describe_loss(path: Path, whole: bool) -> str:
+    """The text of Gone. `whole`: the file itself is gone, not only its log."""
     if whole:
         return (
             f"{path}: the store was deleted, moved or replaced while it was in use. The run has ended, since "
-            "nothing more would be kept of it. If the file can be put back, do that and `roundel resume` the "
-            "run; otherwise start it again"
+            "nothing more of it would be stored. If the file can be put back, do that and `roundel resume` "
+            "the run; otherwise start it again"
         )
     return (
         f"{path}: the write-ahead log of the store, {path.name}-wal, was deleted or replaced while it was in "
@@ -447,6 +479,7 @@ def _describe_loss(path: Path, whole: bool) -> str:
 
 
 def _contents_of(connection: sqlite3.Connection) -> FileContents:
+    """Reads the header and the names of the tables, and closes the connection."""
     with closing(connection) as database:
         database.text_factory = bytes  # what other programs call their tables may be no text
         query = "SELECT name FROM sqlite_master WHERE type = 'table'"

@@ -1,7 +1,9 @@
-"""What is wrong with a store, and what to do about it.
+"""Explains what is wrong with a store, and what to do about it.
 
-SQLite says that it cannot open or write a file, and not why: the errno of the system call is lost. So the
-reason is looked for here, once something has failed, by doing what SQLite wanted to do.
+SQLite reports that it cannot open or write a file, and not why: the errno of the system call is lost. So
+the reason is searched here, after something has failed, by doing what SQLite wanted to do: opening
+files, entering folders, letting a file grow. That may take a while and is never done before something
+fails. If nothing is found, the text of SQLite is used, with advice by its words.
 """
 
 from __future__ import annotations
@@ -25,17 +27,18 @@ USE_ANOTHER_STORE = "use another --store"
 RESUME_LATER = "a run that was cut off continues with `roundel resume`"
 DAMAGED = f"the file is damaged; `sqlite3 FILE .recover` may save it, or {USE_ANOTHER_STORE}"
 SPARE_DESCRIPTORS = 4
-"""As many files as SQLite opens for one connection, and one more."""
+"""One more than SQLite opens for one connection."""
 SPARE_BYTES = 1 << 18
-"""More than SQLite writes at once, as a rule."""
+"""More than SQLite usually writes at once."""
 
+# What damaged rows raise when they are decoded.
 UNDECODABLE = (zlib.error, msgspec.MsgspecError, CodecError)
 _ADVICE = {
     "disk is full": f"make room; {RESUME_LATER}",
     "readonly": f"the file or its folder may not be written; {USE_ANOTHER_STORE}",
     "unable to open": USE_ANOTHER_STORE,
     "malformed": DAMAGED,
-    "locked": "another program holds it; try again when it is done",
+    "locked": "another program has locked it; try again when it is done",
     "no such module": "this Python has an SQLite without full-text search (FTS5); use one that has it",
     "disk I/O": f"the disk does not answer; {RESUME_LATER}",
 }
@@ -51,7 +54,8 @@ _KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
 
 def explain_error(error: Exception, path: Path, file: Path | None = None) -> StoreError:
-    """The error of a store that users call `path`, with its cause; `file` is the same as an absolute path."""
+    """The error of a store with its cause and a remedy. `path` is as the user wrote it, for the text;
+    `file` is the same as an absolute path, since the working folder may have changed."""
     file = file or path
     if isinstance(error, OSError):
         return StoreError(f"{path}: {_path_problem(file) or _os_problem(error)}")
@@ -60,7 +64,7 @@ def explain_error(error: Exception, path: Path, file: Path | None = None) -> Sto
     if not isinstance(error, sqlite3.Error):
         return StoreError(f"{path}: {type(error).__name__}: {error}")
     text = str(error) or type(error).__name__
-    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code: int = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the lower byte, without SQLite's subcode
     if code == sqlite3.SQLITE_NOTADB:
         return StoreError(f"{path} is not a Roundel store: {text}; {USE_ANOTHER_STORE}")
     if cause := _find_cause(file, code):
@@ -70,7 +74,7 @@ def explain_error(error: Exception, path: Path, file: Path | None = None) -> Sto
 
 
 def not_a_file_error(path: Path, mode: int) -> StoreError:
-    """Something is at the path of a store, and it is no file."""
+    """The error if there is something else than a file at the path of a store."""
     if stat.S_ISDIR(mode):
         return StoreError(f"{path} is a directory; a store is a file, for example {path / 'runs.db'}")
     kind = _KINDS.get(stat.S_IFMT(mode), "a device")
@@ -79,7 +83,7 @@ def not_a_file_error(path: Path, mode: int) -> StoreError:
 
 @contextmanager
 def decoding_from(path: Path, what: str) -> Iterator[None]:
-    """Around the decoding of what a store holds: StoreError if that is damaged."""
+    """Around the decoding of what a store contains: StoreError if that is damaged. `what` names it."""
     try:
         yield
     except (TypeError, *UNDECODABLE) as error:
@@ -87,12 +91,14 @@ def decoding_from(path: Path, what: str) -> Iterator[None]:
 
 
 def has_access(path: Path, mode: int) -> bool:
-    """Whether this process may do that, by the user that it acts as."""
+    """Whether this process has access, by its effective user, as the system will decide (a plain
+    `os.access` asks for the real user, which differs under setuid)."""
     return os.access(path, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _find_cause(file: Path, code: int) -> str:
-    """Why SQLite could not do what it was asked for; empty if nothing is found."""
+    """The cause of an error of SQLite; empty if nothing is found. File descriptors come first: without
+    any, the other checks would fail, too, and blame the wrong thing."""
     opens, writes = code == sqlite3.SQLITE_CANTOPEN, code == sqlite3.SQLITE_IOERR
     cause = _descriptor_problem() if opens or writes else ""
     if opens or code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
@@ -101,6 +107,7 @@ def _find_cause(file: Path, code: int) -> str:
 
 
 def _descriptor_problem() -> str:
+    """Whether this process can open no more files."""
     with ExitStack() as opened:
         try:
             for _ in range(SPARE_DESCRIPTORS):
@@ -111,7 +118,7 @@ def _descriptor_problem() -> str:
 
 
 def _path_problem(file: Path) -> str:
-    """What is wrong with the folders that lead to a file."""
+    """What is wrong with the folders on the path to a file, from the root on."""
     before = Path(file.anchor)
     for folder in reversed(file.parents):
         try:
@@ -135,7 +142,7 @@ def _path_problem(file: Path) -> str:
 
 
 def _permission_problem(file: Path) -> str:
-    """What may not be read or written, of the folder, the file and those beside it."""
+    """Which of the file, its log, its shared memory and their folder may not be read or written."""
     beside = [file.with_name(f"{file.name}-{end}") for end in ("wal", "shm")]
     existing = [place for place in (file, *beside) if place.exists()]
     for place in existing:
@@ -151,7 +158,8 @@ def _permission_problem(file: Path) -> str:
 
 
 def _space_problem(file: Path) -> str:
-    """Lets a file grow as SQLite would have, and says what the system has against it."""
+    """Lets a temporary file grow to the size that SQLite wanted, and returns the error of the system: a
+    full disk, a quota or a limit for the size of a file. The size matters for the last one."""
     beside = (file, file.with_name(f"{file.name}-wal"))
     try:
         size = max((place.stat().st_size for place in beside if place.exists()), default=0)

@@ -1,8 +1,9 @@
-"""Runs in the memory of this process: for tests, and for programs that embed the engine and keep nothing.
+"""InMemoryStore: runs in the memory of this process, for tests, and for programs that embed the engine.
 
-The store has the same semantics as SqliteStore, and encodes facts and events in the same way, so that what
-works here works there. What it cannot do is outlive its process. It needs no leases for the same reason: an
-owner that dies takes the store with it.
+The store has the same semantics as SqliteStore, and encodes facts and events in the same way, so that
+what works here works there. What it cannot do is outlive its process. It needs no leases for the same
+reason: an owner that dies takes the store with it. As a second implementation it is also the proof that
+the protocol (store.py) is complete.
 
 Every method does its work under one lock and without awaiting anything. So each is atomic for all event loops
 and threads that share the store, and a caller that is cancelled finds either all of it done or nothing.
@@ -52,6 +53,8 @@ SCHEME = "memory:"
 
 
 class _StoredRun(Struct):
+    """A run with everything that SqliteStore has in rows of several tables."""
+
     number: int
     new: NewRun
     updated: float
@@ -75,7 +78,8 @@ class _StoredRequest(Struct):
 
 
 class InMemoryStore:
-    """`name` appears in messages; stores that are opened by URL have that of the URL (registry.py)."""
+    """A store in memory. `name` appears in messages; `open_store` returns the same store for the same
+    name."""
 
     def __init__(self, name: str = "", *, clock: Callable[[], float] = time.time) -> None:
         self._now = clock
@@ -86,6 +90,7 @@ class InMemoryStore:
         """By id, the oldest first."""
         self._numbers = 0
         self._position = 0
+        """The newest position. It only ever rises, so deleting runs gives none again."""
         self._appended: dict[int, Appended] = {}
         self._requests: dict[int, _StoredRequest] = {}
         self._request_number = 0
@@ -108,10 +113,10 @@ class InMemoryStore:
             )
 
     async def compact(self) -> None:
-        """The memory of deleted runs is free already."""
+        """Nothing to do: the memory of deleted runs is free already."""
 
     async def close(self) -> None:
-        """Releases all claims. The runs stay, as long as somebody refers to the store."""
+        """Releases all claims. The runs stay, as long as there is a reference to the store."""
         self._signal.close(f"{self.location}: the store was closed while somebody waited for an append")
         with self._lock:
             for run in self._runs.values():
@@ -120,6 +125,8 @@ class InMemoryStore:
     # Writing runs.
 
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+        """Nothing is awaited between the creation and the return, so no cancellation can lose the
+        claim."""
         with self._lock:
             if run.id in self._runs:
                 raise run_exists_error(run.id)
@@ -130,10 +137,14 @@ class InMemoryStore:
             return Claim(run.id, made.number, 1, made.facts, made.facts)
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
+        """`owned` stands in for a lease: the owner is a task of this process, and cannot die without
+        it."""
         with self._lock:
             run = self._run(run_id)
             if run.pruned:
-                raise StoreError(f"run {run_id} was pruned to its rounds '{run.pruned}', and cannot go on")
+                raise StoreError(
+                    f"run {run_id} was pruned to its rounds '{run.pruned}', and cannot be resumed"
+                )
             if run.owned and not force:
                 raise Busy(f"another task owns run {run_id} (process {os.getpid()})")
             run.fence += 1
@@ -151,11 +162,13 @@ class InMemoryStore:
         summary: dict[str, Any] | None,
         quiet: bool = False,
     ) -> None:
+        """Checks fence and place as chunk_rows.py does in SQL. `quiet` means nothing here: there is no
+        disk."""
         with self._lock:
             run = self._claimed(claim)
             if first != run.facts:
                 if (first, chunk.count, VERSION, chunk.body) in run.chunks:
-                    return  # repeated
+                    return  # repeated by a caller that did not know whether it succeeded
                 raise gap_error(claim, run.facts, first, self.location)
             self._add(run, chunk)
             run.status, run.updated = status, self._now()
@@ -163,6 +176,8 @@ class InMemoryStore:
                 run.summary = msgspec.json.encode(summary, enc_hook=repr)
 
     def _add(self, run: _StoredRun, chunk: Chunk) -> None:
+        """Appends a chunk at the next position. Called with the lock, so positions rise in the order of
+        appends."""
         if not chunk.count:
             return
         self._position += 1
@@ -173,6 +188,7 @@ class InMemoryStore:
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
         with self._lock:
+            # By position and not over the dictionary: its cost does not depend on what was read before.
             found: list[Appended] = []
             for position in range(after + 1, self._position + 1):
                 if len(found) >= limit:
@@ -200,7 +216,7 @@ class InMemoryStore:
         with self._lock:
             run = self._claimed(claim)
             run.snapshots[snapshot.seq] = snapshot
-            run.texts = {**texts, **run.texts}
+            run.texts = {**texts, **run.texts}  # a digest has one text, so the first one stays
 
     # Reading runs.
 
@@ -220,11 +236,10 @@ class InMemoryStore:
         with self._lock:
             run = self._run(run_id)
             if run.pruned:
-                raise StoreError(
-                    f"only the rounds '{run.pruned}' were kept of run {run_id}; its facts are gone"
-                )
+                raise StoreError(f"run {run_id} was pruned to its rounds '{run.pruned}'; its facts are gone")
             rows = [row for row in run.chunks if row[0] + row[1] > after]
             count = run.facts
+        # Decoded outside of the lock, like below: chunks never change, and decoding takes the longest.
         with decoding_entries(self.location, run_id):
             return entries_in(rows, after, count)
 
@@ -257,6 +272,7 @@ class InMemoryStore:
     # Retention.
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
+        """`facts` stays: a row shows how many there were."""
         with self._lock:
             run = self._run(run_id)
             run.kept, run.pruned = list(map(encode_event, events)), policy
@@ -287,6 +303,7 @@ class InMemoryStore:
         with self._lock:
             run = self._run(run_id)
             self._request_number += 1
+            # Encoded, as in SQLite: the owner gets a copy, and values of other types as text.
             encoded = msgspec.json.encode(body, enc_hook=repr)
             self._requests[self._request_number] = _StoredRequest(run.number, kind, encoded)
             return self._request_number
@@ -314,6 +331,7 @@ class InMemoryStore:
             return request.outcome if request is not None else ""
 
     async def withdraw(self, number: int) -> bool:
+        """Atomic with `settle` by the lock: the first one to set the outcome decides."""
         with self._lock:
             request = self._requests.get(number)
             if request is None or request.outcome:
@@ -322,12 +340,14 @@ class InMemoryStore:
             return True
 
     def _run(self, run_id: str) -> _StoredRun:
+        """The run with this id; NoRun. Called with the lock, like the two below."""
         run = self._runs.get(run_id)
         if run is None:
             raise no_run_error(run_id)
         return run
 
     def _holds(self, claim: Claim) -> bool:
+        """Whether a claim is valid. Also by number: a deleted run's id may have been given again."""
         run = self._runs.get(claim.run_id)
         return run is not None and (run.number, run.fence) == (claim.run, claim.fence)
 
@@ -340,6 +360,7 @@ class InMemoryStore:
 
 
 def _row(run: _StoredRun) -> RunRow:
+    """The row as SqliteStore would have it. The summary is decoded anew, so that no caller shares it."""
     new = run.new
     summary = msgspec.json.decode(run.summary) if run.summary is not None else None
     owner = f"process {os.getpid()}" if run.owned else ""

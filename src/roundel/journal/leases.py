@@ -1,49 +1,51 @@
-"""Which process is which, and which of them have certainly ended.
+"""Who owns a run in SQLite: claims on runs, the leases of processes behind them, and which processes
+have ended.
 
-A process id alone says little: the system gives it again after the process has ended, and each PID namespace
-(each container) counts its own. A process is identified by the boot of its kernel, its PID namespace, its pid
-and the time at which it started. Where all of these can be compared, a process that has ended is recognised
-at once; where they cannot (another machine, another container, no /proc), nothing is known about it, and its
-lease has to expire (leases.py).
-
-The answer may only ever err in one direction. A process that has ended and is taken for alive costs a few
-seconds; one that is alive and taken for dead would lose its runs. So whatever cannot be read counts as
-unknown, not as ended.
-
-Who owns a run: leases of processes in SQLite, kept alive by a heartbeat.
-
-A store object that claims runs has one row in `owners`, and the runs name it. The row says until when its
-process is believed to be alive; a heartbeat moves that moment on, five times per lease. So one small update
-keeps all runs of a process, however many there are. A run is owned while
+*Leases.* A store object that claims runs has one row in `owners`, and the runs name it. The row says
+until when its process is believed to be alive; a heartbeat extends that, five times per lease. So one
+small update renews the ownership of all runs of a process, however many there are. (A lease per run made
+100 updates a second for 200 runs.) A run is owned while
 
 - its row names an owner that has a lease,
 - the lease has not expired, and
-- the owner's process has not certainly ended (processes.py): a killed process loses its runs at once.
+- the owner's process has not certainly ended: a killed process loses its runs at once.
 
-*Stopped processes.* The heartbeat is sent by the writing thread, not by an event loop: a loop that user code
-blocks for a minute keeps its runs, since the process is alive and will continue. A process that is suspended
-as a whole (SIGSTOP, a frozen container) sends none, and loses its runs when the lease expires. When it wakes
-up, the fence stops it at its next append if somebody took the run over; if nobody did, it simply continues.
+*The fence decides what is written; the lease only who may try.* Every claim raises the fence of its run,
+and an append with an old fence writes nothing. So a wrong guess about a process costs it the run, and
+never damages the journal. For the same reason a claim can be forced, even from a live owner.
+
+*Suspended processes.* The heartbeat is sent by the writing thread, not by an event loop: a loop that
+user code blocks for a minute keeps its runs, since the process is alive and will continue. A process
+that is suspended as a whole (SIGSTOP, a frozen container) sends none, and loses its runs when the lease
+expires. When it wakes up, the fence stops it at its next append if another process took the run over;
+otherwise it simply continues.
 
 *Clocks.* Leases are in wall-clock time, which is what processes on several machines have in common; their
 clocks have to agree within a few seconds. A clock that is set back would leave leases far in the future, and
 the runs of a dead process owned for as long. So each attempt to claim shortens such a lease to its normal
 length; the owner, if it is alive, renews it with the next heartbeat. A clock that is set forward expires all
-leases until the next heartbeats. The fence keeps the journal correct in either case; leases only decide who
-may try.
+leases until the next heartbeats.
 
-*Ids* are random and never given twice: a run that names an owner which is not in the table is owned by
-nobody. Rows of dead processes can therefore be deleted without looking for runs that name them.
+*Ids* of owners are random and never given twice: a run that names an owner which is not in the table is
+owned by nobody. Rows of dead processes can therefore be deleted without looking for runs that name them.
 
-Claims on runs in SQLite: creating runs, taking them over, and keeping them.
+*Which process is which.* A process id alone says little: the system gives it again after the process has
+ended, and each PID namespace (each container) counts its own. A process is identified by the boot of its
+kernel, its PID namespace, its pid and the time at which it started. Where all of these can be compared,
+a process that has ended is recognised at once; where they cannot (another machine, another container, no
+/proc), nothing is known about it, and its lease has to expire. The answer may only ever err in one
+direction: a process that has ended and is taken for alive costs a few seconds, but one that is alive and
+taken for dead would lose its runs. So whatever cannot be read counts as unknown, not as ended. (Host
+names are not compared: containers share them.)
 
-The writing thread decides, in transactions; this object remembers what it holds. The two can differ only in
-one direction. A claim that was released here but could not be written as released (the disk is full) is in
-`_unreleased`, and counts as released for this store; the heartbeat writes it as soon as that is possible.
-Otherwise the heartbeat, which other claims need, would keep the run owned for ever in the eyes of others.
+*Claims.* The writing thread decides about claims, in transactions; `Claims` remembers which ones this
+store has. The two can differ only in one direction. A claim that was released here but could not be
+written as released (the disk is full) is in `_unreleased`, and counts as released for this store; the
+heartbeat writes it as soon as that is possible. Otherwise the heartbeat, which other claims need, would
+extend the ownership of that run for ever in the eyes of others.
 
-*Cancellation.* The writer completes what it was asked for even if the caller is cancelled. A claim that
-nobody receives would keep its run owned, so it is undone, shielded from further cancellation.
+*Cancellation.* The writer completes a job even if its caller is cancelled. A claim that nobody receives
+would leave its run owned, so it is undone, shielded from further cancellation.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ PROC = Path("/proc")
 
 
 class Process(Struct, frozen=True):
-    """One process, as others recognise it. Fields are empty where the system does not tell."""
+    """The identity of a process, as other processes can compare it. Fields are empty where the system
+    does not provide them."""
 
     boot_id: str
     pid_namespace: int
@@ -89,18 +92,19 @@ class Process(Struct, frozen=True):
     """For messages only: containers may have the same one."""
 
     def shares_pid_namespace(self, other: Process) -> bool:
-        """Both are in the same PID namespace of the same booted kernel: they see each other by their pids."""
+        """Whether both are in the same PID namespace of the same booted kernel, so that they see each
+        other by their pids. False if either is unknown."""
         here, there = (self.boot_id, self.pid_namespace), (other.boot_id, other.pid_namespace)
         return all(here) and here == there
 
     def describe(self, reader: Process) -> str:
-        """In the words of a message that the reader's user sees."""
+        """The process as text, for a message to the reader's user."""
         where = "" if self.shares_pid_namespace(reader) else f" on {self.hostname}"
         return f"process {self.pid}{where}"
 
 
 class Processes(Protocol):
-    """What a process knows about itself and those beside it."""
+    """What a process knows about itself and others on its machine. Tests replace it."""
 
     def current(self) -> Process: ...
 
@@ -132,8 +136,10 @@ class SystemProcesses:
             return None
         except OSError:
             return ""
-        state, *fields = text.rpartition(")")[2].split()  # a name may contain anything, also brackets
-        return None if state in "ZX" else fields[18]  # nobody has asked for its exit code yet, but it is over
+        # The second field is the name in brackets, which may itself contain spaces and brackets.
+        state, *fields = text.rpartition(")")[2].split()
+        # A zombie has ended: only its parent has not read its exit code yet. Field 22 is the start time.
+        return None if state in "ZX" else fields[18]
 
     def _shows_this_namespace(self, pid: int) -> bool:
         """False if /proc was mounted in another PID namespace: it then shows other processes under our pids
@@ -145,7 +151,8 @@ class SystemProcesses:
 
 
 def has_ended(process: Process, reader: Process, processes: Processes) -> bool:
-    """True only if the process has certainly ended, as far as the reader can see."""
+    """True only if the process has certainly ended: its pid is gone, or belongs to a process that
+    started at another time."""
     if not process.start_time or not process.shares_pid_namespace(reader):
         return False
     started = processes.start_time(process.pid)
@@ -153,6 +160,7 @@ def has_ended(process: Process, reader: Process, processes: Processes) -> bool:
 
 
 def _is_missing(pid: int) -> bool:
+    """Whether there is no process with this pid; signal 0 checks that without sending anything."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -163,10 +171,12 @@ def _is_missing(pid: int) -> bool:
 
 
 LEASE_SECONDS = 10.0
+"""How long the runs of a process that cannot be observed stay owned after it has died."""
 HEARTBEATS = 5
-"""Per lease: a few may be late or fail."""
+"""Heartbeats per lease: a few may be late or fail."""
 DELETE_AFTER_SECONDS = 86400.0
-"""After this time, the row of a process that sent no heartbeat is deleted."""
+"""The row of a process is deleted after this time without a heartbeat. If the process is alive after
+all, its next heartbeat restores the row."""
 
 LEASE_COLUMNS = "owner, boot_id, pid_namespace, pid, start_time, hostname, lease_seconds, alive_until"
 JOIN_LEASE = "LEFT JOIN owners ON owner_id = owner"
@@ -177,11 +187,14 @@ _RENEW = (
 
 
 _closed_owners: set[int] = set()
-"""The owners that this process has given up. Where a store could not be written when it was closed (its disk
-is full, its file was moved away), their rows are still there."""
+"""The owners that this process has given up. If a store could not be written when it was closed (the
+disk is full, the file was moved away), their rows are still there, and this live process would seem to
+own the runs."""
 
 
 class OwnerLease(Struct, frozen=True):
+    """A row of `owners`, as it was read."""
+
     owner: int
     process: Process
     seconds: float
@@ -195,7 +208,9 @@ def lease_of(columns: Sequence[Any]) -> OwnerLease | None:
 
 
 class Leases:
-    """The lease of one store object, and what it knows of those of others. Created by the store."""
+    """The lease of one store object, and its judgement of the leases of others. Created by SqliteStore.
+
+    Methods that take a connection are called in the writing thread, inside a transaction."""
 
     def __init__(self, clock: Callable[[], float], seconds: float, processes: Processes) -> None:
         self.owner = _new_owner()
@@ -204,7 +219,7 @@ class Leases:
         self._processes = processes
         self._process = processes.current()
         self.is_stored = False
-        """There may be a row for it."""
+        """There may be a row for it, which has to be deleted in the end."""
 
     def renew(self, db: sqlite3.Connection) -> None:
         """The heartbeat. It also restores a row that others have deleted as long expired."""
@@ -216,7 +231,8 @@ class Leases:
             db.execute("DELETE FROM owners WHERE alive_until < ?", (now - DELETE_AFTER_SECONDS,))
 
     def end(self) -> Callable[[sqlite3.Connection], None]:
-        """Gives up the lease; what this returns deletes its row. Runs that are claimed later get another."""
+        """Gives up the lease, and returns the job that deletes its row. Runs that are claimed later get
+        a new owner id: the old one must not come back to life for runs that still name it."""
         ended, self.owner, self.is_stored = self.owner, _new_owner(), False
         _closed_owners.add(ended)
 
@@ -226,13 +242,13 @@ class Leases:
         return delete
 
     def is_valid(self, lease: OwnerLease | None) -> bool:
-        """Whether the runs of this lease have an owner."""
+        """Whether runs that name the owner of this lease are owned."""
         if lease is None or lease.owner in _closed_owners or lease.alive_until <= self._now():
             return False
         return not has_ended(lease.process, self._process, self._processes)
 
     def shorten(self, db: sqlite3.Connection, lease: OwnerLease) -> None:
-        """Shortens a lease that lasts too long, since a clock was set back."""
+        """Shortens a lease that extends further than its own length, since a clock was set back."""
         longest = self._now() + lease.seconds
         if lease.alive_until > longest:
             db.execute("UPDATE owners SET alive_until = ? WHERE owner_id = ?", (longest, lease.owner))
@@ -249,7 +265,8 @@ _LAST_SNAPSHOT = f"SELECT facts FROM snapshots WHERE {OF_RUN.format('no')} ORDER
 
 
 class Claims:
-    """The part of SqliteStore that owns runs. The store adds the heartbeat to the timers of its writer."""
+    """The part of SqliteStore that owns runs: creates, claims and releases them. The store adds the
+    heartbeat to the timers of its writer."""
 
     _writer: Writer
 
@@ -257,10 +274,12 @@ class Claims:
         self._now = clock
         self._leases = leases
         self._claims: dict[tuple[int, int], RowUpdate] = {}
-        """The claims that this store holds, by run and fence, and the last updates of their runs' rows."""
+        """The claims of this store, by run and fence, with the last updates of their runs' rows."""
         self._unreleased: set[tuple[int, int]] = set()
+        """Claims that were released here, and perhaps not in the file yet."""
         self._releasing: set[tuple[int, int]] = set()
-        """Those that the current heartbeat releases."""
+        """The claims that the current heartbeat releases. Only these are forgotten when it is committed:
+        more may be added to `_unreleased` meanwhile."""
         self._heartbeat = Timer(
             leases.seconds / HEARTBEATS,
             self._send_heartbeat,
@@ -270,11 +289,14 @@ class Claims:
         )
 
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
+        # Filled by the job, in the thread, so that `undo` knows what there is to undo.
         made: list[Claim] = []
         count = chunk.count if chunk is not None else 0
         pinned = _compress(msgspec.json.encode(run.pinned))
 
         def job(db: sqlite3.Connection) -> Claim:
+            # In the same transaction as the run: from its first moment, the run has an owner with a
+            # lease.
             self._leases.renew(db)
             texts = (run.id, run.name, run.input, run.parent, run.forked_at)
             values = (*texts, self._leases.owner, run.created, run.created, count)
@@ -292,7 +314,8 @@ class Claims:
             return made[0]
 
         def undo(db: sqlite3.Connection) -> None:
-            # If the transaction was rolled back, the number may be that of another run by now.
+            # If the transaction was rolled back, another process may have used the number for its own
+            # run.
             query = "SELECT no FROM runs WHERE no = ? AND id = ? AND owner = ? AND fence = 1"
             for claim in made:
                 if db.execute(query, (claim.run, run.id, self._leases.owner)).fetchone():
@@ -315,11 +338,11 @@ class Claims:
                 raise no_run_error(run_id)
             number, fence, facts, pruned, frozen, *lease = found
             if pruned:
-                raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot go on")
+                raise StoreError(f"run {run_id} was pruned to its rounds '{pruned}', and cannot be resumed")
             owner = self._owner(number, fence, lease)
             if owner is not None and not force:
                 self._leases.shorten(db, owner)
-                # Not raised: that would roll back the line above.
+                # Returned and not raised: an exception would roll back the line above.
                 return Busy(f"another process owns run {run_id} ({self._leases.describe(owner)})")
             self._leases.renew(db)
             changed = (fence + 1, self._leases.owner, number)
@@ -329,8 +352,8 @@ class Claims:
             return taken[0]
 
         def undo(db: sqlite3.Connection) -> None:
-            # With its old fence: a live owner from which the run was taken may continue. Nobody has received
-            # a claim with the new fence, so it can be given again.
+            # Restores the old fence, so that a live owner from which the run was taken can continue.
+            # Nobody has received a claim with the new fence, so that number can be given again.
             query = "UPDATE runs SET fence = fence - 1, owner = ? WHERE no = ? AND fence = ?"
             for claim, owner in zip(taken, before, strict=True):
                 db.execute(query, (owner, claim.run, claim.fence))
@@ -343,22 +366,25 @@ class Claims:
         try:
             claim = await self._writer.write(job)
         except asyncio.CancelledError:
-            # The writer does what it was asked for all the same, and nobody would hold the claim.
+            # The writer executes the job all the same, and nobody would receive the claim. `undo` is
+            # queued behind the job, so it finds the job done, or not done at all.
             try:
                 await run_shielded(self._writer.write(undo))
-            except StoreError:
+            except StoreError:  # the heartbeat tries again to release it
                 self._unreleased.update((claim.run, claim.fence) for claim in made)
             raise
         if isinstance(claim, Busy):
             raise claim
         self._claims[claim.run, claim.fence] = update
+        # The first claim makes the timer active. The thread would notice only with its next job, and a
+        # run that waits for an answer may have none for hours.
         if len(self._claims) == 1:
-            self._writer.start(self._heartbeat)  # a run that waits for a person has no jobs for the thread
+            self._writer.start(self._heartbeat)
         self._writer.appenders = len(self._claims)
         return claim
 
     def _owner(self, run: int, fence: int, columns: Sequence[Any]) -> OwnerLease | None:
-        """The lease by which a run is owned; None if nobody owns it."""
+        """The lease by which a run is owned; None if nobody owns the run."""
         lease = lease_of(columns)
         return lease if (run, fence) not in self._unreleased and self._leases.is_valid(lease) else None
 
@@ -372,6 +398,8 @@ class Claims:
         self._unreleased -= self._releasing
 
     def _release(self, db: sqlite3.Connection, run: int, fence: int) -> None:
+        """Changes nothing if another process has claimed the run meanwhile, since its fence is higher
+        then."""
         db.execute("UPDATE runs SET owner = 0 WHERE no = ? AND fence = ?", (run, fence))
 
     async def lost(self, claims: Sequence[Claim]) -> list[Claim]:
@@ -388,20 +416,24 @@ class Claims:
         key = (claim.run, claim.fence)
         self._claims.pop(key, None)
         self._writer.appenders = len(self._claims)
+        # Added before the write: if that fails, or this caller is cancelled, the heartbeat releases it.
         self._unreleased.add(key)
         await self._writer.write(lambda db: self._release(db, *key))
         self._unreleased.discard(key)
 
     async def release_all(self) -> None:
+        """Ends the lease, and with it the ownership of all runs at once; their rows need no update,
+        since they name an owner that does not exist any more."""
         self._claims.clear()
         self._unreleased.clear()
         self._writer.appenders = 0
         if self._leases.is_stored:
-            with contextlib.suppress(StoreError):  # other processes wait until the lease has expired
+            with contextlib.suppress(StoreError):  # other processes then wait for its expiry
                 await self._writer.write(self._leases.end())
 
 
 @lru_cache(maxsize=8)
 def _compress(pinned: bytes) -> bytes:
-    """A process starts many runs of few workflows, and to compress one takes as long as some effects."""
+    """Cached, since a process starts many runs of few workflows, and compressing one takes as long as
+    several effects."""
     return zlib.compress(pinned, 6)

@@ -1,6 +1,6 @@
-"""Where runs are stored if nothing else is said. Imports nothing heavy, since shell completion needs it.
+"""Finds and opens stores: the default location, URLs, and a quick look at run ids for shell completion.
 
-Opens a store by its URL: the scheme says which kind it is.
+The scheme of a URL names the kind of store:
 
     runs.db, sqlite:///runs.db?sync=normal    a file (sqlite.py)
     memory:, memory:NAME                      the memory of this process (in_memory.py)
@@ -10,11 +10,8 @@ function that takes the URL and returns a Store. It should raise StoreError or V
 and should not connect before the store is used.
 
 This module imports no store until one is opened: shell completion uses it, and has to be quick.
-
-A look at the ids of a store's runs without opening it for work: for shell completion, which must be quick.
-
-It reads with one query, imports nothing of the engine, and never creates or changes a store. Stores of other
-kinds than SQLite complete nothing.
+`peek_runs` reads with one query, imports nothing of the engine, and never creates or changes a store.
+Stores of other kinds than SQLite complete nothing.
 """
 
 from __future__ import annotations
@@ -66,7 +63,8 @@ def open_store(place: str | os.PathLike[str]) -> Store:
 
 
 def scheme_of(url: str) -> str:
-    """`sqlite` for paths. A colon alone does not make a URL, since file names may contain one."""
+    """The scheme of a URL, or `sqlite` for a path. A colon alone does not make a URL, since file names
+    may contain one."""
     found = _SCHEME.match(url)
     if found is None:
         return "sqlite"
@@ -75,7 +73,8 @@ def scheme_of(url: str) -> str:
 
 
 def sqlite_file(url: str) -> tuple[str, str]:
-    """The path of the file, and `sync`, of a path or a URL of SQLite; ValueError if it is wrong."""
+    """The path of the file and the value of `sync`, from a path or a URL of SQLite; ValueError if it is
+    wrong."""
     if "://" not in url:
         return url, "full"
     if not url.startswith(SQLITE):
@@ -98,7 +97,7 @@ def _open_sqlite(url: str) -> SqliteStore:
 
 
 def _open_in_memory(url: str) -> InMemoryStore:
-    """The same one for the same URL, as with a file; it lives as long as the process."""
+    """Returns the same store for the same URL, as with a file; it lives as long as the process."""
     from roundel.journal.in_memory import InMemoryStore
 
     name = url.partition(":")[2]
@@ -109,6 +108,8 @@ def _open_in_memory(url: str) -> InMemoryStore:
 
 
 def _open_from_package(scheme: str, url: str) -> Store:
+    """Opens a store of another package. Its code runs here for the first time, so every failure of it
+    becomes a StoreError that names the package."""
     from importlib.metadata import entry_points
 
     from roundel.journal.store import Store, StoreError
@@ -124,7 +125,7 @@ def _open_from_package(scheme: str, url: str) -> Store:
         store = known[scheme].load()(url)
     except (StoreError, ValueError):
         raise
-    except Exception as error:  # code of others, at the moment when it is imported
+    except Exception as error:  # anything: importing the package executes its code
         raise StoreError(_plugin_error(known[scheme], f"{type(error).__name__}: {error}")) from error
     if not isinstance(store, Store):
         raise StoreError(
@@ -140,6 +141,7 @@ def _plugin_error(point: EntryPoint, why: str) -> str:
 
 
 def _mask_url(url: str) -> str:
+    """A URL without its password, for messages."""
     from roundel.workflow.secrets import SecretMasker
 
     secrets = SecretMasker()
@@ -148,12 +150,13 @@ def _mask_url(url: str) -> str:
 
 
 PEEK_SECONDS = 0.2
-"""Completion rather shows nothing than waits."""
+"""How long completion waits for a lock; after that it shows nothing."""
 
 
 def peek_runs(url: str, prefix: str, limit: int) -> list[tuple[str, str, str]]:
-    """The id, the workflow and the status of runs whose id begins so, the newest first. Nothing if the store
-    is not there or cannot be read: there is no room for errors in a line that is being typed."""
+    """The id, the workflow and the status of runs whose id has this prefix, the newest first. Empty if
+    the store does not exist or cannot be read: an error message would destroy the line that is being
+    typed."""
     import sqlite3
     from contextlib import closing
 

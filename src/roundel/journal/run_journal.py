@@ -1,26 +1,33 @@
-"""Facts as rows: many in one, so that what is written together is read together and takes little room.
+"""The journal of one run: packs its facts, commits them together, takes snapshots, and rebuilds its
+state.
 
-A chunk holds its entries, a line of JSON each, compressed if that makes it smaller. Each chunk has the
-version of its entries; older ones are brought up to date as they are read, one version at a time.
+RunJournal is what a host writes to while it executes a run; the other functions read. All of it works
+with any store (store.py).
 
-Snapshots of a run: when one is taken, what it refers to, and how a state is restored from one.
+*Packing.* Facts are written in chunks, many in one row, so that what is written together is read
+together and takes little space. A chunk contains its entries, a line of JSON each, compressed if that
+makes it smaller. Each chunk has the version of its entries; older ones are upgraded as they are read,
+one version at a time.
 
-A run has many snapshots, each with the number of its last event. To read events from a number on, the newest
-snapshot at or before it is restored, and only the facts behind it are replayed: that costs as much at event
-25,000 as at event 250.
+*Facts and not states or events.* Everything else follows from facts: resume, replay, forks. States grow
+with the history: a loop of 1,000 rounds that adds 1 KB each would write 500 MB instead of 0.8. Events
+are many and worded for people: a better word would make old runs unreadable.
 
-How many there are. A snapshot is taken after SNAPSHOT_FACTS facts, but not before SNAPSHOT_SHARE times the
-size of the last one has been added to the journal since, where a fact counts for at least FACT_SIZE bytes. So
-all snapshots together stay a fraction of the journal, however large the state is, and none ever has to be
-deleted. Where a state is large, more facts are replayed, in proportion to what it costs to restore it.
+*Snapshots only save time.* A run has many, each with the number of its last event. To read events from a
+number on, the newest snapshot at or before it is restored, and only the facts behind it are replayed:
+that costs as much at event 25,000 as at event 250. A snapshot of another version, of another workflow,
+or with a text missing is not used, and the facts are replayed from the first.
 
-What they refer to. Long texts of the state stand in facts, as a rule: a snapshot names the fact. To know
-which, the facts since the last snapshot are read back when the next one is taken, once for many of them. What
-stands in no fact (a prompt that was put together from several texts, say) is stored once per run, by digest.
+*How many snapshots.* One is taken after SNAPSHOT_FACTS facts, but not before SNAPSHOT_SHARE times the
+size of the last one has been added to the journal since, where a fact counts for at least FACT_SIZE
+bytes. So all snapshots together stay a fraction of the journal, however large the state is, and none
+ever has to be deleted. Where a state is large, more facts are replayed, in proportion to what it costs
+to restore it.
 
-Rebuilds a run from its journal: from its last snapshot, and the entries that follow it.
-
-The journal of one run while it is at work: gathers facts, commits them together, takes snapshots.
+*What snapshots refer to.* Long texts of the state are in facts, as a rule, and a snapshot refers to the
+fact. To know which, the facts since the last snapshot are read back when the next one is taken, once for
+many of them. A text that is in no fact (a prompt that was put together from several texts, say) is
+stored once per run, by digest.
 """
 
 from __future__ import annotations
@@ -60,8 +67,9 @@ from roundel.plan.graph import Plan
 from roundel.workflow.secrets import SecretMasker
 
 PLAIN, PACKED = b"j", b"d"
+"""The first byte of a chunk says how the rest is encoded."""
 WORTH_PACKING = 300
-"""Bytes from which on the room is worth the time: less is compressed slower than it is written."""
+"""Bytes from which on compression is worth its time: less takes longer to compress than to write."""
 DICTIONARY = (
     b'"error":"","arguments":{"tool_calls":[{"id":"call_"metadata":{"source":"","role":"tool""role":"user"'
     b'{"type":"consulted","verdicts":[{"edge":0,"message":0,"fires":true,"result":{"type":"answered"'
@@ -71,11 +79,14 @@ DICTIONARY = (
     b'}\n{"type":"finished","address":"[1]/","outcome":{"state":1,"report":{"count":1'
     b'}\n{"type":"finished","address":"[1]/","outcome":{"messages":[{"content":"'
 )
-"""What nearly all entries contain, for zlib to refer to: most chunks hold one or two entries, which have
-little of their own to repeat. It is part of the format. Another one needs another letter than PACKED."""
+"""What nearly all entries contain, for zlib to refer to: most chunks contain one or two entries, which
+have little of their own to repeat. The most frequent texts are at the end, which zlib refers to with
+fewer bits. It is part of the format, old words included: another dictionary needs another letter than
+PACKED."""
 
 
 def pack(lines: Iterable[bytes]) -> bytes:
+    """The body of a chunk with these entries."""
     body = b"\n".join(lines)
     if len(body) >= WORTH_PACKING:
         compressor = zlib.compressobj(6, zdict=DICTIONARY)
@@ -86,7 +97,7 @@ def pack(lines: Iterable[bytes]) -> bytes:
 
 
 def unpack(body: bytes, version: int = VERSION) -> list[Entry]:
-    """ValueError if it cannot be read."""
+    """The entries of a chunk, upgraded to the current version; ValueError if it cannot be read."""
     try:
         text = _decompress(body[1:]) if body[:1] == PACKED else body[1:]
     except zlib.error as error:
@@ -98,7 +109,7 @@ def unpack(body: bytes, version: int = VERSION) -> list[Entry]:
 def _decompress(packed: bytes) -> bytes:
     decompressor = zlib.decompressobj(zdict=DICTIONARY)
     text = decompressor.decompress(packed)
-    if not decompressor.eof:
+    if not decompressor.eof:  # zlib reports damage, but not a body that was cut off
         raise zlib.error("they are incomplete")
     return text
 
@@ -106,29 +117,33 @@ def _decompress(packed: bytes) -> bytes:
 SNAPSHOT_FACTS = 200
 """Fewer facts than this are replayed quicker than a snapshot is restored."""
 SNAPSHOT_SHARE = 12
+"""How much larger than its snapshots the journal stays, roughly."""
 FACT_SIZE = 64
 """Facts of pure nodes are packed to a few bytes each, and take as long to replay as others."""
 NEVER = 1 << 60
+"""The size of a snapshot that is never followed by another."""
 
 
 class Snapshotter:
-    """Takes the snapshots of a run while it is at work. Created by the run's journal."""
+    """Takes the snapshots of a run while it is executed. Created by RunJournal."""
 
     def __init__(self, store: Store, claim: Claim) -> None:
         self._store = store
         self._claim = claim
         self._facts = claim.fresh
         self._bytes = self._size = 0
-        """What was written since the last snapshot, and how large that one was."""
+        """Bytes written since the last snapshot, and the size of that one."""
         self._index: PlanIndex | None = None
         self._sources: dict[str, Source] | None = None
-        """Where the long texts of the last snapshot are stored, by digest; None until that is known. It grows
-        with the state, not with the journal: a text that left the state comes back only by another fact."""
+        """Where the long texts of the last snapshot are stored, by digest; None until that was read. It
+        grows with the state, not with the journal: a text that left the state comes back only by another
+        fact."""
         self._searched_facts = claim.facts - claim.fresh
-        """How many facts were searched for texts."""
+        """How many facts were searched for texts. Those before the last snapshot need no search: the
+        texts that are still in the state are among that snapshot's."""
 
     def count(self, chunk: Chunk) -> None:
-        """A chunk was written to the journal."""
+        """Counts a chunk that was written to the journal."""
         self._facts += chunk.count
         self._bytes += max(len(chunk.body), FACT_SIZE * chunk.count)
 
@@ -137,13 +152,15 @@ class Snapshotter:
         return self._facts >= SNAPSHOT_FACTS and self._bytes >= SNAPSHOT_SHARE * self._size
 
     async def take(self, run: Run, facts: int) -> None:
-        """Takes one; `facts` is how many the run has been told, all of which are written."""
+        """Takes a snapshot. `facts` is how many facts were applied to the run, all of which are
+        written."""
         self._facts = self._bytes = 0
         self._index = self._index or PlanIndex(run.plan)
         try:
-            frozen = freeze(run, self._index)  # before anything is awaited: the run goes on meanwhile
+            # Before anything is awaited: a request beside a call may change the run meanwhile.
+            frozen = freeze(run, self._index)
         except SnapshotError:
-            self._size = NEVER  # this run has to do with its facts alone
+            self._size = NEVER  # the state contains what no snapshot can; its facts are enough
             return
         seq = run.seq
         digests = list(map(digest_of, frozen.texts))
@@ -157,7 +174,8 @@ class Snapshotter:
         await self._store.save_snapshot(self._claim, Snapshot(facts, seq, body), unknown)
 
     async def _find_sources(self, digests: Sequence[str], facts: int) -> dict[str, Source]:
-        """Where texts are stored, as far as they are; looks for those that are new."""
+        """Where texts are stored, as far as they are; searches the facts since the last snapshot for new
+        ones."""
         run_id = self._claim.run_id
         if self._sources is None:
             self._sources = await self._read_last_sources() if digests else {}
@@ -169,7 +187,7 @@ class Snapshotter:
         return new | self._sources
 
     async def _read_last_sources(self) -> dict[str, Source]:
-        """What the process before this one knew."""
+        """The texts of the last snapshot, which another process may have taken."""
         assert self._index is not None
         last = await self._store.snapshot(self._claim.run_id) if self._searched_facts else None
         try:
@@ -178,11 +196,13 @@ class Snapshotter:
                 texts = await fetch_texts(self._store, self._claim.run_id, sources)
                 return dict(zip(map(digest_of, texts), sources, strict=True))
         except SnapshotError:
-            self._searched_facts = 0  # of another version, say: all facts are searched, once
+            self._searched_facts = 0  # made by another version, say: all facts are searched, once
         return {}
 
 
 def _find_texts(entries: Iterable[Entry], first: int) -> dict[str, Source]:
+    """The long texts of entries by digest, each with the number of its first entry and its ordinal
+    there."""
     found: dict[str, Source] = {}
     for number, entry in enumerate(entries, first):
         for ordinal, text in enumerate(texts_in(entry)):
@@ -191,7 +211,7 @@ def _find_texts(entries: Iterable[Entry], first: int) -> dict[str, Source]:
 
 
 async def fetch_texts(store: Store, run_id: str, sources: Sequence[Source]) -> list[str]:
-    """The texts that are stored there; SnapshotError if one is not."""
+    """The texts that a snapshot refers to; SnapshotError if one is missing."""
     facts = {source[0] for source in sources if not isinstance(source, str)}
     digests = [source for source in sources if isinstance(source, str)]
     entries = await store.entries_at(run_id, sorted(facts)) if facts else {}
@@ -211,7 +231,8 @@ def _resolve_text(source: Source, in_facts: Mapping[int, list[str]], texts: Mapp
 
 
 async def restore_state(store: Store, run_id: str, plan: Plan, seq: int | None = None) -> tuple[Run, int]:
-    """A state of a run, and how many facts it has been told: the newest one, or that at or before an event.
+    """A state of a run, and how many facts were applied to it: the newest one, or that at or before an
+    event.
 
     Without a snapshot that fits (there is none, another version or another workflow made it, it is damaged),
     the state is a new one, to be rebuilt from the first fact on."""
@@ -227,7 +248,8 @@ async def restore_state(store: Store, run_id: str, plan: Plan, seq: int | None =
 
 
 async def rebuild(store: Store, run_id: str, plan: Plan, pending: Sequence[Entry] = ()) -> Run:
-    """The run as its entries make it: those in the store, then those that are not written yet."""
+    """Replays the entries of a run: those in the store, then `pending` ones, which are not written
+    yet."""
     state, after = await restore_state(store, run_id, plan)
     entries = await store.entries(run_id, after)
     for _ in replay_entries(state, (*entries, *pending), run_id, after):
@@ -247,27 +269,37 @@ def replay_entries(
 
 
 MAX_PENDING_FACTS = 500
-"""Pure nodes alone ask for no commit; this many facts do."""
+"""Pure nodes alone need no commit; this many facts do."""
 
 
 class RunJournal:
+    """Gathers the facts of one run and commits them together. Created by an engine, with its claim on
+    the run.
+
+    It owns the claim: `close` releases it. Not safe for concurrent commits; the driver makes one at a
+    time."""
+
     def __init__(self, store: Store, claim: Claim, started: Entry | None = None) -> None:
         self.store = store
         self.claim = claim
         self.started = started
-        """What the run begins with; it is written already."""
+        """The first entry of a new run, which is written already; None for a resumed run."""
         self._first = claim.facts
+        """The number of the first fact that is not written yet."""
         self._lines: list[bytes] = []
+        """The encoded facts that are not written yet."""
         self._status = ""
+        """The status as it was last written."""
         self._snapshots = Snapshotter(store, claim)
 
     def add(self, fact: Fact, secrets: SecretMasker | None = None) -> Fact:
-        """The fact as it will be read again, which is what the run has to get: then a run that is resumed
-        after a crash knows just what it would have known without it. ValueError if it cannot be written.
-
-        The fact is written without these secrets."""
+        """Encodes a fact, without these secrets, and returns it decoded again. The run has to get the
+        decoded one: then a run that is resumed after a crash knows exactly what it would have known
+        without the crash. ValueError if the fact cannot be encoded."""
         try:
             line = encode_fact(fact)
+            # Searched in the encoded line, which is one pass for all fields; masked field by field only
+            # if something was found, which is rare.
             if secrets is not None and secrets.found_in(line):
                 line = encode_fact(secrets.mask_value(fact, UNMASKED_FIELDS))
             read = decode_fact(line)
@@ -277,16 +309,16 @@ class RunJournal:
         return read
 
     def add_decisions(self, decisions: Sequence[Any]) -> None:
-        """What the step decided that the last fact caused."""
+        """Adds the decisions of the step that the last fact caused, to the same line."""
         if decisions:
             self._lines[-1] = with_decisions(self._lines[-1], decisions)
 
     def discard_last(self) -> None:
-        """The last fact was not true."""
+        """Removes the last fact: the run did not allow it, or the step broke off."""
         self._lines.pop()
 
     async def rebuild(self, plan: Plan) -> Run:
-        """The run as its facts make it, those included that are not written yet."""
+        """Replays the run, including the facts that are not written yet."""
         return await rebuild(
             self.store, self.claim.run_id, plan, [decode_entry(line) for line in self._lines]
         )
@@ -296,23 +328,26 @@ class RunJournal:
         return len(self._lines) >= MAX_PENDING_FACTS
 
     async def commit(self, run: Run, quiet: bool = False) -> None:
-        """Everything so far is safe when this returns. `quiet`: the run has nothing at work."""
+        """Writes everything so far; it is durable when this returns. `quiet`: the run has nothing in
+        flight."""
         if not self._lines and run.status == self._status:
             return
+        # Taken before the await: facts that are added meanwhile belong to the next chunk.
         lines, self._lines = self._lines, []
         chunk = Chunk(len(lines), pack(lines))
         summary = None if run.status == "running" else run.summary()
-        # Counted before it is written: the caller may be cancelled while it waits, and then adds that the run
-        # was stopped. If the chunk cannot be written, the store accepts nothing that follows it either.
+        # Counted before it is written: if the caller is cancelled while it waits, the write completes
+        # all the same, and the fact that the run was stopped follows it. If the chunk cannot be written,
+        # the store accepts nothing behind the gap either.
         first, status = self._first, run.status
         self._first += chunk.count
         await self.store.append(self.claim, first, chunk, status, summary, quiet)
         self._status = status
         self._snapshots.count(chunk)
-        # The state must not be ahead of the facts that were written.
+        # Not while there are new facts: the state must not be ahead of the facts that were written.
         if self._snapshots.is_due and not self._lines:
             await self._snapshots.take(run, self._first)
 
     async def close(self) -> None:
-        """Others may go on with the run."""
+        """Releases the claim: other processes may resume the run."""
         await self.store.release(self.claim)

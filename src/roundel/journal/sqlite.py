@@ -1,24 +1,25 @@
-"""Control requests in SQLite: what other processes ask of the process that owns a run.
+"""SqliteStore: runs in one SQLite file, which many processes may use at once. Implements store.py.
 
-A request is a row. It is open while its outcome is empty; the first to set it (the owner that settles the
-request, or the requester that withdraws it) decides, since both update only an open row. So a request is
-either carried out or withdrawn, never both.
+Everything is written by one connection of one thread, or, where that is quicker, by a second connection
+on the event loop while the thread is idle (writer.py). Both group what is requested in one iteration of
+the loop into one transaction. Reading goes through the thread, too: it sees everything that this process
+has written, and other processes never wait for a reader (write-ahead log).
 
-Runs in one SQLite file, which many processes may use at once.
+    database.py, faults.py      the file and its tables, and what may be wrong with it
+    writer.py                   who writes, and what shares a transaction
+    leases.py                   who owns a run
+    chunk_rows.py               facts in rows
+    waiting.py                  waiting for appends
+    sqlite_memory.py            memories
+    run_journal.py              not part of the store: how a host packs facts and takes snapshots
 
-Everything is written by one connection of one thread (writer.py), or, where that is quicker, by a second
-connection on the event loop while the thread is idle (inline_writer.py). Both group what is asked for in one
-turn of the loop into one transaction. Reading goes through the thread, too: it sees all that this process has
-written, and other processes never wait for a reader (write-ahead log).
+*Control requests* are rows. A request is open while its outcome is empty. The first to set the outcome
+decides (the owner that settles the request, or the requester that withdraws it), since both update only
+an open row. So a request is either applied or withdrawn, never both.
 
-    database.py, schema.py, faults.py        the file, its tables, and what may be wrong with it
-    writer.py, inline_writer.py, batch.py    who writes, and what shares a transaction
-    claims.py, leases.py, processes.py       who owns a run
-    appending.py, reading.py, chunks.py      facts in rows
-    control_requests.py, append_signal.py, sqlite_memory.py    the rest of the protocol (store.py)
-
-A row that is decoded outside of a job of the writer must be decoded inside `readable` or `unreadable`, so
-that damage becomes a StoreError.
+*Damage.* A row that is decoded outside of a job of the writer must be decoded inside `decoding_from` or
+`decoding_entries`, so that damage becomes a StoreError. Inside of a job the writer explains every
+exception.
 """
 
 from __future__ import annotations
@@ -86,11 +87,13 @@ _SETTLE = "UPDATE controls SET outcome = ? WHERE no = ? AND run = ? AND outcome 
 
 
 class ControlRequests:
-    """The part of SqliteStore that holds control requests."""
+    """The part of SqliteStore that stores control requests."""
 
     _writer: Writer
 
     async def request(self, run_id: str, kind: RequestKind, body: dict[str, Any]) -> int:
+        """One statement finds the run and adds the request, so a run that is deleted meanwhile gets
+        none."""
         encoded = msgspec.json.encode(body, enc_hook=repr)
 
         def job(db: sqlite3.Connection) -> int:
@@ -103,15 +106,16 @@ class ControlRequests:
         return await self._writer.write(job)
 
     async def requests(self, claims: Sequence[Claim]) -> list[ControlRequest]:
-        # The partial index holds open requests only, of which there is rarely one. To read all of them costs
-        # less than to look for those of two hundred runs one by one.
+        # The partial index contains open requests only, of which there is rarely one. Reading all of
+        # them costs less than looking for those of two hundred runs one by one. `INDEXED BY` makes it an
+        # error, instead of a slow scan five times a second, if the index cannot be used.
         query = (
             "SELECT no, run, kind, body FROM controls INDEXED BY controls_open WHERE outcome = '' ORDER BY no"
         )
         runs = {claim.run: claim.run_id for claim in claims}
 
         def job(db: sqlite3.Connection) -> list[ControlRequest]:
-            # Decoded in the job, where an error is explained as damage of the store.
+            # Decoded in the job, where the writer explains an error as damage of the store.
             return [
                 ControlRequest(number, runs[run], kind, msgspec.json.decode(body))
                 for number, run, kind, body in db.execute(query)
@@ -122,6 +126,8 @@ class ControlRequests:
 
     async def settle(self, claim: Claim, numbers: Sequence[int], outcome: str) -> None:
         def job(db: sqlite3.Connection) -> None:
+            # In the transaction of the update: an owner that was fenced must not report an outcome,
+            # since the fact behind it may not have been written.
             query = "SELECT fence FROM runs WHERE no = ?"
             found = db.execute(query, (claim.run,)).fetchone()
             if found != (claim.fence,):
@@ -136,21 +142,27 @@ class ControlRequests:
         return found[0] if found else ""
 
     async def withdraw(self, number: int) -> bool:
+        """Decided by the row count of one update, which only an open request matches."""
         query = "UPDATE controls SET outcome = 'withdrawn' WHERE no = ? AND outcome = ''"
         return bool(await self._writer.write(lambda db: db.execute(query, (number,)).rowcount))
 
 
 Sync = Literal["full", "normal", "off"]
 BUSY_SECONDS = 10.0
+"""How long the thread waits for another process that writes."""
 COLUMNS = ("id", "name", "status", "created", "updated", "input", "parent", "forked_at", "summary", "pruned")
 SELECT_ROW = f"SELECT no, fence, {FACTS}, {', '.join(COLUMNS)}, {LEASE_COLUMNS} FROM runs {JOIN_LEASE}"
 
 
 SAVE_SNAPSHOT = "REPLACE INTO snapshots SELECT (no << 32) + ?, ?, ? FROM runs WHERE no = ? AND fence = ?"
+"""Checks the fence in the same statement, and changes no row if it is old."""
 
 
 class SqliteStore(Claims, ControlRequests):
-    """`sync`: `full` survives a power cut, `normal` a killed process, `off` neither for certain."""
+    """Runs in one SQLite file. Created by `open_store` (registry.py), or by programs directly.
+
+    `sync`: after `full`, a commit survives a power cut; after `normal`, a killed process; after `off`,
+    neither for certain. Nothing is opened or created before the first call."""
 
     def __init__(
         self,
@@ -167,6 +179,7 @@ class SqliteStore(Claims, ControlRequests):
         self.path = Path(path)
         self._database = Database(self.path, sync=sync, busy_seconds=busy_seconds)
         self._signal = AppendSignal()
+        # Appends of other processes are found by polling, but only while somebody waits for one.
         poll = Timer(POLL_SECONDS, self._notify, writes=False, active=lambda: bool(self._signal.waiters))
         super().__init__(Leases(clock, lease_seconds, processes or SystemProcesses()), clock)
         self._writer = Writer(
@@ -182,7 +195,7 @@ class SqliteStore(Claims, ControlRequests):
 
     @cached_property
     def workspaces(self) -> Path:
-        return self._database.folder / "work"  # each run asks for it, and links have to be resolved
+        return self._database.folder / "work"  # cached: resolving links takes time
 
     def memory(self) -> SqliteMemoryStore:
         return SqliteMemoryStore(self._writer)
@@ -206,6 +219,10 @@ class SqliteStore(Claims, ControlRequests):
         summary: dict[str, Any] | None,
         quiet: bool = False,
     ) -> None:
+        # Nearly every append is one row, with one statement, which may be written inline. The row of the
+        # run is left out of it, since it would be a second page in each commit; its status is the same,
+        # and how many facts there are follows from the chunks. It is updated with each change of status,
+        # for which others wait, and otherwise once a second.
         now, last = self._now(), self._claims.get((claim.run, claim.fence))
         if (
             last is not None
@@ -217,12 +234,15 @@ class SqliteStore(Claims, ControlRequests):
             row = (first, chunk.count, VERSION, chunk.body, claim.run, claim.fence)  # the values of APPEND
             await self._writer.add(APPEND, row, self._refusal, (claim, first, chunk), can_wait=quiet)
             return
+        # Remembered before it is written: a write that fails ends the run in its host, so nothing wrong
+        # is concluded from it.
         update = RowUpdate(status, now)
         if last is not None:
             self._claims[claim.run, claim.fence] = update
         await self._writer.write(lambda db: append(db, claim, first, self.location, chunk, update, summary))
 
     def _refusal(self, db: sqlite3.Connection, appended: tuple[Claim, int, Chunk]) -> StoreError | None:
+        """For the writer: why APPEND changed no row."""
         return explain_append_refusal(db, *appended, self.location)
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
@@ -232,28 +252,32 @@ class SqliteStore(Claims, ControlRequests):
         return await self._signal.wait(after, lambda: self._writer.read(newest_position))
 
     def _notify(self, db: sqlite3.Connection) -> None:
+        """The timer's job, in the writing thread."""
         self._signal.notify(newest_position(db))
 
     def _after_commit(self, db: sqlite3.Connection | None, added: int) -> None:
+        """Wakes those who wait for an append. After an inline row, its id is the newest position, and no
+        query is needed."""
         if not self._signal.waiters:
             return
         if db is None:
             self._signal.notify(added)
         else:
-            with contextlib.suppress(sqlite3.Error):  # the timer looks again
+            with contextlib.suppress(sqlite3.Error):  # the timer tries again
                 self._notify(db)
 
     # Facts.
 
     async def save_snapshot(self, claim: Claim, snapshot: Snapshot, texts: Mapping[str, str]) -> None:
         values = (snapshot.seq, snapshot.facts, snapshot.body, claim.run, claim.fence)
-        if not texts:  # one row, which need not wait for the thread
+        if not texts:  # one row, which can be written inline
             await self._writer.add(SAVE_SNAPSHOT, values, _explain_lost_claim, claim, appends=False)
             return
         packed = [
             (claim.run, bytes.fromhex(digest), zlib.compress(text.encode())) for digest, text in texts.items()
         ]
 
+        # The texts in the same transaction: a snapshot that refers to missing ones would not be usable.
         def job(db: sqlite3.Connection) -> None:
             _check_claim(db, db.execute(SAVE_SNAPSHOT, values), claim)
             db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", packed)
@@ -265,6 +289,7 @@ class SqliteStore(Claims, ControlRequests):
             "SELECT s.facts, s.place & 4294967295, s.body FROM runs r JOIN snapshots s "
             "ON s.place BETWEEN r.no << 32 AND (r.no << 32) + ? WHERE r.id = ? ORDER BY s.place DESC LIMIT 1"
         )
+        # A place is the run's number and, in the lower 32 bits, the number of the last event.
         values = (4294967295 if seq is None else seq, run_id)
         found = await self._writer.read(lambda db: db.execute(query, values).fetchone())
         return Snapshot(*found) if found is not None else None
@@ -280,7 +305,8 @@ class SqliteStore(Claims, ControlRequests):
 
         texts: dict[str, str] = {}
         for digest, body in (await self._writer.read(job)).items():
-            # A damaged one is left out: then the snapshot that needs it is not used, and the facts are.
+            # A damaged text is left out: then the snapshot that needs it is not used, and the facts are
+            # replayed.
             with contextlib.suppress(zlib.error, UnicodeDecodeError):
                 texts[digest] = zlib.decompress(body).decode()
         return texts
@@ -289,6 +315,7 @@ class SqliteStore(Claims, ControlRequests):
         return [entry.fact for entry in await self.entries(run_id, after)]
 
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
+        # Decoded here and not in the job: a long run takes a while, and the thread writes for all runs.
         count, rows = await self._writer.read(lambda db: chunks_after(db, run_id, after))
         with decoding_entries(self.location, run_id):
             return entries_in(rows, after, count)
@@ -311,6 +338,8 @@ class SqliteStore(Claims, ControlRequests):
         body = zlib.compress(b"\n".join(map(encode_event, events)), 6)
 
         def job(db: sqlite3.Connection) -> None:
+            # One transaction: a crash leaves the whole run or the pruned one. How many facts there were
+            # is written to the row before the chunks, from which it follows, are deleted.
             number = _run_number(db, run_id)
             db.execute("REPLACE INTO kept VALUES (?, ?, ?)", (number, EVENTS.version, body))
             db.execute(f"UPDATE runs SET pruned = ?, facts = {FACTS} WHERE no = ?", (policy, number))
@@ -326,12 +355,12 @@ class SqliteStore(Claims, ControlRequests):
 
     async def compact(self) -> None:
         def job(db: sqlite3.Connection) -> None:
-            # As a script: executed alone, it would stop after its first page.
+            # As a script: `execute` would stop `incremental_vacuum` after its first page.
             db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")
 
-        await self._writer.read(job)
+        await self._writer.read(job)  # as a read: a checkpoint is not possible inside of a transaction
 
-    # Looking.
+    # Rows of runs.
 
     async def row(self, run_id: str) -> RunRow:
         query = f"{SELECT_ROW} WHERE id = ?"
@@ -349,6 +378,7 @@ class SqliteStore(Claims, ControlRequests):
         return [self._row(values) for values in found]
 
     async def matching(self, prefix: str, limit: int = 20) -> list[str]:
+        # Not LIKE, which ignores case and gives a meaning to `%` and `_`.
         query = "SELECT id FROM runs WHERE substr(id, 1, ?) = ? ORDER BY no DESC LIMIT ?"
         values = (len(prefix), prefix, limit)
         return [
@@ -356,6 +386,8 @@ class SqliteStore(Claims, ControlRequests):
         ]
 
     def _row(self, values: Sequence[Any]) -> RunRow:
+        """A row from the values of SELECT_ROW. Whether the run is owned depends on the time and on
+        processes, so it is decided here, with each look."""
         number, fence, facts, *plain = values[: len(COLUMNS) + 3]
         found = dict(zip(COLUMNS, plain, strict=True))
         owner = self._owner(number, fence, values[len(COLUMNS) + 3 :])
@@ -372,14 +404,15 @@ class SqliteStore(Claims, ControlRequests):
             return msgspec.json.decode(zlib.decompress(found[0]), type=Pinned)
 
     async def close(self) -> None:
-        """Whatever runs it still owns belong to nobody then."""
+        """Releases all claims, completes what was requested, and closes the file. The signal first:
+        those who wait for an append get an error instead of waiting for ever."""
         self._signal.close(f"{self.path}: the store was closed while somebody waited for an append")
         await self.release_all()
         await self._writer.close()
 
 
 def _check_claim(db: sqlite3.Connection, cursor: sqlite3.Cursor, claim: Claim) -> None:
-    """A statement that changed no row was not the owner's any more."""
+    """Raises if a statement with a fence changed no row: the claim is not valid any more."""
     if cursor.rowcount != 1:
         raise _explain_lost_claim(db, claim)
 

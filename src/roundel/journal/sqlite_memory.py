@@ -1,7 +1,16 @@
-"""Memories in the file of a SQLite store (memory/store.py is the protocol).
+"""SqliteMemoryStore: memories in the file of a SQLite store (memory/store.py is the protocol).
 
-What is written goes into a transaction of its own, behind what the journal writes: whatever becomes of a
-memory, the facts of the runs are safe.
+*Transactions.* Memories are written in a transaction of their own, after what the journal writes:
+whatever happens to a memory, the facts of the runs are committed. A memory makes an answer better, but a
+run works without it.
+
+*Search.* SQLite's full-text index only narrows the entries down. Words are split by memory/search.py,
+since the index of SQLite knows only words between spaces, and a query never reaches SQLite as query
+syntax. Ranking uses the entries of one namespace alone: statistics over all groups would let the entries
+of one group change what another group is shown.
+
+*Repeated writes.* A visit of a node that a crash cut off is made again after a resume, with the same
+key. If it writes the same text, nothing changes; if it writes another, the first is removed.
 """
 
 from __future__ import annotations
@@ -31,7 +40,8 @@ class SqliteMemoryStore:
         self._writer = writer
 
     async def remember(self, shelf: Shelf, items: Sequence[Item], newest: int | None = None) -> list[int]:
-        # Cut into words here, where nobody waits to write.
+        # Split into words here, on the event loop, and not in the job: the thread would delay the
+        # commits of all runs meanwhile.
         words = [" ".join(index_words(f"{item.text}\n{item.found_by}")) for item in items]
 
         def job(db: sqlite3.Connection) -> list[int]:
@@ -51,12 +61,12 @@ class SqliteMemoryStore:
         best = await self._writer.read(lambda db: _best_matches(db, shelf, words, limit))
         if not best:
             return []
-        # The words narrow it down; where an entry belongs is what its own row says.
+        # The index only narrows the search down; the entry's own row decides where it belongs.
         query = f"{WITH_WORDS} WHERE {ON_SHELF} AND m.no IN ({','.join('?' * len(best))})"
         return await self._matches(query, (shelf.group, shelf.name, now, *best))
 
     async def _matches(self, query: str, values: tuple[Any, ...]) -> list[Match]:
-        # Entries are decoded in the job: what cannot be decoded is then explained as an error of the store.
+        # Decoded in the job, where the writer explains an error as damage of the store.
         return await self._writer.read(
             lambda db: [
                 Match(_entry(row[:-1]), frozenset(row[-1].split())) for row in db.execute(query, values)
@@ -93,7 +103,7 @@ class SqliteMemoryStore:
         )
 
     async def keep_vectors(self, model: str, vectors: Mapping[int, bytes]) -> None:
-        # An entry may have been forgotten while its vector was made.
+        # An entry may have been deleted while its vector was computed; then nothing is inserted.
         query = "REPLACE INTO memory_vectors SELECT no, ?, ? FROM memories WHERE no = ?"
         rows = [(model, vector, number) for number, vector in vectors.items()]
         await self._writer.write_separately(lambda db: db.executemany(query, rows).rowcount)
@@ -107,13 +117,15 @@ def _shelf_digest(shelf: Shelf) -> str:
 
 
 def _digest(*parts: str) -> bytes:
-    """Short, and the same for the same texts only."""
+    """A digest of several texts. Their lengths are part of it, so that ("ab", "c") and ("a", "bc")
+    differ."""
     sizes = ",".join(str(len(part)) for part in parts)
     return hashlib.blake2b(f"{sizes}:{''.join(parts)}".encode(), digest_size=16).digest()
 
 
 def _remove_retracted(db: sqlite3.Connection, shelf: Shelf, items: Sequence[Item]) -> None:
-    """A visit that a crash cut off is made again, and may say something else: the first was never said."""
+    """Removes what an earlier attempt of the same visit wrote and this one does not: the node was
+    executed again after a crash, and the result of the first attempt is not part of the run."""
     digests_by_key: dict[str, set[bytes]] = {}
     for item in items:
         if item.key:
@@ -125,6 +137,8 @@ def _remove_retracted(db: sqlite3.Connection, shelf: Shelf, items: Sequence[Item
 
 
 def _remember(db: sqlite3.Connection, shelf: Shelf, item: Item, words: str) -> int:
+    """Writes an entry and returns its number. The same text in the same place is one entry: written
+    again by another visit, it becomes the newest."""
     place, digest = (shelf.group, shelf.name), _digest(item.apart, item.text)
     query = "SELECT no, key FROM memories WHERE group_id = ? AND shelf = ? AND digest = ?"
     number, key = db.execute(query, (*place, digest)).fetchone() or (None, "")
@@ -148,8 +162,8 @@ def _remember(db: sqlite3.Connection, shelf: Shelf, item: Item, words: str) -> i
 
 
 def _best_matches(db: sqlite3.Connection, shelf: Shelf, words: Sequence[str], limit: int) -> list[int]:
-    """Those that hold the most of the words. SQLite could say it by itself, but would count how common a word
-    is on all shelves of all groups."""
+    """The numbers of the entries that contain the most of the words, rare words counting more. SQLite
+    could rank them itself, but would count how common a word is over all groups."""
     query, place = "SELECT rowid FROM memory_words WHERE memory_words MATCH ?", _shelf_digest(shelf)
     holders = {
         word: [number for (number,) in db.execute(query, (f'place : "{place}" AND words : "{word}"',))]
@@ -165,6 +179,7 @@ def _best_matches(db: sqlite3.Connection, shelf: Shelf, words: Sequence[str], li
 
 
 def _drop_old(db: sqlite3.Connection, shelf: Shelf, now: float, newest: int) -> None:
+    """Removes expired entries, and all but the `newest` ones."""
     place = (shelf.group, shelf.name)
     query = "SELECT no FROM memories WHERE group_id = ? AND shelf = ? AND until <= ?"
     gone = {number for (number,) in db.execute(query, (*place, now))}

@@ -1,15 +1,18 @@
-"""What a store of runs does: the protocol that hosts, runs and commands use, and nothing else.
+"""The protocol of a store of runs: everything that hosts, runs and commands use of one, and nothing
+else.
 
-Two implementations exist: SqliteStore (sqlite.py) and InMemoryStore (in_memory.py). Third parties add others
-(registry.py). tests/journal/test_conformance.py holds for all of them; each sentence below has a test there.
+Two implementations exist: SqliteStore (sqlite.py) and InMemoryStore (in_memory.py). Third parties add
+others (registry.py). tests/journal/test_conformance.py applies to all of them; each sentence below has a
+test there. It is a protocol and not a base class: shared behaviour would fix how stores write, and the
+speed of a journal depends on what each database does best.
 
-*Claims and fences.* Who works on a run claims it first. A claim has a fence, a number that rises with each
-claim of that run, and everything written for the run must carry the newest: a process that was taken for dead
-and was not finds that its fence is old, and writes nothing.
+*Claims and fences.* A process that executes a run claims it first. A claim has a fence, a number that
+rises with each claim of that run, and everything written for the run must carry the newest: a process
+that was taken for dead and was not finds that its fence is old, and writes nothing.
 
-*Leases.* A run that is claimed is owned until the claim is released, the store object is closed, or the lease
-of its process expires because the process died or was suspended. A store keeps its leases alive by itself,
-without the help of an event loop.
+*Leases.* A run that is claimed is owned until the claim is released, the store object is closed, or the
+lease of its process expires because the process died or was suspended. A store renews its leases by
+itself, without the help of an event loop.
 
 *Positions.* Each append gets a position in commit order over all runs. A reader of the whole store continues
 from the last position that it has seen, and misses nothing.
@@ -34,7 +37,7 @@ RequestKind = Literal["pause", "resume", "stop", "answer", "unlock"]
 
 
 class StoreError(Exception):
-    """The store cannot do it: the text says what is wrong, where, and what to do."""
+    """An operation of a store failed; the text says what is wrong, where, and what to do."""
 
 
 class Busy(StoreError):
@@ -42,7 +45,8 @@ class Busy(StoreError):
 
 
 class Fenced(StoreError):
-    """Another process has taken the run over."""
+    """Another process has taken the run over. The process that gets this must stop executing the run,
+    and has written nothing."""
 
 
 class Gone(StoreError):
@@ -54,19 +58,21 @@ class NoRun(StoreError):
 
 
 class Pinned(Struct, frozen=True):
-    """What a run was started with: all that is needed to read it."""
+    """What a run was started with, which is all that reading it needs. Created by
+    hosts/stored_run.py."""
 
     workflow: str
     """The loaded workflow (workflow/encoding.py)."""
     semantics: int
-    """The version of what it means (kernel/step.py)."""
+    """The version of the rules by which it is executed (kernel/step.py)."""
     limits: dict[str, float] = {}
-    """Those given for the run, in place of the workflow's; a fork with another workflow keeps them."""
+    """The limits given for the run, in place of the workflow's; a fork with another workflow has them,
+    too."""
     script: str = ""
 
 
 class RunRow(Struct, frozen=True):
-    """What a store knows of a run without reading its facts."""
+    """What a store knows of a run without reading its facts; for lists of runs."""
 
     id: str
     name: str
@@ -76,15 +82,17 @@ class RunRow(Struct, frozen=True):
     input: str
     facts: int
     owner: str
-    """The process that owns it, in words; empty if none does."""
+    """The process that owns it, as text; empty if none does."""
     parent: str = ""
     forked_at: str = ""
     summary: dict[str, Any] | None = None
     pruned: str = ""
-    """How much was kept of it, if not everything."""
+    """Which rounds are left of it, if it was pruned."""
 
 
 class NewRun(Struct, frozen=True):
+    """A run to create."""
+
     id: str
     name: str
     input: str
@@ -95,17 +103,19 @@ class NewRun(Struct, frozen=True):
 
 
 class Claim(Struct, frozen=True):
+    """The right to write a run, until another process claims it. Created by a store."""
+
     run_id: str
     run: int
     fence: int
     facts: int
-    """How many facts there are."""
+    """How many facts the run had when it was claimed."""
     fresh: int = 0
     """How many of the facts are newer than the last snapshot."""
 
 
 class Chunk(Struct, frozen=True):
-    """Facts to be written: how many, and packed."""
+    """Facts to be written, packed (journal/run_journal.py)."""
 
     count: int
     body: bytes
@@ -115,7 +125,7 @@ class Snapshot(Struct, frozen=True):
     """A run as it was between two steps (kernel/snapshot.py)."""
 
     facts: int
-    """How many facts it had been told."""
+    """How many facts were applied to it."""
     seq: int
     """The number of its last event."""
     body: bytes
@@ -125,8 +135,8 @@ class Appended(Struct, frozen=True):
     """One append to one of the store's runs, as a reader of the whole store sees it."""
 
     position: int
-    """Its number in commit order, over all runs of the store. Numbers may be left out, but a reader who has
-    seen a position never finds a smaller one later."""
+    """Its number in commit order, over all runs of the store. Numbers may be missing, but a reader who
+    has seen a position never finds a smaller one later."""
     run_id: str
     first: int
     """The number of its first fact."""
@@ -134,7 +144,8 @@ class Appended(Struct, frozen=True):
 
 
 class ControlRequest(Struct, frozen=True):
-    """What one process asks of the process that owns a run: to pause it, to stop it, to take an answer."""
+    """A request of one process to the process that owns a run: to pause it, to stop it, to apply an
+    answer."""
 
     number: int
     """Rises over all runs of the store, in the order in which requests were made."""
@@ -145,6 +156,11 @@ class ControlRequest(Struct, frozen=True):
 
 @runtime_checkable
 class Store(Protocol):
+    """A store of runs. `open_store` (registry.py) creates one from a path or a URL.
+
+    Every method that writes is durable when it returns, as far as the store promises durability, and is
+    either done completely or not at all."""
+
     # The store itself.
 
     @property
@@ -165,17 +181,18 @@ class Store(Protocol):
         """How many bytes the store takes."""
 
     async def compact(self) -> None:
-        """Gives back room that deleted and pruned runs took."""
+        """Returns the space of deleted and pruned runs to the system."""
 
     async def close(self) -> None:
-        """Completes what was asked for and releases everything that this object holds: threads, files, and
-        all its claims, so that other processes can take over their runs at once."""
+        """Completes what was requested and releases everything that this object uses: threads, files,
+        and all its claims, so that other processes can take over their runs at once."""
 
     # Writing runs.
 
     async def create(self, run: NewRun, chunk: Chunk | None = None) -> Claim:
-        """Creates a run with its first facts, and claims it. StoreError if there is a run with this id. If
-        the caller is cancelled meanwhile, there is no such run."""
+        """Creates a run with its first facts, and claims it. StoreError if there is a run with this id.
+        If the caller is cancelled meanwhile, there is no such run: it would stay `running` with nobody
+        to execute it."""
 
     async def claim(self, run_id: str, *, force: bool = False) -> Claim:
         """Takes a run over. NoRun; Busy if another process owns the run and its lease has not expired. If the
@@ -184,7 +201,7 @@ class Store(Protocol):
         `force` takes the run over even from a live owner. The fence makes that safe: the next append of the
         old owner raises Fenced and writes nothing.
 
-        The store keeps the lease of a claim alive by itself until the claim is released."""
+        The store renews the lease of a claim by itself until the claim is released."""
 
     async def append(
         self,
@@ -195,17 +212,19 @@ class Store(Protocol):
         summary: dict[str, Any] | None,
         quiet: bool = False,
     ) -> None:
-        """Facts from number `first` on; they are safe when this returns. Fenced if the claim is old.
+        """Appends facts from number `first` on; they are durable when this returns. Fenced if the claim
+        is old.
 
-        `quiet`: the run has nothing else at work, so nobody in it minds to wait for the disk.
+        `quiet`: the run has nothing else in flight, so waiting for the disk delays no work of it.
 
-        What is appended in order is written in order, and nothing behind a gap: once one fails, all do.
+        Appends are written in the order in which they are requested, and nothing behind a gap: once one
+        fails, all that follow fail.
 
         Repeating an append with the same claim, number and chunk changes nothing and is no error, so a
         caller that does not know whether it succeeded may try again."""
 
     async def appended(self, after: int = 0, limit: int = 1000) -> list[Appended]:
-        """What was appended to any run after a position, in commit order, without deleted and pruned runs."""
+        """The appends to any run after a position, in commit order, without deleted and pruned runs."""
 
     async def wait_for_append(self, after: int) -> int:
         """Returns the newest position as soon as it is larger than `after`: at once if it already is, else
@@ -220,17 +239,18 @@ class Store(Protocol):
         """Lets other processes claim the run. Changes nothing if another process has taken it over. Even if
         this raises StoreError, the claim is released for this process."""
 
-    # Reading runs, and what makes that quick.
+    # Reading runs, and snapshots, which make that quick.
 
     async def save_snapshot(self, claim: Claim, snapshot: Snapshot, texts: Mapping[str, str]) -> None:
-        """Adds a snapshot, and the long texts by digest that it refers to and that stand in no fact. Fenced
-        if the claim is old."""
+        """Adds a snapshot, and the long texts, by digest, that it refers to and that are in no fact.
+        Fenced if the claim is old."""
 
     async def snapshot(self, run_id: str, seq: int | None = None) -> Snapshot | None:
         """The newest one, or the newest that was taken at or before an event; None if there is none."""
 
     async def texts(self, run_id: str, digests: Sequence[str]) -> dict[str, str]:
-        """The texts that were saved with snapshots, as far as they are there and can be read."""
+        """The texts that were saved with snapshots. Those that are missing or damaged are left out: the
+        caller then replays facts instead of using the snapshot."""
 
     async def entries(self, run_id: str, after: int = 0) -> list[Entry]:
         """A run's entries, without the first `after`. StoreError if one of them cannot be read or is missing.
@@ -241,7 +261,7 @@ class Store(Protocol):
         NoRun."""
 
     async def row(self, run_id: str) -> RunRow:
-        """NoRun."""
+        """The row of a run. NoRun."""
 
     async def rows(self, limit: int | None = 100, status: str = "") -> list[RunRow]:
         """The newest runs first, all of them if `limit` is None; with `status`, only those that have it."""
@@ -255,11 +275,11 @@ class Store(Protocol):
     # Retention.
 
     async def prune(self, run_id: str, events: Sequence[Event], policy: str) -> None:
-        """Keeps these events of a run in place of its facts, snapshots, texts and control requests. The run
+        """Replaces the facts, snapshots, texts and control requests of a run by these events. The run
         cannot be claimed any more, and its entries cannot be read. NoRun."""
 
     async def kept(self, run_id: str) -> list[Event] | None:
-        """What is left of a run that was pruned; None if all of it is there."""
+        """The events that are left of a pruned run; None if the run was not pruned."""
 
     async def delete(self, run_id: str) -> None:
         """Deletes a run and everything that belongs to it. NoRun. Positions are not given again."""
@@ -278,7 +298,8 @@ class Store(Protocol):
         already keeps its outcome. Fenced if the claim is old."""
 
     async def outcome(self, number: int) -> str:
-        """How a request was settled; empty while it is open."""
+        """The outcome with which a request was settled; empty while it is open."""
 
     async def withdraw(self, number: int) -> bool:
-        """Closes an open request; False if it was settled already."""
+        """Closes an open request, so that no owner applies it; False if it was settled already. Exactly
+        one of `settle` and `withdraw` succeeds."""

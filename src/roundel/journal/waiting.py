@@ -1,13 +1,12 @@
-"""Work that is completed although its caller is cancelled.
+"""Waiting: for the next append to any run of a store, and for work that must be completed despite
+cancellation.
 
-Wakes those who wait for the next append to any run of a store.
+Appends of this process wake waiters when they are committed. Appends of other processes are found by a
+timer of the writing thread, which reads the largest position every POLL_SECONDS, only while somebody
+waits: that is one page, which is in memory unless another process has written since.
 
-Appends of this process wake waiters when they are committed. Appends of other processes are found by a timer
-of the writing thread, which asks for the largest position every POLL_SECONDS, only while somebody waits: that
-reads one page that is in memory unless another process has written since.
-
-A waiter registers before it looks at the newest position. So an append is either seen by that look, or comes
-later and wakes the waiter; none falls in between.
+A waiter registers before it reads the newest position. So an append is either seen by that read, or
+comes later and wakes the waiter; none is lost in between.
 """
 
 from __future__ import annotations
@@ -26,8 +25,10 @@ T = TypeVar("T")
 async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
     """Awaits `work` to its end, even if the caller is cancelled meanwhile.
 
-    For callers that already handle a cancellation and raise it afterwards: what they have to leave in order
-    must not be left half done by a second one, which is therefore not raised here."""
+    For callers that already handle a cancellation and raise it afterwards: a second cancellation must
+    not leave their cleanup half done, so it is not raised here."""
+    # Not `asyncio.shield`: that protects the work, but raises in the caller, who would continue too
+    # early.
     task = asyncio.ensure_future(work)
     while not task.done():
         try:
@@ -41,15 +42,15 @@ POLL_SECONDS = 0.05
 
 
 class AppendSignal:
-    """The waiters of one store, on any number of event loops. Created by the store."""
+    """The waiters of one store, on any number of event loops and threads. Created by the store."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.waiters: dict[asyncio.Future[int], int] = {}
-        """Each with the position that it has seen."""
+        """The future of each waiter, with the position that the waiter has seen."""
 
     async def wait(self, after: int, newest: Callable[[], Awaitable[int]]) -> int:
-        """The newest position, once it is larger than `after`; `newest` looks it up in the store."""
+        """The newest position, once it is larger than `after`; `newest` reads it from the store."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         with self._lock:
             self.waiters[future] = after
@@ -61,7 +62,7 @@ class AppendSignal:
                 self.waiters.pop(future, None)
 
     def notify(self, newest: int) -> None:
-        """Wakes those who have not seen this position. From any thread."""
+        """Wakes those who have not seen this position. May be called from any thread."""
         self._settle(lambda after: after < newest, lambda future: future.set_result(newest))
 
     def close(self, why: str) -> None:
@@ -72,10 +73,12 @@ class AppendSignal:
         with self._lock:
             woken = [future for future, after in self.waiters.items() if wakes(after)]
 
+        # Futures are not safe for threads, so each is settled in its own loop. Two notifications may
+        # reach a waiter before it wakes up; the second finds the future done.
         def in_loop(future: asyncio.Future[int]) -> None:
             if not future.done():
                 settle(future)
 
         for future in woken:
-            with contextlib.suppress(RuntimeError):  # its loop is closed, so nobody waits any more
+            with contextlib.suppress(RuntimeError):  # its event loop is closed, so nobody waits any more
                 future.get_loop().call_soon_threadsafe(in_loop, future)

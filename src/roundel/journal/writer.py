@@ -1,36 +1,39 @@
-"""What is written in one transaction: jobs, rows that many runs add with the same statement, and timers.
+"""Writes to the SQLite file of a store: one thread, a shortcut on the event loop, and what shares a
+transaction.
 
-Everything in a batch shares one commit. A job that fails must not make the others fail: the batch is then
-rolled back and repeated with a savepoint around each job. Savepoints in each batch would cost more than the
+*One thread writes.* SQLite has one writer at a time, so more threads would only wait for each other.
+Whatever is queued while the thread writes goes into its next transaction: a run alone has its own
+commit, and two hundred runs at once share one. Everything that is queued in one iteration of an event
+loop is handed over together (`Writer._batch`).
+
+*Batches.* A job that fails must not make the others in its transaction fail. The batch is then rolled
+back and repeated with a savepoint around each job; savepoints in each batch would cost more than the
 rare repetition. If the file itself is at fault (a full disk ends the whole transaction), all jobs of the
-batch fail.
+batch fail. Rows of one statement are one call of `executemany` (RowBatch): two hundred runs cost little
+more than two hundred rows.
 
-Rows of one statement are one call of `executemany`: two hundred runs cost little more than two hundred rows.
+*Inline.* Where a commit does not wait for the disk (`sync` is not full), it takes less time than to hand
+rows to a thread and to wake up again. With many runs the thread costs even more: SQLite releases the
+interpreter lock with each row, and has to get it back from a busy event loop each time. So InlineWriter
+writes such rows on the event loop, with a second connection. Where a commit waits for the disk, it is
+written inline only for a run that is alone and has nothing else to do. The event loop must not be
+blocked for long, and must never wait for another process. So
 
-Writes rows on the event loop, without the thread.
+- nothing inline waits for a lock: what cannot be written at once is left to the thread;
+- an event loop is blocked by MAX_BLOCK_SECONDS in each of its iterations, then the thread writes;
+- a checkpoint, which moves the write-ahead log into the file, waits for the disk, so only the thread
+  makes one; it gets a batch to write after MAX_INLINE_ROWS at the latest.
 
-Where a commit does not wait for the disk (`sync` is not full), it takes less time than to hand rows to a
-thread and to wake up again. With many runs the thread costs even more: SQLite gives up the interpreter lock
-with each row, and has to get it back from a busy event loop each time. Where a commit waits for the disk, it
-is written here only for a run that is alone and has nothing else to do.
+*Order.* Rows are written inline only while the thread has nothing to write (`Writer._is_idle`), so they
+are written in the order in which callers requested them.
 
-The event loop must not be held up for long, and must never wait for another process. So
+*Timers.* The thread also runs jobs that it repeats by itself, such as the heartbeat of a store's leases.
+They do not depend on an event loop, so a loop that user code blocks for a minute does not lose its
+leases. A process that is suspended as a whole (SIGSTOP) does, which is the purpose of a lease.
 
-- nothing here waits for a lock: what cannot be written at once is left to the thread;
-- an event loop is held up by MOST_SECONDS in each of its turns, then the thread writes;
-- moving the write-ahead log into the file waits for the disk, so only the thread does it; it gets a batch to
-  write after MOST_ROWS at the latest.
-
-Rows are written here only while the thread has nothing to write (writer.py), so they keep their order.
-
-One thread that writes: whatever is asked for while it writes goes into its next transaction.
-
-So a run alone has its own commit, and two hundred at once share one. Where that is quicker, rows are written
-on the event loop, without the thread (inline_writer.py); the order in which they were asked for is kept.
-
-The thread also runs timers: jobs that it repeats by itself, such as the heartbeat of a store's leases. They
-do not depend on an event loop, so a loop that user code blocks for a minute does not lose its leases. A
-process that is stopped (SIGSTOP) does, which is the purpose of a lease.
+*Threads.* Futures belong to event loops and are resolved only there (`wake_callers`). What both sides
+touch is the queue, `_thread` and `_batches_queued` under `_lock`, and `_batches_done`, which only the
+thread writes.
 """
 
 from __future__ import annotations
@@ -53,8 +56,10 @@ T = TypeVar("T")
 Job = Callable[[sqlite3.Connection], T]
 Row = tuple[Any, ...]
 ExplainRefusal = Callable[[sqlite3.Connection, Any], "StoreError | None"]
-"""Why a row changed nothing, by what the caller gave with it; None if nothing had to change."""
+"""Explains why a row changed nothing, given the caller's context; None if nothing had to change, as when
+an append is repeated."""
 Explain = Callable[[Exception], StoreError]
+"""Makes an error of SQLite or of the system one that tells the user what to do (faults.py)."""
 
 
 class RowRefused(StoreError):
@@ -62,19 +67,19 @@ class RowRefused(StoreError):
 
 
 class _RetryIsolated(Exception):
-    """Something failed that the others in the transaction should not suffer from."""
+    """A job failed whose failure the others in the transaction must not share."""
 
 
 @dataclass(slots=True)
 class QueuedJob:
-    """One job, and who waits for it."""
+    """One job, and the future of its caller. Created by Writer."""
 
     job: Job[Any]
     writes: bool
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     separate: bool = False
-    """In a transaction of its own kind, behind the other one."""
+    """Written in a second transaction, after that of all other jobs."""
 
     def run(self, db: sqlite3.Connection, isolated: bool) -> Any:
         return self.job(db)
@@ -86,14 +91,14 @@ class QueuedJob:
 @dataclass(slots=True)
 class Timer:
     """A job that the writing thread repeats by itself, as long as it is active. Nobody awaits it, and a
-    failure changes nothing: the next attempt follows."""
+    failure has no consequence but the next attempt: a lease survives a few missed heartbeats."""
 
     every: float
     job: Job[Any]
     writes: bool
     active: Callable[[], bool]
     done: Callable[[], None] = lambda: None
-    """Called in the writing thread when the job was committed."""
+    """Called in the writing thread after the job was committed, never after a failure."""
     due: float = 0.0
     """When to run it next, on the monotonic clock."""
     loop: None = None
@@ -108,7 +113,9 @@ class Timer:
 
 
 class RowBatch:
-    """Rows that one statement adds, each of which has to change exactly one row of the file."""
+    """Rows that one statement adds, each of which has to change exactly one row of the file. The count
+    is how a refusal (an old fence, a gap) is noticed without a second query per row. Created by
+    Writer."""
 
     writes, separate = True, False
 
@@ -119,10 +126,10 @@ class RowBatch:
         self.explain_refusal = explain_refusal
         self.loop = loop
         self._items: list[tuple[Row, Any, asyncio.Future[None]]] = []
-        """Each row, what `refused` needs to know of it, and who waits for it."""
+        """Each row, the context for `explain_refusal`, and the future of the caller."""
 
     def add(self, row: Row, context: Any) -> asyncio.Future[None]:
-        # Each has its own future: a caller that is cancelled must not cancel those of the others.
+        # Each caller has its own future: one that is cancelled must not cancel the others.
         future: asyncio.Future[None] = self.loop.create_future()
         self._items.append((row, context, future))
         return future
@@ -131,7 +138,8 @@ class RowBatch:
         return len(self._items)
 
     def run(self, db: sqlite3.Connection, isolated: bool) -> dict[int, StoreError]:
-        """What is wrong with which of them."""
+        """Returns the failures by index. Optimistic at first: all rows in one call, and only if the
+        count is wrong, which is rare, one by one to find out which row was refused and why."""
         if not isolated:
             rows = [row for row, _, _ in self._items]
             if db.executemany(self.statement, rows).rowcount != len(rows):
@@ -146,7 +154,7 @@ class RowBatch:
         return failures
 
     def settle(self, value: dict[int, StoreError] | None, failure: StoreError | None) -> None:
-        if not value and failure is None:
+        if not value and failure is None:  # nearly always; the loop below does more work per row
             for _, _, future in self._items:
                 if not future.done():
                     future.set_result(None)
@@ -161,12 +169,15 @@ Done = tuple[QueuedJob | RowBatch | Timer, Any, StoreError | None]
 
 
 def run_batch(db: sqlite3.Connection, batch: Batch, explain: Explain) -> tuple[list[Done], int]:
-    """What became of each, and how many commits were made."""
+    """Executes a batch. Returns the result or failure of each job, and how many commits were made; never
+    raises for a failure of a job or of the file."""
     separate = [work for work in batch if work.separate]
     if separate and len(separate) < len(batch):
         done, commits = run_batch(db, [work for work in batch if not work.separate], explain)
         behind, more = run_batch(db, separate, explain)
         return done + behind, commits + more
+    # Reads alone need no transaction. A read that shares a batch with writes is executed inside of
+    # theirs, and sees those before it.
     if not any(work.writes for work in batch):
         return [_run_job(db, work, explain) for work in batch], 0
     try:
@@ -177,12 +188,13 @@ def run_batch(db: sqlite3.Connection, batch: Batch, explain: Explain) -> tuple[l
 
 
 def _commit_batch(db: sqlite3.Connection, batch: Batch, explain: Explain) -> list[Done]:
-    """What became of each, in one transaction; sqlite3.Error or StoreError if nothing was written."""
+    """Executes a batch in one transaction; sqlite3.Error or StoreError if nothing was written."""
     try:
         try:
             return _run_transaction(db, batch, explain)
         except _RetryIsolated:
-            # Seldom: once more from the beginning, so that the others do without the one that failed.
+            # Rare: once more from the beginning, with the failing jobs rolled back to their savepoints.
+            # All jobs run a second time, so what one does outside of the database has to be repeatable.
             db.execute("ROLLBACK")
             return _run_transaction(db, batch, explain, isolated=True)
     except BaseException:
@@ -194,6 +206,8 @@ def _commit_batch(db: sqlite3.Connection, batch: Batch, explain: Explain) -> lis
 def _run_transaction(
     db: sqlite3.Connection, batch: Batch, explain: Explain, *, isolated: bool = False
 ) -> list[Done]:
+    # IMMEDIATE takes the write lock at once. A transaction that begins by reading and wants to write
+    # later fails with SQLITE_BUSY, without waiting, if another process has written in between.
     db.execute("BEGIN IMMEDIATE")
     done = []
     for work in batch:
@@ -201,6 +215,9 @@ def _run_transaction(
         failure = done[-1][2]
         if failure is None or (isolated and db.in_transaction):
             continue
+        # A job that is alone has nobody to protect, so its failure is final; only rows still have to be
+        # told apart. Outside of a transaction SQLite has rolled back everything, and a retry would fail
+        # again.
         if db.in_transaction and (len(batch) > 1 or isinstance(failure, RowRefused)):
             raise _RetryIsolated
         raise failure
@@ -217,9 +234,10 @@ def _run_job(
         value, failure = work.run(db, isolated), None
     except StoreError as error:
         value, failure = None, error
-    except Exception as error:  # whatever it is, the others must not wait for ever
+    except Exception as error:  # anything, also a defect of the job: an exception would end the thread
         value, failure = None, explain(error)
-    # A disk that is full, say, has ended the whole transaction already.
+    # SQLite itself may have ended the whole transaction already, on a full disk for example; then there
+    # is no savepoint to return to.
     if isolated and db.in_transaction:
         if failure is not None:
             db.execute("ROLLBACK TO job")
@@ -228,7 +246,8 @@ def _run_job(
 
 
 def wake_callers(done: list[Done]) -> None:
-    """Those who wait, each in its loop, which is woken once."""
+    """Resolves the futures of the callers, each in its own event loop. Each loop is woken once per
+    batch, since each `call_soon_threadsafe` writes to the loop's socket."""
     loops: dict[asyncio.AbstractEventLoop, list[Done]] = {}
     for item in done:
         if item[0].loop is None:
@@ -236,7 +255,7 @@ def wake_callers(done: list[Done]) -> None:
         else:
             loops.setdefault(item[0].loop, []).append(item)
     for loop, items in loops.items():
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody awaits them any more
             loop.call_soon_threadsafe(_settle_all, items)
 
 
@@ -246,7 +265,7 @@ def _settle_all(done: list[Done]) -> None:
 
 
 def _settle(future: asyncio.Future[T], value: T, failure: StoreError | None) -> None:
-    if future.done():
+    if future.done():  # the caller was cancelled; its job was done all the same
         return
     if failure is None:
         future.set_result(value)
@@ -255,16 +274,22 @@ def _settle(future: asyncio.Future[T], value: T, failure: StoreError | None) -> 
 
 
 MAX_INLINE_ROWS, MAX_SYNCED_INLINE_ROWS = WAL_PAGES // 2, SYNCED_WAL_PAGES // 2
-"""How many rows are written here, each in a transaction of its own and with two pages of the log, before the
-thread writes again."""
+"""How many rows are written inline, each in a transaction of its own and with two pages of the log,
+before the thread writes again and makes a checkpoint. Without a bound the log would grow as long as the
+thread is idle."""
 SHARED_PAGES = 0.5
 """What a row that shares its transaction counts for. The rows fill pages together, but the entries of the
-index of places, which are sorted by runs, lie in about one page for two runs."""
+index of places, which are sorted by runs, are in about one page for two runs."""
 MAX_BLOCK_SECONDS = 0.005
-"""How long an event loop may be held up in one of its turns."""
+"""How long an event loop may be blocked in one of its iterations."""
 
 
 class InlineWriter:
+    """Writes rows on the event loop, or declines. Created by Writer.
+
+    Everything here is optional: to decline is always correct, since the thread can write everything. The
+    lock is for event loops in several threads that share a store; it is never waited for."""
+
     def __init__(self, connect: Callable[[], sqlite3.Connection], explain: Explain, synced: bool) -> None:
         self._max_rows = MAX_SYNCED_INLINE_ROWS if synced else MAX_INLINE_ROWS
         self._connect = connect
@@ -275,8 +300,9 @@ class InlineWriter:
         self._seconds = 0.0
 
     def add(self, statement: str, row: Row, explain_refusal: ExplainRefusal, context: Any) -> int | None:
-        """Adds one row, in a transaction of its own, and returns its row id (0 if nothing had to change);
-        None if it cannot be done at once."""
+        """Adds one row, in a transaction of its own, and returns its row id (0 if nothing had to
+        change). Returns None if that is not possible immediately. Raises if the row was refused, or the
+        file fails."""
         if not self._may_begin():
             return None
         started = perf_counter()
@@ -284,7 +310,7 @@ class InlineWriter:
             db = self._connection or self._open_connection()
             if db is None:
                 return None
-            # A statement alone is a transaction of its own: that saves two more of them.
+            # A single statement is a transaction by itself, which saves BEGIN and COMMIT.
             cursor = db.execute(statement, row)
             added = cursor.lastrowid or 0
             if cursor.rowcount != 1:
@@ -293,7 +319,7 @@ class InlineWriter:
                 if failure is not None:
                     raise failure
         except (sqlite3.Error, OSError) as error:
-            if _is_busy(error):
+            if _is_busy(error):  # the thread, or another process, writes: the thread can wait for it
                 return None
             raise self._explain(error) from error
         finally:
@@ -303,8 +329,9 @@ class InlineWriter:
         return added
 
     def add_batch(self, rows: RowBatch) -> bool:
-        """Adds rows in one transaction. False if that cannot be done now, or not for all of them: the thread
-        repeats it, waits if it has to, and finds out which one is refused and why."""
+        """Adds rows in one transaction. False if that is not possible now, or not for all of them; then
+        nothing was written, and the thread repeats it, waits if necessary, and finds out which row is
+        refused."""
         if not self._may_begin():
             return False
         started = perf_counter()
@@ -332,7 +359,7 @@ class InlineWriter:
 
     @property
     def is_over_budget(self) -> bool:
-        """The event loop has waited long enough in this turn."""
+        """The event loop was blocked long enough in this iteration."""
         return self._seconds > MAX_BLOCK_SECONDS
 
     def _may_begin(self) -> bool:
@@ -343,12 +370,13 @@ class InlineWriter:
         )
 
     def reset_budget(self) -> None:
-        """The thread writes now, and may move the log; its callers leave the loop to others."""
+        """For when the thread writes: it may make a checkpoint, so the rows in the log count from zero,
+        and its callers suspend, so other tasks get the event loop."""
         self._rows = 0
         self._seconds = 0.0
 
     def _charge(self, seconds: float) -> None:
-        if not self._seconds:
+        if not self._seconds:  # the first in this iteration: `call_soon` runs in the next one
             asyncio.get_running_loop().call_soon(self._next_turn)
         self._seconds += seconds
 
@@ -356,14 +384,14 @@ class InlineWriter:
         self._seconds = 0.0
 
     def _open_connection(self) -> sqlite3.Connection | None:
-        """None if there is no second connection to be had: the thread has one, and says what is wrong if
-        that is of no use either."""
+        """None if no second connection can be opened: the thread has one, and its error is the better
+        one if that does not work either."""
         try:
             connection = self._connect()
         except (sqlite3.Error, StoreError):
             return None
-        connection.execute("PRAGMA busy_timeout = 0")
-        connection.execute("PRAGMA wal_autocheckpoint = 0")  # to move the log is to wait for the disk
+        connection.execute("PRAGMA busy_timeout = 0")  # the event loop must not wait for other processes
+        connection.execute("PRAGMA wal_autocheckpoint = 0")  # nor for the disk
         self._connection = connection
         return connection
 
@@ -375,17 +403,18 @@ class InlineWriter:
 
 
 def _is_busy(error: Exception) -> bool:
-    """Somebody else writes to the file."""
+    """Whether another connection has the write lock."""
     code: int = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF == sqlite3.SQLITE_BUSY
 
 
 MAX_BATCH = 1000
+"""No further queued batch joins a transaction that has this many jobs."""
 _Jobs = queue.SimpleQueue["Batch | None"]
 
 
 class WritableDatabase(Protocol):
-    """What the writer needs to know of the database that it writes to."""
+    """What the writer needs of the database that it writes to; Database (database.py) implements it."""
 
     def open(self) -> sqlite3.Connection:
         """The first connection, which the thread uses."""
@@ -394,15 +423,20 @@ class WritableDatabase(Protocol):
         """Another one to the same database, while the first is open."""
 
     def is_current(self, connection: sqlite3.Connection) -> bool:
-        """False if the connection has to be opened again, to see what others have written."""
+        """False if the connection has to be opened again to see what other processes have written."""
 
     def loss(self) -> StoreError | None:
-        """Why what is written now would be lost."""
+        """The reason why everything that is written now would be lost; None if there is none."""
 
     def explain(self, error: Exception) -> StoreError: ...
 
 
 class Writer:
+    """Executes jobs on the connection of one thread, and adds rows inline where that is quicker.
+
+    Created by SqliteStore. The thread starts with the first job and ends with `close`; a job after that
+    starts another thread. Several event loops, in several threads, may use one writer."""
+
     def __init__(
         self,
         database: WritableDatabase,
@@ -413,33 +447,37 @@ class Writer:
     ) -> None:
         self._database = database
         self._timers = timers
-        """What makes one active also wakes the thread, by a job or by `start`."""
+        """The thread computes its next wake-up when it goes to sleep. So code that makes a timer active
+        has to wake the thread, by a job or by `start`."""
         self._on_commit = on_commit
-        """Called after each commit, in the thread that made it: with a connection to look at what is new, or
-        with the id of the one row that was added in place."""
+        """Called after each commit, in the thread that made it: with a connection to query what is new,
+        or with the id of the one row that was added inline."""
         self._waits_for_disk = waits_for_disk
         """A commit waits for the disk."""
         self.appenders = 0
-        """How many there are who add rows."""
+        """How many runs add rows. With more than one, rows wait for the end of the iteration to share a
+        commit."""
         self._jobs: _Jobs = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._gathering: dict[asyncio.AbstractEventLoop, Batch] = {}
+        """What was requested in the current iteration of each event loop."""
         self._batches_queued = self._batches_done = 0
-        """Batches that were given to the thread, and those that it is done with."""
+        """Batches that were handed to the thread, and those that it has completed."""
         self._inline = InlineWriter(database.open_second, database.explain, waits_for_disk)
         self.commits = 0
 
     async def write(self, job: Job[T]) -> T:
-        """Done, and safe, when it returns."""
+        """Executes a job in a transaction; it is committed when this returns."""
         return await self._do(job, True)
 
     async def write_separately(self, job: Job[T]) -> T:
-        """The same, but behind what others want written and in another transaction: whatever becomes of it,
-        theirs is safe."""
+        """Like `write`, but in another transaction, after that of the other jobs: whatever happens to
+        this job, theirs is committed. For memories, which must not endanger the facts of runs."""
         return await self._do(job, True, separate=True)
 
     async def read(self, job: Job[T]) -> T:
+        """Executes a job that only reads. It sees everything that this process has written before."""
         return await self._do(job, False)
 
     async def add(
@@ -452,10 +490,12 @@ class Writer:
         can_wait: bool = False,
         appends: bool = True,
     ) -> None:
-        """Adds a row with a statement that changes one row or nothing; in the latter case, `refused` says
-        why by `about`, or returns None if nothing had to change. A statement always comes with the same
-        `refused`. `patient`: the caller has nothing else to do than to wait for the disk. `appends`: the id
-        of the row is a position, for which others may wait."""
+        """Adds a row with a statement that changes one row or nothing. In the latter case
+        `explain_refusal` gets `context` and returns the error to raise, or None if nothing had to
+        change. A statement always comes with the same `explain_refusal`, since rows of one statement
+        share a RowBatch. `can_wait`: the caller has nothing else in flight, so blocking the event loop
+        for the disk delays nobody in its run. `appends`: the id of the row is a position, which others
+        may wait for."""
         alone = self.appenders == 1 and (can_wait or not self._waits_for_disk)
         added = (
             self._inline.add(statement, row, explain_refusal, context) if alone and self._is_idle() else None
@@ -465,7 +505,7 @@ class Writer:
             if appends:
                 self._on_commit(None, added)
             if self._inline.is_over_budget:
-                # Others on the loop have their turn, which is quicker than to let the thread write the next
+                # Other tasks on the loop run now, which is quicker than to let the thread write the next
                 # row. Not before the row is written: a caller that is cancelled here must not lose it.
                 await asyncio.sleep(0)
             return
@@ -480,11 +520,12 @@ class Writer:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._batch().append(QueuedJob(job, writes, loop, future, separate))
-        # If the caller is cancelled, the job is done all the same: the thread may have begun it.
+        # If the caller is cancelled, the job is executed all the same: the thread may have begun it, and
+        # a job that is sometimes executed could not be undone by the caller.
         return await future
 
     def _batch(self) -> Batch:
-        """All that is asked for in one turn of the loop is handed over at once."""
+        """The batch of this iteration of the event loop; handed over at the end of it, as a whole."""
         loop = asyncio.get_running_loop()
         gathered = self._gathering.get(loop)
         if gathered is None:
@@ -497,6 +538,7 @@ class Writer:
         if gathered and not self._write_inline(gathered):
             if any(work.writes for work in gathered):
                 self._inline.reset_budget()
+            # Under the lock, so that `close` cannot end the thread between the look at it and the put.
             with self._lock:
                 if self._thread is None:
                     self._start()
@@ -504,7 +546,8 @@ class Writer:
                 self._jobs.put(gathered)
 
     def _write_inline(self, gathered: Batch) -> bool:
-        """Writes the rows of many runs on the event loop, where that takes less than to wake the thread."""
+        """Writes the rows of many runs on the event loop, where that takes less than to wake the thread.
+        Only if nothing else was gathered, so that the order of jobs and rows stays."""
         rows = gathered[0]
         if self._waits_for_disk or len(gathered) > 1 or not isinstance(rows, RowBatch) or not self._is_idle():
             return False
@@ -516,18 +559,20 @@ class Writer:
         return True
 
     def start(self, timer: Timer) -> None:
-        """Lets the thread notice that a timer has become active; it runs for the first time after `every`."""
+        """Makes the thread notice that a timer has become active; it runs for the first time after
+        `every`."""
         timer.due = time.monotonic() + timer.every
         with self._lock:
             if self._thread is not None:
-                self._jobs.put([])  # nothing to do, so the writer stays idle for those who write in place
+                self._jobs.put([])  # wakes the thread, but counts as no batch, so rows stay inline
 
     def _is_idle(self) -> bool:
-        """Nothing is on its way to the thread, which has found the file in order."""
+        """Whether the thread has nothing to write, and has written before, so that the file is known to
+        be in order. Without the second condition the first row could go to a file that is no store."""
         return not self._gathering and self._batches_queued == self._batches_done and self._batches_done > 0
 
     def _start(self) -> None:
-        # Each thread has jobs of its own: one that is ending must not be left with those of the next.
+        # Each thread has its own queue: a thread that is ending must not take the jobs of the next one.
         self._jobs = queue.SimpleQueue()
         self._thread = threading.Thread(
             target=self._work, args=(self._jobs,), name="roundel-journal", daemon=True
@@ -535,7 +580,8 @@ class Writer:
         self._thread.start()
 
     async def close(self) -> None:
-        """Everything that was asked for is done, and the file is closed."""
+        """Completes everything that was requested, and closes the file. `join` runs in an executor,
+        since the thread may wait seconds for another process."""
         self._hand_over(asyncio.get_running_loop())
         self._inline.close()
         with self._lock:
@@ -545,6 +591,7 @@ class Writer:
             await asyncio.get_running_loop().run_in_executor(None, thread.join)
 
     def _work(self, jobs: _Jobs) -> None:
+        """The body of the thread: batches until `close` puts None into the queue."""
         connection: sqlite3.Connection | None = None
         more = True
         while more:
@@ -556,6 +603,7 @@ class Writer:
                 batches = 1 if first else 0
             if first is None:
                 break
+            # Everything that has arrived meanwhile joins this transaction.
             batch = first
             while len(batch) < MAX_BATCH and not jobs.empty():
                 following = jobs.get()
@@ -569,6 +617,7 @@ class Writer:
                 done, connection = self._process_batch(batch, connection)
             else:
                 done = []
+            # Before the callers wake up: the next row of a run alone can then be written inline.
             self._batches_done += batches
             wake_callers(done)
             if connection is not None and any(item[0].writes for item in done):
@@ -577,6 +626,7 @@ class Writer:
             _close(connection)
 
     def _until_next_timer(self) -> float | None:
+        """How long the thread may sleep; None is until the next job."""
         due = min((timer.due for timer in self._timers if timer.active()), default=None)
         return None if due is None else max(due - time.monotonic(), 0)
 
@@ -584,16 +634,16 @@ class Writer:
         now = time.monotonic()
         due = [timer for timer in self._timers if timer.due <= now and timer.active()]
         for timer in due:
-            timer.due = now + timer.every
+            timer.due = now + timer.every  # from now: no burst after a suspension
         return due
 
     def _process_batch(
         self, batch: Batch, connection: sqlite3.Connection | None
     ) -> tuple[list[Done], sqlite3.Connection | None]:
-        """What became of each job, and the connection for the next ones.
+        """Executes a batch; returns its results, and the connection for the next one.
 
-        Whatever goes wrong is an answer to those who wait: an exception would end the thread, and nobody
-        would hear from it again."""
+        Every failure becomes the result of the jobs: an exception would end the thread, and its callers
+        would wait for ever."""
         database = self._database
         try:
             if connection is not None and not database.is_current(connection):
@@ -605,13 +655,15 @@ class Writer:
             if failure is None:
                 done, commits = run_batch(connection, batch, database.explain)
                 self.commits += commits
-                failure = database.loss()  # once more: what is acknowledged has to be there
+                # Once more after the commit: the file may have been deleted meanwhile, and what is
+                # acknowledged has to be there.
+                failure = database.loss()
         except Exception as error:
             done, failure = [], error if isinstance(error, StoreError) else database.explain(error)
         return ([(work, None, failure) for work in batch] if failure is not None else done), connection
 
 
 def _close(connection: sqlite3.Connection) -> None:
-    # What was committed is in the log, whether or not it could be moved to the file now.
+    # Closing makes a checkpoint, which may fail. What was committed is in the log in any case.
     with contextlib.suppress(sqlite3.Error):
         connection.close()

@@ -1,1 +1,1 @@
-"""Runs that are kept: begun, looked at, steered, gone on with, forked and compared, from any process."""
+"""The service layer: starts, follows, controls, forks, compares and prunes runs, of any process."""

@@ -1,9 +1,18 @@
-"""A stored run played again on another workflow or with other limits, with no model called.
+"""Forks and replays: a new run from any point of an old one, and an old run on another workflow, without
+a model.
 
-What the world said is taken from the journal, by address; what pure nodes decide is decided anew. The rerun
-goes as far as the journal can tell, and says where it first differs from what happened.
+*Fork* copies the entries of a run up to a point into a new run, which can then be resumed. If the
+workflow and the limits stay the same, the entries are copied with their stored decisions. Otherwise the
+new state cannot be made by copying, since other nodes may run, and a Rerun makes it.
 
-A new run from any point of an old one, with other limits, another message or another workflow.
+*Rerun* plays a stored run again on another plan. What came from outside (results of models, tools,
+functions, people, middleware) is taken from the journal, by address; pure nodes and the kernel decide
+anew. The rerun goes as far as the journal can answer, and reports where it first differs from what
+happened. It calls no model and executes no code of the user.
+
+A fact of the past is matched with a command of the rerun by its address and the class of the command,
+not by its order: with other limits, branches may proceed in another order although each of them is the
+same.
 """
 
 from __future__ import annotations
@@ -60,15 +69,15 @@ from roundel.workflow.message import Message
 
 Effect = Finished | Failed | Answered | EdgesEvaluated | Intercepted | Edited
 ControlFact = Waited | Paused | Resumed | Reopened | Unlocked
-"""Not an answer to any command, but it decides what runs and which time counts."""
+"""Facts that answer no command, but decide what runs and which time counts."""
 InterceptPoint = tuple[str, str]
-"""An address, and whether the node there is yet to run or has."""
+"""An address, and whether middleware is called `before` or `after` the node there."""
 _POINT_BY_STATUS = {"running": "before", "completed": "after"}
-"""What its events say of that."""
+"""The point by the status in the node's events: `running` means that `before` is over."""
 
 
 class Difference(Struct, frozen=True):
-    """Where a rerun first goes another way."""
+    """Where a rerun first differs from what happened. Created by Rerun."""
 
     address: str
     what: str
@@ -82,16 +91,21 @@ class Difference(Struct, frozen=True):
 
 
 class Rerun:
+    """A stored run, played again on another plan. Created by `fork` and `replay`.
+
+    It is also the services of the pure nodes that it executes: they get a clock, and nothing else."""
+
     def __init__(self, before: Plan, entries: list[Entry], plan: Plan, run_id: str = "") -> None:
         self.state = Run(plan)
         self.entries: list[Entry] = []
         """The journal of the rerun."""
         self.difference: Difference | None = None
         self._plan = plan
+        # The past is replayed once on its own plan, to learn which command each fact answered.
         past = _PastRun(before, entries)
         self._history, self._ended, self._not_intercepted = past.history, past.ended, past.not_intercepted
         self._started = msgspec.structs.replace(
-            past.started, intercepts=_reviews([entry.fact for entry in entries])
+            past.started, intercepts=_all_intercepts([entry.fact for entry in entries])
         )
         self._run_id = run_id
         self._time = 0.0
@@ -99,7 +113,9 @@ class Rerun:
         self._pending_commands: dict[str, Command] = {}
 
     def play(self, until: Callable[[list[Event]], bool] = lambda _events: False) -> bool:
-        """Goes on until something is shown that is waited for; whether it was."""
+        """Plays until `until` returns True for the events of a step; whether it did. If it does not, the
+        rerun ends where the journal cannot answer, and `difference` says whether that is where the past
+        ended."""
         started = self._started
         events: list[Event] | None = self._apply(
             msgspec.structs.replace(started, run_id=self._run_id or started.run_id)
@@ -112,9 +128,10 @@ class Rerun:
         return False
 
     def _apply(self, fact: Fact) -> list[Event]:
-        """IllegalFact, and nothing has changed, if it cannot be true of the rerun."""
+        """Applies a fact to the rerun; IllegalFact, and nothing has changed, if the rerun does not allow
+        it."""
         commands, events = step(self.state, fact)
-        self._time = max(self._time, fact.time)
+        self._time = max(self._time, fact.time)  # facts may come in another order; time must not go back
         self.entries.append(Entry(fact, tuple(self.state.decisions.made)))
         for command in commands:
             if isinstance(command, Cancel):
@@ -124,8 +141,11 @@ class Rerun:
         return events
 
     def _advance(self) -> list[Event] | None:
-        """Pure nodes decide first, and where no middleware was asked then, none is now; then what happened
-        first happens again. None if there is nothing left that can."""
+        """One step: a pure node, if there is one; else the first fact of the past that fits. None if
+        there is neither.
+
+        Where no middleware was called in the past, none is called now: it counts as having changed
+        nothing."""
         for address, command in self._pending_commands.items():
             if isinstance(command, Call) and self._plan.sites[command.site].kind.pure:
                 del self._pending_commands[address]
@@ -137,13 +157,16 @@ class Rerun:
             events = self._repeat(past_fact)
             if events is not None:
                 del self._history[number]
+                # Facts before this one were skipped. A skipped unlock means that the run was locked
+                # here.
                 if isinstance(past_fact.fact, Effect):
                     self._compare_locks(self._history[:number])
                 return events
         return None
 
     def _repeat(self, past_fact: _PastFact) -> list[Event] | None:
-        """None if it cannot happen now."""
+        """Applies a fact of the past; None if it does not fit now: nothing is pending at its address, or
+        a command of another kind."""
         fact, requested = past_fact.fact, past_fact.requested
         if isinstance(fact, ControlFact):
             return self._apply_control(fact, past_fact.lock)
@@ -158,9 +181,10 @@ class Rerun:
     def _apply_control(self, fact: ControlFact, lock: Lock | None) -> list[Event] | None:
         now = self.state.lock
         if lock is not None and (now is None or (now.what, now.address) != (lock.what, lock.address)):
-            return None  # one lock was looked into and opened, not any other that there may be now
+            return None  # a person unlocked that one lock, and no other that may exist now
         if isinstance(fact, Reopened):
-            # The middleware of all parts of the run is asked from the start (`_reviews`, `_unasked`).
+            # The rerun intercepts from its start what was intercepted at any time in the past; where
+            # that was not so at the time, `_not_intercepted` contains the point.
             fact = msgspec.structs.replace(fact, intercepts=None)
         try:
             return self._apply(fact)
@@ -168,6 +192,8 @@ class Rerun:
             return None
 
     def _decide_pure(self, call: Call) -> Outcome:
+        """Executes a pure node of the new plan. Behaviours are prepared when they are first needed,
+        since most nodes of a plan may never run."""
         node = self._plan.sites[call.site]
         if call.site not in self._behaviours:
             self._behaviours[call.site] = node.kind.prepare(node.node, self)
@@ -176,17 +202,21 @@ class Rerun:
         return outcome
 
     def _compare(self, before: Command, command: Command) -> None:
+        """Reports if a node gets another input than in the past. The rerun still uses the old result:
+        the first difference is what counts, and there is no model to ask."""
         then, now = _command_text(before), _command_text(command)
         if then != now:
-            self._report_difference(Difference(command.address, "is asked something else", then, now))
+            self._report_difference(Difference(command.address, "gets another input", then, now))
 
     def _compare_locks(self, before: list[_PastFact]) -> None:
-        """A node has gone on although, then, a lock had to be opened before it could."""
+        """Reports if an effect happens although, in the past, a lock had to be unlocked before it
+        could."""
         for past_fact in before:
             if past_fact.lock is not None:
                 self._report_difference(Difference(past_fact.lock.address, "was locked then, and is not now"))
 
     def _conclude(self) -> None:
+        """Reports what only the rerun does, and what only the past did, once no fact fits any more."""
         for address in self._pending_commands if self._ended else ():
             self._report_difference(Difference(address, "runs now, and did not then"))
         for past_fact in self._history:
@@ -195,9 +225,10 @@ class Rerun:
                 self._report_difference(Difference(past_fact.fact.address, what))
 
     def _report_difference(self, difference: Difference) -> None:
+        """Remembers the first difference; later ones may be its consequences."""
         self.difference = self.difference or difference
 
-    # What pure nodes are lent.
+    # The services of pure nodes.
 
     def now(self) -> float:
         return self._time
@@ -207,24 +238,24 @@ class Rerun:
 
 
 class _PastFact(Struct, frozen=True):
-    """A fact of the run that happened."""
+    """A fact of the past that the rerun may apply."""
 
     fact: Effect | ControlFact
     requested: Command | None = None
-    """What an effect answered."""
+    """The command that an effect answered."""
     lock: Lock | None = None
-    """What was unlocked."""
+    """The lock that was unlocked."""
 
 
 class _PastRun:
-    """What the run that happened can tell."""
+    """The past, replayed on its own plan, with its stored decisions. Created by Rerun."""
 
     def __init__(self, plan: Plan, entries: list[Entry]) -> None:
         started, state = entries[0].fact, Run(plan)
         assert isinstance(started, Started)
         self.started = started
         self.history: list[_PastFact] = []
-        """In order; what pure nodes decided is left out."""
+        """The facts in order, without those of pure nodes, which decide anew."""
         requested: set[InterceptPoint] = set()
         seen_points: set[InterceptPoint] = set()
         for fact, decisions in entries:
@@ -237,12 +268,15 @@ class _PastRun:
                 if event.event == "node_state_change" and event.data.get("status") in _POINT_BY_STATUS
             }
         self.not_intercepted = seen_points - requested
-        """The moments at which no middleware was asked: it may have been another one, before and after the
-        run was left for a while."""
+        """The points at which no middleware was called. A run may have had other middleware before and
+        after it was resumed."""
         self.ended = state.status in ("completed", "failed", "suspended_locked")
-        """It came to an end of its own. One that was stopped, or is not over, might have gone on."""
+        """The past ended by itself. A run that was stopped, or is not over, might have continued, so
+        what only the rerun does is no difference then."""
 
     def _add_past_fact(self, plan: Plan, state: Run, fact: Fact) -> None:
+        """Adds a fact that the rerun needs, with what the state knows of it before the fact is applied:
+        the step removes the call, and the lock."""
         if isinstance(fact, ControlFact):
             self.history.append(_PastFact(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
         elif isinstance(fact, Effect):
@@ -256,8 +290,8 @@ def _intercept_point(intercept: Intercept) -> InterceptPoint:
     return intercept.address, "before" if intercept.messages is None else "after"
 
 
-def _reviews(facts: list[Fact]) -> InterceptPoints:
-    """Whatever middleware was asked about at some time."""
+def _all_intercepts(facts: list[Fact]) -> InterceptPoints:
+    """Every node that middleware intercepted at any time of a run."""
     recorded = [
         fact.intercepts for fact in facts if isinstance(fact, (Started, Reopened)) and fact.intercepts
     ]
@@ -267,6 +301,7 @@ def _reviews(facts: list[Fact]) -> InterceptPoints:
 
 
 def _command_text(command: Command) -> str:
+    """The input of a command as text, to compare and to show it."""
     messages: tuple[Message, ...] = ()
     if isinstance(command, (Call, Ask, Intercept)):
         messages = getattr(command, "messages", None) or command.inputs
@@ -284,10 +319,11 @@ async def fork(
     script: Script | None = None,
     allow_paths: AllowPaths = (),
 ) -> str:
-    """The id of the new run, which nobody is at work on yet.
+    """Creates a new run from a point of an old one and returns its id. No process executes it yet;
+    `resume` does.
 
-    `at` is an address: the new run begins where the old one came to it, before it ran. Without it, it begins
-    where the old one is now."""
+    `at` is an address: the new run begins where the old one reached it, before the node there ran.
+    Without `at` it begins where the old one is now. `message` replaces the input of the call there."""
     pinned = await store.pinned(run_id)
     entries = _without_stop(await store.entries(run_id))
     before = pinned_plan(pinned)
@@ -296,13 +332,14 @@ async def fork(
     made = new_run_id()
     state, new_entries = _replay_until(before, entries, plan, made, at, changed)
     if message is not None:
+        # Masked by the secrets of both workflows: the message may quote one of the old run.
         new_message = Message(secrets_of(plan).mask(available_secrets(pinned).mask(message)))
         edited = Edited(_call_at(state, at), new_message, max(time.time(), new_entries[-1].fact.time))
         try:
             step(state, edited)
         except IllegalFact:
             raise StoreError(
-                f"'{edited.address}' has done its work, and no message of it can be changed; "
+                f"'{edited.address}' has finished, so its message cannot be changed; "
                 "say where the new run is to begin (--at ADDRESS)"
             ) from None
         new_entries.append(Entry(edited, tuple(state.decisions.made)))
@@ -312,6 +349,7 @@ async def fork(
     new_pinned = _pinned(pinned, plan if changed else None, limits, script)
     origin = Origin(run_id, at, Chunk(len(lines), pack(lines)))
     journal = await create(store, made, plan, new_pinned, state.input, origin=origin)
+    # The entries are written with the run; this writes its status and summary.
     try:
         await journal.commit(state)
     finally:
@@ -326,7 +364,8 @@ async def replay(
     limits: Mapping[str, float] | None = None,
     allow_paths: AllowPaths = (),
 ) -> Difference | None:
-    """Where the run would first have gone another way; None if it would not."""
+    """Plays a run again on another workflow or with other limits. Returns where it would first have
+    differed; None if it would not have."""
     pinned = await store.pinned(run_id)
     now = changed_plan(pinned, workflow, limits, allow_paths)
     rerun = Rerun(pinned_plan(pinned), await store.entries(run_id), now)
@@ -335,13 +374,14 @@ async def replay(
 
 
 def _without_stop(entries: list[Entry]) -> list[Entry]:
-    """A stopped run goes on, in its fork, from before it was stopped."""
+    """The entries without a stop: the fork of a stopped run continues from before it was stopped."""
     return [entry for entry in entries if not isinstance(entry.fact, Stopped)]
 
 
 def _replay_until(
     before: Plan, entries: list[Entry], plan: Plan, run_id: str, at: str, changed: bool
 ) -> tuple[Run, list[Entry]]:
+    """The state of the fork and its entries, up to the address."""
     is_reached = _starts_at(at) if at else (lambda _events: False)
     if changed:
         rerun = Rerun(before, entries, plan, run_id)
@@ -349,6 +389,8 @@ def _replay_until(
     else:
         found, state, new_entries = False, Run(plan), []
         for fact, decisions in entries:
+            # The fork has its own id in its first fact: idempotency keys contain it, and must not repeat
+            # those of the old run.
             own = msgspec.structs.replace(fact, run_id=run_id) if isinstance(fact, Started) else fact
             events = step(state, own, decisions)[1]
             new_entries.append(Entry(own, tuple(state.decisions.made)))
@@ -356,34 +398,38 @@ def _replay_until(
                 found = True
                 break
     if at and not found:
-        raise StoreError(f"the run never came to '{at}'; `roundel log RUN` shows its addresses")
+        raise StoreError(f"the run never reached '{at}'; `roundel log RUN` shows its addresses")
     return state, new_entries
 
 
 def _starts_at(at: str) -> Callable[[list[Event]], bool]:
-    def holds(events: list[Event]) -> bool:
+    """Whether a step's events show that a node, a round or a tool call starts at an address."""
+
+    def is_reached(events: list[Event]) -> bool:
         return any(
             event.address == at
             and (event.event in ("loop_round", "tool_call") or event.data.get("status") == "running")
             for event in events
         )
 
-    return holds
+    return is_reached
 
 
 def _call_at(state: Run, at: str) -> str:
-    """The call that a changed message is for."""
+    """The address of the call that a changed message is for: the only one in flight at `at` or inside of
+    it."""
     there = [address for address in state.calls if not at or address == at or address.startswith(f"{at}/")]
     if len(there) == 1:
         return there[0]
     if not there:
-        raise StoreError(f"nothing is asked at '{at}' whose message could be changed")
+        raise StoreError(f"no call is in flight at '{at}' whose message could be changed")
     raise StoreError(f"the message could be for {', '.join(sorted(there))}; say which (--at ADDRESS)")
 
 
 def _pinned(
     pinned: Pinned, changed: Plan | None, limits: Mapping[str, float] | None, script: Script | None
 ) -> Pinned:
+    """What the fork is pinned to: as the old run, with what was changed."""
     changes: dict[str, Any] = {"limits": {**pinned.limits, **(limits or {})}}
     if script is not None:
         changes["script"] = script.text

@@ -1,6 +1,7 @@
-"""How runs are named: by their id, by a beginning of it that fits no other, or `last`.
+"""Finds runs by name, and opens the store that a caller names.
 
-Opens the store that a caller names, and closes it again unless the caller brought it.
+A run is named by its id, by a prefix of the id that fits no other run, or as `last`. A store that is
+opened here is closed here; one that the caller passed stays open.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ LAST = "last"
 
 
 class AmbiguousRun(StoreError):
-    """More than one run has an id that begins so."""
+    """Several runs have an id with this prefix."""
 
 
 async def find(store: Store, name: str) -> str:
-    """The id of the run that is meant; NoRun or Ambiguous if it is not clear which."""
+    """The id of the run with this name; NoRun if there is none, AmbiguousRun if there are several. A
+    complete id wins, even if it is also the prefix of others."""
     if name == LAST:
         rows = await store.rows(1)
         if not rows:
@@ -41,18 +43,20 @@ async def find(store: Store, name: str) -> str:
 
 
 StoreLocation = str | os.PathLike[str] | Store | None
-"""A path, a URL (journal/registry.py), a store that is open, or None for the default (store_url.py)."""
+"""A path, a URL (journal/registry.py), a store that is open, or None for the default (`store_url`
+there)."""
 
 
 def resolve_store(place: StoreLocation = None) -> Store:
-    """The store at a place; StoreError if the place is wrong."""
+    """The store at a location; StoreError if the location is invalid. Opens no file yet."""
     if place is None or isinstance(place, (str, os.PathLike)):
         return open_store(store_url(place))
     return place
 
 
 class StoreClient:
-    """A client of a store, which closes the store again unless the caller brought it."""
+    """A context manager that closes its store at the end, unless the caller passed an open store. A base
+    class for clients such as Memory."""
 
     def __init__(self, store: StoreLocation = None) -> None:
         self._store = resolve_store(store)
@@ -70,7 +74,7 @@ class StoreClient:
 
 @asynccontextmanager
 async def opened(place: StoreLocation) -> AsyncIterator[Store]:
-    """The store; closed again unless the caller brought it."""
+    """The store at a location, closed at the end unless the caller passed an open store."""
     store = resolve_store(place)
     try:
         yield store

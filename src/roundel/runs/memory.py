@@ -1,8 +1,9 @@
-"""All that the nodes of a run gave, as it stands in the run's journal: kept apart, and read by no agent.
+"""Memory for programs: `Memory` does what `roundel memory` does, and `quarantine` shows what a run's
+nodes returned.
 
-It is the journal that is read, so nothing is written twice, and nothing can be changed afterwards.
-
-The memory in a store, for programs: what `roundel memory` does.
+The quarantine of a run is its journal, replayed: every message that its nodes returned. No agent reads
+it, until a person promotes something of it into long-term memory. It is not stored a second time: a
+second log could differ from the first, and nothing in a journal can be changed afterwards.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from roundel.workflow.secrets import SecretMasker
 
 
 class Quarantined(Struct, frozen=True):
-    """A message that a node gave."""
+    """A message that a node returned."""
 
     address: str
     node: str
@@ -44,9 +45,9 @@ class Quarantined(Struct, frozen=True):
 
 
 async def quarantine(store: Store, run_id: str) -> list[Quarantined]:
-    """In the order in which it was given; of a run that was pruned, what is left.
+    """The messages of a run's nodes, in order; for a pruned run, those that are left.
 
-    What nodes with `log_output: false` gave is not shown."""
+    Messages of nodes with `log_output: false` are not shown."""
     kept = await store.kept(run_id)
     if kept is not None:
         return [_quarantined_from_event(event, _seconds(event)) for event in kept if _shows_output(event)]
@@ -55,8 +56,10 @@ async def quarantine(store: Store, run_id: str) -> list[Quarantined]:
 
 
 def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator[Quarantined]:
+    """The messages of a replayed run. Facts have the messages, with metadata; events say when a node is
+    completed, and whether its output may be shown. So a message waits for its event."""
     messages: dict[str, tuple[Message, ...]] = {}
-    """What calls gave, by address, until their node is said to be done."""
+    """The messages of calls by address, until the event that their node is completed."""
     for fact, events in steps:
         if isinstance(fact, Finished):
             messages[fact.address] = fact.outcome.messages
@@ -65,7 +68,8 @@ def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator
         elif isinstance(fact, Intercepted) and fact.messages is not None:
             messages[fact.address] = fact.messages
         for event in filter(_shows_output, events):
-            # A node that holds graphs, or that talks with its model, has no messages of one call.
+            # A node that contains a graph or has a conversation with its model has no messages of a
+            # single call; its event has its output.
             given_messages = messages.pop(event.address or "", ())
             if given_messages:
                 yield from (_quarantined(event, message, fact.time) for message in given_messages)
@@ -74,6 +78,7 @@ def _quarantined_messages(steps: Iterable[tuple[Fact, list[Event]]]) -> Iterator
 
 
 def _shows_output(event: Event) -> bool:
+    """Whether an event says that a node is completed, with an output that may be shown."""
     data = event.data
     return event.event == "node_state_change" and data["status"] == "completed" and "output" in data
 
@@ -85,7 +90,7 @@ def _quarantined(event: Event, message: Message, time: float) -> Quarantined:
 
 
 def _quarantined_from_event(event: Event, time: float) -> Quarantined:
-    """As far as the event tells."""
+    """A message as far as the event contains it: without metadata."""
     message = Message(event.data["output"], data=event.data.get("data"))
     return _quarantined(event, message, time)
 
@@ -95,14 +100,16 @@ def _seconds(event: Event) -> float:
 
 
 CANDIDATES = 200
+"""Entries of each namespace that a search ranks."""
 Entries = list[MemoryEntry]
 
 
 class Memory(StoreClient):
-    """`async with Memory() as memory:`; StoreError if something cannot be done.
+    """The memories of a store, for programs: `async with Memory() as memory:`. StoreError if an
+    operation fails.
 
-    Whatever is read or changed is of the one group that is named. Entries that belong to none have the group
-    ''."""
+    Every method works with the entries of one group only, so that no group sees those of another.
+    Entries without a group have the group ''."""
 
     def __init__(self, store: StoreLocation = None, *, clock: Callable[[], float] = time.time) -> None:
         super().__init__(store)
@@ -111,12 +118,13 @@ class Memory(StoreClient):
         self._now = clock
 
     async def list(self, group: str, kind: str = "") -> Entries:
-        """Shelf by shelf, the newest first. `kind` is working, long_term, or the name or path of another."""
+        """The entries of a group by namespace, the newest first. `kind` is working, long_term, or the
+        name or path of another memory."""
         entries = await self._memories.entries(group, self._now())
         return [entry for entry in entries if not kind or _matches_kind(entry.shelf, kind)]
 
     async def search(self, group: str, text: str, kind: str = "", limit: int = 10) -> Entries:
-        """What shares words with a text, the best first."""
+        """The entries that share words with a text, the best first."""
         words = query_words(text)
         shelves = dict.fromkeys(entry.shelf for entry in await self.list(group, kind))
         found: list[Match] = []
@@ -133,8 +141,8 @@ class Memory(StoreClient):
         at: str = "",
         text: str = "",
     ) -> Entries:
-        """Puts something into long-term memory, in passages: an entry of the group, what a node of a run gave
-        at an address, or a text."""
+        """Adds something to long-term memory, in passages: an entry of the group, what a node of a run
+        returned at an address, or a text. Returns the new entries."""
         if not group:
             raise StoreError("long-term memory belongs to a group; name one")
         items = await self._items_to_promote(group, entry, run, at, text)
@@ -147,6 +155,7 @@ class Memory(StoreClient):
     async def _items_to_promote(
         self, group: str, entry: int | None, run: str, at: str, text: str
     ) -> Sequence[Item]:
+        """The passages to promote, with their origin. StoreError unless exactly one source was given."""
         if sum((entry is not None, bool(run), bool(text))) != 1:
             raise StoreError(
                 "promote one thing: an entry by its id, what a run gave at an address, or a text"
@@ -180,6 +189,8 @@ class Memory(StoreClient):
         return given
 
     def _items(self, text: str, *origin: Any) -> Sequence[Item]:
+        """A text in passages, without the secrets of the environment: it may come from a person, and has
+        then not passed through any fact."""
         run_id, node, address, confidence = origin or ("", "", "", None)
         return [
             Item(piece, self._now(), "", run_id, node, address, confidence)
@@ -187,19 +198,20 @@ class Memory(StoreClient):
         ]
 
     async def forget(self, group: str, *entries: int) -> int:
-        """How many of these entries there were in the group."""
+        """Deletes entries of a group; returns how many of them there were."""
         return await self._memories.forget(group, entries)
 
     async def forget_all(self, group: str) -> int:
-        """How many entries the group had."""
+        """Deletes all entries of a group; returns how many there were."""
         return await self._memories.forget(group)
 
     async def quarantine(self, run: str) -> Sequence[Quarantined]:
-        """All that the nodes of a run gave."""
+        """All messages that the nodes of a run returned."""
         return await quarantine(self._store, await find(self._store, run))
 
 
 def _matches_kind(shelf: str, kind: str) -> bool:
+    """Whether a namespace is of a kind, by the ways in which memory/namespaces.py names them."""
     if shelf.startswith(NAME_PREFIX):
         return shelf.endswith(f"/{escape_name(kind)}")
     return shelf in (kind, PATH_PREFIX + kind) or shelf.endswith(f"/{kind}")

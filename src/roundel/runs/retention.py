@@ -1,4 +1,8 @@
-"""How much is kept of a run that is over: all of it, or some of its rounds."""
+"""Pruning: how much of a run that is over stays in the store, all of it or some of its rounds.
+
+A pruned run is a list of events. Its facts are deleted, so it can be read, but neither resumed nor
+forked nor replayed. Facts could not be thinned out: each depends on those before it.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +17,14 @@ KEEP_NOTHING = "nothing"
 FINAL_STATUSES = ("completed", "failed", "stopped")
 _ROUND = re.compile(r"^(.*)\[(\d+)\]")
 _EVERY = re.compile(r"every:([1-9]\d*)")
+# What a reader needs to understand the rounds that are left.
 ALWAYS_KEPT = ("run_started", "run_state_change", "run_finished", "loop_exit", "limit_reached", "warning")
 
 
 async def prune(store: Store, run_id: str, keep: str) -> None:
-    """Keeps the rounds that `keep` names (`first`, `last`, `best`, `every:3`, several with commas), and all
-    that happened outside of loops; `nothing` deletes the run."""
+    """Deletes a run except for the rounds that `keep` names (`first`, `last`, `best`, `every:3`, several
+    with commas) and everything that happened outside of loops; `nothing` deletes the run. A run that was
+    pruned before stays as it is: what is missing cannot be chosen again."""
     row = await store.row(run_id)
     if row.status not in FINAL_STATUSES:
         raise StoreError(f"run {run_id} is {row.status}; only one that is over can be pruned")
@@ -33,6 +39,7 @@ async def prune(store: Store, run_id: str, keep: str) -> None:
 
 
 def parse_policy(keep: str) -> list[str]:
+    """The words of a policy; StoreError if one is unknown. `all` includes every other word."""
     words = [word.strip() for word in keep.split(",") if word.strip()]
     for word in words:
         if word not in ("all", "first", "last", "best") and not _EVERY.fullmatch(word):
@@ -43,6 +50,8 @@ def parse_policy(keep: str) -> list[str]:
 
 
 def select_events(events: list[Event], policy: list[str]) -> Iterable[Event]:
+    """The events that stay. Nested rounds are judged by the innermost one, since the pattern is
+    greedy."""
     wanted = _wanted_rounds(events, policy)
     for event in events:
         place = _ROUND.match(event.address or "")
@@ -51,6 +60,8 @@ def select_events(events: list[Event], policy: list[str]) -> Iterable[Event]:
 
 
 def _wanted_rounds(events: list[Event], policy: list[str]) -> set[tuple[str, int]]:
+    """The rounds that stay, each as the address of its loop and its number. The loop's address contains
+    the outer round, so an inner loop is judged anew in each of them."""
     rounds: dict[str, list[int]] = {}
     scores: dict[tuple[str, int], float] = {}
     for event in events:
@@ -73,13 +84,14 @@ def _wanted_rounds(events: list[Event], policy: list[str]) -> set[tuple[str, int
 def _choose_rounds(
     loop: str, numbers: list[int], scores: dict[tuple[str, int], float], policy: list[str]
 ) -> Iterable[int]:
+    """The rounds of one loop that any word of the policy names."""
     for word in policy:
         if word == "first":
             yield min(numbers)
         elif word == "last":
             yield max(numbers)
         elif word == "best":
-            # Without scores nobody can say which was best, and the last one stands in for it.
+            # Without scores the last round counts as the best.
             yield max(numbers, key=lambda number: (scores.get((loop, number), float("-inf")), number))
         else:
             step = int(word.partition(":")[2])

@@ -1,4 +1,9 @@
-"""The rounds of a run as figures: score, tokens, cost, novelty and time, counted from its events."""
+"""The rounds of a run as figures: score, tokens, cost, novelty and time, counted from its events.
+
+Events are enough, so this works for running, finished and pruned runs alike, and needs no plan. An event
+counts for every round that its address is inside of: the figures of an outer round include those of
+inner loops.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +19,29 @@ from roundel.workflow.limits import dollars, picodollars
 
 
 class Round(Struct, frozen=True):
+    """The figures of one round. Created by `loop_rounds`."""
+
     address: str
     number: int
     score: float | None
-    """The last one that a node of the round gave."""
+    """The last score that a node of the round returned."""
     tokens: int
     cost_usd: float | None
-    """None if nobody knows."""
+    """None if no price is known."""
     novelty: float | None
-    """The mean of what agents and people said, or of all nodes if none of them speaks; None if nothing was
-    said."""
+    """The mean novelty of what agents and people wrote in the round, or of all outputs if the loop has
+    no such nodes; None if there were none."""
     seconds: float
 
 
 class LoopRounds(Struct, frozen=True):
+    """The rounds of one loop. Created by `loop_rounds`."""
+
     loop: str
     rounds: tuple[Round, ...]
-    """Of all entries, one after the other."""
+    """The rounds of all entries into the loop, one after the other."""
     exit_reason: str
-    """Why it was last left; empty if it is at work."""
+    """Why it was last left; empty if it was not left yet."""
 
 
 def loop_rounds(events: Iterable[Event], speakers: Collection[str] = ()) -> list[LoopRounds]:
@@ -52,7 +61,7 @@ class _OpenRound:
         self.started = self.ended = started
         self.score: float | None = None
         self.tokens = 0
-        self.cost = 0  # in picodollars
+        self.cost = 0  # in picodollars: sums of floats would depend on their order
         self.priced = False
         self.statements: list[tuple[str, str]] = []
         self.outputs: list[tuple[str, str]] = []
@@ -60,6 +69,8 @@ class _OpenRound:
 
 
 class _RoundTally:
+    """Adds events up, in one pass."""
+
     def __init__(self, speakers: Collection[str]) -> None:
         self._speakers = frozenset(speakers)
         self._loops: dict[str, list[_OpenRound]] = {}
@@ -67,6 +78,8 @@ class _RoundTally:
         self._rounds: dict[str, _OpenRound] = {}
 
     def add(self, event: Event) -> None:
+        """Counts an event for its rounds. A round has no event for its end: it lasts until its last
+        event."""
         address, now = event.address or "", _seconds(event.timestamp)
         if event.event == "loop_round":
             started = _OpenRound(address, event.data["round"], now)
@@ -82,7 +95,8 @@ class _RoundTally:
                 self._note(open_round, event)
 
     def _rounds_around(self, address: str) -> Iterator[_OpenRound]:
-        """The rounds that something happened in, from the outside in."""
+        """The rounds that contain an address, from the outermost on: each `]` ends the address of
+        one."""
         end = address.find("]")
         while end >= 0:
             found = self._rounds.get(address[: end + 1])
@@ -91,6 +105,7 @@ class _RoundTally:
             end = address.find("]", end + 1)
 
     def _note(self, open_round: _OpenRound, event: Event) -> None:
+        """Adds the score and the output of a node."""
         data = event.data
         score = data.get("score", (data.get("data") or {}).get("score"))
         if isinstance(score, (int, float)) and not isinstance(score, bool):
@@ -110,6 +125,7 @@ class _RoundTally:
 
 
 def _count_tokens(open_round: _OpenRound, event: Event) -> None:
+    """Adds the usage of a call. A cost of 0 is a known price; None is an unknown one."""
     data = event.data
     open_round.tokens += data.get("input_tokens", 0) + data.get("output_tokens", 0)
     if data.get("cost_usd") is not None:
@@ -118,6 +134,7 @@ def _count_tokens(open_round: _OpenRound, event: Event) -> None:
 
 
 def _finished(rounds: list[_OpenRound]) -> Iterator[Round]:
+    # Decided for the whole loop: otherwise the measure would change from round to round.
     spoken = any(open_round.statements for open_round in rounds)
     earlier: dict[str, list[str]] = {}
     for open_round in rounds:
@@ -134,7 +151,8 @@ def _finished(rounds: list[_OpenRound]) -> Iterator[Round]:
 
 
 def _novelty(statements: list[tuple[str, str]], earlier: dict[str, list[str]]) -> float | None:
-    """How new the messages are, each beside what its speaker said before."""
+    """How new the statements are, each compared with what the same speaker wrote in earlier rounds. Only
+    the last MOST_EARLIER are compared, as the breaker does."""
     values = []
     for speaker, text in statements:
         before = earlier.setdefault(speaker, [])

@@ -1,8 +1,10 @@
-"""The service layer: everything that can be done with runs. The command line, the Python interface and the
-server are clients of `Runs`, and use nothing below it to start, follow or control a run.
+"""The service layer: `Runs` starts, resumes, follows, controls, forks, compares and prunes runs.
 
-What executes runs is an engine (hosts/engine.py); where they are stored is a store (journal/store.py). `Runs`
-adds what is neither: names of runs, reading, forking, comparing, pruning.
+The command line, the Python interface and the server are clients of `Runs`, and use nothing below it for
+this. (When commands opened stores by themselves, their versions of start, follow, resume and answer
+differed from those of the library in small ways.) An engine executes runs (hosts/engine.py); a store
+contains them (journal/store.py). `Runs` adds what is neither: names of runs, reading, forking,
+comparing, pruning.
 """
 
 from __future__ import annotations
@@ -43,10 +45,10 @@ ScriptSource = Script | Mapping[str, Any] | str | os.PathLike[str] | None
 class Runs:
     """The runs of a store, and those that this process executes.
 
-    `async with Runs() as runs:` stops the runs that are still executed here and closes the store in the end;
-    an engine and a store that the caller brought stay as they are. Without an engine, a local one executes
-    runs. A run is named by its id, by a beginning of the id that fits no other run, or as `last`. StoreError
-    if something cannot be done."""
+    `async with Runs() as runs:` stops the runs that are still executed here and closes the store at the
+    end; an engine and a store that the caller passed stay as they are. Without an engine, a local one
+    executes runs. A run is named by its id, by a prefix of the id that fits no other run, or as `last`.
+    StoreError if an operation fails."""
 
     def __init__(self, store: StoreLocation = None, *, engine: Engine | None = None) -> None:
         self._place = store
@@ -60,6 +62,7 @@ class Runs:
 
     @property
     def engine(self) -> Engine:
+        """The engine that executes runs; a local one is created with the first use."""
         if self._given_engine is not None:
             return self._given_engine
         if self._local is None:
@@ -72,10 +75,12 @@ class Runs:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        # The engine first: runs that it stops still write to the store.
         try:
             if self._local is not None:
                 await self._local.close()
         finally:
+            # Not through the property, which would open a store only to close it.
             if "store" in self.__dict__ and self.store is not self._place:
                 await self.store.close()
 
@@ -97,6 +102,8 @@ class Runs:
         """Starts a run in this process and returns its id; `result` waits for it.
 
         WorkflowError if the workflow is invalid, or needs something that is missing here."""
+        # The limits are part of the plan. They are passed on as well, to be stored apart: a fork of the
+        # run with another workflow applies them again.
         plan = _load_plan(workflow, variables, limits, group, allow_paths)
         messages = (input if isinstance(input, Message) else Message(input),)
         new = RunSpec(plan, messages, read_script(script), dict(limits or {}), stored)
@@ -111,11 +118,13 @@ class Runs:
         attach: Attach | None = None,
         **attached: Any,
     ) -> Result:
-        """Resumes a run here that was paused, waits, or whose process died, and waits until it is idle.
+        """Resumes a run here that is paused or waiting, or whose process died, and waits until it is
+        idle.
 
-        Nothing that was done is done again. The run has the workflow that it was started with; `workflow`
-        gives the code of functions again, for one that was built in Python. `ask`, `on_event` and
-        `middleware` are those of an Attachment."""
+        Calls that have finished are not made again; those that were in flight are, with the same
+        idempotency keys. The run has the workflow that it was started with; `workflow` provides the code
+        of functions again, for one that was built in Python. `ask`, `on_event` and `middleware` are
+        those of an Attachment."""
         run_id = await self.find(run_id)
         attachment = attach or Attachment(recorder=open_recorder(record), **attached)
         await self.engine.control(run_id, Resume(), execute=attachment, workflow=workflow)
@@ -134,7 +143,8 @@ class Runs:
         return await self.engine.result(await self._known(run_id))
 
     async def wait(self, run_id: str) -> Result:
-        """The same for a run that was started or resumed here: a caller that is cancelled stops the run."""
+        """Like `result`, for a run that was started or resumed here: a caller that is cancelled stops
+        the run."""
         return await self.engine.wait(run_id)
 
     # Controlling.
@@ -142,6 +152,8 @@ class Runs:
     async def pause(self, run_id: str, reason: str = "") -> None:
         """Lets the calls in flight finish, and starts nothing new."""
         run_id = await self._known(run_id)
+        # A run whose process died is `running` without an owner. To pause it would succeed, and mean
+        # nothing.
         if not self.engine.knows(run_id):
             row = await self.store.row(run_id)
             if row.status == "running" and not row.owner:
@@ -173,8 +185,8 @@ class Runs:
         """Answers a question, `at` its address if there are several, with a text and `data`. `exact` refuses
         an answer to a tool approval that is neither consent, refusal nor other arguments.
 
-        The process that executes the run continues it. If there is none, the run stays as it is then, and
-        `resume` continues it; with `execute` this process does so at once."""
+        The process that executes the run continues it. If there is none, the answer is stored and
+        `resume` continues the run; with `execute` this process does so at once."""
         message = answer if isinstance(answer, Message) else Message(answer, "user")
         if data is not None:
             message = msgspec.structs.replace(message, data=data)
@@ -203,18 +215,21 @@ class Runs:
     # Reading.
 
     async def find(self, name: str) -> str:
-        """The id of the run that is meant; NoRun or Ambiguous if it is not clear which."""
+        """The id of the run with this name; NoRun if there is none, AmbiguousRun if there are
+        several."""
         return await find(self.store, name)
 
     async def _known(self, name: str) -> str:
-        """The same, for runs that are not stored as well."""
+        """Like `find`, also for runs that are not stored, which only the engine knows, by their complete
+        id."""
         return name if self.engine.knows(name) else await self.find(name)
 
     async def list(self, *, status: str = "", limit: int = 100) -> Rows:
-        """The newest first."""
+        """The rows of runs, the newest first."""
         return await self.store.rows(limit, status)
 
     async def row(self, run_id: str) -> RunRow:
+        """The row of a run: its status, owner and summary, without reading its facts."""
         return await self.store.row(await self.find(run_id))
 
     async def inspect(self, run_id: str) -> Inspection:
@@ -242,12 +257,12 @@ class Runs:
         return loop_rounds(await read_events(self.store, run_id), await self._speakers(run_id))
 
     async def _speakers(self, run_id: str) -> set[str]:
-        """The ids of the nodes where a model or a person speaks."""
+        """The ids of nodes whose output is written by a model or a person."""
         plan = await self.plan(run_id)
         return {node.id for node in plan.sites if node.kind.speaks or node.kind.asks}
 
     async def questions(self, run_id: str) -> Questions:
-        """What people are asked now."""
+        """The questions that wait for a person now."""
         return list(open_questions((await self.inspect(run_id)).state).values())
 
     async def locked(self, run_id: str) -> Lock:
@@ -271,7 +286,8 @@ class Runs:
         script: ScriptSource = None,
         allow_paths: AllowPaths = (),
     ) -> str:
-        """The id of a new run, which begins where the old one came to an address; `resume` executes it."""
+        """Creates a run that begins where an old one reached an address, and returns its id; `resume`
+        executes it."""
         replies = read_script(script)
         return await forking.fork(
             self.store,
@@ -292,25 +308,28 @@ class Runs:
         limits: Mapping[str, float] | None = None,
         allow_paths: AllowPaths = (),
     ) -> Difference | None:
-        """Where the run would first have gone another way; None if it would not."""
+        """Plays a run again on another workflow or with other limits, without calling a model. Returns
+        where it would first have differed; None if it would not have."""
         return await forking.replay(self.store, await self.find(run_id), workflow, limits, allow_paths)
 
     async def prune(self, *run_ids: str, keep: str) -> None:
-        """Keeps some rounds of runs that are over, or nothing, and makes the store smaller."""
+        """Deletes runs that are over, except for the rounds that `keep` names, and returns the space to
+        the system."""
         for run_id in run_ids:
             await retention.prune(self.store, await self.find(run_id), keep)
         await self.store.compact()
 
 
 def read_script(source: ScriptSource) -> Script | None:
-    """A script from a file, a mapping, or as it is."""
+    """A script from a file or a mapping; a Script is returned as it is."""
     if source is None or isinstance(source, Script):
         return source
     return script_from(source) if isinstance(source, Mapping) else load_script(Path(source))[0]
 
 
 def open_recorder(file: str | os.PathLike[str] | None) -> ScriptRecorder | None:
-    """Records what models say into a file; OSError if that cannot be written."""
+    """A recorder that writes the replies of models to a file. OSError if the file cannot be written,
+    which is checked now and not when the run is over."""
     if file is None:
         return None
     recorder = ScriptRecorder(Path(file))
@@ -325,6 +344,8 @@ def _load_plan(
     group: str | None,
     allow_paths: AllowPaths,
 ) -> Plan:
+    """The plan of a workflow, with the limits and the memory group of this run. A plan that is prepared
+    already is compiled again only if one of them is given."""
     if isinstance(workflow, Plan):
         if allow_paths:
             raise ValueError("allow_paths= is for what loads the workflow: give it to prepare()")
