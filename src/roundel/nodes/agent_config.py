@@ -1,6 +1,7 @@
-"""When a model call that failed is made again.
+"""The settings of an agent, and the checks on them.
 
-What an agent may be told, and whether it makes sense in its workflow.
+`Config.__check__` checks what the settings of one agent say by themselves, when they are read. `examine`
+checks the names that they refer to (profiles, tools, memories), once the rest of the file is known.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ SUBSTRINGS = (
 
 
 class ModelRetry(Struct, frozen=True, omit_defaults=True):
-    """Errors that may pass are tried again, after longer and longer waits or after the Retry-After."""
+    """The retry of model calls for errors that may be temporary. The wait grows with each failure,
+    unless the provider sends Retry-After. This retries one call; the `retry` of the node repeats the
+    whole node."""
 
     enabled: bool = True
     max_attempts: Annotated[int, Meta(ge=1)] = 5
@@ -111,11 +114,12 @@ DEFAULT_TEMPLATE = "{toolName}: {toolDescription}"
 MAX_TOOL_CALLS = 10
 MemoryStage = Literal["pre_gen_thinking", "gen", "post_gen_thinking", "finished"]
 LOOP_LIMITS = ("tool_loop_limit", "max_tool_calls", "maxToolCalls")
-"""What `max_tool_calls` is called among the parameters, the dialect's name first; none is the provider's."""
+"""Names of `max_tool_calls` among the parameters, that of the dialect first. They are never sent to the
+provider."""
 
 
 class MemoryUse(Struct, frozen=True, omit_defaults=True):
-    """A memory that the agent reads before the model is asked, and writes when the agent is done."""
+    """A memory that the agent reads before its model is called, and writes when the agent has ended."""
 
     name: str
     retrieve_stage: Annotated[tuple[MemoryStage, ...], Meta(extra={"wrap": True})] = ()
@@ -181,6 +185,8 @@ class MemoryUse(Struct, frozen=True, omit_defaults=True):
 
 
 class Reflection(Struct, frozen=True, omit_defaults=True):
+    """The settings of `thinking: {type: reflection}`."""
+
     reflection_prompt: str
 
     @staticmethod
@@ -200,7 +206,7 @@ class Reflection(Struct, frozen=True, omit_defaults=True):
 
 
 class Thinking(Struct, frozen=True, omit_defaults=True):
-    """A second call that looks at the first answer; what it says is the answer."""
+    """A second model call that looks at the first answer; its reply is the answer of the agent."""
 
     type: Literal["reflection"]
     config: Reflection
@@ -228,9 +234,11 @@ class Thinking(Struct, frozen=True, omit_defaults=True):
 
 
 class DynamicTools(Struct, frozen=True, omit_defaults=True):
+    """Tools that are offered to the model and also described in the system message."""
+
     tool_ids: Names = ()
     description_template: str = DEFAULT_TEMPLATE
-    """How each is described in the system message: `{toolName}`, `{toolDescription}`."""
+    """The description of each tool in the system message, with `{toolName}` and `{toolDescription}`."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -263,7 +271,7 @@ class DynamicTools(Struct, frozen=True, omit_defaults=True):
 
 
 class Approval(Struct, frozen=True, omit_defaults=True):
-    """Which tools a person must allow: all, none, or those that are named."""
+    """The tools whose calls need the approval of a person: all, none, or those that are named."""
 
     every: bool = False
     names: tuple[str, ...] = ()
@@ -305,6 +313,9 @@ class Approval(Struct, frozen=True, omit_defaults=True):
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
+    """The settings of an agent. `parameters` is another name for `params`; `tooling` declares tools in
+    the form of the dialect, and `tools` names those that the file declares."""
+
     provider: str = ""
     name: str = ""
     model: str = ""
@@ -519,12 +530,12 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return True
 
     def _warn_unused_stages(self, at: Located, report: Report) -> None:
-        """Of those at which no model is asked."""
-        asked = {"gen"} if self.thinking is None else {"gen", "post_gen_thinking"}
+        """Warns of stages at which no model is called, so that memory is never read there."""
+        used = {"gen"} if self.thinking is None else {"gen", "post_gen_thinking"}
         for stage in dict.fromkeys(stage for use in self.memories for stage in use.retrieve_stage):
-            if stage not in asked:
-                hint = f"the model is asked at {' and '.join(sorted(asked))}"
-                message = f"'retrieve_stage: {stage}' has no effect: no model is asked then"
+            if stage not in used:
+                hint = f"the model is called at {' and '.join(sorted(used))}"
+                message = f"'retrieve_stage: {stage}' has no effect: no model is called at this stage"
                 report.warning("without-effect", message, _locate(at, stage, "memories"), hint)
 
     @property
@@ -533,7 +544,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     @property
     def tool_rounds(self) -> int:
-        """How many rounds of tools there may be."""
+        """The limit on rounds of tools. `max_tool_calls` wins over the names among the parameters,
+        unless it has its default value, which cannot be told from an absent one."""
         if self.max_tool_calls != MAX_TOOL_CALLS:
             return self.max_tool_calls
         merged = {**self.params, **self.parameters}
@@ -542,13 +554,13 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     @property
     def provider_params(self) -> dict[str, Any]:
-        """The parameters that are the provider's."""
+        """The parameters to send to the provider: all but the limits on the tool loop."""
         given = {**self.params, **self.parameters}
         return {name: value for name, value in given.items() if name not in LOOP_LIMITS}
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """The names under `tools` that it offers, each once."""
+        """The names under `tools` that the agent offers, without duplicates."""
         dynamic = self.dynamic_tools.tool_ids if self.dynamic_tools else ()
         return tuple(dict.fromkeys((*self.tools, *dynamic)))
 
@@ -558,7 +570,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     @property
     def uses_tool_loop(self) -> bool:
-        """Whether one call of the model may not be enough."""
+        """Whether the agent runs as a conversation, because one model call may not be enough."""
         return self.has_tools or self.thinking is not None or self.output_schema is not None
 
     def needs_approval(self, tool: str) -> bool:
@@ -566,12 +578,13 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return approval is not None and (approval.every or tool in approval.names)
 
     def error_answer(self, error: str) -> str:
-        """What is said instead of an answer, if the workflow wants that."""
+        """The text of the answer with `on_error: message`. Memory recognises it by its beginning, and
+        does not store it (memory/run_memory.py)."""
         return f"Error calling model {self.name or self.model}: {error}"
 
 
 def _locate_limit(at: Located) -> Located:
-    """Where the rounds of tools are limited."""
+    """The position of the setting that limits the rounds of tools, for an error."""
     for part in (at, child(at, "params"), child(at, "parameters")):
         given = part.value if isinstance(part.value, dict) else {}
         for name in LOOP_LIMITS:
@@ -581,10 +594,13 @@ def _locate_limit(at: Located) -> Located:
 
 
 def examine(config: Config, at: Located, reader: NodeReader) -> None:
-    """Whether the profiles, tools and memories that an agent names are there."""
+    """Reports profiles, tools and memories that an agent names and that do not exist.
+
+    It is apart from `__check__`, which sees the config alone: these names are declared elsewhere in the
+    file, and are known only when the whole file has been read."""
     where = child(at, "config")
-    asked = (child(where, "profile_id"), child(where, "profileId"))
-    names_one = any(place is not where and place.value is not None for place in asked)
+    given = (child(where, "profile_id"), child(where, "profileId"))
+    names_one = any(place is not where and place.value is not None for place in given)
     for name in (*((config.profile_id,) if names_one else ()), *config.fallback):
         if name not in reader.models:
             place = _locate(where, name, "profile_id", "profileId", "fallback")
@@ -614,7 +630,7 @@ def examine(config: Config, at: Located, reader: NodeReader) -> None:
 
 
 def _locate(at: Located, name: str, *keys: str) -> Located:
-    """Where a name stands behind one of the keys."""
+    """The position of a name below one of the keys; the config itself if it is not found."""
     places = (_find_value(child(at, key), name) for key in keys if child(at, key) is not at)
     return next((place for place in places if place is not None), at)
 
@@ -628,6 +644,8 @@ def _find_value(at: Located, name: str) -> Located | None:
 
 
 def _examine_functions(tooling: FunctionTooling, at: Located, reader: NodeReader) -> None:
+    """Warns of functions of the dialect that are missing. It is no error:
+    the agent runs without them."""
     for name in (tool.name for tool in tooling.tools):
         reason = _missing_tool_reason(name, reader)
         if reason is None:
@@ -640,7 +658,8 @@ def _examine_functions(tooling: FunctionTooling, at: Located, reader: NodeReader
 
 
 def _missing_tool_reason(name: str, reader: NodeReader) -> str | None:
-    """Why a function of the dialect is not offered: empty if it is not there; None if it is offered."""
+    """Why a function of the dialect is not offered; empty if it does not exist, None if it is
+    offered."""
     finder = reader.finder
     try:
         if name.endswith(ALL_FUNCTIONS_SUFFIX):
