@@ -1,6 +1,8 @@
-"""`break` and `continue`: end the loop agent or debate around them, or just what it has at work.
+"""`break` and `continue`: end the loop agent or debate around them, or only its current iteration.
 
-A `continue` ends the round of a loop agent, and the turn of a participant in a debate.
+A `continue` ends the round of a loop agent, and the turn of a participant in a debate. The node only
+states the jump in its outcome; the kernel cancels whatever else is in flight in the body
+(kernel/composite.py).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from roundel.workflow.node_type import NodeType
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
-    """Nothing to set: what it got last is what the round gives."""
+    """No settings: the last message of the queue is the output of the round."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -35,16 +37,18 @@ def prepare(node: Node, _services: Services) -> Behaviour:
 
 
 def break_loop(value: object = None) -> Outcome:
-    """For a function of a node: ends the loop agent or debate around it; its last round gives `value`."""
+    """For the function of a node: ends the loop agent or debate around it. `value` is the output of its
+    last round."""
     return Outcome(outcome_of(value).messages, jump="break")
 
 
 def continue_loop(value: object = None) -> Outcome:
-    """For a function of a node: ends the round, or the turn in a debate, around it, which gives `value`."""
+    """For the function of a node: ends the round of the loop agent around it, or the turn in a debate.
+    `value` is the output of that round or turn."""
     return Outcome(outcome_of(value).messages, jump="continue")
 
 
-# Its edges never fire: the run continues in the loop agent or debate around it.
+# The edges of these nodes never fire: the run continues in the loop agent or debate around them.
 BREAK = NodeType(
     "break",
     Config,

@@ -1,4 +1,4 @@
-"""`literal`: says the same each time it runs."""
+"""`literal`: sends the same message each time it runs. The shortest example of a node type."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""`loop_counter`: silent until it has been triggered so many times, then it speaks, which ends the loop.
+"""`loop_counter`: gives no output until it was triggered often enough, then emits a message, which ends
+the loop.
 
-It is wired beside the loop's own back edge: one edge leads to it, one from it back into the loop (so that
-it belongs to the loop) and one out of it.
+It is wired beside the back edge of the loop: one edge leads to it, one from it back into the loop, so
+that it belongs to the loop, and one out of the loop.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     reset_on_emit: bool = True
     message: str = ""
     scope: Literal["run", "loop"] = "run"
-    """`run` counts on when the loop is entered again, `loop` starts anew."""
+    """Whether the count continues when the loop is entered again (`run`), or starts at 0 (`loop`)."""
 
     @staticmethod
     def __describe__() -> Description:
