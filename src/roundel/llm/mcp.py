@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 def result_text(result: CallToolResult) -> str:
     """The result of a tool as text for a model. Images and other binary content are named, not included:
-    a result is text for all providers. Structured content counts only if there is no text, which by the
-    protocol repeats it."""
+    a result is text for all providers. Structured content counts only if there is no text, which
+    usually repeats it."""
     parts = [_block_text(block) for block in result.content]
     if result.structured_content is not None and not any(block.type == "text" for block in result.content):
         parts.append(json_text(result.structured_content))

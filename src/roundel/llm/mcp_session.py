@@ -425,7 +425,7 @@ class McpSession:
         try:
             with self._scope:
                 if previous is not None:
-                    # The program of the last session may still hold files or ports that this one needs.
+                    # Two programs of one server never run at the same time.
                     await previous._wait_until_done()
                 await self._serve()
             if self._scope.cancelled_caught and not self._stopped:  # the deadline of the startup
