@@ -153,7 +153,7 @@ class JsonImport:
             raise JsonImportError(f"{self._path} cannot be read: {error}") from None
         items = found.get("items", found.get("memories")) if isinstance(found, dict) else found
         if not isinstance(items, list):
-            raise JsonImportError(f"{self._path} cannot be read: it holds no list of memories")
+            raise JsonImportError(f"{self._path} cannot be read: it contains no list of memories")
         texts = [map(valid_unicode, _item_texts(item)) for item in items]
         return [
             _make_match(number, output, input_text)

@@ -117,7 +117,7 @@ class ProcessMemoryStore:
                     stored[number].vectors = {**stored[number].vectors, model: vectors[number]}
 
     async def close(self) -> None:
-        """What it holds is dropped with the object."""
+        """Does nothing: the entries are dropped with the object."""
 
     def _live(self, shelf: Shelf, now: float) -> list[_StoredEntry]:
         """The entries of a shelf that have not expired, the newest first."""

@@ -101,5 +101,5 @@ class MemoryStore(Protocol):
         """Stores vectors by the ids of their entries; those of entries that are gone are dropped."""
 
     async def close(self) -> None:
-        """Releases what this object holds; a memory that belongs to a store stays open with the
+        """Releases the resources of this object; a memory that belongs to a store stays open with the
         store."""

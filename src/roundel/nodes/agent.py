@@ -272,7 +272,7 @@ EXAMPLE = """
 NODE = NodeType(
     "agent",
     Config,
-    "Calls a model, with or without tools, and gives its answer.",
+    "Calls a model, with or without tools, and sends its answer.",
     prepare,
     title="Agent",
     zh=("智能体", "调用模型（可使用工具），并给出其答案。"),

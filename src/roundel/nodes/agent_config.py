@@ -50,15 +50,15 @@ class ModelRetry(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="model_retry",
-            en=("Retry of calls", "When a call of a model that failed is made again."),
+            en=("Retry of calls", "When a failed call of a model is retried."),
             zh=("调用重试", "模型调用失败后何时重试。"),
             fields={
                 "enabled": Field(
-                    en=("Enabled", "Whether calls are made again at all."),
+                    en=("Enabled", "Whether failed calls are retried."),
                     zh=("启用", "是否重试失败的调用。"),
                 ),
                 "max_attempts": Field(
-                    en=("Attempts", "How often a model is called in all, the first time included."),
+                    en=("Attempts", "How often a model is called in total, including the first call."),
                     zh=("尝试次数", "总共调用模型的次数，包括第一次。"),
                     unit="attempts",
                 ),
@@ -81,21 +81,21 @@ class ModelRetry(Struct, frozen=True, omit_defaults=True):
                     unit="seconds",
                 ),
                 "retry_on_status_codes": Field(
-                    en=("Status codes", "The HTTP status codes after which a call is made again."),
+                    en=("Status codes", "The HTTP status codes after which a call is retried."),
                     zh=("状态码", "遇到这些 HTTP 状态码时重试。"),
                 ),
                 "retry_on_error_substrings": Field(
-                    en=("Error texts", "A call is made again if the text of its error holds one of these."),
+                    en=("Error texts", "A call is retried if the text of its error contains one of these."),
                     zh=("错误文本", "错误信息含有其中任何一个时重试。"),
                 ),
                 "retry_on_exception_types": Field(
-                    en=("Exceptions", "Python exceptions, by name, after which a call is always made again."),
+                    en=("Exceptions", "Python exceptions, by name, after which a call is always retried."),
                     zh=("重试的异常", "遇到这些 Python 异常（按名称）时总是重试。"),
                 ),
                 "non_retry_exception_types": Field(
                     en=(
                         "Final exceptions",
-                        "Python exceptions, by name, after which a call is never made again.",
+                        "Python exceptions, by name, after which a call is never retried.",
                     ),
                     zh=("不重试的异常", "遇到这些 Python 异常（按名称）时从不重试。"),
                 ),
@@ -197,7 +197,7 @@ class Reflection(Struct, frozen=True, omit_defaults=True):
             zh=("反思", "模型再次审视自己的答案。"),
             fields={
                 "reflection_prompt": Field(
-                    en=("Prompt", "What the model is told to do with its first answer."),
+                    en=("Prompt", "The instruction for the model about its first answer."),
                     zh=("提示词", "要求模型如何处理第一个答案。"),
                     widget="textarea",
                 ),
@@ -358,7 +358,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "prompt": Field(
                     en=(
                         "Prompt",
-                        "Added behind the input as one more message. It may hold expressions, in `{{ }}`.",
+                        "Added behind the input as one more message. It may contain expressions, in `{{ }}`.",
                     ),
                     zh=("提示词", "作为一条消息附在输入之后，可包含 `{{ }}` 表达式。"),
                     widget="textarea",
@@ -402,8 +402,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "retry": Field(
                     en=(
                         "Retry of calls",
-                        "When a call of the model that failed is made again. The node has a retry of its "
-                        "own.",
+                        "When a failed call of the model is retried. The node has a retry of its own.",
                     ),
                     zh=("调用重试", "模型调用失败后何时重试。节点本身另有重试设置。"),
                     see="agents.md#retries-and-fallback",
@@ -436,7 +435,10 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="agents.md#structured-answers",
                 ),
                 "max_repairs": Field(
-                    en=("Repairs", "How often an answer that does not fit the schema is asked for again."),
+                    en=(
+                        "Repairs",
+                        "How often the model is asked again for an answer that does not fit the schema.",
+                    ),
                     zh=("修正次数", "答案不符合结构时重新请求的次数。"),
                     unit="attempts",
                 ),
@@ -545,7 +547,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     @property
     def tool_rounds(self) -> int:
         """The limit on rounds of tools. `max_tool_calls` wins over the names among the parameters,
-        unless it has its default value, which cannot be told from an absent one."""
+        unless it has its default value, which looks the same as an absent one."""
         if self.max_tool_calls != MAX_TOOL_CALLS:
             return self.max_tool_calls
         merged = {**self.params, **self.parameters}

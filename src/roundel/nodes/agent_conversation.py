@@ -13,11 +13,12 @@ Limits, which `agent.calls` declares to the forecast and the proof:
   answer` this last call offers no tools. With `error` or `suspend` it offers them, and only if the model
   requests them again the node fails, or the run is locked until a person allows more rounds: an agent
   that is done by then is not punished for having used all its rounds.
-- A round makes at most `max_calls_per_round` calls; the rest is refused with a result that says so.
+- A round makes at most `max_calls_per_round` calls; the rest is refused, and the results explain it to
+  the model.
 - A reply that does not fit `output_schema` adds at most `max_repairs` calls, a reflection adds one.
 - A call that was made twice in a row with the same arguments and the same result is not made a third
-  time; the model is told that it already has the result. This is off where the breaker's detection of
-  dead loops is off.
+  time; its result tells the model that it has the result already. This is off where the breaker's
+  detection of dead loops is off.
 
 The message of an agent is what its model said. If the model said nothing, the message is empty and its
 data has `answered: false`: a text of the engine would look like an answer to the nodes that follow.

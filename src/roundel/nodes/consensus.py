@@ -429,7 +429,7 @@ class Consensus(Struct, frozen=True, omit_defaults=True):
                     zh=("裁判", "由裁判判定时：作出判定的节点。`loop` 不能使用裁判。"),
                 ),
                 "question": Field(
-                    en=("Question", "By a judge: the question put to it."),
+                    en=("Question", "By a judge: the question for it."),
                     zh=("问题", "由裁判判定时：向裁判提出的问题。"),
                     widget="textarea",
                 ),
@@ -439,7 +439,7 @@ class Consensus(Struct, frozen=True, omit_defaults=True):
     def __check__(self, at: Located, report: Report) -> bool:
         if self.phrases and all(phrase.strip() for phrase in self.phrases):
             return True
-        message = "'phrases' of the consensus holds nothing to look for"
+        message = "'phrases' of the consensus is empty or contains an empty phrase"
         hint = "write the phrases that mean agreement, or leave it out"
         report.error("no-phrases", message, child(at, "phrases"), hint)
         return False

@@ -52,7 +52,7 @@ def continue_loop(value: object = None) -> Outcome:
 BREAK = NodeType(
     "break",
     Config,
-    "Ends the loop agent or debate around it. Its last message is what the round gives.",
+    "Ends the loop agent or debate around it. Its last message is the output of the round.",
     prepare,
     title="Break",
     zh=("跳出", "结束外层的循环智能体或辩论；其最后一条消息即为该轮的输出。"),
@@ -65,8 +65,7 @@ BREAK = NodeType(
 CONTINUE = NodeType(
     "continue",
     Config,
-    "Ends the round of the loop agent around it, or the turn in a debate. Its last message is what that "
-    "gives.",
+    "Ends the round of the loop agent around it, or the turn in a debate. Its last message is the output.",
     prepare,
     title="Continue",
     zh=("继续", "结束外层循环智能体的当前轮次，或辩论中的当前发言；其最后一条消息即为输出。"),

@@ -32,15 +32,15 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return Description(
             fields={
                 "max_iterations": Field(
-                    en=("Triggers", "How many times it must be triggered before it speaks."),
+                    en=("Triggers", "How many times it must be triggered before it emits its message."),
                     zh=("触发次数", "被触发多少次之后才输出消息。"),
                     unit="rounds",
                 ),
                 "reset_on_emit": Field(
                     en=(
                         "Start again",
-                        "Counts from 0 again after it has spoken. If not, it speaks at every later trigger "
-                        "too.",
+                        "Counts from 0 again after its message. If not, it emits the message at every later "
+                        "trigger too.",
                     ),
                     zh=("重新计数", "输出消息之后从 0 重新计数；否则之后每次触发都会输出。"),
                 ),
@@ -49,7 +49,10 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     zh=("消息", "输出消息的文本；不填则为 `Loop limit reached (N)`。"),
                 ),
                 "scope": Field(
-                    en=("Scope", "Whether the count goes on when the loop is entered again, or starts at 0."),
+                    en=(
+                        "Scope",
+                        "Whether the count continues when the loop is entered again, or starts at 0.",
+                    ),
                     zh=("计数范围", "再次进入循环时，是继续累计还是从 0 开始。"),
                     choices={
                         "run": ("The whole run", "整个运行"),

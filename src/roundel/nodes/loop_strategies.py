@@ -140,7 +140,7 @@ class UntilStrategy(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="condition_strategy",
-            en=("Until", "Rounds until a condition holds, which is tested before each round."),
+            en=("Until", "Rounds until a condition is met, which is tested before each round."),
             zh=("直到条件成立", "每轮之前检查条件，直到条件成立。"),
             fields={
                 "until": Field(
@@ -165,7 +165,7 @@ class UntilStrategy(Struct, frozen=True, omit_defaults=True):
                     unit="rounds",
                 ),
                 "on_limit": Field(
-                    en=("At the limit", "What happens after the last round if the condition does not hold."),
+                    en=("At the limit", "What happens after the last round if the condition is not met."),
                     zh=("达到上限时", "最后一轮之后条件仍不成立时如何处理。"),
                     choices={"finish": ("End the loop", "结束循环"), "suspend": ("Lock the run", "锁定运行")},
                 ),
@@ -221,7 +221,7 @@ class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
                     zh=("并行数", "同时执行的轮次数。"),
                 ),
                 "on_error": Field(
-                    en=("On failure", "What becomes of a round that fails."),
+                    en=("On failure", "What happens to a round that fails."),
                     zh=("失败时", "某一轮失败时如何处理。"),
                     choices={
                         "stop": ("The node fails", "节点失败"),

@@ -35,7 +35,10 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return Description(
             fields={
                 "max_duration": Field(
-                    en=("Duration", "How much time must pass after the first trigger before it speaks."),
+                    en=(
+                        "Duration",
+                        "How much time must pass after the first trigger before it emits its message.",
+                    ),
                     zh=("时长", "自首次触发起经过多长时间后才输出消息。"),
                     widget="duration",
                 ),
@@ -51,9 +54,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "reset_on_emit": Field(
                     en=(
                         "Start again",
-                        "After it has spoken, the next trigger starts the clock again. If not, it speaks at "
-                        "every later "
-                        "trigger too.",
+                        "After its message, the next trigger starts the clock again. If not, it emits the "
+                        "message at every later trigger too.",
                     ),
                     zh=("重新计时", "输出消息之后，下一次触发时重新计时；否则之后每次触发都会输出。"),
                 ),

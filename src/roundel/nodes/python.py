@@ -132,7 +132,7 @@ async def save_and_run(message: Message, workspace: Path) -> str:
     """Saves the files in a message to the workspace, runs main.py, and adds its output to the
     message."""
     if not _save_files(message.text, workspace):
-        return f"{message.text}\n\n{CODE_FAILURE_MARKER}\nthe message holds no main.py"
+        return f"{message.text}\n\n{CODE_FAILURE_MARKER}\nthe message contains no main.py"
     result = await run_program((sys.executable, "main.py"), workspace, SAVED_CODE_TIMEOUT)
     return f"{message.text}\n\n{result.format_output()}"
 
@@ -185,7 +185,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                         "Function",
                         "`module:function`: the file `module.py` beside the workflow file, else a module of "
                         "the import "
-                        "path. If not set, the last message holds the code to run.",
+                        "path. If not set, the last message contains the code to run.",
                     ),
                     zh=(
                         "函数",

@@ -53,7 +53,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
             ),
             fields={
                 "regex": Field(
-                    en=("Pattern", "A regular expression with one group, which holds the number."),
+                    en=("Pattern", "A regular expression with one group, which matches the number."),
                     zh=("正则表达式", "带一个分组的正则表达式，分组内为数字。"),
                     widget="pattern",
                     kind=str,

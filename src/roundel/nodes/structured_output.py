@@ -50,7 +50,7 @@ def schema_error(schema: dict[str, Any]) -> str:
     except jsonschema.SchemaError as error:
         return str(error.message)
     unresolved = next((name for name in _references(schema) if not _resolves(name, schema)), "")
-    return f"it refers to '{unresolved}', which it does not hold" if unresolved else ""
+    return f"it refers to '{unresolved}', which it does not contain" if unresolved else ""
 
 
 def _references(value: Any) -> Iterator[str]:

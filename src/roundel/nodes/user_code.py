@@ -96,7 +96,7 @@ class _ThreadPool:
     would wake them in turn and keep all of them alive.
 
     Invariant: an inbox is in `_idle` exactly while its thread waits and no work is on its way to it.
-    Whoever removes it, under the lock, owns it: `run` to put work into it, or the thread itself to
+    Removing it, under the lock, takes ownership: `run` to put work into it, or the thread itself to
     end."""
 
     def __init__(self) -> None:

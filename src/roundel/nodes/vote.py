@@ -59,7 +59,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     zh=("通过比例", "赞成票（或得分占满分）须达到的比例。三分之二小于 0.67。"),
                 ),
                 "vote_type": Field(
-                    en=("Kind of vote", "What each participant gives."),
+                    en=("Kind of vote", "What each participant answers with."),
                     zh=("投票方式", "每个参与者给出什么。"),
                     choices={
                         "yes_no": ("Yes or no", "赞成或反对"),
@@ -91,7 +91,7 @@ class VoteController(ParticipantController):
     def begin(self, inputs: tuple[Message, ...]) -> CompositeAction:
         question = self.config.question
         question_messages = (*inputs, Message(question)) if question else inputs
-        # Each participant has a body of its own, so its ordinals do not depend on who is faster, and
+        # Each participant has a body of its own, so its ordinals do not depend on which is faster, and
         # `parallel_index` is not needed.
         return CompositeAction(
             tuple(Iteration(body, question_messages, 1) for body in range(len(self.config.participants)))
