@@ -236,7 +236,7 @@ def test_a_second_thought_that_does_not_fit_is_held_against_the_schema(asked: li
     ("schema", "said"),
     [
         ({"type": "thing"}, "'thing' is not valid"),
-        ({"properties": {"a": {"$ref": "#/$defs/A"}}}, "it refers to '#/$defs/A', which it does not hold"),
+        ({"properties": {"a": {"$ref": "#/$defs/A"}}}, "it refers to '#/$defs/A', which it does not contain"),
         ({"$ref": "https://example.org/schema"}, "it refers to 'https://example.org/schema'"),
     ],
 )

@@ -303,8 +303,8 @@ def test_rounds_in_a_row() -> None:
     ("settings", "code", "line", "message"),
     [
         ("method: shouting", "wrong-type", 8, "must be one of phrase, vote, judge, not 'shouting'"),
-        ("phrases: []", "no-phrases", 8, "'phrases' of the consensus holds nothing to look for"),
-        ("phrases: [' ']", "no-phrases", 8, "'phrases' of the consensus holds nothing to look for"),
+        ("phrases: []", "no-phrases", 8, "of the consensus is empty or contains an empty phrase"),
+        ("phrases: [' ']", "no-phrases", 8, "of the consensus is empty or contains an empty phrase"),
         ("phrases: {a: b}", "wrong-type", 8, "'phrases' of"),
         ("quorum: 0", "wrong-type", 8, "must be a number above 0 and of at most 1, not 0"),
         ("quorum: 1.01", "wrong-type", 8, "must be a number above 0 and of at most 1, not 1.01"),

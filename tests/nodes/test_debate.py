@@ -414,7 +414,7 @@ WRONG = [
     (PAIR + "        agent_pairs: [Ada, Bo]\n", 8, "wrong-type", "must be a list", ""),
     (PAIR + "        max_rounds: 0\n", 8, "wrong-type", "a whole number of at least 1", ""),
     (PAIR + "        exit_condition: agreement\n", 8, "wrong-type", "one of max_rounds, consensus", ""),
-    (CONSENSUS + "{method: judge}\n", 9, "no-judge", "and there is none", "name one"),
+    (CONSENSUS + "{method: judge}\n", 9, "no-judge", "has no judge", "name one"),
     (
         CONSENSUS + "{method: judge, judge: {id: Bo, type: agent}}\n",
         9,

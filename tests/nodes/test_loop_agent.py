@@ -576,7 +576,7 @@ def test_a_round_on_what_the_strategy_gave_still_has_what_was_said() -> None:
 @pytest.mark.parametrize(
     ("dispatch", "error"),
     [
-        (lambda state: 1, "dispatch gave 1; it gives true or false, or what the next round is to get"),
+        (lambda state: 1, "dispatch gave 1; it must give true or false, or the next round's input"),
         (lambda state: object(), "dispatch gave an object of the class 'object'"),
         (
             lambda state: state.update(x={1, 2}.union) or True,

@@ -1,11 +1,9 @@
-"""Masks secrets in the logs of client libraries.
+"""Clients of model providers: from a profile to a client with its key, its address and its headers.
 
-They log what they send: URLs with credentials in them, and at the level DEBUG whole requests, whose prompts
-may hold a secret. The records are changed before any handler sees them, wherever the program sends its logs.
-
-HTTP clients for models, shared by all runs of the process that send the same headers.
-
-From a profile to a client of the provider's: which model class, which key, which address.
+Clients and their HTTP connections are shared by all runs of the process that have the same settings
+(resource_pool.py). Secrets stay out of logs in two ways. Headers are added to requests behind the back
+of the client libraries. And everything that those libraries log is masked before a handler sees it: they
+log addresses with credentials, and at the level DEBUG whole requests.
 """
 
 from __future__ import annotations
@@ -29,6 +27,7 @@ from roundel.workflow.secrets import SecretMasker
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ClientModel
 
+# The loggers of libraries that may log requests, by the first part of their name.
 _LIBRARIES = (
     "anthropic",
     "asyncio",
@@ -44,7 +43,9 @@ _LIBRARIES = (
 
 
 class _SecretFilter(logging.Filter):
-    """One for the process: a record does not tell which run it is about, so all runs are masked in it."""
+    """Masks secrets in log records. There is one filter for the process: a record does not say to which
+    run it belongs, so the secrets of all runs are masked in it. The references are weak, so secrets go
+    with their run."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -56,6 +57,8 @@ class _SecretFilter(logging.Filter):
         if masked is not text:
             record.msg, record.args = masked, None
         if record.exc_info:
+            # A traceback is formatted here, since a handler would format the exception without masking
+            # it.
             record.exc_text = self._mask("".join(traceback.format_exception(*record.exc_info)).rstrip())
             record.exc_info = None
         return True
@@ -70,28 +73,33 @@ _SECRET_FILTER = _SecretFilter()
 
 
 def mask_client_logs(secrets: SecretMasker) -> None:
-    """From now on, and as long as these secrets are in use. Call it once the libraries have been imported:
-    a filter holds for the loggers that there are, not for those below them."""
+    """Masks these secrets in the logs of client libraries, as long as the masker is alive. Call it after
+    the libraries have been imported: a filter applies to the loggers that exist, and loggers do not
+    inherit filters."""
     _SECRET_FILTER.secrets.add(secrets)
     for name, logger in list(logging.root.manager.loggerDict.items()):
         if isinstance(logger, logging.Logger) and name.partition(".")[0] in _LIBRARIES:
-            logger.addFilter(_SECRET_FILTER)  # adds it once
+            logger.addFilter(_SECRET_FILTER)  # has no effect if it was added before
 
 
 MAX_IDLE_CONNECTIONS = 200
-"""Connections that wait for another request."""
+"""Open connections that wait for another request."""
 READ_TIMEOUT = 600.0
-"""For the parts of an answer to come, unless a profile has a timeout."""
+"""Seconds without any data, unless a profile has a timeout."""
 CONNECT_TIMEOUT = 10.0
+"""Seconds."""
 _HEADERS_ADDED = "roundel.headers"
 
 
 def http_client(headers: Mapping[str, str], lease: ResourceLease) -> Any:
-    """The client for all who send the same headers; None without the package."""
+    """The HTTP client for all profiles with the same headers, from the pool; None if the package is not
+    installed.
+
+    The number of connections is not limited, so that no run waits for a connection of another."""
     try:
         import httpx2
     except ImportError:
-        return None  # the client library is missing too, and says so next
+        return None  # the client library is missing as well, and its error says what to install
 
     def make() -> Any:
         return httpx2.AsyncClient(
@@ -107,18 +115,20 @@ def http_client(headers: Mapping[str, str], lease: ResourceLease) -> Any:
 
 @cache
 def _ssl_context() -> Any:
-    """The certificates of those who may be trusted; to read them takes longer than many a run."""
+    """The trusted certificates, read once: reading them takes longer than many runs."""
     import httpx2
 
     return httpx2.create_ssl_context()
 
 
 def _add_headers_hook(headers: Mapping[str, str]) -> Callable[[Any], Awaitable[None]]:
-    """Puts headers on a request as it leaves. Client libraries write what they are given into their logs,
-    and headers are where gateways want their keys."""
+    """Adds the headers of a profile to each request as it is sent. They are not passed to the client
+    libraries, which log what they are given, because gateways expect their keys in headers."""
 
     async def add(request: Any) -> None:
-        if _HEADERS_ADDED not in request.extensions:  # a redirect keeps what may be sent there, and no more
+        # Once only: on a redirect the HTTP client drops headers that another host must not see, and
+        # adding them again would undo that.
+        if _HEADERS_ADDED not in request.extensions:
             request.extensions[_HEADERS_ADDED] = True
             request.headers.update(headers)
 
@@ -132,23 +142,25 @@ KEY_VARIABLES = {
     "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
 }
 PROTOCOL = "protocol"
-"""`chat` or `responses`, among the parameters of files of the dialect; not one of the provider's."""
+"""A parameter of the dialect that selects the interface of OpenAI, `chat` or `responses`. It is not
+sent."""
 NO_KEY = "none"
-"""What servers of one's own are sent, which ask for no key but whose client wants one."""
+"""Sent to servers with a `base_url` if no key is given: they often need none, but the client library
+requires one."""
 
 
 def client_model(profile: Profile, secrets: SecretMasker, lease: ResourceLease) -> ClientModel:
-    """The model's client, from the pool; NodeError says what has to be installed or set."""
+    """The client of a model, from the pool; NodeError says what has to be installed or set."""
     return _lease_client(profile, secrets, lease, _make_model)
 
 
 def client_provider(profile: Profile, secrets: SecretMasker, lease: ResourceLease) -> tuple[str, Any]:
-    """The provider's name, and its client; for what else it offers beside models."""
+    """The name of a provider and its client, for services other than models, such as embeddings."""
     return _lease_client(profile, secrets, lease, _make_provider)
 
 
 async def _no_close(_client: object) -> None:
-    """The connections of a client are those of the HTTP client, which the pool closes."""
+    """A client has no connections of its own: the HTTP client has them, and the pool closes that."""
 
 
 def _lease_client(
@@ -157,12 +169,14 @@ def _lease_client(
     provider, name = profile.provider_and_name
     provider = PROVIDER_ALIASES.get(provider, provider)
     key = profile.api_key or _find_key(provider) or (NO_KEY if profile.base_url else "")
+    # Registered before anything can fail or log.
     secrets.add(key)
     for header in profile.headers.values():
         secrets.add_header(header)
     try:
         http = http_client(profile.headers, lease)
         client = lease.take(
+            # The key of the environment is part of the identity: it may change between two runs.
             (make.__name__, key, msgspec.json.encode(profile)),
             lambda: make(provider, name, profile, key, http),
             _no_close,
@@ -192,6 +206,8 @@ def _make_provider(
 
     kind = infer_provider_class(provider)
     wanted = {"api_key": key or None, "base_url": profile.base_url or None, "http_client": http_client}
+    # Providers of the library take different arguments. One that a profile needs must not be dropped
+    # silently.
     accepted = inspect.signature(kind.__init__).parameters
     if profile.base_url and "base_url" not in accepted:
         raise NodeError(f"the provider '{provider}' takes no base_url")

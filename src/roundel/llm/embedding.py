@@ -1,4 +1,4 @@
-"""Vectors of texts, by the models of a provider or of this machine."""
+"""Vectors of texts, by embedding models of a provider or of this machine."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from roundel.workflow.secrets import SecretMasker
 
 
 class ClientEmbedder:
-    """Made when its run is made ready, so that no text has to wait for imports; what it lacks is told when it
-    is asked."""
+    """Makes vectors with a model of a provider or of this machine. `RunMemory` creates it when a run is
+    prepared, so that the time limit on reading a memory does not have to cover imports.
+
+    A missing package or key is not raised then but by `embed`: memory must not fail a run (decision 11),
+    and the error becomes an event of the agent that reads it."""
 
     def __init__(
         self, config: Embedding, secrets: SecretMasker, prices: Prices, lease: ResourceLease
@@ -36,7 +39,8 @@ class ClientEmbedder:
     async def embed(
         self, texts: Sequence[str], meter: EmbeddingMeter, *, question: bool = False
     ) -> list[list[float]]:
-        """NodeError says what has to be installed or set."""
+        """The vectors of texts. `question` marks a query, for models that embed queries and documents
+        differently. NodeError says what has to be installed or set."""
         if self._model is None:
             raise NodeError(self._problem)
         kind = "query" if question else "document"

@@ -1,8 +1,7 @@
-"""What a tool of an MCP server gave, as text for a model.
+"""Tools of servers that speak the Model Context Protocol.
 
-Tools of servers that speak the Model Context Protocol.
-
-The package `mcp` is an extra, and slow to import: it is imported when a server is first used.
+`McpConnection` represents a server over several sessions (mcp_session.py), `McpTool` one tool of it. The
+package `mcp` is an extra, and slow to import: it is imported when a server is first used.
 """
 
 from __future__ import annotations
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
 
 
 def result_text(result: CallToolResult) -> str:
+    """The result of a tool as text for a model. Images and other binary content are named, not included:
+    a result is text for all providers. Structured content counts only if there is no text, which
+    usually repeats it."""
     parts = [_block_text(block) for block in result.content]
     if result.structured_content is not None and not any(block.type == "text" for block in result.content):
         parts.append(json_text(result.structured_content))
@@ -47,17 +49,21 @@ def _block_text(block: ContentBlock) -> str:
 
 
 def _decoded_size(encoded: str) -> int:
-    """How many bytes a base64 text stands for."""
+    """The number of bytes in a base64 text, without decoding it."""
     return len(encoded) * 3 // 4 - encoded.count("=", -2)
 
 
 def require_mcp() -> None:
+    """Raises NodeError if the extra is not installed, without importing it."""
     if find_spec("mcp") is None:
         raise NodeError('MCP tools need the extra: pip install "roundel[mcp]"')
 
 
 class McpConnection:
-    """One MCP server, for all runs of the process that use it in the same way."""
+    """One MCP server, for all runs of the process that use it in the same way. The resource pool owns
+    it, and closes it when no run has used it for a while (llm/toolbox.py).
+
+    It has one session at a time, and opens a new one if the server has died or has lost the session."""
 
     def __init__(
         self,
@@ -80,13 +86,18 @@ class McpConnection:
         self._closed = False
 
     async def tools(self) -> list[Tool]:
-        """What the server offers. The first who asks connects; who asks meanwhile waits for the same."""
+        """The tools that the server offers. The first caller connects; others wait for the same
+        session."""
         server_tools = await self._current_session().tools()
         chosen = self._select_tools({tool.name: tool for tool in server_tools})
         return [McpTool(self, tool.name, self._spec(tool)) for tool in chosen]
 
     async def call(self, name: str, arguments: dict[str, Any], key: str) -> str:
-        """Calls a tool by the server's own name for it."""
+        """Calls a tool by its name on the server, without our prefix. ToolError if the tool failed.
+
+        A call is repeated only if the server refused it because of the session, and so has not executed
+        it. If the connection breaks during a call, its effect is unknown and the error goes to the
+        model."""
         try:
             result = await self._call_once(name, arguments, key)
         except SessionExpired:
@@ -97,13 +108,14 @@ class McpConnection:
         return text
 
     async def close(self) -> None:
-        """Ends the server, or the session with it. It cannot be used any more."""
+        """Ends the server, or the session with it. The connection cannot be used afterwards."""
         self._closed = True
         if self._session is not None:
             await self._session.close()
 
     def _current_session(self) -> McpSession:
-        """The session; a new one if there is none, or if the server has died."""
+        """The session; a new one if there is none, or if it has ended. It does not await anything, so
+        concurrent callers get the same session."""
         if self._closed:
             raise NodeError(f"{self._errors.label} is closed: the process is about to end")
         if self._session is None or self._session.ended:
@@ -117,7 +129,8 @@ class McpConnection:
         return await session.call(name, arguments, key, self._seconds)
 
     async def _retry_in_new_session(self, name: str, arguments: dict[str, Any], key: str) -> CallToolResult:
-        """The server has lost the session, as it does when it restarts: the call is made in a new one."""
+        """Repeats a call after the server has lost the session, as it does when it restarts. Once only:
+        if the new session is unknown as well, probably several servers share the address."""
         try:
             return await self._call_once(name, arguments, key)
         except SessionExpired:
@@ -140,7 +153,7 @@ class McpConnection:
 
 
 class McpTool:
-    """A tool of a server, as a model sees it."""
+    """A tool of a server, with the name and the schema that a model gets."""
 
     def __init__(self, connection: McpConnection, name: str, spec: ToolSpec) -> None:
         self.spec = spec

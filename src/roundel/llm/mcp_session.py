@@ -1,17 +1,18 @@
-"""The last lines that a server wrote to its standard error, for the error that says why it failed.
+"""A session with an MCP server: its transport, its lifetime and its errors.
 
-Nothing of it reaches our own terminal, where it would tear the live view apart.
+The contexts of a session must be left by the task that entered them, and calls come from many tasks. So
+each session has a task of its own: it connects, lists the tools, becomes ready, waits until it is closed
+or the server dies, and disconnects. A caller only sends a request and awaits its answer. A session never
+starts again; `McpConnection` (mcp.py) opens the next one.
 
-How an MCP server is reached: a program with pipes, or an address.
+The parts, in the order of the module:
 
-What went wrong with an MCP server, in words that say what to do and leave out what is secret.
+- `StderrTail` collects the last lines of a program, for error messages.
+- `stdio_transport` and `http_transport` connect to a program or to an address.
+- `McpErrors` turns failures into messages that say what to do and contain no secrets.
+- `McpSession` is the session.
 
-A session with an MCP server, from its opening to its end.
-
-The contexts of a session must be left by the task that entered them, and calls come from many tasks.
-So each session has a keeper, a task of its own: it opens, lists the tools, says that it is ready, waits
-until it is told to close or the server dies, and closes. Who calls only sends and awaits an answer.
-A session never comes back to life; `McpConnection` opens the next one.
+The package `mcp` is imported inside of functions only: it is an extra, and takes a second to import.
 """
 
 from __future__ import annotations
@@ -44,28 +45,37 @@ if TYPE_CHECKING:
 
 MAX_LINES = 10
 MAX_LINE_LENGTH = 400
-"""Characters that are shown of a line."""
+"""Characters of a line that are shown."""
 MAX_READ_BYTES = 64 * 1024
-"""Bytes that are held of one: a server may never end its line."""
+"""Bytes of a line that are buffered: a server may never end its line."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class StderrTail:
+    """The last lines that a server wrote to its standard error, for the error message that says why it
+    failed.
+
+    Nothing of it reaches the terminal of the user, where it would disturb the live view. It has to be
+    read all the time: a full pipe would block the server."""
+
     def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean
-        """Masks secrets. It sees a line before that is cut: half a secret would no longer be found."""
+        """Masks secrets. It gets a line before the line is cut: half a secret would not be
+        recognised."""
         self._lines: deque[str] = deque(maxlen=MAX_LINES)
         self._reader: Thread | None = None
 
     def writer(self) -> TextIO:
-        """The end for the server. A thread reads the other end: not every event loop reads pipes."""
+        """The end of a pipe for the server. A thread reads the other end, since not every event loop can
+        read pipes. It is a daemon, because a child of the server may hold the pipe open."""
         reading, writing = os.pipe()
         self._reader = Thread(target=self._read, args=(reading,), name="mcp-stderr", daemon=True)
         self._reader.start()
         return os.fdopen(writing, "w", encoding="utf-8")
 
     async def finish(self) -> None:
-        """Waits for what an ended server wrote last; not for long, since a child of it may hold the pipe."""
+        """Waits for the last lines of a server that has ended; not for long, since a child may hold the
+        pipe."""
         if self._reader is not None:
             await asyncio.to_thread(self._reader.join, 0.5)
 
@@ -80,15 +90,17 @@ class StderrTail:
 
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024
-"""An answer may hold an image; the package's own bound is 1 MiB."""
+"""The largest event of a server: an answer may contain an image. The limit of the package is 1 MiB."""
 CONNECT_TIMEOUT = 30
+"""Seconds."""
 
 
 @asynccontextmanager
 async def stdio_transport(
     server: McpServer, folder: Path | None, tail: StderrTail, on_end: Callable[[], None]
 ) -> AsyncIterator[TransportStreams]:
-    """Starts the server's command; `on_end` is called when it closes its output, as it does when it dies."""
+    """Starts the command of a server. `on_end` is called when the server closes its output, as when it
+    dies."""
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     parameters = StdioServerParameters(
@@ -100,7 +112,7 @@ async def stdio_transport(
     )
     with tail.writer() as stderr:
         async with stdio_client(parameters, stderr) as (reading, writing):
-            stderr.close()  # only the program holds it now, so it ends with the program
+            stderr.close()  # now only the program has the pipe open, so the reader ends with the program
             yield _NotifyingStream(reading, on_end), writing
 
 
@@ -108,7 +120,10 @@ async def stdio_transport(
 async def http_transport(
     server: McpServer, on_status: Callable[[int], None]
 ) -> AsyncIterator[TransportStreams]:
-    """Streamable HTTP. Calls have time limits of their own, so reading has none here."""
+    """Connects by streamable HTTP. Reading has no time limit here, because each call has its own.
+
+    `on_status` gets the status of each response. The package turns a 404 into a general error, and only
+    the status tells that the session is unknown."""
     import httpx2
     from mcp.client.streamable_http import streamable_http_client
 
@@ -128,7 +143,7 @@ async def http_transport(
 
 
 def _working_folder(server: McpServer, folder: Path | None) -> Path | None:
-    """Where the program runs: `cwd`, seen from the workflow's folder."""
+    """The working folder of the program: `cwd`, relative to the folder of the workflow."""
     working_folder = folder / server.cwd if folder else Path(server.cwd) if server.cwd else None
     if working_folder is not None and not working_folder.is_dir():
         raise NodeError(
@@ -138,7 +153,8 @@ def _working_folder(server: McpServer, folder: Path | None) -> Path | None:
 
 
 class _NotifyingStream:
-    """A stream that tells when it ends; the session by itself would find out at its next call."""
+    """A stream that reports its end at once. The session of the package would notice it only at its next
+    call, and that call would fail instead of starting a new session."""
 
     def __init__(self, stream: ReadStream[Any], on_end: Callable[[], None]) -> None:
         self._stream = stream
@@ -171,7 +187,10 @@ class _NotifyingStream:
 
 
 class McpErrors:
-    """The errors of one server."""
+    """Error messages about one server: they say what to do, and contain no secrets.
+
+    Headers, environment and the credentials in addresses are registered as secrets when it is created,
+    before anything can be logged or fail."""
 
     def __init__(self, server: McpServer, name: str, secrets: SecretMasker) -> None:
         self._server = server
@@ -184,15 +203,15 @@ class McpErrors:
         self.label = f"MCP server '{self.clean(name or server.command or _strip_credentials(server.url))}'"
 
     def clean(self, text: str) -> str:
-        """The text without secrets."""
+        """The text with its secrets masked."""
         return self._secrets.mask(text)
 
     def mask_logs(self) -> None:
-        """The package logs addresses and what servers say."""
+        """Masks secrets in the logs of the package, which contain addresses and messages of servers."""
         mask_client_logs(self._secrets)
 
     def startup_error(self, cause: BaseException | None, status: int, lines: tuple[str, ...]) -> NodeError:
-        """The server could not be started or reached."""
+        """An error for a server that could not be started or reached."""
         why = (
             self._describe_reach_error(cause, status)
             if self._server.url
@@ -201,7 +220,8 @@ class McpErrors:
         return NodeError(self.clean(why + _format_stderr(lines)))
 
     def connection_error(self, tool: str, cause: BaseException | None, lines: tuple[str, ...]) -> NodeError:
-        """The server went away during a call; whether the call had an effect is not known."""
+        """An error for a server that ended during a call. Whether the call had an effect is unknown, so
+        the call is not repeated here; the model gets the error."""
         if self._server.url and _is_connect_error(cause):
             return self.startup_error(cause, 0, lines)
         reason = f" ({_error_text(cause)})" if cause else ""
@@ -246,14 +266,14 @@ class McpErrors:
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """The first error inside the groups that task groups make."""
+    """The first error inside of nested exception groups, which task groups raise."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def _strip_credentials(url: str) -> str:
-    """An address without a user, a password and a query, which may hold keys."""
+    """An address without user, password and query, which may contain keys."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
@@ -286,17 +306,27 @@ def _is_connection_closed(cause: BaseException | None) -> bool:
 
 
 IDEMPOTENCY_META_KEY = "roundel/idempotency-key"
+"""Where a server finds the idempotency key of a call: in the metadata of the request."""
 GRACE_SECONDS = 2.0
-"""For a polite goodbye; then what can be cut off is cut off."""
+"""For an orderly end of a session; after that it is cancelled."""
 STOP_SECONDS = 7.0
-"""The package asks, then ends, then kills a program, and takes up to 6.5 seconds for it."""
+"""For the end of a program after the cancellation. The package closes its input, then terminates it,
+then kills it, which takes up to 6.5 seconds."""
 
 
 class SessionExpired(Exception):
-    """The server does not know the session any more, and has not looked at the call."""
+    """The server does not know the session any more. It has not executed the call, so the call can be
+    repeated in a new session without risk."""
 
 
 class McpSession:
+    """One session with a server, from its opening to its end. `McpConnection` creates it, on a running
+    event loop.
+
+    Lifecycle: opening → ready → ended. `_ready` gets the tools or the error of the startup. `ended` is
+    set as soon as no more calls may begin; the task itself ends later, after the transport is closed. A
+    session never starts again."""
+
     def __init__(
         self, server: McpServer, folder: Path | None, errors: McpErrors, previous: McpSession | None
     ) -> None:
@@ -308,9 +338,13 @@ class McpSession:
         self._errors = errors
         self._tail = StderrTail(errors.clean)
         self._status = 0
+        """The last HTTP status if it is an error; else 0."""
         self._calls = 0
+        """Calls in flight. An expired session is closed only after the last of them."""
         self._stopped = False
+        """Whether `close` was called: the end is then no failure of the server."""
         self._cause: BaseException | None = None
+        """Why the task of the session ended."""
         self._client: Client | None = None
         self._closing = asyncio.Event()
         self._scope = anyio.CancelScope()
@@ -318,17 +352,20 @@ class McpSession:
         self._task = asyncio.create_task(self._run(previous), name=errors.label)
 
     async def tools(self) -> list[Tool]:
-        """What the server offers, once it is ready. One caller who gives up does not stop the others."""
+        """The tools of the server, once it is ready. A caller that is cancelled does not stop the
+        startup, on which others may wait: `asyncio.wait` does not cancel what it waits for."""
         if not self._ready.done():
             waiting: set[asyncio.Future[Any]] = {self._ready, self._task}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if not self._ready.done():
+        if not self._ready.done():  # the task itself was cancelled, as when the event loop ends
             raise NodeError(f"{self._errors.label} was cut off before it was ready")
         return self._ready.result()
 
     async def call(
         self, name: str, arguments: dict[str, Any], key: str, seconds: float | None
     ) -> CallToolResult:
+        """Calls a tool. ToolError is for the model, NodeError says that the server is gone, and
+        SessionExpired that the call should be made in a new session."""
         self._calls += 1
         try:
             return await self._send(name, arguments, key, seconds)
@@ -338,7 +375,9 @@ class McpSession:
                 self._closing.set()
 
     async def close(self) -> None:
-        """Ends the session, politely at first; returns in any case."""
+        """Ends the session, in steps: an orderly end, then a cancellation inside of the task, then a
+        cancellation of the task itself. It returns in any case, so that a server that hangs cannot keep
+        the process from ending."""
         self._stopped = True
         self._closing.set()
         if not self._ready.done():
@@ -367,11 +406,13 @@ class McpSession:
             if error.code == CONNECTION_CLOSED:
                 raise await self._connection_error(name, error) from None
             if self._status == HTTPStatus.NOT_FOUND and error.code != METHOD_NOT_FOUND:
-                self.ended = True  # other calls that are under way may still find that out for themselves
+                # No new calls, but the session is not closed yet: other calls in flight may still be
+                # answered.
+                self.ended = True
                 raise SessionExpired from None
             raise ToolError(self._errors.clean(error.message or f"error {error.code}")) from None
         except Exception as error:
-            # Such as a result that is not of the schema that the server itself gave.
+            # For example a result that violates the schema that the server itself declared.
             raise ToolError(self._errors.clean(str(error) or type(error).__name__)) from None
 
     async def _wait_until_done(self, seconds: float | None = None) -> bool:
@@ -379,31 +420,38 @@ class McpSession:
         return self._task.done()
 
     async def _run(self, previous: McpSession | None) -> None:
+        """The task of the session. It enters and leaves all contexts, which have to be left by the task
+        that entered them, while calls come from many tasks."""
         try:
             with self._scope:
                 if previous is not None:
+                    # Two programs of one server never run at the same time.
                     await previous._wait_until_done()
                 await self._serve()
-            if self._scope.cancelled_caught and not self._stopped:
+            if self._scope.cancelled_caught and not self._stopped:  # the deadline of the startup
                 self._cause = TimeoutError()
         except Exception as error:
             self._cause = root_cause(error)
         finally:
             self.ended = True
+            # The lines that the server wrote last explain why it failed, so the error is built after
+            # them.
             await self._tail.finish()
             self._fail_startup()
 
     async def _serve(self) -> None:
-        await asyncio.to_thread(
-            _import_mcp
-        )  # the package takes a second to import, and the live view goes on
-        self._errors.mask_logs()
+        # In a thread: importing the package takes a second, during which the event loop must stay
+        # responsive.
+        await asyncio.to_thread(_import_mcp)
+        self._errors.mask_logs()  # after the import, since a filter applies only to loggers that exist
         from importlib.metadata import version
 
         import anyio
         from mcp import Client
         from mcp.types import Implementation
 
+        # The deadline covers the start and the list of tools, not the import. It is lifted once the
+        # server is ready.
         self._scope.deadline = anyio.current_time() + self._server.startup_timeout
         about = Implementation(name="roundel", version=version("roundel"))
         async with Client(self._transport(), client_info=about, cache=None) as client:
@@ -413,7 +461,7 @@ class McpSession:
             self._ready.set_result(tools)
             try:
                 await self._closing.wait()
-            finally:
+            finally:  # before the client closes: no call may begin on a closing session
                 self.ended = True
 
     def _transport(self) -> Any:
@@ -436,10 +484,11 @@ class McpSession:
         else:
             error = self._errors.startup_error(self._cause, self._status, self._tail.lines())
         self._ready.set_exception(error)
-        self._ready.exception()  # seen, even if all who asked have given up
+        self._ready.exception()  # marks it as retrieved, since all callers may have been cancelled
 
     async def _connection_error(self, name: str, error: Exception | None) -> NodeError:
-        """A call got no answer because the session broke; the keeper knows why, if it ends."""
+        """An error for a call that got no answer because the session ended. The task of the session
+        knows the cause, so wait for its end, but not for ever."""
         if error is not None and str(error) != "Connection closed":
             return self._errors.connection_error(name, error, ())
         if self._stopped:
@@ -451,7 +500,7 @@ class McpSession:
 def _import_mcp() -> None:
     import mcp  # noqa: F401
 
-    # Without a handler the package's warnings would be printed into the terminal.
+    # Without a handler, Python would print the warnings of the package to the terminal.
     for name in ("mcp", "client"):
         logger = logging.getLogger(name)
         if not logger.handlers:

@@ -1,8 +1,10 @@
-"""Replies that are kept, by choice, so that the same request is paid for once.
+"""The models of a run: which one answers for which agent, with cache, retries and fallbacks around it.
 
-Asks again when it may help: the same model after a wait, then the models behind it.
+    CachedModel → RetryingModel → RemoteModel or PluginModel, one for the profile and one for each
+    fallback
 
-The models of one run: which one answers for which agent.
+A layer implements `Model` (nodes/services.py); the innermost ones send one request (remote_model.py,
+provider_plugins.py).
 """
 
 from __future__ import annotations
@@ -36,6 +38,12 @@ _decoder = msgspec.json.Decoder(Reply)
 
 
 class CachedModel:
+    """Stores the replies of a model in files, so that the same request is paid for once. Off unless an
+    agent or a profile sets `cache`.
+
+    The key is a digest of all that is sent to the model and of nothing else, such as the address or the
+    run."""
+
     def __init__(self, model: Model, profile: Profile, folder: Path, secrets: SecretMasker) -> None:
         self._model, self._folder, self._secrets = model, folder, secrets
         self._label = ":".join(profile.provider_and_name)
@@ -47,16 +55,17 @@ class CachedModel:
         if stored is not None:
             return stored
         reply = await self._model.reply(request, say)
-        if reply.model == self._label:  # what a model behind it said is no answer of its own
+        # The reply of a fallback is not stored: the next request should reach the model itself.
+        if reply.model == self._label:
             try:
                 _write_reply(path, self._secrets.mask_value(msgspec.structs.replace(reply, trouble=())))
-            except OSError as error:  # no reason to fail, but the next time costs as much again
+            except OSError as error:  # no reason to fail: only the next request will cost as much again
                 warning = f"the reply could not be put into the cache: {error}"
                 return msgspec.structs.replace(reply, trouble=(*reply.trouble, warning))
         return reply
 
     def _digest(self, request: Request) -> str:
-        """Of all that the model is sent, and nothing else."""
+        """A digest of everything that is sent to the model, with the keys of mappings in order."""
         sent = (
             self._model_key,
             request.system,
@@ -84,12 +93,13 @@ def _read_reply(path: Path) -> Reply | None:
     try:
         stored = _decoder.decode(path.read_bytes())
     except (OSError, msgspec.DecodeError):
-        return None  # not there, or half written: ask again
+        return None  # missing or unreadable: ask the model
     return msgspec.structs.replace(stored, cached=True)
 
 
 def _write_reply(path: Path, reply: Reply) -> None:
-    """Whole or not at all."""
+    """Writes the file completely or not at all: by renaming. Several processes may write the same
+    reply."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
     part.write_bytes(_encoder.encode(reply))
@@ -97,7 +107,7 @@ def _write_reply(path: Path, reply: Reply) -> None:
 
 
 MAX_RETRY_AFTER = 120.0
-"""Seconds; a provider that asks for more has failed."""
+"""Seconds. A provider that asks for a longer wait counts as failed, so that a fallback is tried."""
 MAX_ERROR_LENGTH = 1000
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s?")
 RETRYABLE_ERRORS = frozenset(
@@ -108,7 +118,7 @@ RETRYABLE_ERRORS = frozenset(
         "TransportError",
         "ConnectionError",
         "TimeoutError",
-        # An answer that is empty or no JSON: something between here and the provider broke it.
+        # An answer that is empty or no JSON: a proxy or the network damaged it.
         "UnexpectedModelBehavior",
         "JSONDecodeError",
     }
@@ -117,7 +127,8 @@ FINAL_ERRORS = frozenset({"ContentFilterError"})
 
 
 class ModelEndpoint(Protocol):
-    """A model that is asked once: of a provider that we know, or of an installed package."""
+    """A model without retries: of a built-in provider (RemoteModel) or of an installed package
+    (PluginModel)."""
 
     label: str
 
@@ -125,6 +136,12 @@ class ModelEndpoint(Protocol):
 
 
 class RetryingModel:
+    """Tries a model again after errors that may be temporary, then the fallbacks in order, each with its
+    own attempts.
+
+    All retries are here: those of the client libraries are off, because two layers would multiply the
+    attempts, and the inner one would not be reported."""
+
     def __init__(self, models: Sequence[ModelEndpoint], retry: ModelRetry, secrets: SecretMasker) -> None:
         self._models = models
         self._retry = retry
@@ -132,7 +149,7 @@ class RetryingModel:
         self._attempts = retry.max_attempts if retry.enabled else 1
 
     async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply:
-        attempt = 0
+        attempt = 0  # counts over all models, so that the parts of streamed answers can be told apart
         trouble: list[str] = []
         final: list[str] = []
         for model in self._models:
@@ -150,17 +167,18 @@ class RetryingModel:
         raise NodeError("; ".join(final)) from None
 
     def _describe_masked(self, error: Exception) -> str:
-        # Cut only after masking: half a key is no longer found.
+        # Mask first, then cut: half a key would not be recognised.
         return self._secrets.mask(describe_error(error))[:MAX_ERROR_LENGTH]
 
     def _retry_delay(self, error: Exception, attempt: int) -> float | None:
-        """The seconds until the next attempt; None if there is no use in one."""
+        """The seconds until the next attempt; None if a retry is useless."""
         if not is_retryable(error, self._retry):
             return None
         requested = retry_after(error)
         if requested is not None:
             return requested if requested <= MAX_RETRY_AFTER else None
         longest = min(self._retry.max_wait_seconds, self._retry.min_wait_seconds * 2 ** (attempt - 1))
+        # With jitter, so that parallel calls that failed together do not return together.
         return random.uniform(longest / 2, longest)
 
 
@@ -171,6 +189,9 @@ def _with_warnings(trouble: list[str], reply: Reply) -> Reply:
 
 
 def is_retryable(error: BaseException, retry: ModelRetry) -> bool:
+    """Whether an error may be temporary. The lists of the workflow come first, then the status, then
+    known exceptions, and only then the text. Exceptions are compared by name, over the whole chain of
+    causes: the client libraries wrap them, and need not be installed."""
     names = {kind.__name__ for one in _error_chain(error) for kind in type(one).__mro__}
     if names & set(retry.non_retry_exception_types):
         return False
@@ -186,7 +207,7 @@ def is_retryable(error: BaseException, retry: ModelRetry) -> bool:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """The seconds that the provider wants to be left alone, from a header or, with Google, from the body."""
+    """The wait in seconds that the provider asks for: from a header or, with Google, from the body."""
     requested = getattr(error, "retry_after", None)
     if requested is not None:
         return float(requested)
@@ -213,7 +234,7 @@ def _error_chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def describe_error(error: BaseException) -> str:
-    """What went wrong, in a line: the provider's own words where there are any."""
+    """The error in one line, with the provider's own message if there is one."""
     status, body = getattr(error, "status_code", None), getattr(error, "body", None)
     if status is None:
         return _one_line(_error_text(error)) or type(error).__name__
@@ -224,7 +245,8 @@ def describe_error(error: BaseException) -> str:
 
 
 def _error_text(error: BaseException) -> str:
-    """A connection that fails is told of by whoever held it."""
+    """The text of an error. For a failed connection the innermost cause is added, since the outer text
+    says only that the connection failed."""
     text = str(error)
     if type(error).__name__ not in ("ModelConnectionError", "ModelTimeoutError"):
         return text
@@ -237,8 +259,9 @@ def _one_line(words: object) -> str:
 
 
 class Models:
-    """Chooses and makes models. Their clients come from the pool of the process by `lease`; prices and the
-    masking of secrets are the run's own."""
+    """The models of one run. The host creates it; `for_node` gives each agent its model, with retries,
+    fallbacks and cache. Clients come from the pool of the process through `lease`; prices and the
+    masking of secrets belong to the run."""
 
     def __init__(self, profiles: Mapping[str, Profile], secrets: SecretMasker, lease: ResourceLease) -> None:
         self._profiles = profiles
@@ -270,7 +293,8 @@ class Models:
         return self._endpoints[key]
 
     def _plugin_model(self, profile: Profile) -> PluginModel | None:
-        # A name that we know is never a package's: nobody takes over the requests to another provider.
+        # A package cannot replace a built-in provider: installing it must not redirect requests and
+        # keys.
         provider = profile.provider_and_name[0]
         if provider in PROVIDERS or provider in PROVIDER_ALIASES:
             return None
@@ -284,7 +308,8 @@ class Models:
 
 
 def agent_profile(node: Node, profiles: Mapping[str, Profile]) -> Profile:
-    """What an agent says of its model, over the profile that it names."""
+    """The profile of an agent: its own settings over those of the profile that it names, or of
+    `default`. An agent with a model of its own and no `profile_id` does not use `default`."""
     config: Config = node.config
     own_settings = {
         name: getattr(config, name)

@@ -1,7 +1,5 @@
-"""What vectors cost, counted where they are made: also if what they were made for comes to nothing.
-
-What a call costs: by the price that a profile gives, else by the table of the package genai-prices.
-"""
+"""What calls and vectors cost: by the price of a profile, else by the table of the package
+genai-prices."""
 
 from __future__ import annotations
 
@@ -16,19 +14,22 @@ from roundel.workflow.model_profile import PROVIDER_ALIASES, Price, Profile
 
 
 class EmbeddingMeter:
+    """Counts the tokens and the cost of vectors during one reading of memories. They are counted where
+    they are made, so they count even if the reading fails or times out afterwards."""
+
     def __init__(self) -> None:
         self._tokens = 0
         self._cost: float | None = 0.0
         self._models: dict[str, None] = {}
 
     def add(self, model: str, tokens: int, cost: float | None) -> None:
-        """`cost` is None if nobody knows the price."""
+        """Adds one request. `cost` is None if the price is unknown; the sum is then unknown too."""
         self._models[model] = None
         self._tokens += tokens
         self._cost = None if cost is None or self._cost is None else self._cost + cost
 
     def usage(self) -> Usage | None:
-        """None if no vectors were made."""
+        """The usage of all requests; None if no vectors were made."""
         if not self._models:
             return None
         return Usage(
@@ -42,11 +43,13 @@ class EmbeddingMeter:
 MILLION = 1_000_000
 QUARTER_HOUR = 900
 PER_TOKEN_FIELDS = frozenset({"input_tokens", "output_tokens", "details"})
-"""What of a call's usage is charged by the token; cached tokens and sound have prices of their own."""
+"""The fields of a usage that are charged at the plain rate. Cached tokens and audio have prices of their
+own."""
 
 
 class Prices:
-    """A profile's price holds for every agent that uses the same model."""
+    """Prices of one run. The price of a profile applies to every agent that uses the same model, whether
+    or not it names the profile."""
 
     def __init__(self, profiles: Mapping[str, Profile]) -> None:
         self._profile_prices = {
@@ -59,7 +62,7 @@ class Prices:
         return self._profile_prices.get(_price_key(provider, name))
 
     def cost(self, provider: str, name: str, usage: Any) -> float | None:
-        """In US dollars; None if nobody knows."""
+        """The cost in US dollars; None if no price is known, which is not the same as 0."""
         price = self.profile_price(provider, name) or _flat_price(provider, name, usage)
         if price is None:
             return listed_cost(provider, name, usage)
@@ -72,7 +75,8 @@ def _price_key(provider: str, name: str) -> tuple[str, str]:
 
 
 def listed_cost(provider: str, name: str, usage: Any) -> float | None:
-    """By the package's table; None without the package, or if the model is not in it."""
+    """The cost by the table of the package; None without the package, or if the table does not have the
+    model."""
     try:
         from genai_prices import calc_price
 
@@ -82,14 +86,19 @@ def listed_cost(provider: str, name: str, usage: Any) -> float | None:
 
 
 def _flat_price(provider: str, name: str, usage: Any) -> Price | None:
-    """The listed price, if it is so much a token and nothing else; the table itself takes longer to ask."""
+    """The listed price if it is a plain rate per token. Computing with it is faster than asking the
+    table for each call."""
     special = any(count for kind, count in vars(usage).items() if kind not in PER_TOKEN_FIELDS)
     return None if special else _flat_rate(provider, name, int(time.time() // QUARTER_HOUR))
 
 
 @lru_cache(maxsize=256)
 def _flat_rate(provider: str, name: str, _quarter: int) -> Price | None:
-    """None if a token costs more or less where there are many. Some prices go by the hour of the day."""
+    """The plain rate of a model; None if the rate depends on the number of tokens. It is tested at four
+    points.
+
+    The parameter `_quarter` limits the age of a cached value to a quarter of an hour, since some prices
+    depend on the time of the day."""
     try:
         from genai_prices import Usage
     except ImportError:

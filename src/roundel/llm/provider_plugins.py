@@ -1,8 +1,8 @@
-"""Models of providers that installed packages bring.
+"""Models of providers that installed packages add.
 
-A package offers a provider under the entry point group `roundel.providers`: a function from a profile to a
-`ProviderModel`. The model answers one request; retries, fallbacks, the cache and the budget are around it as
-around every other model, so a provider should not retry by itself.
+A package offers a provider under the entry point group `roundel.providers`: a function from a profile to
+a `ProviderModel`. The model answers one request. Retries, fallbacks, the cache and the budget are around
+it as around every other model, so a provider should not retry by itself.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from roundel.workflow.model_profile import Profile, installed_providers
 
 
 class ProviderModel(Protocol):
-    """A model of a provider. The function that a package offers creates one for each profile; runs of one
-    process share it. If it has a coroutine `close`, that is awaited when no run has used it for a while."""
+    """A model of a third-party provider. The function of the package creates one for each profile, and
+    the runs of a process share it. If it has a coroutine `close`, the pool awaits it when no run has
+    used the model for a while."""
 
     async def reply(self, request: Request, say: Callable[[str], None] | None) -> Reply:
-        """Answers a request. `say` takes each part of the answer as it is written; None if nobody wants them.
+        """Answers a request. `say` takes each part of the answer as it arrives; None if nobody follows
+        the stream.
 
-        An exception is an attempt that failed. It is made again if the exception has a `status_code` or a
-        text that the agent's `retry` names, or is a ConnectionError or a TimeoutError."""
+        An exception is a failed attempt. It is retried if the exception has a `status_code` or a text
+        that the `retry` of the agent names, or is a ConnectionError or a TimeoutError."""
 
 
 class PluginModel:
-    """One model of such a provider, with its label, its time limit and its price."""
+    """Adapts a `ProviderModel` to `ModelEndpoint`: adds its label, its time limit and its price."""
 
     def __init__(self, model: ProviderModel, profile: Profile, prices: Prices) -> None:
         provider, name = profile.provider_and_name
@@ -60,7 +62,8 @@ class PluginModel:
         return self._complete_reply(reply)
 
     def _complete_reply(self, reply: Reply) -> Reply:
-        """With the model's name, and the cost by the price of its profile, unless the reply has them."""
+        """Adds the name of the model, and the cost by the price of its profile, unless the reply has
+        them."""
         cost = reply.cost_usd
         if cost is None and self._price is not None:
             spent = reply.input_tokens * self._price.input + reply.output_tokens * self._price.output
@@ -68,7 +71,8 @@ class PluginModel:
         return replace(reply, model=reply.model or self.label, cost_usd=cost)
 
     def check(self, params: dict[str, Any]) -> None:
-        """Which parameters there are is up to the provider, who gets them with each request."""
+        """Accepts all parameters: the provider gets them with each request and decides what it
+        accepts."""
 
 
 async def _close(model: ProviderModel) -> None:
@@ -78,7 +82,8 @@ async def _close(model: ProviderModel) -> None:
 
 
 def plugin_model(profile: Profile, prices: Prices, lease: ResourceLease) -> PluginModel | None:
-    """The model of a profile whose provider a package brings; None if none does, NodeError if it fails."""
+    """The model of a profile whose provider belongs to an installed package; None if there is no such
+    package, NodeError if it fails."""
     provider, name = profile.provider_and_name
     point = installed_providers().get(provider)
     if point is None:

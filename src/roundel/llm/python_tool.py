@@ -1,6 +1,8 @@
-"""What a Python function takes, as a JSON Schema; and arguments from a model, as the function wants them.
+"""Python functions as tools: their JSON Schema, and calls with the arguments of a model.
 
-A Python function as a tool.
+The schema comes from the annotations and the docstring of a function. Arguments are checked and
+converted before the call, and an error in them is a `ToolError` that names the parameter, so that the
+model can correct its call.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ from roundel.workflow.message import Message
 
 CONTEXT, KEY, WORKSPACE = "_context", "idempotency_key", "workspace"
 INJECTED_PARAMETERS = (CONTEXT, KEY, WORKSPACE)
-"""Parameters that the host fills in; a model never sees them."""
+"""Parameters that the host provides; they are not part of the schema that a model gets."""
 BoundArguments = tuple[tuple[Any, ...], dict[str, Any]]
-"""Arguments by their place, and by their name."""
+"""Positional arguments, and keyword arguments."""
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _SECTION = re.compile(r"^(?:Args|Arguments|Parameters):\s*$(.*?)(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 _ITEM = re.compile(
@@ -32,13 +34,14 @@ _FIELD = re.compile(r"^ *:param +(?:[^:\n]+ +)?(?P<name>\w+):(?P<words>.*(?:\n +
 
 
 def description(function: Callable[..., Any]) -> str:
-    """The first paragraph of its docstring."""
+    """The first paragraph of the docstring of a function, as one line."""
     text = inspect.getdoc(function) or ""
     return " ".join(text.split("\n\n", maxsplit=1)[0].split())
 
 
 def parameters(function: Callable[..., Any]) -> dict[str, Any]:
-    """The JSON Schema of what it takes; NodeError if nobody can know."""
+    """The JSON Schema of the parameters of a function, from its signature and docstring; NodeError if it
+    has no signature."""
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
     required, anything = [], False
@@ -61,7 +64,10 @@ def parameters(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def bind_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -> BoundArguments:
-    """Arguments in the types that the function names; ToolError says what does not fit."""
+    """Converts arguments to the annotated types; ToolError says what does not fit, for the model to
+    correct.
+
+    Conversion is lenient: "3" is accepted for an int."""
     accepted = _model_parameters(function)
     single = {name: parameter for name, parameter in accepted.items() if parameter.kind not in _VARIADIC}
     _check_arguments(
@@ -75,7 +81,7 @@ def bind_arguments(function: Callable[..., Any], arguments: Mapping[str, Any]) -
 
 
 def has_signature(function: Callable[..., Any]) -> bool:
-    """Whether it says what it takes; some that are written in C do not."""
+    """Whether the signature is known; some functions that are written in C have none."""
     try:
         inspect.signature(function)
     except (TypeError, ValueError):
@@ -90,11 +96,11 @@ def has_parameter(function: Callable[..., Any], name: str) -> bool:
 def _model_parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     if not has_signature(function):
         name = getattr(function, "__name__", repr(function))
-        message = f"nobody can know what the function '{name}' takes; give its 'parameters' as a JSON Schema"
+        message = f"the function '{name}' has no signature; give its 'parameters' as a JSON Schema"
         raise NodeError(message)
     try:
         signature = inspect.signature(function, eval_str=True)
-    except Exception:  # it names types that are not there at run time: take what comes
+    except Exception:  # an annotation names a type that does not exist at run time: accept any value
         signature = inspect.signature(function)
     return {
         name: parameter for name, parameter in signature.parameters.items() if name not in INJECTED_PARAMETERS
@@ -119,7 +125,8 @@ def _check_arguments(
 def _positional_arguments(
     accepted: Mapping[str, inspect.Parameter], named: dict[str, Any]
 ) -> tuple[Any, ...]:
-    """Takes out of `named` what has to be given by its place."""
+    """Removes from `named` the arguments of positional-only parameters, and returns them in order.
+    Trailing ones that are not given are left to their defaults."""
     places = [name for name, parameter in accepted.items() if parameter.kind is parameter.POSITIONAL_ONLY]
     while places and places[-1] not in named:
         places.pop()
@@ -144,11 +151,8 @@ def _schema(parameter: inspect.Parameter) -> tuple[dict[str, Any], dict[str, Any
         return schema, definitions
     try:
         return {**schema, "default": msgspec.to_builtins(default, enc_hook=_default_hook)}, definitions
-    except (
-        NotImplementedError,
-        TypeError,
-        ValueError,
-    ):  # it can be left out, and that is all there is to say
+    except (NotImplementedError, TypeError, ValueError):
+        # The default has no JSON form. The parameter is optional all the same.
         return schema, definitions
 
 
@@ -170,7 +174,7 @@ def _convert(name: str, value: Any, hint: Any) -> Any:
     except msgspec.ValidationError as error:
         raise ToolError(f"wrong arguments: '{name}': {error}") from None
     except (TypeError, NotImplementedError):
-        return value  # a type that msgspec does not know
+        return value  # a type that msgspec does not support: the function gets the value as it is
 
 
 def _value_hook(kind: type, value: Any) -> Any:
@@ -182,7 +186,8 @@ def _value_hook(kind: type, value: Any) -> Any:
 
 
 def _parameter_docs(function: Callable[..., Any]) -> dict[str, str]:
-    """What the docstring says of each parameter, in a section `Args:` or in fields `:param name:`."""
+    """The descriptions of parameters in a docstring, in a section `Args:` or in fields `:param
+    name:`."""
     text = inspect.getdoc(function) or ""
     section = _SECTION.search(text)
     items = [*_ITEM.finditer(section[1] if section else ""), *_FIELD.finditer(text)]
@@ -197,6 +202,11 @@ class ToolHost(Protocol):
 
 
 class PythonTool:
+    """A Python function as a tool. `Tools` creates it for each agent that offers the function.
+
+    If the workflow gives `parameters`, arguments are validated against that schema, and the function may
+    be one whose signature says nothing."""
+
     def __init__(
         self,
         name: str,
@@ -220,7 +230,8 @@ class PythonTool:
     async def call(self, arguments: dict[str, Any], key: str) -> str:
         first, named = self._bind(arguments)
         injected = {name: self._inject(name, key) for name in self._injected}
-        # In one piece, since a function may have parameters of any name.
+        # As a partial: passed as keywords, a parameter called `function` would collide with that of
+        # `call`.
         return to_text(await self._host.call(partial(self._function, *first, **{**named, **injected})))
 
     def _bind(self, arguments: dict[str, Any]) -> BoundArguments:
@@ -237,7 +248,7 @@ class PythonTool:
 
 
 def to_text(value: Any) -> str:
-    """What a function gave, for a model to read."""
+    """The return value of a function as text for a model: text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, Message):

@@ -1,8 +1,8 @@
-"""What a model is saying, while it is.
+"""A model behind the interface of a provider: one request, one reply.
 
-What is said to a model, in the words of the client library, and what it said, in ours.
-
-A model behind a provider's interface: one request, one reply.
+The client library (pydantic-ai) translates for each provider. This module converts our requests into its
+messages and its responses into our replies, streams the text of an answer, and decides whether an answer
+is complete. The library is an extra, so it is imported inside of functions.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestParameters
 
 FLUSH_SECONDS = 0.05
-"""Seconds between two parts of what a model is saying."""
+"""Seconds between two parts of a streamed answer. Models send a few characters at a time, which are not
+worth an event each."""
 
 
 class TextStream:
-    """Hands on what is said in parts that are worth an event."""
+    """Collects the text of a streamed answer and passes it on in larger parts, each with its offset in
+    the answer."""
 
     def __init__(self, say: StreamCallback, attempt: int) -> None:
         self._say, self._attempt = say, attempt
@@ -49,7 +51,7 @@ class TextStream:
 
     def add_event(self, event: Any) -> None:
         if event.event_kind not in ("part_start", "part_delta"):
-            return  # the end of a part says all of it once more
+            return  # the event of the end repeats the whole part
         part = getattr(event, "part", None) or getattr(event, "delta", None)
         kind = getattr(part, "part_kind", None) or getattr(part, "part_delta_kind", None)
         if kind != "text":
@@ -77,11 +79,13 @@ OUTCOMES: dict[str, Literal["success", "failed", "denied"]] = {
     "rejected": "denied",
     "repeated": "failed",
 }
-"""What became of a tool call, in the words of the client library: each provider has its way to say so."""
+"""The status of a tool call in the terms of the client library, which translates them for each
+provider."""
 
 
 def client_messages(request: Request) -> list[ModelMessage]:
-    """The whole talk as the model is to see it."""
+    """The whole conversation in the types of the client library: system message, input, exchanges, later
+    messages."""
     from pydantic_ai.messages import ModelRequest, SystemPromptPart
 
     made: list[Any] = []
@@ -92,6 +96,7 @@ def client_messages(request: Request) -> list[ModelMessage]:
         made.append(_client_response(exchange.reply))
         made.extend(_tool_returns(exchange))
     made.extend(_message_part(message) for message in request.after)
+    # Consecutive parts that are not from the model belong to one request of the client library.
     conversation: list[ModelMessage] = []
     for part in made:
         if part.__class__.__name__ == "ModelResponse":
@@ -116,7 +121,8 @@ def _message_part(message: Message) -> Any:
 
 
 def content(block: Block) -> UserContent:
-    """A block as the model is to see it: media by their address, or by their bytes in base64."""
+    """A block of a message in the types of the client library: media by their address, or by their
+    bytes."""
     from pydantic_ai.messages import AudioUrl, DocumentUrl, ImageUrl, VideoUrl
 
     if block.type == "text":
@@ -147,7 +153,7 @@ def _binary(block: Block) -> UserContent:
 def _client_response(reply: Reply) -> ModelResponse:
     from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart
 
-    if reply.raw is not None:
+    if reply.raw is not None:  # the provider requires the reply back exactly as it was
         return ModelMessagesTypeAdapter.validate_python([reply.raw])[0]  # type: ignore[return-value]
     parts: list[Any] = [TextPart(reply.text)] if reply.text else []
     parts.extend(ToolCallPart(call.name, call.arguments, call.id) for call in reply.tool_calls)
@@ -162,6 +168,8 @@ def _tool_returns(exchange: Exchange) -> Iterable[Any]:
 
 
 def parse_response(response: ModelResponse, model: str, cost_usd: float | None) -> Reply:
+    """The response as our `Reply`. The raw form is stored only with tool calls, since only then another
+    request with this reply follows."""
     from pydantic_ai.messages import TextPart, ToolCallPart
 
     texts = [part.content for part in response.parts if isinstance(part, TextPart)]
@@ -188,8 +196,8 @@ def _tool_request(part: Any) -> ToolRequest:
 
 
 def _provider_data(response: ModelResponse, unreadable: bool) -> Any:
-    """Only if there is more in it than text and calls: thoughts, signatures, ids of the provider's, or what
-    stands in the place of arguments."""
+    """The response in the provider's form, if it has more than text and calls: thoughts, signatures, ids
+    of the provider, or unreadable arguments. Otherwise None, which keeps the facts of the run small."""
     from pydantic_ai.messages import ModelMessagesTypeAdapter, TextPart, ToolCallPart
 
     plain = all(
@@ -202,19 +210,26 @@ def _provider_data(response: ModelResponse, unreadable: bool) -> Any:
 
 
 OWN_PARAMETERS = frozenset({PROTOCOL, "stream", *LOOP_LIMITS})
-"""Parameters that are not the provider's."""
+"""Parameters that are for the engine, and are not sent to the provider."""
 NEEDS_TOOLS = frozenset({"anthropic", "bedrock"})
-"""They refuse a history with tool calls unless the request names tools, so they are told not to use them."""
+"""Providers that refuse a history with tool calls unless the request declares tools. Their requests
+declare them with `tool_choice: none`."""
 
 ALWAYS_STRICT = frozenset({"anthropic"})
-"""They know schemas only in a strict form, which the client library makes of any."""
+"""Providers that support schemas only in a strict form, to which the client library converts any
+schema."""
 
 
 class IncompleteAnswer(Exception):
-    """An answer that did not come to its end; it may when it is asked for again."""
+    """An answer is incomplete or did not arrive in time. A retry may succeed."""
 
 
 class RemoteModel:
+    """One model of a built-in provider: sends one request and returns one reply. `Models` creates it.
+
+    Retries and the limit on the whole answer are ours. Streams are checked for completeness, because a
+    connection that breaks in the middle can look like the end of an answer."""
+
     def __init__(self, client: ClientModel, profile: Profile, prices: Prices) -> None:
         provider, name = profile.provider_and_name
         self._client = client
@@ -224,7 +239,8 @@ class RemoteModel:
         self._prices = prices
         self._strict = None if self._provider in ALWAYS_STRICT else False
         self.label = f"{provider}:{name}"
-        # Whoever asks again is us. As a setting of each request it would cost a new client each time.
+        # Retries are made by `RetryingModel`, so those of the library are turned off: on the client if
+        # possible, since as a setting of each request the library would create a new client each time.
         own: Any = getattr(client, "client", None)
         self._has_retries_off = hasattr(own, "max_retries")
         if self._has_retries_off:
@@ -234,7 +250,8 @@ class RemoteModel:
     async def ask(self, request: Request, say: StreamCallback | None, attempt: int) -> Reply:
         response = await self._request_with_timeout(request, say, attempt)
         usage = response.usage
-        counted = usage.input_tokens or usage.output_tokens  # some servers count nothing
+        # Some servers report no usage. The cost is then unknown, which is not the same as 0.
+        counted = usage.input_tokens or usage.output_tokens
         cost = self._prices.cost(self._provider, self._name, usage) if counted else None
         reply = parse_response(response, self.label, cost)
         if not reply.text and not reply.tool_calls:
@@ -244,13 +261,14 @@ class RemoteModel:
     async def _request_with_timeout(
         self, request: Request, say: StreamCallback | None, attempt: int
     ) -> ModelResponse:
-        """The client library's timeout starts anew with each part of a stream; ours is for the whole."""
+        """Limits the time for the whole answer. The timeout of the client library starts again with each
+        part of a stream, so a slow stream would never exceed it."""
         limit = asyncio.timeout(self._profile.timeout)
         try:
             async with limit:
                 return await self._response(request, say, attempt)
         except TimeoutError:
-            if limit.expired():
+            if limit.expired():  # otherwise the error comes from the client library
                 raise IncompleteAnswer(f"no answer after {self._profile.timeout:g} seconds") from None
             raise
 
@@ -290,8 +308,9 @@ class RemoteModel:
         return ModelRequestParameters(function_tools=[_tool_definition(tool) for tool in tools])
 
     def _native_output(self, schema: dict[str, Any]) -> ModelRequestParameters | None:
-        """A wish for an answer in this form; None if the model knows no schemas, or not this one. It is told
-        of the schema in words too, and what it says is checked, so nothing is lost."""
+        """Parameters that request an answer by the schema; None if the model does not support schemas,
+        or not this one. The system message states the schema too, and the answer is validated, so None
+        is no loss of correctness."""
         from pydantic_ai.models import ModelRequestParameters
         from pydantic_ai.output import OutputObjectDefinition
 
@@ -301,12 +320,13 @@ class RemoteModel:
         native = ModelRequestParameters(output_mode="native", output_object=form)
         try:
             self._client.prepare_request(None, native)
-        except Exception:  # the client library refuses what the provider would
+        except Exception:  # the client library refuses schemas that the provider would refuse
             return None
         return native
 
     def _settings(self, request: Request, tools: bool) -> Any:
-        """The provider's parameters; what the client library has no name for goes into the body as it is."""
+        """The settings of a request. Parameters that the client library does not know are sent in the
+        body unchanged, so that new parameters of a provider need no new version of the library."""
         given = {**self._profile.params, **request.params}
         settings: dict[str, Any] = {} if self._has_retries_off else {"max_retries": 0}
         if self._profile.timeout is not None:
@@ -321,7 +341,7 @@ class RemoteModel:
                 extra[name] = value
         if extra:
             settings["extra_body"] = {**settings.get("extra_body", {}), **extra}
-        if not tools:
+        if not tools:  # providers refuse a choice among no tools
             settings.pop("tool_choice", None)
         elif not request.may_call:
             settings["tool_choice"] = "none"
@@ -331,7 +351,8 @@ class RemoteModel:
         return name in _known_settings() or name.startswith(f"{self._provider.partition('-')[0]}_")
 
     def check(self, params: dict[str, Any]) -> None:
-        """NodeError if there is a parameter that could not be sent."""
+        """Raises NodeError for a parameter that cannot be sent: the interface of Google takes no extra
+        fields."""
         if "google" not in self._provider:
             return
         unknown = [name for name in params if name not in OWN_PARAMETERS and not self._is_known_setting(name)]
@@ -340,15 +361,17 @@ class RemoteModel:
 
 
 def _is_incomplete(response: ModelResponse) -> bool:
-    """Whether a stream stopped without a word of why, or of what it took.
+    """Whether a stream ended without a finish reason, or with neither a reason of the provider nor
+    usage.
 
-    The client library may fill in the one, since there are servers that leave it out."""
+    The client library may fill in a finish reason by itself, because some servers send none. So the
+    reason that the provider sent is checked as well."""
     said_why = (response.provider_details or {}).get("finish_reason")
     return response.finish_reason is None or not (said_why or response.usage.output_tokens)
 
 
 def _check_empty_response(response: ModelResponse) -> None:
-    """Raises if it is no wonder that the answer is empty."""
+    """Raises if there is a reason why the answer is empty. Without one, an empty answer is an answer."""
     reason = (response.provider_details or {}).get("finish_reason", response.finish_reason)
     if response.finish_reason is None:
         raise IncompleteAnswer("the answer is empty")

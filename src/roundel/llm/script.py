@@ -1,9 +1,11 @@
-"""A script stands in for every model and every person, so that a run is offline and repeatable.
+"""Scripts: replies that replace every model and every person, so that a run is offline and repeatable.
 
-A script gives each node its replies in order; the last one repeats. Which reply a call gets depends
-on how often its node has run before, never on who asked first.
+A script gives each node its replies in order; the last one repeats. Which reply a call gets depends on
+how often its node has run before, never on which call was faster. A scripted run starts no MCP server
+(decision 13).
 
-Keeps what real models say as a script, so that the run can be played again without them.
+`ScriptRecorder` writes such a script from a run with real models, so that the run can be repeated
+without them.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from roundel.workflow.secret_finder import SecretFinder
 from roundel.workflow.secrets import SecretMasker
 
 EVERY_NODE = "*"
+"""The key of replies for all nodes that have none of their own."""
 TokenCount = Annotated[int, Meta(ge=0)]
 
 
@@ -49,15 +52,15 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
 
 
 class ScriptedCall(Struct, frozen=True, omit_defaults=True):
-    """A tool that a scripted reply asks for."""
+    """A tool call that a scripted reply requests."""
 
     name: str
     arguments: Any = None
     id: str = ""
     result: Any = None
-    """What the call gives: the tool is not called."""
+    """The result of the call. With it, the tool is not called."""
     error: str = ""
-    """Why the call fails: the tool is not called."""
+    """The error of the call. With it, the tool is not called."""
 
     def __check__(self, at: Located, report: Report) -> bool:
         if self.error and self.result is not None:
@@ -80,7 +83,7 @@ class ScriptedCall(Struct, frozen=True, omit_defaults=True):
 
 
 class ScriptLine(Struct, frozen=True, omit_defaults=True):
-    """One scripted reply."""
+    """One scripted reply: of a model, or of a person."""
 
     text: str = ""
     data: dict[str, Any] | None = None
@@ -89,12 +92,18 @@ class ScriptLine(Struct, frozen=True, omit_defaults=True):
     error: str = ""
     tool_calls: tuple[ScriptedCall, ...] = ()
     at: str = ""
-    """The address that it answers for, in a record of a run; without it replies go by their order."""
+    """The address that the reply belongs to, in a record of a run; without it replies are used in
+    order."""
     call: int = 0
-    """Which of the calls at that address."""
+    """The number of the call at that address."""
 
 
 class Script:
+    """The replies of a script by node. `load_script` and `script_from` create it.
+
+    A reply with an address is used for exactly that call. All others are used by the ordinal of the
+    call, and the last one repeats."""
+
     def __init__(self, lines: Mapping[str, tuple[ScriptLine, ...]], keys: Mapping[str, Located]) -> None:
         self._lines = lines
         self._keys = keys
@@ -104,7 +113,7 @@ class Script:
 
     @property
     def text(self) -> str:
-        """A script file that says the same."""
+        """The text of a script file with the same content."""
         return msgspec.json.encode(self._lines).decode()
 
     def line(self, node_id: str, ordinal: int, address: str = "", call: int = 0) -> ScriptLine | None:
@@ -115,7 +124,7 @@ class Script:
         return lines[min(ordinal, len(lines) - 1)] if lines else None
 
     def without_delays(self) -> Script:
-        """The same without delays."""
+        """A copy without delays."""
         lines = {
             name: tuple(msgspec.structs.replace(line, delay=0) for line in given)
             for name, given in self._lines.items()
@@ -123,28 +132,28 @@ class Script:
         return Script(lines, self._keys)
 
     def decision(self, node_id: str, tool: str, ordinal: int) -> ScriptLine | None:
-        """What a person says to a call of an agent's tool, given under `agent/tool`."""
+        """The decision of a person about a tool call of an agent; its key is `agent/tool`."""
         lines = self._lines.get(f"{node_id}/{tool}")
         return lines[min(ordinal, len(lines) - 1)] if lines else None
 
     def check(self, node_ids: Iterable[str], report: Report) -> None:
-        """Warns of names that are no node's."""
+        """Warns of names that are not those of a node."""
         known = set(node_ids)
         for name, at in self._keys.items():
-            agent = name.rpartition("/")[0]  # `agent/tool` is what a person says to a call of the tool
+            agent = name.rpartition("/")[0]  # `agent/tool` has the decisions about calls of the tool
             if name != EVERY_NODE and name not in known and agent not in known:
                 hint = did_you_mean(name, known)
                 report.warning("unknown-node", f"the script names '{name}', which is not a node", at, hint)
 
 
 def load_script(source: str | os.PathLike[str]) -> tuple[Script, Report]:
-    """The script of a file; WorkflowError with everything that is wrong with it."""
+    """Loads a script from a file; WorkflowError with all errors at once."""
     report = Report(str(source), SecretFinder())
     return _parse_script(read_file(Path(source), report), report)
 
 
 def script_from(value: Mapping[str, Any] | str) -> Script:
-    """A script given as a mapping, or as the text of a script file."""
+    """A script from a mapping, or from the text of a script file."""
     report = Report("<script>", SecretFinder())
     root = read_text(value, report) if isinstance(value, str) else locate_or_report(value, report)
     return _parse_script(root, report)[0]
@@ -186,7 +195,8 @@ def _line(name: str, at: Located, report: Report) -> ScriptLine:
 
 
 class ScriptedModel:
-    """The model of one agent, played from a script."""
+    """A model that replies from a script. Without a reply for its node it repeats the
+    last message."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -207,25 +217,32 @@ class ScriptedModel:
 
 
 WRITE_INTERVAL = 1.0
-"""Seconds: what a killed process may lose of its record."""
+"""Seconds between two writes: a killed process loses at most the replies of this time."""
 MAX_WRITE_SHARE = 20
-"""A long record takes long to write, so it is written less often: at most this part of the time."""
+"""The whole record is written each time. A write that takes t seconds is followed by a pause of at least
+20 t, so that writing takes at most a twentieth of the time however long the record is."""
 
 _OUTCOME_KEYS = {"result", "error"}
 _log = logging.getLogger("roundel")
 
 
 class ScriptRecorder:
+    """Writes what models and servers answered as a script, so that the run can be repeated offline.
+
+    Each reply has its address, so replies of calls that ran at the same time find their way back
+    whatever the order. The file is replaced as a whole: it is a valid script at each moment."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self._replies: dict[str, list[tuple[int, str, int, dict[str, Any]]]] = {}
         self._due = time.monotonic() + WRITE_INTERVAL
         self._is_saved = True
         self.problem = ""
-        """Why the record is not complete, if it is not."""
+        """Why the record is incomplete; empty if it is complete."""
 
     def check(self) -> None:
-        """OSError if the record could not be written; what stands there is left as it is."""
+        """Raises OSError if the record cannot be written, before the run spends anything. An existing
+        file is not changed."""
         path = self._path
         if path.exists() and not path.is_file():
             raise OSError(f"the record '{path}' cannot be written: there is something that is not a file")
@@ -254,7 +271,10 @@ class ScriptRecorder:
         self._record(request, {"error": error})
 
     def record_tool_result(self, node_id: str, result: ToolResult) -> None:
-        """What came of a call that only a server can answer, which a run by this record does not start."""
+        """Adds the result of a call of a server's tool to the reply that requested it: a scripted run
+        starts no server.
+
+        The newest request with this id and without a result gets it."""
         for *_, line in reversed(self._replies.get(node_id, [])):
             for call in line.get("tool_calls", ()):
                 if (call["id"], call["name"]) == (result.id, result.name) and not call.keys() & _OUTCOME_KEYS:
@@ -273,9 +293,9 @@ class ScriptRecorder:
             self.write()
 
     def write(self) -> None:
-        """The whole record; what stood there before is there until the new one is complete.
+        """Writes the whole record; the old file stays until the new one is complete.
 
-        It never raises: no run is lost because its record is."""
+        It never raises: a run must not fail because of its record."""
         if self._is_saved and self._path.exists():
             return
         began = time.monotonic()
@@ -315,6 +335,8 @@ def _sort_key(replies: tuple[int, str, int, dict[str, Any]]) -> tuple[int, str, 
 
 
 class RecordedModel:
+    """A model whose replies and errors are recorded, with secrets masked."""
+
     def __init__(self, model: Model, recorder: ScriptRecorder, secrets: SecretMasker) -> None:
         self._model, self._recorder, self._secrets = model, recorder, secrets
 
@@ -329,7 +351,8 @@ class RecordedModel:
 
 
 class RecordedTools:
-    """The tools of one agent, whose calls of servers are kept: a script answers for these too."""
+    """The tools of one agent; the results of calls to servers are recorded. Python tools are called
+    again in a scripted run, so their results are not."""
 
     def __init__(self, tools: Toolbox, recorder: ScriptRecorder, node_id: str) -> None:
         self._tools, self._recorder, self._node_id = tools, recorder, node_id

@@ -1,4 +1,9 @@
-"""The tools of a run, and of each agent in it."""
+"""The tools of a run, and the tools of each agent in it.
+
+`Tools` finds what agents declare (Python functions, functions of the dialect, MCP servers), and
+`AgentTools` offers the tools of one agent under names that providers accept and calls them. An error of
+a tool never fails the agent: it is a result that the model gets.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +28,14 @@ from roundel.workflow.tool_source import ALL_FUNCTIONS_SUFFIX, FunctionTooling, 
 
 _INVALID_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 MAX_NAME_LENGTH = 64
+"""Providers accept names of tools with these characters and this length only."""
 
 
 class Tools:
-    """Everything that the agents of a run may use. Connections to servers are those of the pool.
+    """The tools of one run. The host creates it; `for_node` gives each agent its own.
 
-    Without a lease on the pool the run is offline, as one with a script is: it starts no server, and connects
-    to none."""
+    Connections to servers belong to the pool of the process. Without a lease on the pool the run is
+    offline, as a run with a script is: it starts no server and connects to none (decision 13)."""
 
     def __init__(
         self,
@@ -49,7 +55,7 @@ class Tools:
         self._folder = folder
 
     def for_node(self, node: Node) -> AgentTools:
-        """NodeError or LookupError if a tool that the agent names cannot be had."""
+        """The tools of one agent; NodeError or LookupError if a tool that it names cannot be used."""
         config: Config = node.config
         entries: list[ToolEntry] = [self._named_entry(name) for name in config.tool_names]
         for tooling in config.tooling:
@@ -60,7 +66,7 @@ class Tools:
     def _server_entry(
         self, source: ToolSource, server: McpServer, timeout: float | None, name: str = ""
     ) -> ToolEntry:
-        """The tools of a server."""
+        """The entry of a server; without a connection if the run is offline."""
         connection = None if self._lease is None else self._connect(server, source, name, self._lease)
         return ToolEntry(None, connection, timeout, name, source.poll)
 
@@ -101,7 +107,8 @@ class Tools:
         return entries
 
     def _functions(self, name: str) -> list[tuple[str, Any]]:
-        """The functions that an entry of the dialect means; `check` warns of those that cannot be had."""
+        """The functions that an entry of the dialect names. Missing ones are left out; loading the
+        workflow has already warned of them (nodes/agent_config.py)."""
         try:
             if name.endswith(ALL_FUNCTIONS_SUFFIX):
                 module = self._finder.module(name.removesuffix(ALL_FUNCTIONS_SUFFIX))
@@ -126,14 +133,14 @@ class Tools:
                 secrets=self._secrets,
             )
 
-        # The program, its arguments, environment and headers are all in the key, so that runs share a
+        # The key contains the program, its arguments, its environment and its headers: runs share a
         # server only if they have the same secrets for it.
         options = msgspec.json.encode((server, source.prefix, source.only, source.timeout, name))
         return lease.take(("mcp", self._folder, options), connect, McpConnection.close)
 
 
 def public_functions(module: Any) -> dict[str, Any]:
-    """The functions that a module defines for others."""
+    """The public functions that a module itself defines, not those that it imports."""
     return {
         name: function
         for name, function in vars(module).items()
@@ -142,7 +149,8 @@ def public_functions(module: Any) -> dict[str, Any]:
 
 
 class ToolEntry:
-    """A tool, or a server with tools; neither for the server of a run that is offline."""
+    """One declaration of an agent: a tool, or a server with many tools. It has neither for a server in
+    an offline run."""
 
     def __init__(
         self,
@@ -165,13 +173,18 @@ class ToolEntry:
         return await self.server.tools() if self.server is not None else []
 
     def spec(self, tool: Tool) -> ToolSpec:
+        """The declaration of a tool under a name that providers accept."""
         name = _INVALID_CHARACTERS.sub("_", tool.spec.name)[:MAX_NAME_LENGTH]
         source = tool.spec.source or self._source
         return msgspec.structs.replace(tool.spec, name=name, source=source)
 
 
 class AgentTools:
-    """What one agent offers to its model."""
+    """The tools that one agent offers to its model: the `Toolbox` of nodes/services.py.
+
+    The tools of servers are known only after connecting, so they are registered on first use. Tools that
+    are Python functions are registered at once, so that a name that occurs twice fails before the run
+    starts."""
 
     def __init__(
         self, entries: Sequence[ToolEntry], secrets: SecretMasker, approval_names: Sequence[str] = ()
@@ -179,14 +192,12 @@ class AgentTools:
         self._entries = entries
         self._secrets = secrets
         self._approval_names = approval_names
-        """The tools that a person has to allow."""
+        """The tools whose calls need the approval of a person."""
         self._known: dict[str, tuple[Tool, ToolEntry]] = {}
         self._specs: tuple[ToolSpec, ...] | None = None
         self._is_offline = any(entry.is_offline for entry in entries)
-        """Whether there would be more tools if the run were not offline."""
-        if all(
-            entry.server is None for entry in entries
-        ):  # so that nothing is found out only when the agent runs
+        """Whether servers are left out because the run is offline, so that not all tools are known."""
+        if all(entry.server is None for entry in entries):
             self._register([(entry, entry.tool) for entry in entries if entry.tool is not None])
 
     async def specs(self) -> tuple[ToolSpec, ...]:
@@ -204,7 +215,8 @@ class AgentTools:
             known[spec.name] = (tool, entry)
             specs.append(spec)
         for name in self._approval_names:
-            # Or it would be called without anybody being asked.
+            # A misspelt name would mean that the tool is called without approval, so it is an error and
+            # no warning.
             if name not in known and not self._is_offline:
                 raise NodeError(
                     f"'approval' names the tool '{name}', which is not there; {_list_names(known)}"
@@ -219,11 +231,15 @@ class AgentTools:
         problem = f"there is no tool '{request.name}'; {_list_names(self._known)}"
         if self._is_offline:
             if request.given is not None:
-                return request  # what the server offers is not known, and need not be
+                return (
+                    request  # the script has the result, so whether the server has the tool does not matter
+                )
             problem += "; a scripted run starts no MCP server: give the call a `result` in the script"
         return msgspec.structs.replace(request, problem=problem)
 
     async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
+        """See `Toolbox.call`. The second value is False if no tool was called, since such a call is not
+        charged."""
         request = await self.check_request(request)
         if request.problem:
             return self._result(request, "failed", request.problem), False
@@ -239,18 +255,19 @@ class AgentTools:
         return self._result(request, "completed", text), True
 
     def is_remote(self, name: str) -> bool:
-        """Whether a tool is one of a server."""
+        """Whether a tool belongs to a server. Records store the results of such calls only."""
         tool, _ = self._known.get(name, (None, None))
         return isinstance(tool, McpTool)
 
     def _result(self, request: ToolRequest, status: Any, text: str) -> ToolResult:
+        # Masked here, where every result passes: it is stored, shown, and sent to a model.
         _, entry = self._known.get(request.name, (None, None))
         text = self._secrets.mask(_valid_unicode(text))
         return ToolResult(request.id, request.name, status, text, entry is not None and entry.polls)
 
 
 def _valid_unicode(text: str) -> str:
-    """As it can be written down: what a function gave may hold halves of surrogate pairs."""
+    """The text without lone surrogates, which a function may return and the journal cannot store."""
     try:
         text.encode()
     except UnicodeEncodeError:

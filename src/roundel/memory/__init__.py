@@ -1,1 +1,2 @@
-"""What agents remember, by groups: working and long-term memory, and what the graphs of a workflow attach."""
+"""What agents remember, by groups: working memory, long-term memory, and memories that graphs
+declare."""

@@ -1,10 +1,9 @@
-"""Files that are read for a memory, and never written to.
+"""Files as memories: the passages of text files, and memories in JSON files of other programs.
 
-Long texts in pieces, cut where a reader would pause; each begins with the end of the one before.
-
-Memories that other programs have written, as a JSON file: a list of what was said, and on what.
-
-The passages of files, on a shelf: read when they are first asked for, and again when they have changed.
+Files are read and never written. `FileIndex` splits text files into passages and puts them on a shelf of
+the store, where they are found like other entries. `JsonImport` reads memories that another program has
+stored, and keeps them in memory. Both follow the rules for files that a workflow names (decision 12),
+and report what cannot be read as problems.
 """
 
 from __future__ import annotations
@@ -24,11 +23,13 @@ from roundel.workflow.document import FileAccess, OutsideFolderError
 from roundel.workflow.memory_config import AUTO, FileMemory, FileSource
 
 MAX_BYTES = 5 * 1024 * 1024
+"""The size of the largest file that is read."""
 FileStamp = tuple[str, int, int]
+"""Path, modification time and size of a file."""
 
 
 def list_files(place: Path, source: FileSource) -> Iterator[Path]:
-    """The files of a source, in an order that stays the same."""
+    """The files of a source, sorted, so that a limit on their number always selects the same ones."""
     if place.is_file():
         yield place
         return
@@ -42,7 +43,7 @@ def list_files(place: Path, source: FileSource) -> Iterator[Path]:
 
 
 def file_stamp(path: Path) -> FileStamp:
-    """Another one if the file has changed."""
+    """A stamp that differs if the file has changed, without reading it."""
     try:
         status = path.stat()
     except OSError:
@@ -51,6 +52,8 @@ def file_stamp(path: Path) -> FileStamp:
 
 
 def read_content(path: Path) -> bytes:
+    """The content of a file; ValueError if it is too large. It reads one byte more than allowed instead
+    of trusting the size, since the file may grow meanwhile, or be no regular file."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
@@ -59,34 +62,40 @@ def read_content(path: Path) -> bytes:
 
 
 def display_path(path: Path) -> str:
-    """A path as it can be shown and kept: in a name there may be bytes that are no text."""
+    """A path as text that can be stored and shown: a file name may contain bytes that are no valid
+    text."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def valid_unicode(text: str) -> str:
-    """As it can be shown and kept: what stands in a file may hold halves of surrogate pairs."""
+    """The text without lone surrogates, which JSON in a file may contain and the store cannot encode."""
     return text.encode("utf-8", "replace").decode()
 
 
 PASSAGE_SIZE = 500
+"""Characters of a passage at most."""
 PASSAGE_OVERLAP = 50
+"""Characters that two passages share, so that a sentence at a cut is found as a whole in one of them."""
 PAUSES = (("\n\n",), ("\n",), (". ", "! ", "? ", "。", "！", "？"), (" ",))
-"""From the best place for a cut to the worst."""
+"""Places for a cut, from the best to the worst: paragraphs, lines, sentences, words."""
 
 
 def split_passages(text: str, size: int = PASSAGE_SIZE, overlap: int = PASSAGE_OVERLAP) -> list[str]:
+    """Splits a long text into passages, at places where a reader would pause; each begins with the end
+    of the one before."""
     text, begin = text.strip(), 0
     found: list[str] = []
     while len(text) - begin > size:
         end = _passage_end(text, begin, size)
         found.append(text[begin:end])
+        # At least one character further, or a text without pauses would never end.
         begin = max(_passage_start(text, end - overlap, end), begin + 1)
     found.append(text[begin:])
     return [piece.strip() for piece in found if piece.strip()]
 
 
 def _passage_end(text: str, begin: int, size: int) -> int:
-    """The end of a piece: behind the last pause in its second half, else at its full size."""
+    """The end of a passage: behind the last pause in its second half, else at its full size."""
     for pauses in PAUSES:
         places = (text.rfind(pause, begin + size // 2, begin + size) for pause in pauses)
         ends = [place + len(pause) for place, pause in zip(places, pauses, strict=True) if place >= 0]
@@ -96,7 +105,7 @@ def _passage_end(text: str, begin: int, size: int) -> int:
 
 
 def _passage_start(text: str, place: int, end: int) -> int:
-    """Where the first whole word begins that is to be repeated; the place itself if there are no words."""
+    """The start of the first whole word in the overlap; `place` itself if there is none."""
     words = (at for at in range(place, end) if text[at - 1].isspace())
     begin = next(words, place)
     while text[begin].isspace():
@@ -105,11 +114,13 @@ def _passage_start(text: str, place: int, end: int) -> int:
 
 
 class JsonImportError(Exception):
-    """A memory cannot be read; the text says why."""
+    """A JSON file of memories cannot be read; the text says why. The agent runs without it."""
 
 
 class JsonImport:
-    """What lies at the path of a memory, if anything does."""
+    """Memories that another program wrote as a JSON file, at the `memory_path` of a memory. The file is
+    optional, read only, and read again when it changes. Its entries are never copied into the store,
+    which would make them outlive the file."""
 
     def __init__(self, path: str, folder: Path | None, access: FileAccess) -> None:
         self._path = "" if path == AUTO else path
@@ -118,7 +129,8 @@ class JsonImport:
         self._matches: list[Match] = []
 
     def matches(self) -> list[Match]:
-        """Trouble if it cannot be read."""
+        """The entries of the file; none if there is no file. JsonImportError if it cannot be read. It
+        blocks."""
         try:
             found = self._access.find(self._path, self._folder) if self._path else None
         except OutsideFolderError as outside:
@@ -128,6 +140,8 @@ class JsonImport:
         place = found.place
         now = file_stamp(place)
         if now != self._last_stamp:
+            # The stamp was taken before reading and is set after it: a file that changes meanwhile, or
+            # that cannot be read, is read again the next time.
             self._matches = self._read(place)
             self._last_stamp = now
         return self._matches
@@ -139,7 +153,7 @@ class JsonImport:
             raise JsonImportError(f"{self._path} cannot be read: {error}") from None
         items = found.get("items", found.get("memories")) if isinstance(found, dict) else found
         if not isinstance(items, list):
-            raise JsonImportError(f"{self._path} cannot be read: it holds no list of memories")
+            raise JsonImportError(f"{self._path} cannot be read: it contains no list of memories")
         texts = [map(valid_unicode, _item_texts(item)) for item in items]
         return [
             _make_match(number, output, input_text)
@@ -149,7 +163,8 @@ class JsonImport:
 
 
 def _item_texts(item: Any) -> tuple[str, str]:
-    """What was said, and what it was about."""
+    """The output and the input of an item, in the forms that the dialect writes: text, or text in a
+    mapping."""
     if not isinstance(item, dict):
         return (item if isinstance(item, str) else ""), ""
     output, input_text = _snapshot(item.get("output_snapshot")), _snapshot(item.get("input_snapshot"))
@@ -164,19 +179,25 @@ def _snapshot(value: Any) -> str:
 
 
 def _make_match(number: int, output: str, input_text: str) -> Match:
+    # A negative id, so that it never equals that of a stored entry.
     return Match(MemoryEntry(-number, "", "", output, 0.0), frozenset(index_words(f"{output}\n{input_text}")))
 
 
 MAX_FILES = 5000
+"""Files of one memory that are read."""
 WRITE_BATCH = 500
-"""Passages that are written together; those of one file always are."""
+"""Passages after which a batch is written. The passages of one file are always in one batch."""
 FileVersion = tuple[str, str]
-"""A file, and what is in it."""
+"""The path of a file and the digest of its content."""
 
 
 class FileIndex:
-    """One for all agents of a run that read the same files: those at work at once wait for the first of them,
-    and find the files read."""
+    """The passages of files, on a shelf of the store. One index serves all agents of a run that read the
+    same files: the first one reads them, and concurrent ones wait for it at the lock.
+
+    Files are read when an agent first needs them, and again if a stamp has changed. The content decides
+    what is indexed again: each entry has the digest of its file, so an index of an earlier run or
+    another process is reused."""
 
     def __init__(
         self,
@@ -188,17 +209,19 @@ class FileIndex:
     ) -> None:
         self._config, self._folder, self._shelf, self._access = config, folder, shelf, access
         self._mask = mask
-        """Takes secrets out of what is read: passages are stored, and shown to models."""
+        """Masks secrets in what is read: passages are stored and sent to models."""
         self._last_stamps: list[FileStamp] | None = None
         self._lock = asyncio.Lock()
 
     async def refresh(self, memories: MemoryStore, now: float) -> list[str]:
-        """What is wrong with the sources; whatever can be read is on the shelf."""
+        """Brings the shelf up to date and returns problems with the sources. Files that can be read are
+        indexed even if others cannot."""
         async with self._lock:
             return await self._refresh(memories, now)
 
     async def _refresh(self, memories: MemoryStore, now: float) -> list[str]:
-        """A few files at a time: who is interrupted goes on from there the next time."""
+        """Writes in batches, so that a time limit or a crash loses little: the next call finds the files
+        that are indexed already by their digests, and continues behind them."""
         files: Mapping[Path, FileSource]
         files, stamps, problems = await run_in_thread(self._list_sources)
         if stamps == self._last_stamps:
@@ -213,18 +236,19 @@ class FileIndex:
             except (OSError, ValueError, LookupError) as error:
                 problems.append(f"{display_path(Path(path.name))} cannot be read: {error}")
                 continue
-            known.pop(version, None)
+            known.pop(version, None)  # what is left in `known` at the end is outdated
             fresh += items
             if len(fresh) >= WRITE_BATCH:
                 await self._replace(memories, known, fresh)
                 fresh = []
         await self._replace(memories, known, fresh)
         await self._forget(memories, [number for ids in known.values() for number in ids])
+        # Only now: after an interrupted refresh the files have to be looked at again.
         self._last_stamps = stamps
         return list(problems)
 
     async def _known(self, memories: MemoryStore, now: float) -> dict[FileVersion, list[int]]:
-        """The entries of each file as it was when it was read."""
+        """The ids of the entries of each file version on the shelf."""
         known: dict[FileVersion, list[int]] = {}
         for entry in await memories.entries(self._shelf.group, now, self._shelf.name):
             known.setdefault((entry.about["file"], entry.about["hash"]), []).append(entry.id)
@@ -233,7 +257,8 @@ class FileIndex:
     async def _replace(
         self, memories: MemoryStore, known: dict[FileVersion, list[int]], items: list[Item]
     ) -> None:
-        """What stands in files now, in place of what stood there."""
+        """Replaces the entries of earlier versions of files by new ones. The old ones are deleted first:
+        after a crash in between the file is unknown, and is indexed again."""
         files = {item.about["file"] for item in items}
         old = [version for version in known if version[0] in files]
         await self._forget(memories, [number for version in old for number in known.pop(version)])
@@ -257,7 +282,7 @@ class FileIndex:
                 problems.append(f"'{source.path}' is not there")
                 continue
             for path in list_files(found_path.place, source):
-                try:  # a link in a folder may lead out of it
+                try:  # a link inside of a folder may lead out of it (decision 12)
                     self._access.resolve_inside(path, found_path.root)
                 except OutsideFolderError as outside:
                     problems.append(
@@ -278,7 +303,7 @@ def _read_passages(
     now: float,
     mask: Callable[[str], str],
 ) -> tuple[FileVersion, list[Item]]:
-    """A file as it is, and its passages if it is not known."""
+    """The version of a file, and its passages if this version is not indexed yet. It blocks."""
     data = read_content(path)
     version = (display_path(path), hashlib.blake2b(data, digest_size=12).hexdigest())
     if version in known:

@@ -1,4 +1,10 @@
-"""Which shelf of the store a memory of a workflow stands for, and who may use which."""
+"""Which shelf of the store a memory of a workflow uses, and which memories an agent may name.
+
+A shelf has a group and a name. Working and long-term memory have one shelf for each group. A memory that
+a graph declares has a shelf by its path or by its owner and name, so that memories of two workflows are
+apart unless they name the same path. Names follow the nesting of graphs: an agent may name the memories
+of all graphs around it, up to the file.
+"""
 
 from __future__ import annotations
 
@@ -31,23 +37,27 @@ from roundel.workflow.memory_config import (
 )
 
 Scope = Mapping[str, tuple[MemoryDeclaration, str]]
-"""The memories that an agent may name, and whose they are."""
+"""The memories that an agent may name: the declaration of each, and the graph that owns it."""
 BUILT_IN: Scope = {name: (builtin_memory(name), "") for name in BUILTIN_MEMORIES}
 PATH_PREFIX, NAME_PREFIX, FILES_PREFIX = "path:", "name:", "files:"
-"""How the shelves of attachments begin, so that none is ever called as working memory is."""
+"""Prefixes of the shelves of declared memories, so that none can have the name of working or long-term
+memory."""
 
 
 class MemoryBinding(Struct, frozen=True):
-    """A memory as one agent uses it."""
+    """A memory as one agent uses it: its settings for the agent, and the declaration. `bind_memories`
+    creates it."""
 
     use: MemoryUse
     attachment: MemoryDeclaration
     owner: str
-    """The graph that it is declared in, as `_within` calls it."""
+    """The graph that declares it: the names of the workflow and of the nodes around it, separated by
+    slashes."""
 
 
 def bind_memories(plan: Plan) -> dict[int, tuple[MemoryBinding, ...]]:
-    """The memories of each node that has any, by the identity of the node."""
+    """The memories of each node that has any, by the identity of the node. Ids of nodes are unique only
+    within their graph, so they cannot be keys; the caller has to keep the plan alive."""
     found = _bind_graph(plan.graph, BUILT_IN, escape_name(plan.workflow.name))
     return {id(node): uses for node, uses in found if uses}
 
@@ -57,10 +67,10 @@ def _bind_graph(
 ) -> Iterator[tuple[Node, tuple[MemoryBinding, ...]]]:
     scope = {**outer_scope, **{one.name: (one, owner) for one in graph.graph.memory}}
     for node in graph.nodes:
-        display_path: tuple[MemoryUse, ...] = getattr(node.config, "memories", ())
-        uses = (MemoryBinding(use, *scope[use.name]) for use in display_path)
+        memory_uses: tuple[MemoryUse, ...] = getattr(node.config, "memories", ())
+        uses = (MemoryBinding(use, *scope[use.name]) for use in memory_uses)
         yield node.node, tuple(use for use in uses if not isinstance(use.attachment.config, Mem0))
-        # A file has only its own, and is a workflow whoever uses it.
+        # A graph from a file has only its own memories, under the same name whichever workflow uses it.
         path = node.config.path if isinstance(node.config, subgraph.Config) else ""
         for body in node.bodies:
             name = escape_name(workflow_name(body.graph, path)) if path else f"{owner}/{escape_name(node.id)}"
@@ -68,17 +78,19 @@ def _bind_graph(
 
 
 def escape_name(name: str) -> str:
-    """A name as it stands between the slashes of a shelf's name."""
+    """A name as a part of the name of a shelf: slashes are escaped, so that different owners never
+    collide."""
     return name.replace("%", "%25").replace("/", "%2F")
 
 
 def shelf_of(use: MemoryBinding, group: str) -> Shelf | None:
-    """None for working and long-term memory without a group: there is none."""
+    """The shelf of a memory for a group; None for working and long-term memory without a group, which do
+    not exist."""
     attachment, config = use.attachment, use.attachment.config
     if isinstance(config, (WorkingMemory, LongTermMemory)):
         return Shelf(group, WORKING if isinstance(config, WorkingMemory) else LONG_TERM) if group else None
     if isinstance(config, FileMemory):
-        # What stands in files belongs to no group.
+        # Files are the same for all groups, so they are read and embedded once.
         return Shelf("", FILES_PREFIX + _index_name(config, attachment.folder))
     path = config.memory_path
     if path and path != AUTO:
@@ -87,7 +99,8 @@ def shelf_of(use: MemoryBinding, group: str) -> Shelf | None:
 
 
 def _index_name(config: FileMemory, folder: Path | None) -> str:
-    """By the places that the paths mean from here: from another working folder they may mean others."""
+    """A name from the resolved places of the files: the same relative path may mean another file
+    elsewhere."""
     beside = folder or Path.cwd()
     places = [
         display_path(find_path(source.path, folder) or beside / source.path) for source in config.file_sources

@@ -1,6 +1,6 @@
-"""Memories in the memory of this process: for runs without a store, and for stores that keep nothing.
+"""A memory store in the memory of this process, for runs without a store and for in-memory stores.
 
-Every method does its work under one lock and without awaiting anything, so that each is atomic for all event
+Every method does its work under one lock and without awaiting anything, so each is atomic for all event
 loops and threads that share the store.
 """
 
@@ -19,12 +19,14 @@ from roundel.memory.store import Item, Match, MemoryEntry, Shelf
 
 
 class _StoredEntry(Struct):
+    """An entry with what the store needs to find and replace it."""
+
     entry: MemoryEntry
     key: str
     digest: tuple[str, str]
-    """What makes two items of a shelf the same."""
+    """The identity of an item on its shelf: `apart` and the text."""
     sequence: int
-    """Rises with each item, so that the newest entry has the largest."""
+    """Increases with each item, so that the newest entry has the largest. Times are not unique."""
     until: float | None
     words: frozenset[str]
     vectors: dict[str, bytes] = {}
@@ -55,12 +57,15 @@ class ProcessMemoryStore:
         digest = (item.apart, item.text)
         known = next((number for number, one in stored.items() if one.digest == digest), None)
         if known is not None and item.key and stored[known].key == item.key:
-            return known
+            return known  # the same execution, repeated after a crash: the entry does not become the newest
         number = next(self._ids) if known is None else known
+        # Through JSON, so that an entry is the same as in SQLite, and does not share objects with the
+        # run.
         about = msgspec.json.decode(msgspec.json.encode(item.about, enc_hook=repr))
         origin = (item.run_id, item.node, item.address, item.confidence)
         entry = MemoryEntry(number, shelf.group, shelf.name, item.text, item.time, *origin, about)
         words = frozenset(index_words(f"{item.text}\n{item.found_by}"))
+        # The text is the same, so vectors that were paid for stay valid.
         vectors = {} if known is None else stored[known].vectors
         stored[number] = _StoredEntry(
             entry, item.key, digest, next(self._sequence), item.until, words, vectors
@@ -112,7 +117,7 @@ class ProcessMemoryStore:
                     stored[number].vectors = {**stored[number].vectors, model: vectors[number]}
 
     async def close(self) -> None:
-        """What it holds is dropped with the object."""
+        """Does nothing: the entries are dropped with the object."""
 
     def _live(self, shelf: Shelf, now: float) -> list[_StoredEntry]:
         """The entries of a shelf that have not expired, the newest first."""
@@ -121,7 +126,8 @@ class ProcessMemoryStore:
 
 
 def _remove_retracted(stored: dict[int, _StoredEntry], items: Sequence[Item]) -> None:
-    """Removes what the same node executions said before a crash and do not say now."""
+    """Removes what the same node executions said before a crash and do not say now: the output that
+    counts is the one that the journal has."""
     texts_by_key: dict[str, set[tuple[str, str]]] = {}
     for item in items:
         if item.key:
@@ -137,6 +143,8 @@ def _remove_retracted(stored: dict[int, _StoredEntry], items: Sequence[Item]) ->
 
 
 def _drop_old(stored: dict[int, _StoredEntry], now: float, newest: int) -> None:
+    """Removes expired entries, and the oldest beyond the number `newest`, so that a shelf does not grow
+    without limit."""
     _remove(stored, [number for number, one in stored.items() if one.is_expired(now)])
     by_age = sorted(stored, key=lambda number: -stored[number].sequence)
     _remove(stored, by_age[newest:])

@@ -1,6 +1,8 @@
-"""Reads a memory: what there is on its shelf and in its files that has to do with a question.
+"""Read memories for an agent before its model is called.
 
-What an agent is reminded of before its model is asked.
+`AgentMemoryReader` reads all memories of an agent at the same time, each with a time limit, and formats
+what was found as one block for the prompt. `MemoryQuery` searches one memory: its shelf in the store,
+its files, and its JSON import.
 """
 
 from __future__ import annotations
@@ -24,25 +26,30 @@ if TYPE_CHECKING:
     from roundel.memory.run_memory import RunMemory
 
 CANDIDATES = 200
-"""So many entries that share a word with the question are looked at more closely."""
+"""Entries that share a word with the question and are ranked; the store preselects them."""
 EMBEDDING_BATCH = 64
-"""Texts in one request for vectors."""
+"""Texts in one request to an embedding model."""
 HOUR = 3600
 
 
 class SharedSources:
-    """What the agents of a run that read one shelf have in common: what one of them makes ready, the others
-    wait for."""
+    """What the agents of a run that read the same shelf share, so that files are indexed and entries
+    embedded once: one agent does the work, and the others wait for it."""
 
     def __init__(self, index: FileIndex | None, access: FileAccess) -> None:
         self.index = index
         self.access = access
-        """Which files may be read."""
+        """The rules for files that may be read."""
         self.embedding_lock = asyncio.Lock()
+        """Without it, agents that run at the same time would pay for the same vectors."""
 
 
 class MemoryQuery:
-    """One memory as one agent reads it."""
+    """The search of one agent in one memory. `RunMemory` creates it.
+
+    How entries are found depends on the kind of memory: a blackboard gives its newest entries, working
+    memory ranks its newest entries by words, and all others search by vectors if an embedding is
+    configured, else by words."""
 
     def __init__(
         self,
@@ -59,12 +66,13 @@ class MemoryQuery:
         self._json_import = JsonImport(path, use.attachment.folder, shared.access) if path else None
         self._embedder = embedder
         self._imported_vectors: dict[str, bytes] = {}
-        """Vectors of texts that have no entry."""
+        """Vectors of texts from a JSON file, which have no entry in the store that could keep them."""
 
     async def texts(
         self, memories: MemoryStore, question: str, now: float, meter: EmbeddingMeter
     ) -> tuple[list[str], list[str]]:
-        """What it has to say, and what is wrong with it; raises if it cannot be read at all."""
+        """The texts that fit a question, and problems with parts of the memory; raises if nothing can be
+        read."""
         problems: list[str] = []
         if self._index is not None:
             problems += await self._index.refresh(memories, now)
@@ -98,7 +106,8 @@ class MemoryQuery:
     async def _newest_entries(
         self, memories: MemoryStore, imported: list[Match], now: float
     ) -> list[MemoryEntry]:
-        """What was said last, in the order in which it was said."""
+        """The newest entries in the order in which they were written, for a model to read as a
+        conversation."""
         newest = await memories.newest(self._shelf, self._use.top_k, now)
         return [match.entry for match in (*imported, *reversed(newest))][-self._use.top_k :]
 
@@ -121,6 +130,8 @@ class MemoryQuery:
     ) -> list[MemoryEntry]:
         if not question.strip():
             return []
+        # The lock covers the store's entries only. The question is embedded outside, so that agents do
+        # not wait for it.
         async with self._embedding_lock:
             embedded = await self._embed_entries(memories, embedder, now)
         embedded += await self._embed_imported(embedder, [match.entry for match in imported])
@@ -136,7 +147,8 @@ class MemoryQuery:
     async def _embed_entries(
         self, memories: MemoryStore, embedder: _MeteredEmbedder, now: float
     ) -> list[tuple[MemoryEntry, bytes]]:
-        """Of all entries; those that have none yet get theirs, and keep it."""
+        """All entries of the shelf with their vectors. Missing vectors are made and stored batch by
+        batch, so that a time limit loses at most one batch that was paid for."""
         known = await memories.vectors(self._shelf, embedder.name, now)
         embedded = [(entry, vector) for entry, vector in known if vector is not None]
         new = [entry for entry, vector in known if vector is None]
@@ -161,7 +173,7 @@ class MemoryQuery:
 
 
 class _MeteredEmbedder:
-    """A maker of vectors with the meter of one reading."""
+    """An embedder that counts its usage on the meter of one reading."""
 
     def __init__(self, embedder: Embedder, meter: EmbeddingMeter) -> None:
         self._embedder, self._meter = embedder, meter
@@ -175,7 +187,7 @@ BLOCK_BEGIN, BLOCK_END = "===== Related Memories =====", "===== End of Memory ==
 
 
 class AgentMemoryReader:
-    """The memories that one agent reads."""
+    """The memories that one agent reads: the `MemoryReader` of nodes/services.py."""
 
     def __init__(
         self, memory: RunMemory, queries: Iterable[tuple[MemoryUse, MemoryQuery]], seconds: float
@@ -183,10 +195,13 @@ class AgentMemoryReader:
         self._memory = memory
         self._queries = list(queries)
         self._seconds = seconds
-        """How long one of them may take."""
+        """The time limit for each memory. They are read at the same time, so it is that of all of them
+        too."""
 
     async def related(self, stage: MemoryStage, question: str) -> RecalledMemories:
-        """Never fails: what cannot be read is told of, and the agent goes on without it."""
+        """Searches all memories of a stage. It never raises: a memory that cannot be read becomes an
+        event, and the agent continues without it. Memory improves an answer, but there is an answer
+        without it (decision 11)."""
         meter = EmbeddingMeter()
         queries = [(use, query) for use, query in self._queries if use.is_read_at(stage)]
         found = await asyncio.gather(*(self._read(use, one, question, meter) for use, one in queries))
@@ -199,7 +214,7 @@ class AgentMemoryReader:
     ) -> tuple[list[str], list[dict[str, Any]]]:
         memory = self._memory
         texts: list[str] = []
-        limit = asyncio.timeout(self._seconds)
+        limit = asyncio.timeout(self._seconds)  # `expired` tells our limit from a TimeoutError of the store
         try:
             async with limit:
                 texts, problems = await query.texts(memory.memories, question, memory.now(), meter)
@@ -209,10 +224,9 @@ class AgentMemoryReader:
 
 
 def format_memories(texts: Iterable[str]) -> str:
-    """As one text between two lines that say what it is; empty if there is none."""
-    plain = (
-        text.replace(BLOCK_BEGIN, "").replace(BLOCK_END, "") for text in texts
-    )  # nobody speaks for what stands around
+    """The texts as one block for a prompt; empty if there are none. The markers are removed from the
+    texts: an entry must not end the block and continue as if it were the prompt."""
+    plain = (text.replace(BLOCK_BEGIN, "").replace(BLOCK_END, "") for text in texts)
     numbered = [f"[{number}] {text}" for number, text in enumerate(plain, 1)]
     return "\n\n".join((BLOCK_BEGIN, *numbered, BLOCK_END)) if numbered else ""
 

@@ -1,10 +1,8 @@
-"""How sure a node is of what it said, and whether that is enough for working memory.
+"""The memories of one run: where they are stored, who reads them, and what is written into them.
 
-Writes what nodes give into memory: into that of the group, and into those that agents name.
-
-It changes nothing of what a node gives, and never fails a node: what cannot be written is told of.
-
-What one run remembers, and where: its group, the memories of its agents, the store behind them.
+`RunMemory` connects the memories that a workflow declares with a store. `MemoryMiddleware` writes the
+output of nodes; `confidence_of` and `is_confident` decide what is certain enough for working memory,
+which all runs of a group read. Reading is in recall.py.
 """
 
 from __future__ import annotations
@@ -49,7 +47,8 @@ CONFIDENCE = "confidence"
 
 
 def confidence_of(message: Message) -> float | None:
-    """A number in the metadata or, if there is none, in the data of a message."""
+    """How sure a node is of a message: a number in its metadata or else in its data; None if there is
+    none."""
     for fields in (message.metadata, message.data):
         found = (fields or {}).get(CONFIDENCE)
         if isinstance(found, (int, float)) and not isinstance(found, bool):
@@ -62,12 +61,13 @@ def confidence_of(message: Message) -> float | None:
 def _as_float(found: float) -> float:
     try:
         return float(found)
-    except OverflowError:  # more digits than a float has room for
+    except OverflowError:  # an integer that is too large for a float
         return inf if found > 0 else -inf
 
 
 def is_confident(message: Message, node: Node, least: float) -> bool:
-    """What agents and people say without a word on it is taken; of other nodes only what says so itself."""
+    """Whether a message goes into working memory. Messages of agents and people do unless they state a
+    low confidence; messages of other nodes, such as functions, only if they state a sufficient one."""
     confidence = confidence_of(message)
     if confidence is None:
         return node.kind.speaks or node.kind.asks
@@ -75,13 +75,20 @@ def is_confident(message: Message, node: Node, least: float) -> bool:
 
 
 MAX_TEXT_LENGTH = 4000
-"""Characters of a text that are remembered."""
+"""Characters of a text that are stored."""
 MAX_SIMPLE_ENTRIES = 1000
-"""Entries of a `simple` memory."""
+"""Entries of a `simple` memory; the oldest are deleted."""
 HOUR = 3600
 
 
 class MemoryMiddleware(Middleware):
+    """Writes the output of nodes into memory: into the working memory of the group, and into the
+    memories that agents name. `RunMemory.middleware` creates it, and the host adds it to the run.
+
+    It never changes an output and never fails a node: a write that fails is an event. It writes in a
+    transaction of its own, behind that of the journal, and with the key of the execution, so that a
+    repetition after a crash writes the same entries again instead of more (decision 11)."""
+
     def __init__(self, memory: RunMemory) -> None:
         self._memory = memory
 
@@ -89,8 +96,10 @@ class MemoryMiddleware(Middleware):
         return self._writes_working_memory(node) or bool(self._written_bindings(node))
 
     def _writes_working_memory(self, node: Node) -> bool:
-        """Nodes that only hand on, count or stand for a text have nothing of their own to say. And what is
-        kept out of the events of a run is not to be read in others, unless its agent names working memory."""
+        """Whether the output of a node goes into working memory. Pure nodes (pass-through, counters,
+        literals) have no output of their own. The output of a node with `log_output: false` does not
+        appear in events, so other runs must not read it either, unless the agent names working memory
+        itself."""
         named = [use for use in self._memory.uses(node) if isinstance(use.attachment.config, WorkingMemory)]
         allowed = any(use.use.write for use in named) if named else node.log_output
         return bool(self._memory.group) and not node.kind.pure and allowed
@@ -110,7 +119,7 @@ class MemoryMiddleware(Middleware):
         await asyncio.gather(*writes)
 
     async def _write_safely(self, visit: Visit, name: str, write: Awaitable[None]) -> None:
-        """Whatever goes wrong is told of, and no more."""
+        """Awaits a write with a time limit; an error becomes an event."""
         memory, seconds = self._memory, self._memory.settings.timeout
         limit = asyncio.timeout(seconds)
         try:
@@ -125,6 +134,7 @@ class MemoryMiddleware(Middleware):
         confident = [one for one in messages if is_confident(one, visit.node, settings.confidence)]
         until = memory.now() + settings.hours * HOUR
         items = self._items(visit, confident, until=until)
+        # Without items there is no call: an empty write would still take a transaction.
         if items:
             await memory.memories.remember(Shelf(memory.group, WORKING), items, settings.newest)
 
@@ -136,6 +146,7 @@ class MemoryMiddleware(Middleware):
             if isinstance(config, BlackboardMemory)
             else (MAX_SIMPLE_ENTRIES, _last_input(visit))
         )
+        # Mask first, then cut: half a secret would not be recognised.
         input_text = self._memory.mask(input_text)[:MAX_TEXT_LENGTH]
         about = {"input": input_text} if input_text else {}
         items = self._items(visit, messages, about=about, found_by=input_text)
@@ -167,7 +178,8 @@ class MemoryMiddleware(Middleware):
 
 
 def _error_prefix(node: Node) -> str:
-    """How an agent begins that says why it has no answer; that is nothing to remember."""
+    """The beginning of an error answer (`on_error: message`), which is not stored; empty if the node
+    gives none."""
     config = node.config
     return config.error_answer("") if isinstance(config, Config) and config.on_error == "message" else ""
 
@@ -182,12 +194,15 @@ def _shorten(text: str) -> str:
 
 
 NODE_TIME_SHARE = 0.25
-"""Of the time that a node has, for its memories."""
+"""The share of a node's timeout that reading its memories may take."""
 
 
 class RunMemory:
-    """Without a lease on the process's clients no model is asked: none makes vectors, and texts are found by
-    their words."""
+    """The memories of one run: its group, the memories of its agents, and the store behind them. The
+    host creates it.
+
+    Without a lease on the clients of the process, as in a scripted run, no embedding model is called,
+    and texts are found by their words."""
 
     def __init__(
         self, plan: Plan, secrets: SecretMasker, clock: Callable[[], float], *, lease: ResourceLease | None
@@ -196,7 +211,7 @@ class RunMemory:
         self.mask = secrets.mask
         self.settings = plan.workflow.memory
         self._workflow, self._secrets, self._lease = plan.workflow, secrets, lease
-        self._plan = plan  # its nodes are known by their identity
+        self._plan = plan  # keeps the nodes alive, since `_uses` has their identities as keys
         self._uses = bind_memories(plan)
         self._memories: MemoryStore | None = None
         self._embedders: dict[bytes, Any] = {}
@@ -208,6 +223,8 @@ class RunMemory:
 
     @property
     def memories(self) -> MemoryStore:
+        """The store. A host with a store sets it; otherwise memories last as long as the process works
+        on the run."""
         if self._memories is None:
             self._memories = ProcessMemoryStore()
         return self._memories
@@ -223,13 +240,13 @@ class RunMemory:
         return shelf_of(use, self.group)
 
     def recall(self, node: Node) -> AgentMemoryReader:
-        """What an agent reads; nothing of working and long-term memory if there is no group."""
+        """The reader of an agent. Without a group, working and long-term memory are empty."""
         queries = [
             (use.use, self._make_query(use, shelf))
             for use in self.uses(node)
             if (shelf := self.shelf(use)) is not None
         ]
-        # An agent with a timeout of its own is not to lose it over its memories.
+        # A slow memory must not use up the timeout of the agent, which the model needs.
         seconds = self.settings.timeout
         if node.timeout is not None:
             seconds = min(seconds, node.timeout * NODE_TIME_SHARE)

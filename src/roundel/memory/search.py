@@ -1,11 +1,12 @@
-"""The words of a text, by which it is found.
+"""Words and vectors by which memories are found, and the ranking of matches.
 
-Scripts that write no spaces between words (Chinese, Japanese, Thai and others; Korean too) are cut into
-single characters and pairs of neighbours. A question is cut into pairs, so that order counts; a character
-that is alone is found as such. What comes out is letters and digits only: nothing in it means anything to
-SQLite.
+Words: scripts without spaces between words (Chinese, Japanese, Thai and others; Korean too) are split
+into single characters and pairs of neighbours. A question is split into pairs, so that the order of
+characters counts; a single character is searched as such. The words consist of letters and digits only,
+so nothing in them has a meaning in the query language of SQLite. The full-text index of SQLite has no
+tokenizer for such scripts, so words are split here, and both stores find the same entries.
 
-Which of the entries that were found come first. Only they count, never those of another shelf.
+Ranking: only the matches themselves determine their order, never entries of another shelf.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from roundel.llm.prices import EmbeddingMeter
 from roundel.memory.store import Match
 
 MAX_WORD_LENGTH = 64
-"""Characters of a word that count."""
+"""Characters of a word that are indexed."""
 MAX_QUERY_WORDS = 128
-"""Words of a question that count: from its beginning and from its end."""
+"""Words of a question that are searched: half from its beginning, half from its end."""
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -33,7 +34,7 @@ _UNSPACED = (
 _MARKS = "".join(
     mark for mark in map(chr, range(0x0900, 0x0E00)) if unicodedata.category(mark).startswith("M")
 )
-"""In the scripts of India most vowels are marks behind a letter, and belong to the word as it does."""
+"""In the scripts of India most vowels are combining marks behind a letter, and part of the word."""
 _PARTS = re.compile(f"([{_UNSPACED}]+)|((?:[^\\W_{_UNSPACED}]+|[{_MARKS}]+)+)")
 _ACCENTS = re.compile(
     "[\u0300-\u036f"
@@ -43,7 +44,7 @@ _ACCENTS = re.compile(
 
 
 def index_words(text: str) -> list[str]:
-    """All words that a text is found by, each once."""
+    """All words under which a text is indexed, each once."""
     return list(dict.fromkeys(_split_words(text, with_characters=True)))
 
 
@@ -58,7 +59,7 @@ def query_words(text: str) -> list[str]:
 
 
 def word_overlap(question: Collection[str], words: Collection[str]) -> float:
-    """The share of the question's words that are among the others."""
+    """The share of the question's words that occur in `words`, from 0 to 1."""
     return sum(1 for word in question if word in words) / len(question) if question else 0.0
 
 
@@ -73,16 +74,18 @@ def _split_words(text: str, with_characters: bool) -> Iterator[str]:
 
 
 def _normalize(text: str) -> str:
-    """Without case, accents and other ways to write the same."""
+    """The text without case, accents and compatibility variants of characters."""
     decomposed = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFKC", _ACCENTS.sub("", decomposed)).casefold()
 
 
 class Embedder(Protocol):
-    """Makes vectors of texts, so that texts of like meaning have vectors of like direction."""
+    """Makes vectors of texts: texts of similar meaning have vectors of similar direction
+    (llm/embedding.py)."""
 
     name: str
-    """Vectors of two names are never compared."""
+    """Identifies the model and the size of its vectors. Vectors with different names are never
+    compared."""
 
     async def embed(
         self, texts: Sequence[str], meter: EmbeddingMeter, *, question: bool = False
@@ -90,7 +93,11 @@ class Embedder(Protocol):
 
 
 def rank_by_words(matches: Sequence[Match], question: Sequence[str]) -> list[Match]:
-    """Those with the most words of the question first, a word that few of them have counting for more."""
+    """Sorts matches by the words of the question that they have; a word counts more the fewer matches
+    have it.
+
+    The weights come from these matches alone. Statistics over the whole store would let the entries of
+    one group change the order that another group sees (decision 11)."""
     common = Counter(word for match in matches for word in question if word in match.words)
     weights_by_word = word_weights(common, len(matches))
 
@@ -101,16 +108,18 @@ def rank_by_words(matches: Sequence[Match], question: Sequence[str]) -> list[Mat
 
 
 def word_weights(counts: Mapping[str, int], total: int) -> dict[str, float]:
-    """What a word is worth that so many of all have."""
+    """The weight of each word, from the number of entries that have it."""
     return {word: math.log(1 + total / count) for word, count in counts.items() if count}
 
 
 def pack_vector(vector: Iterable[float]) -> bytes:
+    """A vector in the form in which stores keep it: 32-bit floats in the byte order of the machine."""
     return array("f", vector).tobytes()
 
 
 def cosine(first: bytes, second: bytes) -> float:
-    """From -1 to 1; 0 if they cannot be compared."""
+    """The cosine similarity of two packed vectors, from -1 to 1; 0 if one is zero or their sizes differ.
+    In plain Python: fast enough for thousands of entries, and no dependency on a numeric library."""
     one, other = array("f", first), array("f", second)
     size = math.hypot(*one) * math.hypot(*other)
     return sum(map(mul, one, other)) / size if size and len(one) == len(other) else 0.0

@@ -1,4 +1,9 @@
-"""`agent`: a model answers, with tools if it is given any."""
+"""`agent`: a model answers, with tools if the agent has any.
+
+An agent whose single model call is enough runs as one `Call`. All others run as a conversation, whose
+calls `agent_conversation.py` decides in the kernel; this module executes each of them. So the decisions
+are pure and replayed, and the effects (model, tools, memory, validation) are facts.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +34,9 @@ from roundel.workflow.model_profile import DEFAULT_PROFILE
 from roundel.workflow.node_type import Calls, NodeType
 
 TYPICAL_TOOL_ROUNDS = 2
-"""Rounds of tools, with one call each, in the rule of thumb of a forecast."""
+"""Rounds of tools, with one call each, that a forecast assumes as the usual case."""
 MAX_TOKENS_PARAMS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""What providers call the size of the largest answer."""
+"""The names that providers use for the limit on the tokens of an answer."""
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
@@ -39,7 +44,12 @@ def prepare(node: Node, services: Services) -> Behaviour:
 
 
 class _AgentBehaviour:
-    """What is the same in every run of one agent."""
+    """The effects of one agent: calls of its model, its tools and its memories. `prepare` creates one
+    when a run is prepared, so that a missing model or tool fails the run before anything is paid for.
+
+    It has no state of a conversation. Each `Call` carries in `state` what it needs (`ModelCall` or
+    `ToolUse`), so a call can be made again after a crash by a process that knows nothing of the earlier
+    ones."""
 
     def __init__(self, node: Node, services: Services) -> None:
         config: Config = node.config
@@ -59,7 +69,7 @@ class _AgentBehaviour:
             return self._call_tool(call, call.state.request)
         return self._run_model_call(call, call.state)
 
-    # One call is enough.
+    # The fast path, for agents without tools, schema and reflection: one call, and no conversation.
 
     async def _answer_once(self, call: Call) -> Outcome:
         related = await self._recall_memories("gen", call)
@@ -71,6 +81,8 @@ class _AgentBehaviour:
         try:
             reply = await self._call_model(request)
         except Exception as error:
+            # In the tool loop `AgentConversation._fail` does the same. Vectors for memory were paid for
+            # even if the model failed, so their usage is part of the outcome.
             if config.on_error != "message":
                 raise
             error_answer = Message(config.error_answer(str(error)), "assistant")
@@ -84,21 +96,23 @@ class _AgentBehaviour:
         return await self._memory.related(stage, call.inputs[-1].text if call.inputs else "")
 
     async def _call_model(self, request: Request) -> Reply:
-        say = self._services.speaker(request.address) if self._config.stream else None
-        return await self._model.reply(request, say)
+        stream = self._services.speaker(request.address) if self._config.stream else None
+        return await self._model.reply(request, stream)
 
-    # One of several calls.
+    # One call of a conversation (nodes/agent_conversation.py).
 
     async def _run_model_call(self, call: Call, model_call: ModelCall) -> Outcome:
         related, state_update = await self._recall_once(call, model_call)
         reply = await self._call_model(await self._build_request(call, model_call, related.text))
         schema = self._config.output_schema
+        # The answer is validated here and not in the conversation: the result depends on a library, and
+        # as part of the outcome it is a fact that a replay reads back.
         if schema is not None and not (reply.tool_calls and model_call.offer):
             data, problem = parse_answer(reply.text, reply.data, schema)
             reply = msgspec.structs.replace(reply, data=data)
             state_update["problem"] = problem
         if reply.tool_calls and model_call.offer and self._tools is not None:
-            # Nobody is to be asked about a call that cannot be made.
+            # Before approval: a person must not be asked about a call that cannot be made.
             requests = [await self._tools.check_request(request) for request in reply.tool_calls]
             reply = msgspec.structs.replace(reply, tool_calls=tuple(requests))
         state_update["reply"] = msgspec.to_builtins(reply)
@@ -107,7 +121,10 @@ class _AgentBehaviour:
     async def _recall_once(
         self, call: Call, model_call: ModelCall
     ) -> tuple[RecalledMemories, dict[str, Any]]:
-        """What memory has to say, and what the talk is to note of it: in its rounds it stays the same."""
+        """The recalled memories, and what the conversation has to remember of them.
+
+        Memory is read once, before the first call, and all rounds get the same text. A reflection reads
+        memory at its own stage."""
         if model_call.reflects:
             return await self._recall_memories("post_gen_thinking", call), {}
         if model_call.related is not None or self._memory is None:
@@ -120,6 +137,8 @@ class _AgentBehaviour:
         specs = await self._tools.specs() if self._tools is not None and config.tool_rounds else ()
         exchanges, after = model_call.exchanges, model_call.after
         if model_call.reflects:
+            # A reflection looks at the input and the first answer alone, without the history of tool
+            # calls.
             assert config.thinking is not None
             messages: tuple[Message, ...] = (flatten_messages(call.inputs), *after)
             after = (Message(config.thinking.config.reflection_prompt),)
@@ -137,6 +156,7 @@ class _AgentBehaviour:
             self._params,
             exchanges,
             after,
+            # Some providers refuse a history with tool calls if the request declares no tools.
             specs if model_call.offer or exchanges else (),
             model_call.offer,
             config.output_schema,
@@ -144,13 +164,16 @@ class _AgentBehaviour:
         )
 
     def _expand_prompt(self, message: Message) -> Message:
-        """What is asked; a dialogue notes only that it was asked to reflect."""
+        """Replaces the placeholder `REFLECTION` by the prompt, which may contain a secret and is not
+        stored."""
         if message != REFLECTION:
             return message
         assert self._config.thinking is not None
         return Message(self._config.thinking.config.reflection_prompt)
 
     def _system_message(self, specs: tuple[ToolSpec, ...]) -> str:
+        """The role, the descriptions of dynamic tools, and the schema. The schema is sent in words even
+        to providers that support schemas natively, since those may not support this one."""
         config = self._config
         parts = [config.role]
         dynamic = config.dynamic_tools
@@ -163,6 +186,8 @@ class _AgentBehaviour:
 
     async def _call_tool(self, call: Call, request: ToolRequest) -> Outcome:
         assert self._tools is not None
+        # The key is the same if the call is repeated after a crash, so that a tool can detect the
+        # repetition.
         result, called = await self._tools.call(request, self._services.key(call.address))
         return Outcome(state=msgspec.to_builtins(result), usage=Usage(tool_calls=1) if called else None)
 
@@ -175,6 +200,7 @@ def _outcome(
 
 
 def usage_of(reply: Reply) -> Usage:
+    """What a reply counts for in budgets and reports. A reply from the cache is free and is no call."""
     if reply.cached:
         return Usage(0, 0, 0, 0, model=reply.model, cached=True)
     priced = reply.cost_usd is not None
@@ -197,7 +223,7 @@ def _warnings(reply: Reply) -> tuple[tuple[str, dict[str, Any]], ...]:
 
 
 def _describe_tools(names: tuple[str, ...], template: str, specs: tuple[ToolSpec, ...]) -> str:
-    """What the system message says of dynamic tools, each once."""
+    """The lines of the system message that describe the dynamic tools."""
     lines = (
         template.replace("{toolName}", spec.name).replace("{toolDescription}", spec.description)
         for spec in specs
@@ -207,11 +233,13 @@ def _describe_tools(names: tuple[str, ...], template: str, specs: tuple[ToolSpec
 
 
 def conversation(config: Config) -> AgentConversation | None:
+    """The conversation for one execution of the node; None if a single model call is enough."""
     return AgentConversation(config) if config.uses_tool_loop else None
 
 
 def calls(config: Config) -> Calls:
-    """The bounds that the dialogue keeps (nodes/agent_conversation.py)."""
+    """The calls of one execution, at most and usually: of the model, and of tools. They state the limits
+    that `AgentConversation` enforces, so a change of one needs a change of the other."""
     rounds = config.tool_rounds if config.has_tools else 0
     repairs = config.max_repairs if config.output_schema is not None else 0
     reflections = 0 if config.thinking is None else 1
@@ -223,7 +251,8 @@ def calls(config: Config) -> Calls:
 
 
 def reserve(config: Config, workflow: Workflow) -> int:
-    """The largest answer that the model is asked for; what the agent says counts before its profile."""
+    """The tokens that a budget reserves for a call: the limit on the answer, from the agent's own
+    parameters or else from its profile; 0 if there is none."""
     named = config.profile_id or ("" if config.name or config.model else DEFAULT_PROFILE)
     profile = workflow.models.get(named)
     given = (config.provider_params, profile.params if profile is not None else {})
@@ -243,7 +272,7 @@ EXAMPLE = """
 NODE = NodeType(
     "agent",
     Config,
-    "Calls a model, with or without tools, and gives its answer.",
+    "Calls a model, with or without tools, and sends its answer.",
     prepare,
     title="Agent",
     zh=("智能体", "调用模型（可使用工具），并给出其答案。"),

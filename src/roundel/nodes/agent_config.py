@@ -1,6 +1,7 @@
-"""When a model call that failed is made again.
+"""The settings of an agent, and the checks on them.
 
-What an agent may be told, and whether it makes sense in its workflow.
+`Config.__check__` checks what the settings of one agent say by themselves, when they are read. `examine`
+checks the names that they refer to (profiles, tools, memories), once the rest of the file is known.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ SUBSTRINGS = (
 
 
 class ModelRetry(Struct, frozen=True, omit_defaults=True):
-    """Errors that may pass are tried again, after longer and longer waits or after the Retry-After."""
+    """The retry of model calls for errors that may be temporary. The wait grows with each failure,
+    unless the provider sends Retry-After. This retries one call; the `retry` of the node repeats the
+    whole node."""
 
     enabled: bool = True
     max_attempts: Annotated[int, Meta(ge=1)] = 5
@@ -47,15 +50,15 @@ class ModelRetry(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="model_retry",
-            en=("Retry of calls", "When a call of a model that failed is made again."),
+            en=("Retry of calls", "When a failed call of a model is retried."),
             zh=("调用重试", "模型调用失败后何时重试。"),
             fields={
                 "enabled": Field(
-                    en=("Enabled", "Whether calls are made again at all."),
+                    en=("Enabled", "Whether failed calls are retried."),
                     zh=("启用", "是否重试失败的调用。"),
                 ),
                 "max_attempts": Field(
-                    en=("Attempts", "How often a model is called in all, the first time included."),
+                    en=("Attempts", "How often a model is called in total, including the first call."),
                     zh=("尝试次数", "总共调用模型的次数，包括第一次。"),
                     unit="attempts",
                 ),
@@ -78,21 +81,21 @@ class ModelRetry(Struct, frozen=True, omit_defaults=True):
                     unit="seconds",
                 ),
                 "retry_on_status_codes": Field(
-                    en=("Status codes", "The HTTP status codes after which a call is made again."),
+                    en=("Status codes", "The HTTP status codes after which a call is retried."),
                     zh=("状态码", "遇到这些 HTTP 状态码时重试。"),
                 ),
                 "retry_on_error_substrings": Field(
-                    en=("Error texts", "A call is made again if the text of its error holds one of these."),
+                    en=("Error texts", "A call is retried if the text of its error contains one of these."),
                     zh=("错误文本", "错误信息含有其中任何一个时重试。"),
                 ),
                 "retry_on_exception_types": Field(
-                    en=("Exceptions", "Python exceptions, by name, after which a call is always made again."),
+                    en=("Exceptions", "Python exceptions, by name, after which a call is always retried."),
                     zh=("重试的异常", "遇到这些 Python 异常（按名称）时总是重试。"),
                 ),
                 "non_retry_exception_types": Field(
                     en=(
                         "Final exceptions",
-                        "Python exceptions, by name, after which a call is never made again.",
+                        "Python exceptions, by name, after which a call is never retried.",
                     ),
                     zh=("不重试的异常", "遇到这些 Python 异常（按名称）时从不重试。"),
                 ),
@@ -111,11 +114,12 @@ DEFAULT_TEMPLATE = "{toolName}: {toolDescription}"
 MAX_TOOL_CALLS = 10
 MemoryStage = Literal["pre_gen_thinking", "gen", "post_gen_thinking", "finished"]
 LOOP_LIMITS = ("tool_loop_limit", "max_tool_calls", "maxToolCalls")
-"""What `max_tool_calls` is called among the parameters, the dialect's name first; none is the provider's."""
+"""Names of `max_tool_calls` among the parameters, that of the dialect first. They are never sent to the
+provider."""
 
 
 class MemoryUse(Struct, frozen=True, omit_defaults=True):
-    """A memory that the agent reads before the model is asked, and writes when the agent is done."""
+    """A memory that the agent reads before its model is called, and writes when the agent has ended."""
 
     name: str
     retrieve_stage: Annotated[tuple[MemoryStage, ...], Meta(extra={"wrap": True})] = ()
@@ -181,6 +185,8 @@ class MemoryUse(Struct, frozen=True, omit_defaults=True):
 
 
 class Reflection(Struct, frozen=True, omit_defaults=True):
+    """The settings of `thinking: {type: reflection}`."""
+
     reflection_prompt: str
 
     @staticmethod
@@ -191,7 +197,7 @@ class Reflection(Struct, frozen=True, omit_defaults=True):
             zh=("反思", "模型再次审视自己的答案。"),
             fields={
                 "reflection_prompt": Field(
-                    en=("Prompt", "What the model is told to do with its first answer."),
+                    en=("Prompt", "The instruction for the model about its first answer."),
                     zh=("提示词", "要求模型如何处理第一个答案。"),
                     widget="textarea",
                 ),
@@ -200,7 +206,7 @@ class Reflection(Struct, frozen=True, omit_defaults=True):
 
 
 class Thinking(Struct, frozen=True, omit_defaults=True):
-    """A second call that looks at the first answer; what it says is the answer."""
+    """A second model call that looks at the first answer; its reply is the answer of the agent."""
 
     type: Literal["reflection"]
     config: Reflection
@@ -228,9 +234,11 @@ class Thinking(Struct, frozen=True, omit_defaults=True):
 
 
 class DynamicTools(Struct, frozen=True, omit_defaults=True):
+    """Tools that are offered to the model and also described in the system message."""
+
     tool_ids: Names = ()
     description_template: str = DEFAULT_TEMPLATE
-    """How each is described in the system message: `{toolName}`, `{toolDescription}`."""
+    """The description of each tool in the system message, with `{toolName}` and `{toolDescription}`."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -263,7 +271,7 @@ class DynamicTools(Struct, frozen=True, omit_defaults=True):
 
 
 class Approval(Struct, frozen=True, omit_defaults=True):
-    """Which tools a person must allow: all, none, or those that are named."""
+    """The tools whose calls need the approval of a person: all, none, or those that are named."""
 
     every: bool = False
     names: tuple[str, ...] = ()
@@ -305,6 +313,9 @@ class Approval(Struct, frozen=True, omit_defaults=True):
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
+    """The settings of an agent. `parameters` is another name for `params`; `tooling` declares tools in
+    the form of the dialect, and `tools` names those that the file declares."""
+
     provider: str = ""
     name: str = ""
     model: str = ""
@@ -347,7 +358,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "prompt": Field(
                     en=(
                         "Prompt",
-                        "Added behind the input as one more message. It may hold expressions, in `{{ }}`.",
+                        "Added behind the input as one more message. It may contain expressions, in `{{ }}`.",
                     ),
                     zh=("提示词", "作为一条消息附在输入之后，可包含 `{{ }}` 表达式。"),
                     widget="textarea",
@@ -391,8 +402,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "retry": Field(
                     en=(
                         "Retry of calls",
-                        "When a call of the model that failed is made again. The node has a retry of its "
-                        "own.",
+                        "When a failed call of the model is retried. The node has a retry of its own.",
                     ),
                     zh=("调用重试", "模型调用失败后何时重试。节点本身另有重试设置。"),
                     see="agents.md#retries-and-fallback",
@@ -425,7 +435,10 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     see="agents.md#structured-answers",
                 ),
                 "max_repairs": Field(
-                    en=("Repairs", "How often an answer that does not fit the schema is asked for again."),
+                    en=(
+                        "Repairs",
+                        "How often the model is asked again for an answer that does not fit the schema.",
+                    ),
                     zh=("修正次数", "答案不符合结构时重新请求的次数。"),
                     unit="attempts",
                 ),
@@ -519,12 +532,12 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return True
 
     def _warn_unused_stages(self, at: Located, report: Report) -> None:
-        """Of those at which no model is asked."""
-        asked = {"gen"} if self.thinking is None else {"gen", "post_gen_thinking"}
+        """Warns of stages at which no model is called, so that memory is never read there."""
+        used = {"gen"} if self.thinking is None else {"gen", "post_gen_thinking"}
         for stage in dict.fromkeys(stage for use in self.memories for stage in use.retrieve_stage):
-            if stage not in asked:
-                hint = f"the model is asked at {' and '.join(sorted(asked))}"
-                message = f"'retrieve_stage: {stage}' has no effect: no model is asked then"
+            if stage not in used:
+                hint = f"the model is called at {' and '.join(sorted(used))}"
+                message = f"'retrieve_stage: {stage}' has no effect: no model is called at this stage"
                 report.warning("without-effect", message, _locate(at, stage, "memories"), hint)
 
     @property
@@ -533,7 +546,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     @property
     def tool_rounds(self) -> int:
-        """How many rounds of tools there may be."""
+        """The limit on rounds of tools. `max_tool_calls` wins over the names among the parameters,
+        unless it has its default value, which looks the same as an absent one."""
         if self.max_tool_calls != MAX_TOOL_CALLS:
             return self.max_tool_calls
         merged = {**self.params, **self.parameters}
@@ -542,13 +556,13 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     @property
     def provider_params(self) -> dict[str, Any]:
-        """The parameters that are the provider's."""
+        """The parameters to send to the provider: all but the limits on the tool loop."""
         given = {**self.params, **self.parameters}
         return {name: value for name, value in given.items() if name not in LOOP_LIMITS}
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """The names under `tools` that it offers, each once."""
+        """The names under `tools` that the agent offers, without duplicates."""
         dynamic = self.dynamic_tools.tool_ids if self.dynamic_tools else ()
         return tuple(dict.fromkeys((*self.tools, *dynamic)))
 
@@ -558,7 +572,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     @property
     def uses_tool_loop(self) -> bool:
-        """Whether one call of the model may not be enough."""
+        """Whether the agent runs as a conversation, because one model call may not be enough."""
         return self.has_tools or self.thinking is not None or self.output_schema is not None
 
     def needs_approval(self, tool: str) -> bool:
@@ -566,12 +580,13 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return approval is not None and (approval.every or tool in approval.names)
 
     def error_answer(self, error: str) -> str:
-        """What is said instead of an answer, if the workflow wants that."""
+        """The text of the answer with `on_error: message`. Memory recognises it by its beginning, and
+        does not store it (memory/run_memory.py)."""
         return f"Error calling model {self.name or self.model}: {error}"
 
 
 def _locate_limit(at: Located) -> Located:
-    """Where the rounds of tools are limited."""
+    """The position of the setting that limits the rounds of tools, for an error."""
     for part in (at, child(at, "params"), child(at, "parameters")):
         given = part.value if isinstance(part.value, dict) else {}
         for name in LOOP_LIMITS:
@@ -581,10 +596,13 @@ def _locate_limit(at: Located) -> Located:
 
 
 def examine(config: Config, at: Located, reader: NodeReader) -> None:
-    """Whether the profiles, tools and memories that an agent names are there."""
+    """Reports profiles, tools and memories that an agent names and that do not exist.
+
+    It is apart from `__check__`, which sees the config alone: these names are declared elsewhere in the
+    file, and are known only when the whole file has been read."""
     where = child(at, "config")
-    asked = (child(where, "profile_id"), child(where, "profileId"))
-    names_one = any(place is not where and place.value is not None for place in asked)
+    given = (child(where, "profile_id"), child(where, "profileId"))
+    names_one = any(place is not where and place.value is not None for place in given)
     for name in (*((config.profile_id,) if names_one else ()), *config.fallback):
         if name not in reader.models:
             place = _locate(where, name, "profile_id", "profileId", "fallback")
@@ -614,7 +632,7 @@ def examine(config: Config, at: Located, reader: NodeReader) -> None:
 
 
 def _locate(at: Located, name: str, *keys: str) -> Located:
-    """Where a name stands behind one of the keys."""
+    """The position of a name below one of the keys; the config itself if it is not found."""
     places = (_find_value(child(at, key), name) for key in keys if child(at, key) is not at)
     return next((place for place in places if place is not None), at)
 
@@ -628,6 +646,8 @@ def _find_value(at: Located, name: str) -> Located | None:
 
 
 def _examine_functions(tooling: FunctionTooling, at: Located, reader: NodeReader) -> None:
+    """Warns of functions of the dialect that are missing. It is no error:
+    the agent runs without them."""
     for name in (tool.name for tool in tooling.tools):
         reason = _missing_tool_reason(name, reader)
         if reason is None:
@@ -640,7 +660,8 @@ def _examine_functions(tooling: FunctionTooling, at: Located, reader: NodeReader
 
 
 def _missing_tool_reason(name: str, reader: NodeReader) -> str | None:
-    """Why a function of the dialect is not offered: empty if it is not there; None if it is offered."""
+    """Why a function of the dialect is not offered; empty if it does not exist, None if it is
+    offered."""
     finder = reader.finder
     try:
         if name.endswith(ALL_FUNCTIONS_SUFFIX):

@@ -1,16 +1,30 @@
-"""What a person says to a tool call: go ahead, do not, or go ahead with other arguments.
+"""Decide how the model calls, tool calls and repairs of one agent follow each other.
 
-What an agent does when one model call is not enough: tools, repairs, a second thought.
+`AgentConversation` implements `kernel.tool_loop.Conversation` for agents that may need more than one
+model call: agents with tools, with an `output_schema` or with `thinking`. It is pure: it decides from
+its config and from the results that the kernel reports, so a replay takes the same decisions. Every call
+is a step of its own with an address of its own, and its result is a fact: after a crash only calls
+without a result are repeated.
 
-Pure: it decides from the config and from what it is told. A round is one reply that asks for tools, however
-many, and their results. After `max_tool_calls` rounds the model is asked once more, so there are at most
-`max_tool_calls` + 1 calls: with `on_limit: answer` it is offered no tools; otherwise it is, and only if it
-asks for them the node fails, or the run is locked until a person allows more rounds. A call that was made
-twice in a row with the same arguments and the same result is not made a third time: the model is told that it
-has the result. A reply that does not
-fit `output_schema` adds at most `max_repairs` calls, and a reflection one.
+Limits, which `agent.calls` declares to the forecast and the proof:
 
-What an agent says is what its model said. If that is nothing, the message is empty, and its data say so.
+- A round is one reply that requests tools, however many, and their results. After `max_tool_calls`
+  rounds the model is called once more, so there are at most `max_tool_calls` + 1 calls. With `on_limit:
+  answer` this last call offers no tools. With `error` or `suspend` it offers them, and only if the model
+  requests them again the node fails, or the run is locked until a person allows more rounds: an agent
+  that is done by then is not punished for having used all its rounds.
+- A round makes at most `max_calls_per_round` calls; the rest is refused, and the results explain it to
+  the model.
+- A reply that does not fit `output_schema` adds at most `max_repairs` calls, a reflection adds one.
+- A call that was made twice in a row with the same arguments and the same result is not made a third
+  time; its result tells the model that it has the result already. This is off where the breaker's
+  detection of dead loops is off.
+
+The message of an agent is what its model said. If the model said nothing, the message is empty and its
+data has `answered: false`: a text of the engine would look like an answer to the nodes that follow.
+
+The second part of the module interprets what a person says about a tool call: approve, refuse, or
+approve with other arguments.
 """
 
 from __future__ import annotations
@@ -30,117 +44,51 @@ from roundel.workflow.message import Message
 if TYPE_CHECKING:
     from roundel.nodes.agent_config import Config
 
-YES = frozenset({"approve", "approved", "yes", "y", "ok", "true", "同意", "批准"})
-NO = frozenset({"reject", "rejected", "no", "n", "false", "拒绝", "不同意"})
-_DECISION_KEYS = frozenset({"approve", "arguments"})
-_ANSWER_KEYS = _DECISION_KEYS | {"reason"}
-REFUSAL = "a person did not allow this call"
-ANSWER_HINT = "Say approve, reject, reject: why, or give other arguments as a JSON object."
-
-
-class ApprovalDecision(Struct, frozen=True):
-    approved: bool
-    arguments: dict[str, Any] = {}
-    reason: str = REFUSAL
-
-
-def read_decision(message: Message, arguments: dict[str, Any]) -> ApprovalDecision:
-    """A word of consent or refusal, or a JSON object: other arguments, or what is decided. Any other text is
-    why the call is not made, which the model is told."""
-    if message.data and _DECISION_KEYS & message.data.keys():
-        return _decision_from_fields(message.data, arguments)
-    text = message.text.strip()
-    given = _parse_object(text)
-    if given is not None:
-        is_decision = given and given.keys() <= _ANSWER_KEYS and _DECISION_KEYS & given.keys()
-        return _decision_from_fields(given, arguments) if is_decision else ApprovalDecision(True, given)
-    word, _, rest = text.partition(":")
-    if _normalize_word(word) in YES and not rest:
-        return ApprovalDecision(True, arguments)
-    return ApprovalDecision(False, reason=_refusal_reason(rest if _normalize_word(word) in NO else text))
-
-
-def approval_answer_problem(message: Message) -> str:
-    """Why an answer is neither consent nor refusal nor other arguments; empty if it is one of them.
-
-    `decision` takes any other text for a refusal. Where the person can be asked again this is asked first: a
-    slip of the hand must not decide about a call."""
-    if message.data and _DECISION_KEYS & message.data.keys():
-        return ""
-    text = message.text.strip()
-    word = text.partition(":")[0].strip().lower()
-    if text.lower() in YES or word in NO:
-        return ""
-    if not text.startswith("{"):
-        return ANSWER_HINT
-    try:
-        json.loads(text)
-    except ValueError as error:
-        return f"These arguments are not JSON: {error}. {ANSWER_HINT}"
-    return ""
-
-
-def _decision_from_fields(data: dict[str, Any], arguments: dict[str, Any]) -> ApprovalDecision:
-    """Consent has to be said: what is neither a yes nor other arguments is a no."""
-    edited = data.get("arguments", arguments)
-    if not isinstance(edited, dict):
-        return ApprovalDecision(
-            False, reason=_refusal_reason("the arguments that were given instead are no JSON object")
-        )
-    approves = data.get("approve", True)
-    if approves is True or (isinstance(approves, str) and _normalize_word(approves) in YES):
-        return ApprovalDecision(True, edited)
-    return ApprovalDecision(False, reason=_refusal_reason(str(data.get("reason") or "")))
-
-
-def _normalize_word(text: str) -> str:
-    return text.strip().rstrip(".!。！").lower()
-
-
-def _parse_object(text: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _refusal_reason(text: str) -> str:
-    return f"{REFUSAL}: {text.strip()}" if text.strip() else REFUSAL
-
-
 TOOL_ROUNDS = "tool_rounds"
+"""The name of the limit on rounds, in events and in the lock of the run."""
 REFLECTION = Message(metadata={"prompt": "reflection_prompt"})
-"""Stands for the prompt of that name. The prompt itself may hold a secret, and what a dialogue notes is
-stored with the run."""
+"""A placeholder for the reflection prompt. The prompt may contain a secret, and the calls of a
+conversation are stored with the run; `agent.py` replaces the placeholder when it builds the request."""
 MAX_REPEATED_CALLS = 2
-"""So often in a row a tool may be called with the same arguments and give the same result."""
+"""How many calls in a row with equal arguments and equal results are made before the next is refused."""
 MAX_LABEL_LENGTH = 64
-"""What a model asks for need not be the name of a tool."""
+"""Characters of a label in an address. A model can request any name, of any length."""
 
 
 class ModelCall(Struct, frozen=True, tag="question"):
-    """A call of the model."""
+    """One call of the model. It is the state of a kernel `Call`, so it must be storable as JSON."""
 
     exchanges: tuple[Exchange, ...] = ()
     after: tuple[Message, ...] = ()
     offer: bool = True
-    """Whether tools may be used."""
+    """Whether the model may request tools."""
     reflects: bool = False
+    """Whether the model is asked to look at its first answer, without the history of tool calls."""
     call: int = 0
+    """The number of this call within one execution of the node, from 0. Scripts and records use it."""
     related: str | None = None
-    """What memory has to say, the same for all calls of one run of the agent; None before the first."""
+    """What was recalled from memory before the first call. All calls of one execution get the same text;
+    None means that memory has not been read yet."""
 
 
 class ToolUse(Struct, frozen=True, tag="tool_use"):
-    """A call of a tool."""
+    """One call of a tool, as the state of a kernel `Call`."""
 
     request: ToolRequest
 
 
 class AgentConversation:
+    """Decides the next calls of one execution of an agent. The kernel creates it through
+    `agent.conversation` and reports to it each result, failure and answer of a person (protocol:
+    `kernel.tool_loop.Conversation`).
+
+    It does no I/O and reads no clock, because a replay creates it again and reports the same facts in
+    the same order. Everything that depends on the outside (schema validation, whether a tool exists)
+    therefore arrives in the outcome of a call."""
+
     def __init__(self, config: Config) -> None:
         self.stops_repeats = False
+        """The kernel sets it before `begin`, from the settings of the breaker around the node."""
         self._config = config
         self._exchanges: tuple[Exchange, ...] = ()
         self._after: tuple[Message, ...] = ()
@@ -151,30 +99,33 @@ class AgentConversation:
         self._repairs = 0
         self._calls = 0
         self._first_answer: Reply | None = None
-        """What is reflected upon."""
+        """The answer that the model reflects upon; None before the reflection."""
         self._reflected = False
-        """What was said of it did not fit, so the talk goes on behind it."""
+        """Whether `_after` contains the first answer and the reflection: the reflected answer did not
+        fit the schema, so the repair has to show the model what came before it."""
         self._related: str | None = None
         self._deferred_reply: Reply | None = None
-        """A request for tools behind the last round, which waits for more rounds to be allowed."""
+        """A reply that requested tools at the limit. The run is locked until a person allows more
+        rounds."""
         self._last_call = ""
-        """The last call of a tool, with its arguments."""
+        """The last tool call, with its arguments, as `_call_signature` writes it."""
         self._last_result = ""
         self._repeat_count = 0
-        """How often in a row it was made and gave this result."""
+        """How many times in a row `_last_call` was made and returned `_last_result`."""
 
     def allow(self, rounds: int) -> None:
-        """A person has raised the limit."""
+        """Sets the limit on rounds that a person gave when unlocking the run."""
         self._max_rounds = rounds
 
     def begin(self, inputs: tuple[Message, ...]) -> ToolLoopAction:
         return ToolLoopAction((self._call_model(),))
 
     def on_result(self, loop_call: ToolLoopCall, outcome: Outcome) -> ToolLoopAction:
-        if loop_call.label:
+        if loop_call.label:  # only tool calls have a label; a call of the model is made at the node's address
             return self._on_tool_result(loop_call, msgspec.convert(outcome.state, ToolResult))
         reply: Reply = msgspec.convert(outcome.state["reply"], Reply)
         self._related = outcome.state.get("related", self._related)
+        # A model that was not offered tools may request them all the same; the request is then ignored.
         if reply.tool_calls and loop_call.what.offer:
             return (
                 self._begin_round(reply) if self._rounds < self._max_rounds else self._on_limit_reached(reply)
@@ -182,26 +133,31 @@ class AgentConversation:
         return self._on_answer(reply, outcome.state.get("problem", ""))
 
     def on_unlock(self) -> ToolLoopAction:
-        """If a request has met the limit, it is carried out now, and not asked for again."""
+        """Starts the round that met the limit. The model is not called again for it: its reply is a
+        fact, and a second one could differ."""
         reply, self._deferred_reply = self._deferred_reply, None
         return ToolLoopAction() if reply is None else self._begin_round(reply)
 
     def result(self, outcome: Outcome) -> str:
-        """What a tool gave."""
+        """The text of a tool's result, by which the breaker sees whether a loop produces anything
+        new."""
         return str(outcome.state["text"])
 
     def on_failure(self, loop_call: ToolLoopCall, error: str) -> ToolLoopAction:
         if not loop_call.label:
             return self._fail(error)
+        # A tool that fails does not fail the agent: the model gets the error and can react to it.
         request: ToolRequest = loop_call.what.request
         return self._on_tool_result(loop_call, ToolResult(request.id, request.name, "failed", error))
 
     def on_person_answer(self, loop_call: ToolLoopCall, message: Message) -> ToolLoopAction:
-        """A person has decided on a tool call."""
+        """Makes or refuses the tool call that a person decided about."""
         request: ToolRequest = loop_call.what.request
         approval_decision: ApprovalDecision = read_decision(message, request.arguments)
         if approval_decision.approved:
             request = msgspec.structs.replace(request, arguments=approval_decision.arguments)
+            # Without a prompt for a person this is an ordinary call, at the address where the person was
+            # asked.
             use = ToolLoopCall(ToolUse(request), loop_call.label, loop_call.round)
             return ToolLoopAction((use,), events=(_tool_event(use, "running"),))
         result = ToolResult(request.id, request.name, "rejected", approval_decision.reason)
@@ -210,6 +166,7 @@ class AgentConversation:
     # Rounds of tools.
 
     def _begin_round(self, reply: Reply) -> ToolLoopAction:
+        """Starts all calls of a reply at once; the round ends when each of them has a result."""
         self._rounds += 1
         self._reply = reply
         self._results = [None] * len(reply.tool_calls)
@@ -228,12 +185,16 @@ class AgentConversation:
                 )
         max_calls = self._config.max_calls_per_round
         reached = ("calls_per_round", max_calls) if len(reply.tool_calls) > max_calls else None
-        if not loop_calls:
+        if not loop_calls:  # every call was refused, so no result will arrive to end the round
             return self._end_round(tuple(events))
         return ToolLoopAction(tuple(loop_calls), events=tuple(events), reached=reached)
 
     def _refuse(self, number: int, request: ToolRequest) -> ToolResult | None:
-        """Why a call is not made; None if it is."""
+        """The result of a call that is not made; None if the call is to be made.
+
+        Providers require a result for every requested call, so a refused call gets one that tells the
+        model why. A call with a problem is not counted as a repetition: its result explains the
+        problem."""
         max_calls = self._config.max_calls_per_round
         if number >= max_calls:
             text = f"not called: only {max_calls} calls are allowed at once"
@@ -252,6 +213,10 @@ class AgentConversation:
         return None
 
     def _count_repeats(self) -> None:
+        """Counts equal calls with equal results in a row, over the round that ends.
+
+        In the order of the requests, not in that of the results: which tool is faster must not matter.
+        Tools that are declared as polling may repeat, and calls that were not made say nothing."""
         for request, result in zip(self._reply.tool_calls, self._results, strict=True):
             if result is None or result.polls or result.status not in ("completed", "failed"):
                 continue
@@ -262,11 +227,12 @@ class AgentConversation:
 
     def _approval_prompt(self, request: ToolRequest) -> dict[str, Any] | None:
         if request.problem or not self._config.needs_approval(request.name):
-            return None  # a call with a problem is not made, so there is nothing to allow
+            return None  # a call with a problem is never made, so no person has to decide about it
         shown = {"name": request.name, "arguments": request.arguments}
         return {"prompt": f"May the tool '{request.name}' be called?", "tool": shown}
 
     def _on_tool_result(self, loop_call: ToolLoopCall, result: ToolResult) -> ToolLoopAction:
+        # Results arrive in any order. The label is unique in its round, so it identifies the request.
         number = _call_labels(self._reply).index(loop_call.label)
         self._results[number] = result
         events = (_tool_event(loop_call, result.status, result.text),)
@@ -283,10 +249,14 @@ class AgentConversation:
         )
 
     def _on_limit_reached(self, reply: Reply) -> ToolLoopAction:
+        """The model requested tools after the last round; only with `on_limit` `error` or `suspend`,
+        since `answer` offers no tools in the last call."""
         limit = self._max_rounds
         if self._config.on_limit == "suspend":
             self._deferred_reply = reply
-            self._max_rounds += self._config.tool_rounds  # unless a person says how many
+            # A plain unlock grants as many rounds again; `allow` overrides it if a person gives a
+            # number.
+            self._max_rounds += self._config.tool_rounds
             return ToolLoopAction(lock=(TOOL_ROUNDS, limit))
         error = f"the model asked for tools again after {limit} rounds of them, which is the limit"
         return ToolLoopAction(reached=(TOOL_ROUNDS, limit), error=error)
@@ -294,8 +264,12 @@ class AgentConversation:
     # Answers.
 
     def _on_answer(self, reply: Reply, problem: str) -> ToolLoopAction:
+        """Repairs, reflects on or accepts a reply without tool calls; `problem` is why the schema
+        rejects it."""
         if self._config.has_tools and self._is_out_of_rounds and not _has_answer(reply):
-            return self._finish(reply)  # there is nothing to repair, or to think about
+            # An empty reply at the limit leaves nothing to repair or to reflect on. The message reports
+            # `answered: false`.
+            return self._finish(reply)
         if problem:
             return self._repair(reply, problem)
         if self._config.thinking is not None and self._first_answer is None:
@@ -308,6 +282,8 @@ class AgentConversation:
             return self._fail(f"the answer does not fit output_schema: {problem}")
         self._repairs += 1
         if self._first_answer is not None and not self._reflected:
+            # The reflecting call was built on its own, without `_after`. A repair is a call of the
+            # normal kind, so the first answer and the reflection now have to be part of its history.
             self._reflected = True
             self._after += (Message(self._first_answer.text, "assistant"), REFLECTION)
         instruction = (
@@ -318,6 +294,8 @@ class AgentConversation:
         return ToolLoopAction((self._call_model(offer=False),))
 
     def _finish(self, reply: Reply) -> ToolLoopAction:
+        """Ends the node with what the model said, never with a text of ours: edges and later nodes could
+        not tell the two apart. Why an agent with tools stopped is in the data of the message."""
         text, data = reply.text, reply.data
         if self._config.has_tools:
             answered = _has_answer(reply)
@@ -329,10 +307,11 @@ class AgentConversation:
 
     @property
     def _is_out_of_rounds(self) -> bool:
-        """Whether there may be no more rounds."""
+        """Whether no more rounds are allowed."""
         return self._rounds >= self._max_rounds
 
     def _stop_reason(self, answered: bool) -> str:
+        """`tool_limit` also for an answer that the model gave because tools were withheld."""
         if not answered:
             return "tool_limit" if self._is_out_of_rounds else "no_answer"
         withheld = bool(self._rounds) and self._is_out_of_rounds and self._config.on_limit == "answer"
@@ -359,11 +338,14 @@ def _has_answer(reply: Reply) -> bool:
 
 
 def _call_signature(request: ToolRequest) -> str:
+    """The call as text, equal for arguments that differ only in the order of their keys."""
     return f"{request.name}({json.dumps(request.arguments, sort_keys=True)})"
 
 
 def _call_labels(reply: Reply) -> list[str]:
-    """The names of a round's calls in addresses: the tool's, with a number from the second one on."""
+    """The names of a round's calls in addresses: `search`, `search#2`, `search#3`.
+
+    They depend on the reply alone, so a replay gives each call the same address and idempotency key."""
     labels: list[str] = []
     for request in reply.tool_calls:
         label = address_label(request.name or "tool")[:MAX_LABEL_LENGTH]
@@ -384,3 +366,95 @@ def _tool_event(loop_call: ToolLoopCall, status: str, result: str | None = None)
     if result is not None:
         data["result"] = result
     return "tool_call", data, loop_call
+
+
+# Approval of tool calls by a person.
+
+YES = frozenset({"approve", "approved", "yes", "y", "ok", "true", "同意", "批准"})
+NO = frozenset({"reject", "rejected", "no", "n", "false", "拒绝", "不同意"})
+_DECISION_KEYS = frozenset({"approve", "arguments"})
+_ANSWER_KEYS = _DECISION_KEYS | {"reason"}
+REFUSAL = "a person did not allow this call"
+ANSWER_HINT = "Say approve, reject, reject: why, or give other arguments as a JSON object."
+
+
+class ApprovalDecision(Struct, frozen=True):
+    """What a person decided about one tool call. `read_decision` creates it from the answer."""
+
+    approved: bool
+    arguments: dict[str, Any] = {}
+    reason: str = REFUSAL
+    """Why the call is refused; the model gets this text as the result of the call."""
+
+
+def read_decision(message: Message, arguments: dict[str, Any]) -> ApprovalDecision:
+    """Interprets an answer as approval, refusal, or approval with other arguments.
+
+    An answer is a word (`yes`, `reject: too expensive`), structured data with `approve` or `arguments`,
+    or a JSON object in the text. Any text that is none of these refuses the call and becomes the reason:
+    the function always decides, because a kernel step cannot ask again. Use `approval_answer_problem`
+    first where the person can still correct the answer."""
+    if message.data and _DECISION_KEYS & message.data.keys():
+        return _decision_from_fields(message.data, arguments)
+    text = message.text.strip()
+    given = _parse_object(text)
+    if given is not None:
+        # A tool may itself have a parameter called `approve` or `arguments`. The object counts as a
+        # decision only if it has no other key than those of a decision; otherwise it replaces the
+        # arguments.
+        is_decision = given and given.keys() <= _ANSWER_KEYS and _DECISION_KEYS & given.keys()
+        return _decision_from_fields(given, arguments) if is_decision else ApprovalDecision(True, given)
+    word, _, rest = text.partition(":")
+    if _normalize_word(word) in YES and not rest:
+        return ApprovalDecision(True, arguments)
+    return ApprovalDecision(False, reason=_refusal_reason(rest if _normalize_word(word) in NO else text))
+
+
+def approval_answer_problem(message: Message) -> str:
+    """Says why an answer is unclear; empty if it approves, refuses or gives other arguments.
+
+    `read_decision` treats unclear text as a refusal. Interactive callers check with this function first
+    and ask the person again: a typing error must not decide about a call."""
+    if message.data and _DECISION_KEYS & message.data.keys():
+        return ""
+    text = message.text.strip()
+    word = text.partition(":")[0].strip().lower()
+    if text.lower() in YES or word in NO:
+        return ""
+    if not text.startswith("{"):
+        return ANSWER_HINT
+    try:
+        json.loads(text)
+    except ValueError as error:
+        return f"These arguments are not JSON: {error}. {ANSWER_HINT}"
+    return ""
+
+
+def _decision_from_fields(data: dict[str, Any], arguments: dict[str, Any]) -> ApprovalDecision:
+    """Approves only on an explicit yes, or on other arguments without `approve`; everything else
+    refuses."""
+    edited = data.get("arguments", arguments)
+    if not isinstance(edited, dict):
+        return ApprovalDecision(
+            False, reason=_refusal_reason("the arguments that were given instead are no JSON object")
+        )
+    approves = data.get("approve", True)
+    if approves is True or (isinstance(approves, str) and _normalize_word(approves) in YES):
+        return ApprovalDecision(True, edited)
+    return ApprovalDecision(False, reason=_refusal_reason(str(data.get("reason") or "")))
+
+
+def _normalize_word(text: str) -> str:
+    return text.strip().rstrip(".!。！").lower()
+
+
+def _parse_object(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _refusal_reason(text: str) -> str:
+    return f"{REFUSAL}: {text.strip()}" if text.strip() else REFUSAL

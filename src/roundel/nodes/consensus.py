@@ -1,28 +1,28 @@
-"""The words by which agreement is recognised, in several languages; all in small letters.
+"""Consensus and votes: whether the messages of participants agree, and what a ballot says.
 
-Scripts without spaces are looked for as they are, the others as whole words.
+One definition for all nodes that need it: `loop` and `debate` (consensus), `vote` (ballots), and the
+judge of a debate. It goes by words, without a model: that costs nothing, takes no time and gives the
+same result each time.
 
-Whether a text agrees, as far as that can be told from its words.
+**Consensus.** `phrase`: the latest message of every participant agrees, and there are at least two.
+`vote`: enough of those who vote approve. `judge`: a model is asked, which is up to the node.
+`stable_for` requires consensus in that many rounds in a row.
 
-A phrase counts if it stands as a whole, and by how it stands in its clause: negated ("I don't think we
-agree", 不同意) or under a condition ("I agree if …") it is a no; as a question or a wish ("can we agree",
-尽快达成共识) it says nothing. If there are several, the last one counts: "I did not agree, but now I agree".
+**Agreement.** A text agrees if one of the phrases occurs in it as a whole, depending on its clause.
+Negated ("I don't think we agree", 不同意) or under a condition ("I agree if …") it is a no; as a
+question or a wish ("can we agree", 尽快达成共识) it says nothing. If there are several phrases, the
+last one counts: "I did not agree, but now I agree". In doubt there is no agreement, which costs one
+more round; the opposite mistake would end a discussion too early. Known limits: words of others that
+are quoted inside a sentence (lines that begin with ">" are recognised), and reservations ("I agree,
+but …"), which count as agreement.
 
-In doubt it is no agreement, which costs another round; the other mistake would end a talk too early.
-Known limits: words of others that are quoted inside a sentence ("> " before a line is understood), and
-reservations ("I agree, but …"), which are taken for agreement.
+**Ballots.** A vote is searched in this order: `vote` (or `score`) in structured fields, then in the last
+JSON object of the text that has it; what follows "vote:" or the like; the first word, or the last line;
+then the last word for or against, reversed if it is negated. A text with none of these is an abstention.
 
-What a vote says.
-
-Looked at in this order: `vote` (or `score`) in structured fields, then in the last JSON object of the text
-that has it; what stands behind "vote:" or the like; the first word, or the last line; then the last word for
-or against, turned around if it is negated. What says none of it is an abstention.
-
-What consensus is: one definition for all nodes that ask for it.
-
-`phrase`: the latest message of every participant agrees, and there are at least two. `vote`: enough of those
-who vote approve. `judge`: a model is asked, which is up to the node. `stable_for` asks for it in so many
-rounds in a row.
+The tables come first: phrases, idioms, negations and conditions in several languages. The patterns are
+in lower case, since they are matched against normalised text. Words of scripts without spaces are
+searched anywhere, others as whole words.
 """
 
 from __future__ import annotations
@@ -93,14 +93,19 @@ IDIOMS = re.compile(
     r"|\b(?:он|она|они|вы|ты) (?:не )?соглас\w+"
     r"|[你您妳他她](?:们|們)?(?:也|都)?同意|(?:征得|徵得|征求|徵求|经过?|經過?)[^,。]{0,8}同意"
 )
-"""Turns of phrase that hold a phrase, or a no, and do not mean it."""
+"""Expressions that contain a phrase or a negation without meaning it: "no doubt", "they agreed", 不错.
+They are blanked out, character by character, before anything else is searched, so that positions stay
+valid."""
 
 CLAUSE_BREAKS = re.compile(
     r"[.!?;:,\n。、()\[\]؟]+|\s[-–]+\s|—+"
     r"|\b(?:and|but|so|because|however|though|although|und|aber|weil|mais|pero|porque|maar|но)\b"
     r"|但是?|不过|不過|然而|可是|而且|所以|因为|因為|并且|並且"
 )
-"""Where a clause ends. Words that stand in a negation ("not yet agreed") are not among them."""
+"""Where a clause ends. "yet" is not among these words, since it occurs inside of negations ("not yet
+agreed")."""
+
+# Clauses that these marks separate still belong together: "if the price falls, I agree".
 
 COMMAS = frozenset(",、:-–—")
 
@@ -114,7 +119,7 @@ NEGATIONS = re.compile(
     r")\b"
     r"|不|没|沒|未|无法|無法|无人|無人|难以|難以|别|別|非"
 )
-"""Before a phrase, in its clause."""
+"""Searched before a phrase, in its clause."""
 
 TRAILING_NEGATIONS = re.compile(
     r"\bdisagree"
@@ -122,7 +127,7 @@ TRAILING_NEGATIONS = re.compile(
     r"(?:nothing|none|nobody|no one|neither|not at all|in no way)\b"
     r"|^[ぁ-ん]*?(?:ませ|ない|なか|かね)"
 )
-"""Behind a phrase, in its clause."""
+"""Searched behind a phrase, in its clause."""
 
 CONDITIONS = re.compile(
     r"(?<!\w)(?:"
@@ -133,10 +138,10 @@ CONDITIONS = re.compile(
     r")(?!\w)"
     r"|如果|若(?!干)|假如|要是|除非|只要|倘若|前提|的话|的話|なら|たら|れば|限り"
 )
-"""In the clause of a phrase, or at the beginning of the one before or behind it."""
+"""Searched in the clause of a phrase, and at the beginning of the clause before or behind it."""
 
 CONDITION_ENDS = re.compile(r"(?:的话|的話|なら|たら|れば|限り)\s*$")
-"""At the end of the clause before."""
+"""Searched at the end of the clause before: Chinese and Japanese put the mark of a condition there."""
 
 UNFULFILLED = re.compile(
     r"\b(?:hope|hoping|wish|whether|until|till|needs? to|wants? to|try to|trying to|in order to|how to)\b"
@@ -146,15 +151,17 @@ UNFULFILLED = re.compile(
     r"|希望|需要|想要|争取|爭取|如何|怎么|怎麼|怎样|怎樣|为了|為了|努力|尽快|盡快|尽早|盡早|才能|能否|是否|可否"
     r"|应该|應該|应当|應當|必须|必須|尝试|嘗試|试图|試圖|直到|让我们|讓我們|期待|有望|寻求|尋求|力求"
 )
-"""Before a phrase, in its clause: it is not so yet."""
+"""Searched before a phrase, in its clause: agreement is wanted, planned or asked for, but not given
+yet."""
 
 QUESTION_ENDINGS = re.compile(r"(?:吗|嗎|么|麼|か)\s*$")
-"""Behind a phrase, at the end of its clause."""
+"""Searched behind a phrase, at the end of its clause."""
 
 
 _MARKS = str.maketrans({"’": "'", "‘": "'", "´": "'", "`": "", "*": "", "_": ""})
 _CONTEXT_LENGTH = 300
-"""How many characters of a clause are looked at, before and behind a phrase."""
+"""How many characters before and behind a phrase are searched. It bounds the work for text without
+punctuation, in which the whole text is one clause."""
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
@@ -162,11 +169,13 @@ _UNSPACED = re.compile(
 
 
 def is_agreement(text: str, phrases: Iterable[str] = AGREEING_PHRASES) -> bool:
+    """Whether a text agrees, by its last phrase that takes a side."""
     return detect_stance(text, phrases, DISSENTING_PHRASES) is True
 
 
 def detect_stance(text: str, agreeing: Iterable[str], dissenting: Iterable[str] = ()) -> bool | None:
-    """For, against, or neither."""
+    """True for agreement, False for dissent, None if no phrase takes a side. The last phrase that does
+    decides, so the search goes backwards and stops there."""
     plain = IDIOMS.sub(lambda found: " " * len(found[0]), normalize_text(_strip_quotes(text)))
     found = list(_pattern(tuple(agreeing), tuple(dissenting)).finditer(plain))
     clauses = _split_clauses(plain) if found else []
@@ -178,11 +187,13 @@ def detect_stance(text: str, agreeing: Iterable[str], dissenting: Iterable[str] 
 
 
 def normalize_text(text: str) -> str:
-    """In one spelling: no capitals, wide letters or marks of emphasis."""
+    """The text in one spelling: no capitals, no full-width letters, no Markdown emphasis, plain
+    apostrophes."""
     return unicodedata.normalize("NFKC", text.translate(_MARKS)).casefold()
 
 
 def _strip_quotes(text: str) -> str:
+    """Without lines that quote another participant ("> I agree")."""
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
 
 
@@ -192,6 +203,7 @@ def _pattern(agreeing: tuple[str, ...], dissenting: tuple[str, ...]) -> re.Patte
 
 
 def _alternatives(phrases: tuple[str, ...]) -> str:
+    # The longest first, since a pattern takes the first alternative that matches: 同意 begins 同意します.
     words = sorted(
         {" ".join(normalize_text(phrase).split()) for phrase in phrases} - {""}, key=len, reverse=True
     )
@@ -199,26 +211,35 @@ def _alternatives(phrases: tuple[str, ...]) -> str:
 
 
 def _whole_phrase(phrase: str) -> str:
+    """Matches a phrase as whole words: "agreed" not in "disagreed" or "agreed-upon". Scripts without
+    spaces have no word boundaries, so there a phrase matches anywhere."""
     start = "" if _UNSPACED.match(phrase) else r"(?<!\w)(?<!\w-)"
     end = "" if _UNSPACED.match(phrase[-1]) else r"(?!\w|-\w)"
     return start + re.escape(phrase).replace(r"\ ", r"\s+") + end
 
 
 class Clause(NamedTuple):
+    """A part of a sentence, by its position in the text."""
+
     start: int
     end: int
     mark: str
-    """What ends it."""
+    """The punctuation or the word that ends it; empty at the end of the text."""
 
 
 class PhraseContext(NamedTuple):
-    """Where a phrase stands: the words before and behind it, and the clauses beside its own."""
+    """The surroundings of one phrase, on which `_phrase_stance` decides."""
 
     before: str
+    """The words of its clause before it."""
     behind: str
+    """The words of its clause behind it."""
     mark: str
+    """What ends its clause."""
     previous: str
+    """The clause before, if only a comma or the like separates them; else empty."""
     following: str
+    """The clause behind, likewise."""
 
 
 def _split_clauses(text: str) -> list[Clause]:
@@ -230,6 +251,7 @@ def _split_clauses(text: str) -> list[Clause]:
 
 
 def _phrase_context(text: str, clauses: list[Clause], start: int, end: int) -> PhraseContext:
+    # By bisection: a long text has many clauses and many phrases. A phrase may span several clauses.
     first = bisect_right(clauses, start, key=attrgetter("start")) - 1
     last = bisect_left(clauses, end, lo=first, key=attrgetter("end"))
 
@@ -247,6 +269,7 @@ def _phrase_context(text: str, clauses: list[Clause], start: int, end: int) -> P
 
 
 def _phrase_stance(context: PhraseContext, dissent: bool) -> bool | None:
+    """What one phrase says. Doubted agreement is a no; doubted dissent says nothing, it is no yes."""
     if "?" in context.mark or QUESTION_ENDINGS.search(context.behind) or UNFULFILLED.search(context.before):
         return None
     doubted = _is_negated(context) or _is_conditional(context)
@@ -273,6 +296,8 @@ def _is_conditional(context: PhraseContext) -> bool:
 Choice = Literal["approve", "reject", "abstain"]
 VoteType = Literal["yes_no", "score_1_10"]
 
+# Words of ballots. They are wider than the phrases above: in a vote a bare "support" or "veto" is a
+# choice.
 _FOR = ("approve", "approved", "accept", "accepted", "in favour", "in favor", "I agree", "agreed", "support")
 _FOR_CHINESE = ("赞成", "贊成", "同意", "支持", "批准", "通过", "通過")
 _AGAINST = ("reject", "rejected", "disapprove", "oppose", "opposed", "against", "I disagree", "veto")
@@ -289,7 +314,8 @@ _CHOICE = re.compile(rf"\W*(?:{_ANY_CHOICE})[^\w?]*")
 _LABELLED_CHOICE = re.compile(
     rf"(?:\b(?:vote|ballot|verdict|decision)\b|投票|表决|表決|投)\s*(?:is|to|[:=为為是]|\s)*\s*(?:{_ANY_CHOICE})(?![a-z])"
 )
-# "No objections" is no vote, so a no has to stand alone.
+# "No objections" is no vote against, so a word has to be followed by punctuation or the end of the line.
+# Only "yes" counts before other words.
 _FIRST_WORD = re.compile(rf"\W*(?:{_ANY_CHOICE})(?:(?<=yes)(?!\w)|(?=\s*(?:[.,;:!\n。、-]|$)))")
 _ABSTENTION = re.compile(rf"(?<![a-z])(?:{_WORDS['abstain']})(?![a-z])")
 _SCORE_PATTERN = re.compile(
@@ -298,15 +324,19 @@ _SCORE_PATTERN = re.compile(
     r"|^\W*?(-?\d+(?:\.\d+)?)\W*$"
 )
 APPROVAL_SCORE = 5.5
-"""Of a score from 1 to 10: what is above it approves, the rest rejects."""
+"""The middle of the scale from 1 to 10: a score above it approves, any other rejects."""
 
 
 class Ballot(Struct, frozen=True, omit_defaults=True):
+    """One vote, as `read_ballot` found it in a message."""
+
     choice: Choice
     score: Number | None = None
 
 
 def read_ballot(text: str, vote_type: VoteType = "yes_no", data: Mapping[str, Any] | None = None) -> Ballot:
+    """Finds the vote in a message; an abstention if it contains none. See the module docstring for the
+    order."""
     if vote_type == "score_1_10":
         return _read_score_ballot(text, data)
     for value in _field_values("vote", text, data):
@@ -317,6 +347,7 @@ def read_ballot(text: str, vote_type: VoteType = "yes_no", data: Mapping[str, An
 
 
 def _field_values(name: str, text: str, data: Mapping[str, Any] | None) -> Iterator[Any]:
+    """The values of a field: of the data, then of the JSON objects in the text, the last one first."""
     found = [data or {}, *reversed(list(json_objects(text)))]
     return (fields[name] for fields in found if fields.get(name) is not None)
 
@@ -347,14 +378,14 @@ def _read_score_ballot(text: str, data: Mapping[str, Any] | None) -> Ballot:
 
 
 class Consensus(Struct, frozen=True, omit_defaults=True):
-    """When participants are of one mind."""
+    """When participants agree: the settings of `loop` and `debate`. `has_consensus` evaluates them."""
 
     method: Literal["phrase", "vote", "judge"] = "phrase"
     phrases: Annotated[tuple[str, ...], Meta(extra={"wrap": True})] = AGREEING_PHRASES
     quorum: Annotated[float, Meta(gt=0, le=1)] = 0.67
     stable_for: Annotated[int, Meta(ge=1)] = 1
     judge: Any = None
-    """The agent that is asked."""
+    """The node that decides, with `method: judge`; only `debate` can run one (`JudgedConsensus`)."""
     question: str = "Do the participants agree? Answer yes or no."
 
     @staticmethod
@@ -398,7 +429,7 @@ class Consensus(Struct, frozen=True, omit_defaults=True):
                     zh=("裁判", "由裁判判定时：作出判定的节点。`loop` 不能使用裁判。"),
                 ),
                 "question": Field(
-                    en=("Question", "By a judge: the question put to it."),
+                    en=("Question", "By a judge: the question for it."),
                     zh=("问题", "由裁判判定时：向裁判提出的问题。"),
                     widget="textarea",
                 ),
@@ -408,14 +439,14 @@ class Consensus(Struct, frozen=True, omit_defaults=True):
     def __check__(self, at: Located, report: Report) -> bool:
         if self.phrases and all(phrase.strip() for phrase in self.phrases):
             return True
-        message = "'phrases' of the consensus holds nothing to look for"
+        message = "'phrases' of the consensus is empty or contains an empty phrase"
         hint = "write the phrases that mean agreement, or leave it out"
         report.error("no-phrases", message, child(at, "phrases"), hint)
         return False
 
 
 def phrase_consensus(latest: Mapping[str, str], phrases: Iterable[str] = AGREEING_PHRASES) -> bool:
-    """Whether the latest words of each participant agree."""
+    """Whether the latest text of each participant agrees, and there are at least two participants."""
     known_phrases = tuple(phrases)
     return len(latest) >= 2 and all(is_agreement(text, known_phrases) for text in latest.values())
 
@@ -427,7 +458,11 @@ def vote_consensus(ballots: Iterable[Ballot], quorum: float) -> bool:
 
 
 def has_consensus(config: Consensus, latest: Mapping[str, Message]) -> bool:
-    """Whether the latest messages of the participants are consensus, by words or by votes."""
+    """Whether the latest messages of the participants are consensus, by phrases or by votes. The method
+    `judge` needs a call of a node, which is up to the caller.
+
+    The result depends on Unicode tables and patterns: inside of a kernel step, call it through
+    `decide`."""
     if config.method == "vote":
         ballots = (read_ballot(message.text, data=message.data) for message in latest.values())
         return vote_consensus(ballots, config.quorum)
@@ -435,5 +470,5 @@ def has_consensus(config: Consensus, latest: Mapping[str, Message]) -> bool:
 
 
 def count_consecutive(count: int, held: bool) -> int:
-    """For how many rounds it has held, after one more."""
+    """The length of a series of rounds after one more round: it grows, or starts again at 0."""
     return count + 1 if held else 0

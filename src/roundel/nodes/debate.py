@@ -1,6 +1,13 @@
-"""How a debate goes: one pair after the other, then whether they agree, then the next round.
+"""`debate`: participants answer each other, round after round, until they agree or the rounds are used
+up.
 
-`debate`: participants answer each other, round after round.
+A round runs the pairs one after the other. Each speaker gets the topic and the whole transcript, with
+its own words in the role `assistant`. After the last pair the controller determines whether the
+participants agree (nodes/consensus.py): by words, or by running the judge, which sees the answers of
+this round alone. Then the next round starts, or the debate ends with the last answer and the whole
+history in its data.
+
+`DebateController` decides what runs next; `Config` reads and checks the settings.
 """
 
 from __future__ import annotations
@@ -31,32 +38,43 @@ from roundel.workflow.message import Message, Role
 from roundel.workflow.node_type import NodeType
 
 Pair = tuple[str, str]
-"""Who answers, and whom."""
+"""A participant that speaks, and the participant that it answers."""
 Events = tuple[tuple[str, dict[str, Any]], ...]
 
 
 class DebateController(ParticipantController):
+    """Runs the pairs of a debate one after the other, round by round. The kernel creates one for each
+    execution of the node through `NODE.controller`.
+
+    There is never more than one iteration in flight: each speaker has to see what the one before
+    said."""
+
     def __init__(
         self, names: tuple[str, ...], pairs: tuple[Pair, ...], max_rounds: int, consensus: Consensus | None
     ) -> None:
         self.bodies = {name: body for body, name in enumerate(names)}
         self.judge = len(names)
-        """The body behind those of the participants."""
+        """The number of the judge's body, which follows those of the participants (`_bodies`)."""
         self.pairs = pairs
         self.max_rounds = max_rounds
         self.consensus = consensus
         self.topic: tuple[Message, ...] = ()
         self.transcript: list[Message] = []
+        """All answers so far, each with its speaker as source."""
         self.round_start = 0
-        """How many messages there were before this round."""
+        """The length of the transcript at the beginning of this round. The judge sees only this
+        round."""
         self.history: list[dict[str, Any]] = []
+        """The transcript as plain data, for `debate_history` of the output."""
         self.latest: dict[str, Message] = {}
-        """What each speaker said last in this round; nothing is an empty message."""
+        """The last answer of each speaker in this round; an empty message before it has spoken. It is
+        reset with each round: a speaker that says nothing must not agree by what it said in an earlier
+        round."""
         self.round = 0
         self.pair_index = 0
-        """Which of the pairs has its turn."""
+        """The pair that is speaking, as an index into `pairs`."""
         self.rounds_agreed = 0
-        """For how many rounds there has been consensus."""
+        """For how many rounds in a row there has been consensus."""
 
     def begin(self, inputs: tuple[Message, ...]) -> CompositeAction:
         self.topic = inputs
@@ -72,6 +90,7 @@ class DebateController(ParticipantController):
         return self._end_round(events)
 
     def on_break(self, iteration: Iteration, messages: tuple[Message, ...]) -> CompositeAction:
+        # The words of a judge are no answer of a participant, so they stay out of the transcript.
         events = self._record_answer(messages) if iteration.body != self.judge else ()
         return self._finish("break", [], events)
 
@@ -85,16 +104,21 @@ class DebateController(ParticipantController):
         speaker, opponent = self.pairs[self.pair_index]
         history = tuple(_as_seen_by(message, speaker) for message in self.transcript)
         inputs = (*self.topic, *history, *self._reminder(opponent))
-        repeat = sum(1 for round_start, _ in self.pairs[: self.pair_index] if round_start == speaker)
+        # A participant may speak several times in a round. The number of its turn makes the address
+        # unique.
+        repeat = sum(1 for earlier, _ in self.pairs[: self.pair_index] if earlier == speaker)
         return Iteration(self.bodies[speaker], inputs, self.round, repeat=repeat)
 
     def _reminder(self, opponent: str) -> tuple[Message, ...]:
-        """Whom to answer, where that is not the one who spoke last."""
+        """Tells a speaker whom to answer, if that is not the participant that spoke last. Before the
+        opponent has said anything there is nothing to answer."""
         speakers = [message.source for message in self.transcript]
         needs_reminder = opponent in speakers and speakers[-1] != opponent
         return (Message(f"Answer {opponent}."),) if needs_reminder else ()
 
     def _record_answer(self, messages: tuple[Message, ...]) -> Events:
+        """Adds an answer to the transcript. A speaker without output, as after `continue`, is
+        skipped."""
         if not messages:
             return ()
         answer, speaker = messages[-1], self.pairs[self.pair_index][0]
@@ -105,16 +129,19 @@ class DebateController(ParticipantController):
         return (("debate_round", {"round": self.round, "agent": speaker, "content": answer.text}),)
 
     def _end_round(self, events: Events) -> CompositeAction:
+        """Determines whether the participants agree, by words or by starting the judge."""
         if self.consensus is None:
             return self._continue_or_finish(False, events)
         if self.consensus.method != "judge":
             return self._continue_or_finish(self.decide(has_consensus, self.consensus, self.latest), events)
-        if self.round_start == len(self.transcript):
+        if self.round_start == len(self.transcript):  # nobody spoke, so there is nothing to judge
             return self._continue_or_finish(False, events)
         inputs = (*self.transcript[self.round_start :], Message(self.consensus.question))
         return CompositeAction((Iteration(self.judge, inputs, self.round),), events=events)
 
     def _on_judgement(self, messages: tuple[Message, ...]) -> CompositeAction:
+        # Reading the judgement depends on patterns and Unicode tables, so the decision is stored
+        # (decision 18).
         judgement = messages[-1] if messages else Message()
         choice = self.decide(_read_choice, judgement)
         if choice != "abstain":
@@ -124,6 +151,8 @@ class DebateController(ParticipantController):
 
     def _continue_or_finish(self, agree: bool, events: Events) -> CompositeAction:
         self.rounds_agreed = count_consecutive(self.rounds_agreed, agree)
+        # The same order as in a `loop`: the end of the rounds is the reason, and `held` also names
+        # consensus.
         held = ["max_rounds_reached"] if self.round >= self.max_rounds else []
         if self.consensus is not None and self.rounds_agreed >= self.consensus.stable_for:
             held.append("consensus_reached")
@@ -142,12 +171,14 @@ def _read_choice(judgement: Message) -> Choice:
 
 
 def _as_seen_by(message: Message, by: str) -> Message:
+    """An answer in the role that it has for one speaker: its own words are `assistant`, all others
+    `user`."""
     role: Role = "assistant" if message.source == by else "user"
     return Message(message.content, role, message.data, message.metadata)
 
 
 class JudgedConsensus(Consensus, frozen=True, omit_defaults=True):
-    """Consensus with the node that is asked for it, if one is."""
+    """Consensus that a node can decide about. Only a debate has bodies in which a judge can run."""
 
     judge: Participant | None = None
 
@@ -159,7 +190,8 @@ class JudgedConsensus(Consensus, frozen=True, omit_defaults=True):
 class Config(Struct, frozen=True, omit_defaults=True):
     participants: tuple[Participant, ...] = ()
     agent_pairs: tuple[tuple[str, ...], ...] = ()
-    """Who answers whom, in the order of a round; without them each participant answers the one before."""
+    """Pairs of a speaker and the participant that it answers, in the order of a round; without them each
+    participant answers the one before it, and the first one answers the last."""
     max_rounds: Annotated[int, Meta(ge=1)] = 3
     exit_condition: Literal["max_rounds", "consensus"] = "max_rounds"
     consensus: JudgedConsensus = JudgedConsensus()
@@ -226,12 +258,12 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
     @property
     def exit_consensus(self) -> JudgedConsensus | None:
-        """The consensus that ends the debate, if one does."""
+        """The consensus that ends the debate; None if only the rounds do."""
         return self.consensus if self.exit_condition == "consensus" else None
 
     @property
     def judge(self) -> Participant | None:
-        """Who is asked after each round."""
+        """The participant that decides after each round; None without `method: judge`."""
         return self.consensus.judge if self.exit_consensus and self.consensus.method == "judge" else None
 
     def __check__(self, at: Located, report: Report) -> bool:
@@ -253,7 +285,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     def _check_judge(self, at: Located, report: Report) -> bool:
         judge, method = self.consensus.judge, self.consensus.method
         if judge is None and method == "judge":
-            message = "a judge is to say whether there is consensus, and there is none"
+            message = "the method is judge, but the consensus has no judge"
             report.error("no-judge", message, at, "name one: `judge: {id: Judge, type: agent}`")
             return False
         if judge is not None and judge.id in self.names:
@@ -266,7 +298,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return True
 
     def _warn_of_mistakes(self, at: Located, report: Report) -> None:
-        """Of what is probably a mistake."""
+        """Warns of settings that have no effect or can never be met. They are legal, so the workflow
+        runs."""
         speakers = {first for first, _ in self.pairs}
         for silent in (one for one in self.participants if one.id not in speakers):
             hint = f"add a pair [{silent.id}, …], or leave it out"
@@ -282,7 +315,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     def _warn_unreachable_consensus(self, speakers: int, at: Located, report: Report) -> None:
         config, why = self.consensus, ""
         if config.stable_for > self.max_rounds:
-            why = f"it has to hold for {config.stable_for} rounds, and there are {self.max_rounds}"
+            why = f"it has to last for {config.stable_for} rounds, and there are {self.max_rounds}"
         elif config.method == "phrase" and speakers < 2:
             why = "it takes two who speak, and there is one"
         if why:
@@ -310,6 +343,7 @@ def _bodies(config: Config) -> tuple[GraphDefinition, ...]:
 
 
 def _turns(config: Config) -> tuple[int, ...]:
+    """How many times each body runs at most, for the forecast and the proof."""
     turn_counts = Counter(first for first, _ in config.pairs)
     judge = (config.max_rounds,) if config.judge is not None else ()
     return (*(turn_counts[name] * config.max_rounds for name in config.names), *judge)

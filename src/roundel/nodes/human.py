@@ -1,4 +1,7 @@
-"""`human`: asks a person, and waits for as long as it takes."""
+"""`human`: asks a person, and waits for the answer however long it takes.
+
+A run that waits for people alone needs no process: it is stored as `waiting`, and the answer resumes it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from roundel.workflow.node_type import NodeType
 
 class Config(Struct, frozen=True, omit_defaults=True):
     description: str = ""
-    """What the person is asked."""
+    """The question to the person."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -33,6 +36,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
 
 def prepare(_node: Node, _services: Services) -> Behaviour:
+    # `asks=True` makes the kernel send an `Ask` instead of a `Call`, so this is never executed.
     def behave(call: Call) -> Outcome:
         raise NodeError(f"{call.address} is answered by a person, not called")
 

@@ -1,6 +1,8 @@
-"""`break` and `continue`: end the loop agent or debate around them, or just what it has at work.
+"""`break` and `continue`: end the loop agent or debate around them, or only its current iteration.
 
-A `continue` ends the round of a loop agent, and the turn of a participant in a debate.
+A `continue` ends the round of a loop agent, and the turn of a participant in a debate. The node only
+states the jump in its outcome; the kernel cancels whatever else is in flight in the body
+(kernel/composite.py).
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from roundel.workflow.node_type import NodeType
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
-    """Nothing to set: what it got last is what the round gives."""
+    """No settings: the last message of the queue is the output of the round."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -35,20 +37,22 @@ def prepare(node: Node, _services: Services) -> Behaviour:
 
 
 def break_loop(value: object = None) -> Outcome:
-    """For a function of a node: ends the loop agent or debate around it; its last round gives `value`."""
+    """For the function of a node: ends the loop agent or debate around it. `value` is the output of its
+    last round."""
     return Outcome(outcome_of(value).messages, jump="break")
 
 
 def continue_loop(value: object = None) -> Outcome:
-    """For a function of a node: ends the round, or the turn in a debate, around it, which gives `value`."""
+    """For the function of a node: ends the round of the loop agent around it, or the turn in a debate.
+    `value` is the output of that round or turn."""
     return Outcome(outcome_of(value).messages, jump="continue")
 
 
-# Its edges never fire: the run continues in the loop agent or debate around it.
+# The edges of these nodes never fire: the run continues in the loop agent or debate around them.
 BREAK = NodeType(
     "break",
     Config,
-    "Ends the loop agent or debate around it. Its last message is what the round gives.",
+    "Ends the loop agent or debate around it. Its last message is the output of the round.",
     prepare,
     title="Break",
     zh=("跳出", "结束外层的循环智能体或辩论；其最后一条消息即为该轮的输出。"),
@@ -61,8 +65,7 @@ BREAK = NodeType(
 CONTINUE = NodeType(
     "continue",
     Config,
-    "Ends the round of the loop agent around it, or the turn in a debate. Its last message is what that "
-    "gives.",
+    "Ends the round of the loop agent around it, or the turn in a debate. Its last message is the output.",
     prepare,
     title="Continue",
     zh=("继续", "结束外层循环智能体的当前轮次，或辩论中的当前发言；其最后一条消息即为输出。"),

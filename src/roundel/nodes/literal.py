@@ -1,4 +1,4 @@
-"""`literal`: says the same each time it runs."""
+"""`literal`: sends the same message each time it runs. The shortest example of a node type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
         return Description(
             fields={
                 "content": Field(
-                    en=("Content", "The text that the node gives; not empty."),
+                    en=("Content", "The text of the message; not empty."),
                     zh=("内容", "节点输出的文本，不可为空。"),
                     widget="textarea",
                 ),
@@ -59,7 +59,7 @@ EXAMPLE = """
 NODE = NodeType(
     "literal",
     Config,
-    "Gives the same message each time it runs, whatever its queue holds.",
+    "Sends the same message each time it runs, whatever is in its queue.",
     prepare,
     title="Literal",
     zh=("固定文本", "每次运行都输出同一条消息，与队列内容无关。"),

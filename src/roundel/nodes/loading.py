@@ -1,7 +1,7 @@
-"""Loads and checks workflows, with all node types that are installed: from files, mappings and builders.
+"""Load and check workflows from files, mappings and builders, with all node types that are installed.
 
-Builders (`roundel.Graph`, `roundel.Agent`) are known here by what they can do, since they belong to the
-Python interface, which is built on top of this.
+Builders (`roundel.Graph`, `roundel.Agent`) are recognised by a protocol, because they belong to the
+Python interface, which imports this module.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from roundel.workflow.loader import (
 
 @runtime_checkable
 class Builder(Protocol):
-    """Something that builds a workflow in Python."""
+    """An object that builds a workflow in Python: `roundel.Graph`, `roundel.Agent`."""
 
     def build_and_check(
         self, variables: Mapping[str, Any] | None = None, allow_paths: AllowPaths = ()
     ) -> tuple[Workflow | None, Report]:
-        """The workflow, if it is sound, and what there is to say about it."""
+        """Returns the workflow, None if it has errors, and the report."""
 
 
 Source = Workflow | Builder | Mapping[str, Any] | str | os.PathLike[str]
@@ -45,9 +45,10 @@ def load(
     *,
     allow_paths: AllowPaths = (),
 ) -> Workflow:
-    """The workflow of a file, a builder, an agent or a mapping; WorkflowError with all that is wrong.
+    """Loads a workflow from a file, a builder, an agent or a mapping; WorkflowError with all errors at
+    once.
 
-    `allow_paths` are folders that it may name files in, beside its own."""
+    `allow_paths` are folders in which the workflow may name files, beside its own (decision 12)."""
     return load_plan(source, variables, allow_paths=allow_paths).workflow
 
 
@@ -57,7 +58,8 @@ def load_plan(
     *,
     allow_paths: AllowPaths = (),
 ) -> Plan:
-    """The same with the plan, in which what is known of the loops has been worked out."""
+    """As `load`, but returns the plan, which contains the analysis of the loops. Use it to run the
+    workflow, so that the plan is not compiled twice."""
     plan, report = check_plan(source, variables, allow_paths=allow_paths)
     if plan is None or not report.ok:
         raise WorkflowError(report.errors)
@@ -70,7 +72,8 @@ def check(
     *,
     allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
-    """The workflow, if it can be read at all, and what there is to say about it."""
+    """Checks a workflow without raising: returns it, None if it cannot be read at all, and the
+    report."""
     plan, report = check_plan(source, variables, allow_paths=allow_paths)
     return (plan.workflow if plan is not None else None), report
 
@@ -81,7 +84,8 @@ def check_plan(
     *,
     allow_paths: AllowPaths = (),
 ) -> tuple[Plan | None, Report]:
-    """The same with the plan, in which what is known of the loops has been worked out."""
+    """As `check`, but returns the plan. It may be a plan with errors in its report, which must not
+    run."""
     workflow, report = _read_source(source, variables, allow_paths)
     return (None if workflow is None else _check_workflow(workflow, report)), report
 
@@ -92,7 +96,8 @@ def draft_plan(
     *,
     allow_paths: AllowPaths = (),
 ) -> tuple[Plan | None, Report]:
-    """As `check_plan`, but a file with errors gives a plan as well: one to draw, not to run.
+    """As `check_plan`, but a file with errors gives a plan too: a draft to draw, not to run. Editors and
+    `plot` show a file while it is being written.
 
     None if there is no graph in the file."""
     return _draft(read_workflow_file(source, TYPES, variables, allow_paths))
@@ -101,14 +106,15 @@ def draft_plan(
 def draft_text_plan(
     text: str, variables: Mapping[str, Any] | None = None, name: str = "<text>"
 ) -> tuple[Plan | None, Report]:
-    """The same for a text, which need not be stored anywhere."""
+    """As `draft_plan`, for the text of a file that need not be stored anywhere."""
     return _draft(read_workflow_text(text, TYPES, variables, name))
 
 
 def _draft(reading: LoadResult) -> tuple[Plan | None, Report]:
     if reading.workflow is not None:
         return _check_workflow(reading.workflow, reading.report), reading.report
-    # Not checked: what a check finds in a workflow with gaps would follow from the gaps.
+    # A draft is not checked further: in a workflow with gaps, a check would report consequences of the
+    # gaps.
     if reading.draft is None:
         return None, reading.report
     plan = compile_workflow(reading.draft)
@@ -120,7 +126,7 @@ def _check_workflow(workflow: Workflow, report: Report) -> Plan | None:
     try:
         plan = compile_workflow(workflow)
         check_structure(plan, report)
-        if report.ok:
+        if report.ok:  # the proof of bounds is only meaningful for a sound structure
             check_bounds(plan, report)
     except WorkflowError as error:
         for diagnostic in error.diagnostics:
@@ -146,5 +152,5 @@ def _read_source(
 def prepare(
     source: Source, variables: Mapping[str, Any] | None = None, *, allow_paths: AllowPaths = ()
 ) -> Plan:
-    """A workflow made ready to run, as often as one likes."""
+    """Loads and compiles a workflow once, to run it many times."""
     return compile_workflow(load(source, variables, allow_paths=allow_paths))

@@ -1,20 +1,19 @@
-"""Whether a loop goes on: a function of the settings, of this round, and of what is known of those before.
+"""`loop`: decides after each round whether a loop continues. It calls no model, tool or function.
 
-The conditions are asked in a fixed order, and the first that holds is the reason; `held` names all of them,
-so that a score that is reached in the last round is not lost behind the end of the rounds.
+`decide_round` is the decision: a pure function of the settings, of this round and of the history of the
+earlier ones. The rest of the module connects it to the engine: what the node reads from messages, what
+it stores from one round to the next, and what it sends on.
+
+The conditions are tested in a fixed order, and the first that is met is the reason. `held` names all of
+them, so that a score that is reached in the last round is not hidden by the end of the rounds.
 
 - A missing score is no score: it is not 0, meets no threshold and starts no regression.
-- A gain is a score above the one of the last gain, by at least `min_delta`. Patience counts from the
-  first score on; a round without one is a round without gain.
+- A gain is a score above that of the last gain, by at least `min_delta`. Patience counts from the first
+  score on; a round without a score is a round without gain.
 - A fall is measured from the last score that there was.
-- The round is the loop's own. A given `iteration` beyond it wins, and the loop counts on from there, so that
-  one workflow continues the count of another; one that is not beyond it changes nothing. So the round never
-  falls behind the loop's own, which is what the bound of the proof rests on.
-
-`loop`: decides whether a loop goes on. It calls nobody.
-
-What it decides is `decide` (nodes/loop.py); here is how it is wired to the engine: what it reads from
-messages, what it remembers from one round to the next, and what it hands on.
+- The round is the loop's own. A given `iteration` beyond it wins, and the loop counts on from there, so
+  that one workflow can continue the count of another; a smaller one changes nothing. So the count never
+  falls behind the loop's own round, and the bound that the proof derives from `max_rounds` is valid.
 """
 
 from __future__ import annotations
@@ -40,25 +39,30 @@ from roundel.workflow.message import Message
 from roundel.workflow.node_type import Bound, NodeType
 
 MAX_ROUND = 2**53 - 1
-"""The largest whole number that every reader of JSON keeps as it is."""
+"""The largest integer that every JSON reader represents exactly."""
 
 
 class ScoreHistory(Struct, frozen=True, omit_defaults=True):
-    """What earlier rounds leave behind: as much after a thousand as after one."""
+    """What a decision needs to know of earlier rounds. It has a constant size: it is part of the node's
+    state, which snapshots store, so it must not grow with the number of rounds."""
 
     best_round: int | None = None
     best_score: Number | None = None
     last_score: Number | None = None
     gained: Number | None = None
-    """The score of the last gain."""
+    """The score of the last gain, from which the next gain is measured. It can be lower than
+    `best_score`: small improvements below `min_delta` raise the best score but are no gain."""
     without_gain: int = 0
+    """Rounds since the last gain; 0 until there is a first score."""
     agreed: int = 0
-    """For how many rounds there has been consensus."""
+    """For how many rounds in a row there has been consensus."""
     ahead: int = 0
-    """By how many rounds a given iteration has put the count ahead of the loop's own round."""
+    """How many rounds a given `iteration` put the count ahead of the loop's own round."""
 
 
 class Regression(Struct, frozen=True):
+    """A fall of the score by more than `regression`, which is reported by an event."""
+
     score: Number
     previous: Number
     fall: Number
@@ -69,10 +73,12 @@ class Regression(Struct, frozen=True):
 
 
 class LoopDecision(Struct, frozen=True):
+    """What `decide_round` returns: the decision about one round, and the history for the next."""
+
     current_round: int
     score: Number | None
     held: tuple[str, ...]
-    """Every condition that holds, in the order in which they are asked."""
+    """Every condition that is met, in the order of `_conditions`; the loop ends if there is one."""
     regression: Regression | None
     history: ScoreHistory
     """For the next round."""
@@ -101,8 +107,12 @@ class LoopDecision(Struct, frozen=True):
 def decide_round(
     config: Config, input: Mapping[str, Any], history: ScoreHistory | None = None, own_round: int = 1
 ) -> LoopDecision:
-    """`own` is the loop's own round. `input` may hold `iteration`, `score` and `consensus` (whether there is
-    one in this round)."""
+    """Decides whether a loop ends after a round. It is pure: the node calls it, and
+    `loop_processor.py` applies the same rules in Python without a workflow.
+
+    `own_round` is the loop's own round, from 1. `input` may have `iteration`, `score` and `consensus`
+    (whether there is consensus in this round). Pass the `history` of the last decision to the next
+    call."""
     before = history or ScoreHistory()
     round = count_round(own_round, (input.get("iteration"),), before)
     score = score_from_fields(input)
@@ -112,12 +122,14 @@ def decide_round(
 
 
 def count_round(own_round: int, given: Iterable[object], history: ScoreHistory) -> int:
-    """The round that counts: the loop's own, or the largest iteration that was given."""
+    """The round that counts: the loop's own, or the largest given iteration if that is larger. It is
+    never less than the loop's own round, on which the proof of the bound relies."""
     return max(own_round + history.ahead, *map(_parse_iteration, given), 1)
 
 
 def _parse_iteration(given: object) -> int:
-    """A whole number of at least 1 as it is, also as 5.0; 0 for all else: text, true, a fraction, NaN."""
+    """A whole number of at least 1, also written as 5.0; 0 for anything else: text, true, a fraction,
+    NaN."""
     whole = None if isinstance(given, str) else as_number(given)
     return min(int(whole), MAX_ROUND) if whole is not None and whole >= 1 and whole == int(whole) else 0
 
@@ -125,6 +137,8 @@ def _parse_iteration(given: object) -> int:
 def _conditions(
     config: Config, round: int, score: Number | None, after: ScoreHistory
 ) -> Iterator[tuple[str, bool]]:
+    """The conditions in their fixed order. The first that is met is the reason, so `max_rounds_reached`
+    always wins: a workflow can rely on that reason whenever the rounds are used up."""
     wanted, patience = config.exit_on_score or 0, config.patience
     yield "max_rounds_reached", round >= config.max_rounds
     yield "score_threshold_reached", score is not None and 0 < wanted <= score
@@ -137,15 +151,15 @@ def _update_history(
 ) -> ScoreHistory:
     gain = score is not None and _is_gain(score, before.gained, config.min_delta)
     better = score is not None and (before.best_score is None or score > before.best_score)
-    waiting = before.without_gain + (before.gained is not None)
-    asked = config.exit_condition == "consensus"
+    waiting = before.without_gain + (before.gained is not None)  # patience starts with the first score
+    ends_on_consensus = config.exit_condition == "consensus"
     return ScoreHistory(
         round if better else before.best_round,
         score if better else before.best_score,
         before.last_score if score is None else score,
         score if gain else before.gained,
         0 if gain else waiting,
-        count_consecutive(before.agreed, agreed and asked),
+        count_consecutive(before.agreed, agreed and ends_on_consensus),
         ahead,
     )
 
@@ -154,6 +168,7 @@ def _is_gain(score: Number, since: Number | None, least: float) -> bool:
     if since is None:
         return True
     gain = score - since
+    # Decimal steps such as 0.1 are inexact in binary: 0.3 - 0.2 must count as a gain of 0.1.
     return gain > 0 and (gain >= least or math.isclose(gain, least))
 
 
@@ -266,7 +281,7 @@ def prepare(node: Node, services: Services) -> Behaviour:
     def behave(call: Call) -> Outcome:
         loop_state: LoopState = call.state or LoopState()
         round_messages = _round_messages(call.inputs)
-        own_round = max(call.round, 1)  # outside of all loops the engine counts no rounds
+        own_round = max(call.round, 1)  # the kernel counts rounds only inside of loops
         number = count_round(own_round, _iterations(round_messages), loop_state.history)
         found = find_score(score_of, round_messages, number)
         agreed = config.exit_condition == "consensus" and has_consensus(
@@ -284,19 +299,21 @@ def prepare(node: Node, services: Services) -> Behaviour:
 
 
 class LoopState(Struct, frozen=True, omit_defaults=True):
-    """What the node keeps for the next round."""
+    """The state of the node between two rounds. The kernel stores it and drops it when the loop is
+    left."""
 
     history: ScoreHistory = ScoreHistory()
     best: Message | None = None
-    """The message of the best round, if it is that which goes out."""
+    """The message of the best round, with `keep: best`; None otherwise, so that it is not stored."""
 
 
 def _round_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages of this round: a `context_window` keeps older ones too, and behind them its own words."""
-    own_round = [
+    """The messages of this round. With a `context_window` the queue also has those of earlier rounds,
+    each followed by the loop's own output, which has the role `assistant` and no source."""
+    own_outputs = [
         at for at, message in enumerate(messages) if message.role == "assistant" and not message.source
     ]
-    return messages[own_round[-1] + 1 :] if own_round else messages
+    return messages[own_outputs[-1] + 1 :] if own_outputs else messages
 
 
 def _iterations(messages: tuple[Message, ...]) -> list[object]:
@@ -304,7 +321,8 @@ def _iterations(messages: tuple[Message, ...]) -> list[object]:
 
 
 def _latest_by_source(messages: tuple[Message, ...]) -> dict[str, Message]:
-    """What each participant said last."""
+    """The last message of each participant: a later message with the same source replaces an earlier
+    one."""
     return {message.source: message for message in messages}
 
 
@@ -319,6 +337,8 @@ def _update_state(
 def _outcome(
     decision: LoopDecision, last_message: Message, loop_state: LoopState, time: str, error: str
 ) -> Outcome:
+    # An expression that fails for a message is not an error of the node, since other messages may have
+    # no score at all. It is reported with the decision.
     fields = decision.fields(time)
     report = {**fields, "score_error": error} if error else fields
     metadata = {name: value for name, value in (last_message.metadata or {}).items() if name != "source"}

@@ -1,9 +1,10 @@
-"""What a loop agent asks of code that users wrote: predicates, converters, strategies.
+"""`loop_agent`: repeats one body, a node or a graph, under a strategy.
 
-The answers are facts of the run, so they have to be JSON; and nothing that a strategy keeps is kept in the
-strategy itself, which may serve in many loops and many runs at the same time.
-
-`loop_agent`: repeats one body, a node or a graph, under a strategy.
+The strategies are declared in `loop_strategies.py` and executed by the controllers of
+`loop_controllers.py`. This module reads the settings and wraps the code of users that a strategy asks:
+predicates, functions for `items`, and `LoopStrategy` objects. Such code is called by the host, not by
+the kernel, and its answers are facts of the run (decision 7). They have to be JSON, and a strategy must
+not store anything in itself: its memory is part of each question and answer.
 """
 
 from __future__ import annotations
@@ -42,10 +43,14 @@ from roundel.workflow.message import Message, as_message
 from roundel.workflow.node_type import NodeType
 
 STATE_KEYS = ("messages", "round", "results")
-"""What a strategy finds in its state; everything else there is its own."""
+"""The keys that the engine puts into the state of a strategy. All other keys are the memory of the
+strategy."""
 
 
 def predicate_behaviour(function: Callable[..., Any], services: Services) -> Behaviour:
+    """Answers `until` by a function of the user. Only the truth value is stored, whatever the function
+    returns."""
+
     async def evaluate(call: Call) -> Outcome:
         return Outcome(state=bool(await services.call(function, call.inputs)))
 
@@ -53,6 +58,8 @@ def predicate_behaviour(function: Callable[..., Any], services: Services) -> Beh
 
 
 def items_behaviour(function: Callable[..., Any], services: Services) -> Behaviour:
+    """Answers `items` by a function of the user, with a list that the journal can store."""
+
     async def evaluate(call: Call) -> Outcome:
         answer = await services.call(function, call.inputs)
         try:
@@ -64,12 +71,16 @@ def items_behaviour(function: Callable[..., Any], services: Services) -> Behavio
 
 
 def strategy(strategy_or_class: Any, services: Services) -> Behaviour:
+    """Asks a `LoopStrategy` whether another round follows. The controller sends the memory of the
+    strategy with each question, and stores the one that comes back: one object serves many loops and
+    runs at the same time."""
     init, dispatch = strategy_methods(
         strategy_or_class() if isinstance(strategy_or_class, type) else strategy_or_class
     )
 
     async def evaluate(call: Call) -> Outcome:
         question = call.state
+        # A copy: if the call fails and is repeated, it has to start from the memory as it was.
         state = {**_json_copy(question["memory"]), "messages": call.inputs, "round": question["round"]}
         state["results"] = list(question["results"])
         if question["round"] == 0 and init is not None:
@@ -84,7 +95,7 @@ def strategy(strategy_or_class: Any, services: Services) -> Behaviour:
 
 
 def strategy_methods(strategy: Any) -> tuple[Callable[..., Any] | None, Callable[..., Any]]:
-    """The `init` and `dispatch` of a strategy; a plain function is a `dispatch` alone."""
+    """The methods `init` and `dispatch` of a strategy; a plain function counts as `dispatch` alone."""
     init, dispatch = getattr(strategy, "init", None), getattr(strategy, "dispatch", None)
     if callable(init) and callable(dispatch):
         return init, dispatch
@@ -95,7 +106,7 @@ def strategy_methods(strategy: Any) -> tuple[Callable[..., Any] | None, Callable
 
 
 def describe_value(value: object) -> str:
-    """An object of a user's, in an error."""
+    """An object of a user for an error message: plain values as they are, others by their class."""
     plain = value is None or isinstance(value, (str, int, float, list, tuple, dict))
     return f"{value!r:.60}" if plain else f"an object of the class '{type(value).__name__}'"
 
@@ -109,15 +120,17 @@ def _json_copy(memory: dict[str, Any]) -> dict[str, Any]:
 
 
 def _wants_round(decision: Any) -> bool:
+    """Whether `dispatch` asks for a round. An empty text or list is an input, so it does; a number or
+    another object is a mistake, not a truth value."""
     if decision is None or isinstance(decision, (bool, str, Message, dict, list, tuple)):
         return decision is not None and decision is not False
     raise NodeError(
-        f"dispatch gave {describe_value(decision)}; it gives true or false, or what the next round is to get"
+        f"dispatch gave {describe_value(decision)}; it must give true or false, or the next round's input"
     )
 
 
 def _round_inputs(decision: Any) -> list[Any] | None:
-    """What the next round gets, if the strategy says so."""
+    """The inputs of the next round; None if the strategy leaves them to the loop."""
     if decision is None or isinstance(decision, bool):
         return None
     values = decision if isinstance(decision, (list, tuple)) else [decision]
@@ -125,7 +138,8 @@ def _round_inputs(decision: Any) -> list[Any] | None:
 
 
 class Body(Struct, frozen=True):
-    """Exactly one node, or one graph."""
+    """The body of a loop agent: exactly one node, or one graph. A list with one item is accepted as
+    well."""
 
     graph: GraphDefinition
 
@@ -149,7 +163,7 @@ class Body(Struct, frozen=True):
 
 
 def read_body(at: Located, reader: WorkflowReader) -> Any:
-    """A graph, or a node as a graph of its own."""
+    """Reads a graph, or a node as a graph of its own: the kernel runs bodies as graphs."""
     if isinstance(at.value, dict) and "nodes" in at.value:
         return reader.read_graph(at)
     node = reader.read(at, Node, "the body")
@@ -164,7 +178,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
     strategy: Strategy | None = None
     body: Body | None = None
     context: Literal["fresh", "carry"] = "fresh"
-    """Whether a round gets only what the round before gave, or all that was said so far."""
+    """Whether a round gets only the output of the round before, or all messages so far."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -173,8 +187,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "strategy": Field(
                     en=(
                         "Strategy",
-                        "How many rounds there are: a number, until something holds, one for each element, "
-                        "or your own code.",
+                        "How many rounds there are: a number, until a condition is met, one for each "
+                        "element, or your own code.",
                     ),
                     zh=("策略", "执行多少轮：固定次数、直到条件成立、对每个元素一轮，或由自己的代码决定。"),
                     required=True,
@@ -219,6 +233,7 @@ def _bodies(config: Config) -> tuple[GraphDefinition, ...]:
 
 
 def _turns(config: Config) -> tuple[int | None, ...]:
+    """How many times the body runs at most, for the proof: every strategy has a maximum."""
     assert config.strategy is not None
     return (max(0, config.strategy.kind.max),)
 
@@ -234,7 +249,8 @@ def _make_controller(config: Config) -> LoopController:
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
-    """Called for what only a user's own code can answer."""
+    """The behaviour answers questions that only code of the user can answer. The rounds themselves are
+    run by the kernel, through the controller."""
     config: Config = node.config
     assert config.strategy is not None
     name, kind = config.strategy.function, config.strategy.kind
@@ -249,7 +265,7 @@ def prepare(node: Node, services: Services) -> Behaviour:
         return make_behaviour(services.function(name), services)
 
     def behave(call: Call) -> Outcome:
-        raise NodeError(f"{call.address} asks nobody")
+        raise NodeError(f"{call.address} has no function to ask")
 
     return behave
 
@@ -265,7 +281,7 @@ EXAMPLE = """
 NODE = NodeType(
     "loop_agent",
     Config,
-    "Repeats one node or graph: a number of times, until a condition holds, or for each element of a list.",
+    "Repeats one node or graph: a number of times, until a condition is met, or for each element of a list.",
     prepare,
     title="Loop agent",
     zh=("循环智能体", "重复执行一个节点或图：固定次数、直到条件成立，或对列表的每个元素各一次。"),

@@ -1,16 +1,17 @@
-"""What a round gave, as a value in a list: its structured data if it has any, else its text.
+"""Controllers of loop agents: one class for each strategy of `loop_strategies.py`.
 
-A list of results is JSON, so what is JSON already stands in it as a value, never as text that holds JSON.
+A controller implements `kernel.composite.Controller`. The kernel reports to it that the node starts,
+that a round has ended, failed or said `break`, and that a question was answered; it returns the rounds
+to start, a question for code of the user, a lock, or the outcome of the node. A controller is pure: the
+same reports lead to the same actions, so a replay rebuilds it from the facts of the run and nothing of
+it has to be stored.
 
-How loop agents go on: one conductor for each kind of strategy.
+All strategies test before each round. The output of a round is the input of the next one and, after the
+last, the output of the node; a round without output changes nothing. `results` in the data of the last
+message has the result of each round in order.
 
-All of them test before each round. `results` has what each round gave, in order. What a round gave goes into
-the next one and, after the last, out of the node; a round that gave nothing changes nothing.
-
-A round for each element of a list, as many at the same time as may be.
-
-The results stand in the order of the elements, whoever is quicker. A `break` counts as if the rounds had come
-one after the other: those of earlier elements finish, those of later ones are called off.
+`LoopController` has what all strategies share. The functions at the end of the module convert the
+messages of an array's rounds into the JSON values that it gathers (decision 15).
 """
 
 from __future__ import annotations
@@ -37,94 +38,30 @@ from roundel.nodes.loop_strategies import (
 from roundel.workflow.expression import Expression, ExpressionError
 from roundel.workflow.message import Message, json_text
 
-_ANNOTATIONS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
-    (frozenset(always), frozenset(sometimes))
-    for always, sometimes in (
-        (("stop_reason",), ("tool_rounds", "answered")),  # an agent with tools
-        (("results", "rounds"), ("errors", "error")),  # a loop_agent
-        (
-            ("should_exit", "exit_reason", "current_round", "timestamp", "held"),
-            ("score", "best_round", "best_score"),
-        ),  # a loop
-        (("debate_history", "total_rounds", "exit_reason", "held"), ()),  # a debate
-        (("count", "max_iterations"), ()),  # a loop_counter
-        (("elapsed", "limit"), ()),  # a loop_timer
-        (("exit_code",), ()),  # the code of a message
-    )
-)
-"""What nodes add to the data of a message about its text: the fields of each kind that are always there, and
-those that may be. They do not make a text structured."""
-
-
-def message_value(message: Message) -> Any:
-    data, text = message.data, message.text
-    container = _parse_container(text)
-    if not data:
-        return text if container is None else container
-    if isinstance(container, dict) and container.items() <= data.items():
-        return container  # the text says what the data says
-    own_fields = _strip_annotations(data)
-    if own_fields.keys() == {"value"} and _is_same_value(own_fields["value"], text):
-        return own_fields["value"]  # an answer by a schema that is not an object
-    plain = _json_copy(own_fields) if own_fields else None
-    if plain is not None:
-        return plain
-    return text if container is None else container
-
-
-def is_unchanged_item(message: Message, item: Any) -> bool:
-    """Whether a round has given back what it got, and nothing else."""
-    return message.data == (item if isinstance(item, dict) else None) and message.text == json_text(item)
-
-
-def _strip_annotations(data: dict[str, Any]) -> dict[str, Any]:
-    for always, sometimes in _ANNOTATIONS:
-        if always <= data.keys():
-            data = {name: value for name, value in data.items() if name not in always | sometimes}
-    return data
-
-
-def _json_copy(data: dict[str, Any]) -> Any:
-    """Data as a journal keeps it, so that a run that is resumed says the same; None if it cannot be kept."""
-    try:
-        return msgspec.json.decode(msgspec.json.encode(data, enc_hook=repr))
-    except (TypeError, ValueError, RecursionError):
-        return None
-
-
-def _parse_container(text: str) -> Any:
-    """The object or array that a text is; None if it is none."""
-    return _decode_json(text) if text.lstrip()[:1] in ("{", "[") else None
-
-
-def _is_same_value(value: Any, text: str) -> bool:
-    decoded = _decode_json(text)
-    return type(decoded) is type(value) and bool(decoded == value)
-
-
-def _decode_json(text: str) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return None
-
-
 Messages = tuple[Message, ...]
 
 
 class LoopController:
-    """What all loop agents have in common."""
+    """Runs one body, round after round: the base of the controllers of all strategies.
+
+    `loop_agent._make_controller` creates one for each execution of a loop agent. A subclass implements
+    `next_round`, which is called before each round, the first included: every strategy tests before it
+    runs, so a loop can end without a round."""
 
     decide: Decide = staticmethod(decide_live)
+    """The kernel replaces it: whatever depends on CEL or patterns has to go through it, so that a replay
+    reads the stored decision (kernel/facts.py)."""
 
     def __init__(self, carry: bool, keeps_history: bool = False) -> None:
         self.carry = carry
         self.rounds_done = 0
         self.results: list[Any] = []
         self.output: Messages = ()
-        """What the last round gave that gave anything; before it, the input."""
+        """The output of the last round that produced any; the input before that. A round without output
+        leaves it unchanged, so the next round gets the same input again."""
         self.history: list[Message] | None = [] if carry or keeps_history else None
-        """Everything so far, if somebody wants to see it."""
+        """All messages so far; None if neither a round nor the strategy reads them. Without this a loop
+        of many rounds would hold every message for nothing."""
 
     def begin(self, inputs: Messages) -> CompositeAction | Iteration:
         self.output = inputs
@@ -133,6 +70,8 @@ class LoopController:
         return self.next_round()
 
     def on_iteration_end(self, iteration: Iteration, messages: Messages) -> CompositeAction | Iteration:
+        # A bare Iteration is the fast path: the kernel reuses the graph instance of the round that
+        # ended.
         self.record_round(iteration, messages)
         return self.next_round()
 
@@ -147,12 +86,13 @@ class LoopController:
         raise AssertionError(error)
 
     def on_answer(self, _answer: Any) -> CompositeAction | Iteration:
-        raise AssertionError("nothing was asked")
+        raise AssertionError("the controller asked no question")
 
     def on_answer_failed(self, error: str) -> CompositeAction | Iteration:
         return CompositeAction(error=error)
 
     def next_round(self) -> CompositeAction | Iteration:
+        """Starts a round, asks the node's behaviour whether to, or ends the loop."""
         raise NotImplementedError
 
     def record_round(self, iteration: Iteration, messages: Messages) -> None:
@@ -167,7 +107,8 @@ class LoopController:
         return Iteration(0, self.context(self.output) if self.carry else self.output, self.rounds_done + 1)
 
     def context(self, messages: Messages) -> Messages:
-        """What a round gets, if `messages` are new in it."""
+        """The input of a round: `messages`, or with `context: carry` all messages so far. The caller has
+        to add `messages` to the history first."""
         return tuple(self.history) if self.carry and self.history is not None else messages
 
     @property
@@ -177,6 +118,8 @@ class LoopController:
     def finish(
         self, reason: str, *before: Message, reached: tuple[str, int] | None = None
     ) -> CompositeAction:
+        """Ends the loop with the output of the last round, after the messages in `before`. The report is
+        in the data of the last message, and in the event of the node's end."""
         *others, last = self.output or (Message(),)
         report = self.report()
         data = {**(last.data or {}), **report}
@@ -188,26 +131,33 @@ class LoopController:
 
 
 def as_round_input(message: Message) -> Message:
+    """The output of a round in the role of the next round's input: `user`, whoever said it."""
     return Message(message.content, "user", message.data, message.metadata)
 
 
 def as_output(message: Message) -> Message:
+    """A message in the role of the node's output. Its metadata, such as the source, belongs to the
+    body."""
     return Message(message.content, "assistant", message.data)
 
 
 def system_notice(text: str, data: dict[str, Any] | None = None) -> Message:
-    """Something that the loop itself has to say."""
+    """A message of the loop itself. It has the role `system` and keeps it on edges."""
     return Message(text, "system", data, preserve_role=True)
 
 
 def needs_history(predicate: Predicate | None) -> bool:
-    """Whether all messages are needed for the answer, and not just the last one."""
+    """Whether the predicate reads all messages, and not just the last one. A textual test is enough: a
+    wrong yes only costs memory."""
     return predicate is not None and (bool(predicate.function) or "messages" in predicate.expression)
 
 
 class CountController(LoopController):
+    """Runs a fixed number of rounds."""
+
     allows_repetition = True
-    """So many rounds were asked for: that they say the same is no sign of anything."""
+    """The breaker does not look for dead loops: the user asked for this number of rounds, whether or not
+    they produce anything new (decision 9)."""
 
     def __init__(self, strategy: CountStrategy, carry: bool) -> None:
         super().__init__(carry)
@@ -218,6 +168,8 @@ class CountController(LoopController):
 
 
 class UntilController(LoopController):
+    """Runs rounds until a predicate is true, which is tested before each round."""
+
     def __init__(self, strategy: UntilStrategy, carry: bool) -> None:
         super().__init__(carry, needs_history(strategy.until))
         self.strategy = strategy
@@ -226,18 +178,20 @@ class UntilController(LoopController):
     def next_round(self) -> CompositeAction | Iteration:
         until = self.strategy.until.expression
         if not until:
+            # The predicate is a Python function. The kernel never calls code of a user: the host does,
+            # and its answer is a fact (decision 7).
             return CompositeAction(
                 ask_behaviour={"until": self.rounds_done}, inputs=tuple(self.history or ())
             )
         try:
-            holds = self.decide(
+            is_met = self.decide(
                 _evaluate_until,
                 until,
                 {**expression_variables(self.last, self.history), "round": self.rounds_done},
             )
         except (DecisionError, ExpressionError) as error:
             return CompositeAction(error=f"'until' failed: {error}")
-        return self.on_answer(holds)
+        return self.on_answer(is_met)
 
     def on_answer(self, answer: Any) -> CompositeAction | Iteration:
         if answer:
@@ -247,6 +201,8 @@ class UntilController(LoopController):
     def _on_limit_reached(self) -> CompositeAction:
         limit = self.limit
         if self.strategy.on_limit == "suspend":
+            # The round is part of the same action as the lock: it starts once the run is unlocked, and
+            # by then the limit has to be the next one.
             self.limit += self.strategy.max
             return CompositeAction((self.start_round(),), lock=("rounds", limit))
         output = system_notice(f"The loop ended after {limit} rounds without its condition being met.")
@@ -254,7 +210,11 @@ class UntilController(LoopController):
 
 
 class CustomController(LoopController):
-    """Asks a LoopStrategy before each round; its memory is kept here, not in the strategy."""
+    """Asks a `LoopStrategy` of the user before each round.
+
+    The memory of the strategy is a field of the controller and travels with each question and answer.
+    The strategy object itself serves many loops and runs at the same time, and does not survive a
+    crash."""
 
     def __init__(self, strategy: CustomStrategy, carry: bool) -> None:
         super().__init__(carry, keeps_history=True)
@@ -272,11 +232,12 @@ class CustomController(LoopController):
         iteration = self._start_custom_round(answer["inputs"])
         if self.rounds_done < self.limit:
             return iteration
+        # A strategy that never ends must not run for ever: the limit always locks the run.
         limit, self.limit = self.limit, self.limit + self.max
         return CompositeAction((iteration,), lock=("rounds", limit))
 
     def _start_custom_round(self, given_inputs: list[Any] | None) -> Iteration:
-        """Another round, on what the strategy gave for it, or as usual."""
+        """The next round, with the inputs that the strategy returned, or with the usual ones."""
         if given_inputs is None:
             return self.start_round()
         inputs = msgspec.convert(given_inputs, Messages)
@@ -287,7 +248,8 @@ class CustomController(LoopController):
 
 @lru_cache(maxsize=256)
 def compile_expression(source: str, names: tuple[str, ...]) -> Expression:
-    """Compiled only when it is evaluated: a replay evaluates none, and another version might refuse it."""
+    """Compiles on first evaluation, not when a controller is created: a replay evaluates no expression,
+    and a later version of the library might refuse one that a stored run used."""
     return Expression(source, names)
 
 
@@ -296,7 +258,7 @@ def _evaluate_until(source: str, values: dict[str, Any]) -> bool:
 
 
 def expression_variables(last: Message, history: list[Message] | None) -> dict[str, Any]:
-    """What an expression may speak of."""
+    """The variables of an expression; `messages` is empty unless the expression uses it."""
     texts = [message.text for message in history or ()]
     return {"text": last.text, "data": last.data or {}, "messages": texts}
 
@@ -305,8 +267,15 @@ _FENCED_JSON = re.compile(r"\s*```\w*\n(.*)```\s*", re.DOTALL)
 
 
 class ArrayController(LoopController):
+    """Runs a round for each element of a list, at most `max_parallel` at the same time.
+
+    Results are in the order of the elements, whichever round ends first. Rounds start in order and the
+    list is cut at a `break`, so the result never depends on timing: a `break` in round n has the effect
+    that it would have if the rounds ran one after the other. Rounds of earlier elements finish, rounds
+    of later ones are cancelled, and their results are dropped even if they have already ended."""
+
     allows_repetition = True
-    """Its rounds have nothing to do with each other."""
+    """The rounds are independent cases, so equal results are no sign of a dead loop (decision 9)."""
 
     def __init__(self, strategy: ArrayStrategy, carry: bool) -> None:
         super().__init__(carry, needs_history(strategy.items))
@@ -315,11 +284,14 @@ class ArrayController(LoopController):
         self.reason = "array_done"
         self.items: list[Any] = []
         self.started = 0
+        """How many rounds have been started; always the first ones of the list."""
         self.outputs: dict[int, Messages] = {}
-        """What each round gave that has ended; nothing if it failed."""
+        """The output of each round that has ended, by its number from 1; empty if the round failed."""
         self.errors: dict[int, str] = {}
+        """The errors of failed rounds, by number; only with `on_error` other than `stop`."""
 
     def next_round(self) -> CompositeAction | Iteration:
+        """Determines the list. Called once, by `begin`; `_start_more` then starts the rounds."""
         predicate = self.strategy.items
         if predicate is None:
             return self._iterate_text(self.last.text)
@@ -334,6 +306,7 @@ class ArrayController(LoopController):
         return self._iterate(items, "what 'items' gives is not a list")
 
     def _iterate_text(self, text: str) -> CompositeAction | Iteration:
+        # Models often put a list between fences, even if they are told to answer with JSON alone.
         fenced = _FENCED_JSON.fullmatch(text)
         try:
             items = msgspec.json.decode(fenced[1] if fenced else text)
@@ -355,22 +328,27 @@ class ArrayController(LoopController):
         return self._skip_loop(f"the function of 'items' failed: {error}", "items_failed")
 
     def _skip_loop(self, why: str, reason: str) -> CompositeAction:
-        """No round, one message that says why, and the run goes on."""
+        """Ends the loop without a round, with a message and a warning that say why. The run continues:
+        an agent that gave no list is an ordinary event, which an edge can handle."""
         text, report = f"There is nothing to repeat: {why}", self.report()
         outcome = Outcome((system_notice(text, {**report, "error": why}),), report=report, reason=reason)
         return CompositeAction(outcome=outcome, events=(("warning", {"message": text}),))
 
     def _start_more(self) -> CompositeAction | Iteration:
+        """Starts as many rounds as may run now, waits, locks the run at the limit, or gathers the
+        results."""
         ended, count = len(self.outputs), len(self.items)
         end = min(count, self.limit, ended + self.strategy.max_parallel)
         if self.started < end:
             first, self.started = self.started, end
-            if first + 1 == end:
+            if first + 1 == end:  # the fast path of the kernel takes a bare iteration
                 return self._iteration(first)
             return CompositeAction(tuple([self._iteration(number) for number in range(first, end)]))
         if ended < self.started:
             return CompositeAction()
         if ended < count:
+            # All rounds up to the limit have ended and elements are left. Unlocking releases the whole
+            # rest.
             limit, self.limit = self.limit, count
             return replace(as_action(self._start_more()), lock=("items", limit))
         return self._gather()
@@ -380,6 +358,8 @@ class ArrayController(LoopController):
         message = Message(json_text(item), "user", item if isinstance(item, dict) else None)
         if self.carry and self.history is not None:
             self.history.append(message)
+        # With an index the kernel counts ordinals from the element's own number, and so the same replies
+        # of a script go to the same element whichever round is faster.
         parallel_index = number if self.strategy.max_parallel > 1 else None
         return Iteration(0, self.context((message,)), number + 1, parallel_index)
 
@@ -389,6 +369,8 @@ class ArrayController(LoopController):
 
     def on_break(self, iteration: Iteration, messages: Messages) -> CompositeAction:
         self._record_output(iteration, messages)
+        # Several rounds may break. A later one can only shorten the list again, since the rounds behind
+        # the first one have been cancelled.
         last, self.reason = iteration.round, "break"
         self.items, self.started = self.items[:last], last
         self.outputs = {number: outputs for number, outputs in self.outputs.items() if number <= last}
@@ -409,6 +391,7 @@ class ArrayController(LoopController):
             self.history += map(as_round_input, messages)
 
     def _gather(self) -> CompositeAction:
+        """Ends the loop with the results of all rounds, in the order of the elements."""
         dropped = self.errors if self.strategy.on_error == "drop" else ()
         rounds = [number for number in sorted(self.outputs) if number not in dropped]
         self.rounds_done = len(self.outputs)
@@ -425,7 +408,9 @@ class ArrayController(LoopController):
         return self.finish(self.reason)
 
     def _result_value(self, number: int, value: Any) -> Any:
-        """An element that its round gave back stands among the results as the text that it was given as."""
+        """The value for `results`. An element that its round returned unchanged is represented by the
+        text that the round was given: it is no result of the round, and the conformance vectors require
+        it."""
         outputs = self.outputs[number]
         return (
             outputs[-1].text if outputs and is_unchanged_item(outputs[-1], self.items[number - 1]) else value
@@ -441,8 +426,96 @@ def _evaluate_items(source: str, values: dict[str, Any]) -> Any:
 
 
 def as_json_list(value: object) -> Any:
-    """A list as JSON has it; None if it is no list, TypeError if JSON cannot hold what is in it."""
+    """The list as plain JSON values; None if `value` is no list, TypeError if JSON cannot represent
+    it."""
     if not isinstance(value, (list, tuple)):
         return None
     plain = [item.text if isinstance(item, Message) else item for item in value]
     return msgspec.json.decode(msgspec.json.encode(plain))
+
+
+# Results as JSON values, for the list that an array loop gathers.
+
+_ANNOTATIONS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
+    (frozenset(always), frozenset(sometimes))
+    for always, sometimes in (
+        (("stop_reason",), ("tool_rounds", "answered")),  # an agent with tools
+        (("results", "rounds"), ("errors", "error")),  # a loop_agent
+        (
+            ("should_exit", "exit_reason", "current_round", "timestamp", "held"),
+            ("score", "best_round", "best_score"),
+        ),  # a loop
+        (("debate_history", "total_rounds", "exit_reason", "held"), ()),  # a debate
+        (("count", "max_iterations"), ()),  # a loop_counter
+        (("elapsed", "limit"), ()),  # a loop_timer
+        (("exit_code",), ()),  # the code of a message
+    )
+)
+"""Fields that nodes of the engine add to a message to describe its text: for each kind of node the
+fields that it always adds, and those that it may add.
+
+They do not make a text structured. If they counted, the answer of every agent with tools would be
+gathered as `{"stop_reason": …}` and its text would be lost. A kind is recognised only if all of its
+constant fields are present, so `score` or `count` in the data of a user stays as it is. A node type that
+adds such fields has to be listed here."""
+
+
+def message_value(message: Message) -> Any:
+    """The result of a round as a JSON value: its structured data if it has any, else its text.
+
+    A text that is a JSON object or array becomes a value too, so that lists of lists never turn into
+    JSON inside of JSON text. A scalar stays text: a model that answers `3` has given a text."""
+    data, text = message.data, message.text
+    container = _parse_container(text)
+    if not data:
+        return text if container is None else container
+    if isinstance(container, dict) and container.items() <= data.items():
+        # The text is the same object as the data, without the annotations.
+        return container
+    own_fields = _strip_annotations(data)
+    if own_fields.keys() == {"value"} and _is_same_value(own_fields["value"], text):
+        # `structured_output.parse_answer` wraps an answer that is no object as {"value": answer}.
+        return own_fields["value"]
+    plain = _json_copy(own_fields) if own_fields else None
+    if plain is not None:
+        return plain
+    return text if container is None else container
+
+
+def is_unchanged_item(message: Message, item: Any) -> bool:
+    """Whether a round returned its element and nothing else. `message` is its output."""
+    return message.data == (item if isinstance(item, dict) else None) and message.text == json_text(item)
+
+
+def _strip_annotations(data: dict[str, Any]) -> dict[str, Any]:
+    for always, sometimes in _ANNOTATIONS:
+        if always <= data.keys():
+            data = {name: value for name, value in data.items() if name not in always | sometimes}
+    return data
+
+
+def _json_copy(data: dict[str, Any]) -> Any:
+    """Data as the journal stores it, so that a resumed run gathers the same list; None if JSON cannot
+    represent it."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(data, enc_hook=repr))
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _parse_container(text: str) -> Any:
+    """The JSON object or array that the whole text is; None for any other text."""
+    return _decode_json(text) if text.lstrip()[:1] in ("{", "[") else None
+
+
+def _is_same_value(value: Any, text: str) -> bool:
+    # Compare the types first: in Python 1 == True and 1 == 1.0.
+    decoded = _decode_json(text)
+    return type(decoded) is type(value) and bool(decoded == value)
+
+
+def _decode_json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None

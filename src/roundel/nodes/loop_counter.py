@@ -1,7 +1,8 @@
-"""`loop_counter`: silent until it has been triggered so many times, then it speaks, which ends the loop.
+"""`loop_counter`: gives no output until it was triggered often enough, then emits a message, which ends
+the loop.
 
-It is wired beside the loop's own back edge: one edge leads to it, one from it back into the loop (so that
-it belongs to the loop) and one out of it.
+It is wired beside the back edge of the loop: one edge leads to it, one from it back into the loop, so
+that it belongs to the loop, and one out of the loop.
 """
 
 from __future__ import annotations
@@ -24,22 +25,22 @@ class Config(Struct, frozen=True, omit_defaults=True):
     reset_on_emit: bool = True
     message: str = ""
     scope: Literal["run", "loop"] = "run"
-    """`run` counts on when the loop is entered again, `loop` starts anew."""
+    """Whether the count continues when the loop is entered again (`run`), or starts at 0 (`loop`)."""
 
     @staticmethod
     def __describe__() -> Description:
         return Description(
             fields={
                 "max_iterations": Field(
-                    en=("Triggers", "How many times it must be triggered before it speaks."),
+                    en=("Triggers", "How many times it must be triggered before it emits its message."),
                     zh=("触发次数", "被触发多少次之后才输出消息。"),
                     unit="rounds",
                 ),
                 "reset_on_emit": Field(
                     en=(
                         "Start again",
-                        "Counts from 0 again after it has spoken. If not, it speaks at every later trigger "
-                        "too.",
+                        "Counts from 0 again after its message. If not, it emits the message at every later "
+                        "trigger too.",
                     ),
                     zh=("重新计数", "输出消息之后从 0 重新计数；否则之后每次触发都会输出。"),
                 ),
@@ -48,7 +49,10 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     zh=("消息", "输出消息的文本；不填则为 `Loop limit reached (N)`。"),
                 ),
                 "scope": Field(
-                    en=("Scope", "Whether the count goes on when the loop is entered again, or starts at 0."),
+                    en=(
+                        "Scope",
+                        "Whether the count continues when the loop is entered again, or starts at 0.",
+                    ),
                     zh=("计数范围", "再次进入循环时，是继续累计还是从 0 开始。"),
                     choices={
                         "run": ("The whole run", "整个运行"),

@@ -1,9 +1,8 @@
-"""What a loop agent is asked before its rounds: of a CEL expression, or of a Python function.
+"""Strategies of loop agents as a workflow declares them: count, until, array and custom.
 
-When a loop agent goes on: so many times, until something holds, for each element, as somebody's code says.
-
-A strategy is what a workflow says (the structs here); its controller (nodes/loop_controllers.py)
-carries it out.
+The structs here are configuration only: they read and check the `strategy` of a `loop_agent`. What a
+strategy does in a run is in its controller (`loop_controllers.py`), and the code of users that it calls
+is wrapped in `loop_agent.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +22,10 @@ from roundel.workflow.loader import WorkflowReader
 
 
 class Predicate(Struct, frozen=True, omit_defaults=True):
-    """A CEL expression, or a Python function that is called with the messages so far."""
+    """A question about the loop so far: a CEL expression, or a Python function that gets all messages.
+
+    `until` asks it before each round and expects a truth value; `items` asks it once and expects a list.
+    Expressions are evaluated in the kernel, functions by the host."""
 
     expression: str = ""
     function: str = ""
@@ -90,13 +92,14 @@ class Predicate(Struct, frozen=True, omit_defaults=True):
         return INVALID
 
     def check(self, at: Located, names: tuple[str, ...], reader: Reader) -> bool:
-        """Whether the function is there, or the expression can be read and knows its names."""
+        """Reports a function that does not exist, or an expression with a syntax error or unknown
+        names."""
         if isinstance(at.value, dict):
             at = next(iter(at.value.values()))
         if self.function:
             assert isinstance(reader, NodeReader)
             reader.check_function("function", self.function, at)
-            return True  # the report says if it is not there
+            return True  # a missing function is in the report, and need not stop the reading of the file
         return check_expression(self.expression, names, at, reader)
 
 
@@ -106,7 +109,7 @@ Positive = Annotated[int, Meta(ge=1)]
 
 
 class CountStrategy(Struct, frozen=True, omit_defaults=True):
-    """So many rounds; none for 0 or less."""
+    """A fixed number of rounds; none for 0 or less."""
 
     max: int
 
@@ -127,7 +130,7 @@ class CountStrategy(Struct, frozen=True, omit_defaults=True):
 
 
 class UntilStrategy(Struct, frozen=True, omit_defaults=True):
-    """Until the predicate holds, tested before each round."""
+    """Rounds until the predicate is true, which is tested before each round."""
 
     until: Predicate
     max: Positive = 1000
@@ -137,7 +140,7 @@ class UntilStrategy(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="condition_strategy",
-            en=("Until", "Rounds until a condition holds, which is tested before each round."),
+            en=("Until", "Rounds until a condition is met, which is tested before each round."),
             zh=("直到条件成立", "每轮之前检查条件，直到条件成立。"),
             fields={
                 "until": Field(
@@ -162,7 +165,7 @@ class UntilStrategy(Struct, frozen=True, omit_defaults=True):
                     unit="rounds",
                 ),
                 "on_limit": Field(
-                    en=("At the limit", "What happens after the last round if the condition does not hold."),
+                    en=("At the limit", "What happens after the last round if the condition is not met."),
                     zh=("达到上限时", "最后一轮之后条件仍不成立时如何处理。"),
                     choices={"finish": ("End the loop", "结束循环"), "suspend": ("Lock the run", "锁定运行")},
                 ),
@@ -174,13 +177,14 @@ class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
     """A round for each element of a list."""
 
     items: Predicate | None = None
-    """Where the list is; without it the last message is one, as JSON."""
+    """Determines the list; without it the text of the last message is a JSON array."""
     max: Positive = 1000
     max_parallel: Positive = 1
     on_error: Literal["stop", "null", "drop"] | None = "stop"
-    """What becomes of a round that fails: the run, a null, or nothing. (In YAML `null` is no text.)"""
+    """Whether a failed round fails the node, has the result null, or has no result. An unquoted `null`
+    in YAML is read as None, which therefore means the same as "null"."""
     gather: bool = True
-    """The output is the list of all results; otherwise the last one."""
+    """Whether the output is the list of all results, or only the result of the last element."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -217,7 +221,7 @@ class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
                     zh=("并行数", "同时执行的轮次数。"),
                 ),
                 "on_error": Field(
-                    en=("On failure", "What becomes of a round that fails."),
+                    en=("On failure", "What happens to a round that fails."),
                     zh=("失败时", "某一轮失败时如何处理。"),
                     choices={
                         "stop": ("The node fails", "节点失败"),
@@ -237,7 +241,7 @@ class ArrayStrategy(Struct, frozen=True, omit_defaults=True):
 
 
 class CustomStrategy(Struct, frozen=True, omit_defaults=True):
-    """A LoopStrategy in Python, by its registered name or as module:Class."""
+    """A `LoopStrategy` in Python, given by its registered name or as module:Class."""
 
     use: str
     max: Positive = 1000
@@ -267,6 +271,11 @@ StrategyKind = CountStrategy | UntilStrategy | ArrayStrategy | CustomStrategy
 
 
 class Strategy(Struct, frozen=True):
+    """The `strategy` of a loop agent: a mapping whose `mode` selects one of the structs above.
+
+    It is read by hand and not as a tagged union, so that a missing or misspelt mode gets an error of its
+    own, with a hint, at the position of the key."""
+
     kind: StrategyKind
 
     forms: ClassVar[dict[str, type[Struct]]] = {
@@ -293,7 +302,7 @@ class Strategy(Struct, frozen=True):
 
     @property
     def function(self) -> str:
-        """The name of the Python code that it asks; empty if it asks none."""
+        """The name of the Python code that the strategy calls; empty if it calls none."""
         kind = self.kind
         if isinstance(kind, CustomStrategy):
             return kind.use
@@ -330,7 +339,7 @@ def _describe_wrong_value(value: object) -> str:
 
 
 def predicate_of(kind: StrategyKind) -> Predicate | None:
-    """What is asked before the rounds, or before each: of an expression or a function."""
+    """The predicate of a strategy; None if it has none."""
     if isinstance(kind, UntilStrategy):
         return kind.until
     return kind.items if isinstance(kind, ArrayStrategy) else None
@@ -348,7 +357,10 @@ def _check_strategy(kind: StrategyKind, given: dict[str, Located], reader: Reade
 
 
 def _check_custom(use: str, at: Located, reader: Reader) -> bool:
-    """Whether the code of a custom strategy is there, and can be imported."""
+    """Whether the code of a custom strategy exists and can be imported.
+
+    The module is imported, which runs it. Separate errors name a missing module, a module that cannot be
+    imported, and a class that the module does not define."""
     assert isinstance(reader, WorkflowReader)
     module, colon, name = use.partition(":")
     if not colon or use in reader.finder.names("function"):

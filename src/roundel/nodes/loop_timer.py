@@ -1,6 +1,8 @@
-"""`loop_timer`: silent until enough time has gone by since it was first triggered, then it speaks.
+"""`loop_timer`: gives no output until enough time has passed since its first trigger, then emits a
+message.
 
-Whether it spoke goes to the journal with the rest of what happened, so a replay decides the same.
+The time comes from the host, and whether the timer emitted is a fact in the journal, so a replay does
+not depend on the clock.
 """
 
 from __future__ import annotations
@@ -26,14 +28,17 @@ class Config(Struct, frozen=True, omit_defaults=True):
     reset_on_emit: bool = True
     message: str = ""
     passthrough: bool = False
-    """Below the limit hand the input on to the targets inside the loop, instead of silence."""
+    """Whether the input goes to the targets inside the loop while the limit is not reached."""
 
     @staticmethod
     def __describe__() -> Description:
         return Description(
             fields={
                 "max_duration": Field(
-                    en=("Duration", "How much time must pass after the first trigger before it speaks."),
+                    en=(
+                        "Duration",
+                        "How much time must pass after the first trigger before it emits its message.",
+                    ),
                     zh=("时长", "自首次触发起经过多长时间后才输出消息。"),
                     widget="duration",
                 ),
@@ -49,9 +54,8 @@ class Config(Struct, frozen=True, omit_defaults=True):
                 "reset_on_emit": Field(
                     en=(
                         "Start again",
-                        "After it has spoken, the next trigger starts the clock again. If not, it speaks at "
-                        "every later "
-                        "trigger too.",
+                        "After its message, the next trigger starts the clock again. If not, it emits the "
+                        "message at every later trigger too.",
                     ),
                     zh=("重新计时", "输出消息之后，下一次触发时重新计时；否则之后每次触发都会输出。"),
                 ),
@@ -71,10 +75,10 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
 
 class TimerState(Struct, frozen=True, omit_defaults=True):
-    """What the node keeps from one trigger to the next."""
+    """The state of the node between two triggers."""
 
     since: float | None = None
-    """When it was first triggered; None after it spoke and starts anew."""
+    """The time of the first trigger; None before it, and after an emission with `reset_on_emit`."""
 
 
 def prepare(node: Node, services: Services) -> Behaviour:
@@ -86,8 +90,9 @@ def prepare(node: Node, services: Services) -> Behaviour:
         now = services.now()
         timer: TimerState = call.state or TimerState()
         since = now if timer.since is None else timer.since
-        elapsed = max(0.0, now - since)
+        elapsed = max(0.0, now - since)  # the clock of the system may be set back between two triggers
         report = {"elapsed": round(elapsed, 3), "limit": limit}
+        # The first trigger only starts the clock, however short the limit is.
         if elapsed < limit or timer.since is None:
             messages = call.inputs if config.passthrough else ()
             return Outcome(messages, state=TimerState(since), report=report, stay=True)

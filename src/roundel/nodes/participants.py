@@ -1,7 +1,4 @@
-"""Nodes that do nothing but conduct: their bodies run in turns, and nobody calls the node itself.
-
-Those who take part in a debate or a vote: nodes of any type, each run as a graph of its own.
-"""
+"""Participants of debates and votes: nodes of any type, each run as a graph of its own."""
 
 from __future__ import annotations
 
@@ -22,9 +19,11 @@ from roundel.workflow.graph import GraphDefinition, Node
 
 
 class ParticipantController:
-    """A conductor of turns and nothing else: it lets failures pass, and has nothing to ask."""
+    """The base of the controllers of `debate` and `vote`. They start iterations and nothing else: a
+    failed body fails the node, and there is no code of a user to ask."""
 
     decide: Decide = staticmethod(decide_live)
+    """The kernel replaces it by one that stores the decision with the fact (kernel/facts.py)."""
 
     def catches_failure(self, _iteration: Iteration) -> bool:
         return False
@@ -33,13 +32,16 @@ class ParticipantController:
         raise AssertionError(error)
 
     def on_answer(self, _answer: Any) -> CompositeAction:
-        raise AssertionError("nothing was asked")
+        raise AssertionError("the controller asked no question")
 
     def on_answer_failed(self, error: str) -> CompositeAction:
         raise AssertionError(error)
 
 
 def prepare_composite(node: Node, _services: Services) -> Behaviour:
+    """A behaviour for nodes that the kernel runs by their bodies. It is required by `NodeType`, and
+    calling it is an error."""
+
     def behave(call: Call) -> Outcome:
         raise NodeError(f"{call.address} is a {node.type}, not called as a whole")
 
@@ -47,6 +49,11 @@ def prepare_composite(node: Node, _services: Services) -> Behaviour:
 
 
 class Participant(Struct, frozen=True):
+    """One node that takes part in a debate or a vote, as a graph of that node alone.
+
+    It is a graph because the kernel runs bodies as graphs; that also gives it a place for errors and an
+    address of its own."""
+
     graph: GraphDefinition
 
     @staticmethod
@@ -73,7 +80,8 @@ class Participant(Struct, frozen=True):
 def check_participants(
     participants: tuple[Participant, ...], least: int, what: str, at: Located, report: Report
 ) -> bool:
-    """Whether there are enough of them, and no two of the same name."""
+    """Whether there are enough participants, and all ids are different: the id is the name of the
+    speaker, and part of the address."""
     place = child(at, "participants")
     if len(participants) < least:
         count = f"{least} participants" if least > 1 else "a participant"

@@ -1,4 +1,4 @@
-"""`passthrough`: hands on what it got."""
+"""`passthrough`: sends its input on, unchanged."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
 def prepare(node: Node, _services: Services) -> Behaviour:
     only_last = node.config.only_last_message
-    nothing = Outcome((Message(),))
+    empty = Outcome((Message(),))
 
     def behave(call: Call) -> Outcome:
         inputs = call.inputs
         if not inputs:
-            return nothing
+            return empty
         return Outcome(inputs[-1:] if only_last else inputs)
 
     return behave

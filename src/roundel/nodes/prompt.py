@@ -1,7 +1,8 @@
-"""What a model is shown of an agent's input.
+"""Build the messages that a model gets from the input of an agent, its prompt and its memories.
 
-The input goes to the model as it is, followed by the agent's `prompt`. A prompt may hold CEL expressions
-between `{{` and `}}`. One that names `text` or `messages` says where the input belongs, and so replaces it.
+The input goes to the model as it is, followed by the agent's `prompt`. A prompt may contain CEL
+expressions between `{{` and `}}`. A prompt that uses `text` or `messages` places the input itself, and
+so replaces it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ _INPUT = re.compile(r"(?<![\w.])(text|messages)\b")
 
 
 class Template:
+    """A prompt, parsed once when the node is prepared; `render` evaluates its expressions for a call."""
+
     def __init__(self, source: str) -> None:
         parts = _split_template(source)
         self._texts = parts[::2]
@@ -35,9 +38,11 @@ class Template:
 
 
 def _split_template(source: str) -> list[str]:
-    """Texts, and between them what stands in `{{ }}`."""
+    """Texts and expressions in turn; the first and the last part are texts. An unclosed `{{` is text."""
     parts: list[str] = []
-    at = 0  # by hand: a pattern would look for the end of every `{{` anew, if there is none
+    # By hand: a pattern would search the rest of the text again for each `{{` that has no end, which
+    # takes quadratic time.
+    at = 0
     while (start := source.find("{{", at)) >= 0 and (end := source.find("}}", start + 2)) >= 0:
         parts += (source[at:start], source[start + 2 : end])
         at = end + 2
@@ -54,7 +59,8 @@ def _template_values(call: Call) -> dict[str, Any]:
 
 
 def build_messages(call: Call, template: Template | None, flatten: bool) -> tuple[Message, ...]:
-    """The messages that the model gets."""
+    """The messages for the model: the input, and behind it the prompt, which replaces the input if it
+    uses it."""
     messages = (flatten_messages(call.inputs),) if flatten else call.inputs
     if template is None:
         return messages
@@ -63,7 +69,10 @@ def build_messages(call: Call, template: Template | None, flatten: bool) -> tupl
 
 
 def insert_memories(messages: tuple[Message, ...], memories: str, flatten: bool) -> tuple[Message, ...]:
-    """With what memory has to say: before the last thing that a user said, or at its head."""
+    """Inserts the recalled memories before the last message of a user, or with `flatten` at the head of
+    its text.
+
+    Not behind it: the last thing that the model reads should be the task."""
     if not memories:
         return messages
     users = [place for place, message in enumerate(messages) if message.role == "user"]
@@ -75,7 +84,7 @@ def insert_memories(messages: tuple[Message, ...], memories: str, flatten: bool)
 
 
 def flatten_messages(messages: tuple[Message, ...]) -> Message:
-    """All input as one text, each part under a heading that says where it comes from."""
+    """All input as one text, each part under a heading with its source and role."""
     parts = (
         f"=== INPUT FROM {message.source or 'TASK'} ({message.role}) ===\n{message.text}"
         for message in messages

@@ -1,8 +1,9 @@
-"""Functions of users that run on a pool of theirs, and not in a thread of the host's.
+"""`python`: runs a function of the user, or the code in the last message.
 
-Code that agents wrote, run as a program of its own with a time limit.
-
-`python`: runs a function, or the code that the last message holds.
+A function gets the arguments that it names (`message`, `text`, `data`, …). A plain function runs in a
+thread, a coroutine on the event loop, and `on_executor` moves a function to a pool of the user. Code in
+a message, which a model wrote, runs as a program of its own in the workspace of the run, with a time
+limit; the processor `code_save_and_run` does the same for several files.
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ if TYPE_CHECKING:
 
 
 def on_executor(function: Callable[..., Any], executor: Executor) -> Callable[..., Awaitable[Any]]:
-    """The same function as a coroutine function: each call of it is work for the executor."""
+    """The function as a coroutine function that runs each call on an executor of the user, such as a
+    pool of processes, and not in a thread of the host. It has the signature of the original, by which
+    arguments are chosen."""
 
     async def call_on_executor(*arguments: Any, **named: Any) -> Any:
-        import asyncio  # slow, and a workflow can be built without it
+        import asyncio  # slow to import, and a workflow can be built without it
 
         work = functools.partial(_call_in_worker, function, arguments, named)
         return await asyncio.get_running_loop().run_in_executor(executor, work)
@@ -50,29 +53,35 @@ def on_executor(function: Callable[..., Any], executor: Executor) -> Callable[..
 
 
 def _call_in_worker(function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """Stands at the top of its module, so that a pool of processes can find it."""
+    """Runs in the worker. It is defined at the top of the module, so that a pool of processes can pickle
+    it."""
     try:
         return function(*arguments, **named)
-    except StopIteration as error:  # a future cannot hold it: awaiting it would never end
+    except StopIteration as error:  # a future cannot hold it, so awaiting the call would never end
         raise NodeError(f"StopIteration: {error}" if str(error) else "StopIteration") from error
     except Exception:
         raise
-    except BaseException as error:  # SystemExit and the like: it must not end the process of the run
+    except BaseException as error:  # SystemExit and the like must not end the process of the run
         raise NodeError(repr(error)) from error
 
 
 FENCE = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 _FILE_BLOCK = re.compile(r"^[`*# ]*([\w./-]+\.\w+)[`*: ]*\n+```[^\n`]*\n(.*?)```", re.DOTALL | re.MULTILINE)
 SAVED_CODE_TIMEOUT = 3
+"""Seconds that `code_save_and_run` gives to main.py."""
 
 
 class ProgramResult(Struct, frozen=True):
+    """What a program wrote, and how it ended. `run_program` creates it."""
+
     exit_code: int | None
-    """None if it was stopped for taking too long."""
+    """None if the program was killed at its time limit."""
     out: str
     err: str
 
     def format_output(self) -> str:
+        """The output for a message. A failure begins with a marker, by which conditions on edges
+        recognise it."""
         if self.exit_code == 0:
             return self.out
         return f"{CODE_FAILURE_MARKER}\n{self.err}" + (f"\n{self.out}" if self.out else "")
@@ -81,6 +90,10 @@ class ProgramResult(Struct, frozen=True):
 async def run_program(
     command: Sequence[str], folder: Path, seconds: float, encoding: str = "utf-8", env: Mapping[str, str] = {}
 ) -> ProgramResult:
+    """Runs a program with a time limit; NodeError if it cannot be started.
+
+    The program gets a session of its own, so that it can be killed with everything that it started. It
+    runs with the rights of the user: this is no sandbox (decision 12)."""
     import asyncio
 
     try:
@@ -102,12 +115,12 @@ async def run_program(
         )
     except TimeoutError:
         return ProgramResult(None, "", f"no end after {seconds:g} seconds")
-    finally:
+    finally:  # also if the call is cancelled
         await _kill_process(process)
 
 
 async def _kill_process(process: asyncio.subprocess.Process) -> None:
-    """Nothing that the program started goes on after it."""
+    """Kills the program and the processes that it started, if it is still running."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -116,9 +129,10 @@ async def _kill_process(process: asyncio.subprocess.Process) -> None:
 
 @processor("code_save_and_run")
 async def save_and_run(message: Message, workspace: Path) -> str:
-    """Writes the files that a message holds, runs main.py, and adds what came of it to the message."""
+    """Saves the files in a message to the workspace, runs main.py, and adds its output to the
+    message."""
     if not _save_files(message.text, workspace):
-        return f"{message.text}\n\n{CODE_FAILURE_MARKER}\nthe message holds no main.py"
+        return f"{message.text}\n\n{CODE_FAILURE_MARKER}\nthe message contains no main.py"
     result = await run_program((sys.executable, "main.py"), workspace, SAVED_CODE_TIMEOUT)
     return f"{message.text}\n\n{result.format_output()}"
 
@@ -128,6 +142,8 @@ def _save_files(text: str, workspace: Path) -> bool:
     for name, code in _FILE_BLOCK.findall(text):
         path = (workspace / name).resolve()
         if not path.is_relative_to(workspace.resolve()):
+            # The name was written by a model. It is resolved first, so that neither .. nor a link
+            # escapes.
             raise NodeError(f"the file name '{name}' leads out of the run's folder")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(code, encoding="utf-8")
@@ -135,6 +151,8 @@ def _save_files(text: str, workspace: Path) -> bool:
 
 
 def _clear_workspace(workspace: Path) -> None:
+    """Deletes the files of earlier messages, so that main.py runs with those of this message alone.
+    The attachments of the run stay."""
     import shutil
 
     for path in workspace.iterdir():
@@ -148,9 +166,10 @@ def _clear_workspace(workspace: Path) -> None:
 
 class Config(Struct, frozen=True, omit_defaults=True):
     function: str = ""
-    """A function to call: a registered name, or module:function. Without it the last message is code."""
+    """The function to call: a registered name, or module:function. Without it the last message is code
+    to run."""
     ports: tuple[str, ...] = ()
-    """The ways out that the function chooses from, by giving `roundel.to(port, value)`."""
+    """The ports that the function chooses from, by returning `roundel.to(port, value)`."""
     interpreter: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}
@@ -166,7 +185,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                         "Function",
                         "`module:function`: the file `module.py` beside the workflow file, else a module of "
                         "the import "
-                        "path. If not set, the last message holds the code to run.",
+                        "path. If not set, the last message contains the code to run.",
                     ),
                     zh=(
                         "函数",
@@ -221,25 +240,27 @@ def prepare(node: Node, services: Services) -> Behaviour:
 
 
 def _function_behaviour(function: Callable[..., Any], services: Services) -> Behaviour:
+    # The cache needs a hash. An object with __call__ may have none, and is then inspected each time.
     read_signature = _signature if type(function).__hash__ is not None else _signature.__wrapped__
     names, is_coroutine = read_signature(function)
     arguments = [_ARGUMENTS.get(name, _last_message) for name in names]
     if not is_coroutine:
         return lambda call: services.call(function, *(argument(call) for argument in arguments))
-    if arguments == [_last_message]:
+    if arguments == [_last_message]:  # the usual case, without building a list of arguments for each call
         return lambda call: function(call.inputs[-1] if call.inputs else Message())
     return lambda call: function(*(argument(call) for argument in arguments))
 
 
 @lru_cache(maxsize=256)
 def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
-    """What a function is to be given, and whether it is a coroutine; looked up once for many short runs."""
+    """The names of a function's arguments, and whether it is a coroutine. Cached, because inspecting a
+    signature would cost a noticeable part of a short run."""
     import inspect
 
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        raise LookupError(f"nobody can tell what '{function!r}' wants to be called with") from None
+        raise LookupError(f"'{function!r}' has no signature; wrap it in a function that has one") from None
     return tuple(_argument_names(signature, function)), inspect.iscoroutinefunction(function)
 
 
@@ -258,7 +279,8 @@ _ARGUMENTS: dict[str, Callable[[Call], Any]] = {
 
 
 def _argument_names(signature: Signature, function: Callable[..., Any]) -> list[str]:
-    """The names that a function is given values for; a lone name that is none of ours gets the message."""
+    """The parameters that get a value: those with a known name, and those without a default. A single
+    parameter with an unknown name gets the last message, so that `def shorten(draft)` works."""
     names = [
         parameter.name
         for parameter in signature.parameters.values()
@@ -275,7 +297,7 @@ def _argument_names(signature: Signature, function: Callable[..., Any]) -> list[
 
 
 def to(port: str, value: object = "") -> Outcome:
-    """For a function of a node: `value` leaves by `port`."""
+    """For the function of a node: sends `value` out by `port`. Exported as `roundel.to`."""
     outcome = outcome_of(value)
     return Outcome(outcome.messages, port)
 
@@ -290,6 +312,8 @@ def _run_code(node: Node, call: Call, services: Services) -> Awaitable[Outcome]:
 
 
 def _script(address: str, folder: Path) -> Path:
+    """A file for each address, so that nodes that run at the same time do not overwrite each other's
+    code."""
     name = re.sub(r"\W+", "_", address).strip("_") or "code"
     return folder / f"{name}.py"
 

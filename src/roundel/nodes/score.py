@@ -1,4 +1,4 @@
-"""Where a score is found: in fields, in JSON, by an expression or by a pattern."""
+"""Find the score of a round: in fields, in JSON, by an expression or by a pattern."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from roundel.workflow.pattern import Pattern, PatternError, check_pattern, compi
 
 Number = int | float
 SCORE_VARIABLES = ("text", "data", "round")
-"""What an expression for a score may speak of."""
+"""The variables of an expression for a score."""
 
 _KEYS = ("score", "weighted_score")
 _MAX_NUMBER_LENGTH = 40
+"""Characters of a number that is given as text; longer text is no score."""
 
 
 class Score(Struct, frozen=True, omit_defaults=True):
-    """A CEL expression, or `{regex: …}` with one group."""
+    """Where a message has its score: a CEL expression, or `{regex: …}` with one group."""
 
     expression: str = ""
     regex: str = ""
@@ -52,7 +53,7 @@ class Score(Struct, frozen=True, omit_defaults=True):
             ),
             fields={
                 "regex": Field(
-                    en=("Pattern", "A regular expression with one group, which holds the number."),
+                    en=("Pattern", "A regular expression with one group, which matches the number."),
                     zh=("正则表达式", "带一个分组的正则表达式，分组内为数字。"),
                     widget="pattern",
                     kind=str,
@@ -89,20 +90,23 @@ class Score(Struct, frozen=True, omit_defaults=True):
 
 
 class ScoreResult(Struct, frozen=True):
+    """The score of a round; None if no message has one."""
+
     score: Number | None = None
     error: str = ""
-    """Why an expression found none."""
+    """Why the expression failed, if it failed and no message has a score."""
 
 
 def as_number(value: object) -> Number | None:
-    """A finite number, also one that is written as text; None for all else, true and false included."""
+    """A finite number, also one that is given as text; None for anything else, true and false
+    included."""
     if isinstance(value, str):
         return _parse_number(value) if len(value) <= _MAX_NUMBER_LENGTH else None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
         return value if math.isfinite(value) else None
-    except OverflowError:  # a whole number that is beyond all fractions
+    except OverflowError:  # an integer that is too large for a float
         return None
 
 
@@ -115,15 +119,16 @@ def _parse_number(text: str) -> Number | None:
 
 
 def score_from_fields(fields: Mapping[str, Any]) -> Number | None:
-    """The score in structured fields."""
+    """The score in structured fields: `score`, else `weighted_score`."""
     return next((found for key in _KEYS if (found := as_number(fields.get(key))) is not None), None)
 
 
 Scorer = Callable[[Message, int], Number | None]
-"""A message and the round to a score; ExpressionError if there can be none."""
+"""Finds the score of a message in a round; raises ExpressionError if the expression fails."""
 
 
 def make_scorer(source: Score | None) -> Scorer:
+    """The function that finds scores as configured; without a configuration by the key `score`."""
     if source is None:
         return lambda message, _round: _score_by_key(message)
     if source.regex:
@@ -144,13 +149,15 @@ def _score_by_pattern(message: Message, pattern: Pattern) -> Number | None:
 
 
 def _score_by_key(message: Message) -> Number | None:
+    # The last object with a score wins: a model that reasons in JSON gives its result at the end.
     found = score_from_fields(message.data or {})
     objects = () if found is not None else reversed(list(json_objects(message.text)))
     return next((score for each in objects if (score := score_from_fields(each)) is not None), found)
 
 
 def find_score(score_of: Scorer, messages: Iterable[Message], round: int) -> ScoreResult:
-    """The score of the last message that has one."""
+    """The score of the last message that has one. An expression may fail for messages without the field
+    that it uses, so an error is reported only if no message has a score."""
     error = ""
     for message in reversed(tuple(messages)):
         try:

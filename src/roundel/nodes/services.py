@@ -1,4 +1,10 @@
-"""What a host lends to the nodes of a run."""
+"""The protocols between nodes and hosts: what a node may use, and what it exchanges with models and
+tools.
+
+Nodes depend on these protocols, and the packages that implement them (llm, memory, hosts) depend on
+nodes. So a node type can be tested without any of them, and loading a workflow imports no client
+library.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +20,16 @@ from roundel.workflow.graph import Node
 from roundel.workflow.message import Message, as_message
 
 Behaviour = Callable[[Call], Outcome | Awaitable[Any]]
-"""What is awaited may be anything that `outcome_of` understands."""
+"""What a node does when it is called. An awaitable may return anything that `outcome_of` accepts. Nodes
+that do no I/O return an `Outcome` directly."""
 
 
 class NodeError(Exception):
-    """A node could not do its work; the text says why."""
+    """A node failed; the text is the complete error message."""
 
 
 def outcome_of(value: object) -> Outcome:
-    """What a function gave, as an outcome: None is no message, a list is several."""
+    """The return value of a function as an outcome: None is no message, a list is several messages."""
     if value.__class__ is Message:
         return Outcome((value,))
     if isinstance(value, Outcome):
@@ -35,111 +42,128 @@ def outcome_of(value: object) -> Outcome:
 
 
 class ToolSpec(Struct, frozen=True):
-    """What a model is told of a tool."""
+    """The declaration of a tool that a model gets."""
 
     name: str
     description: str = ""
     parameters: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
     """The JSON Schema of its arguments."""
     source: str = ""
-    """The name under `tools` that brought it."""
+    """The name under `tools` that declares it; a server declares many tools under one name."""
 
 
 UNREADABLE_ARGUMENTS = "the arguments are not a JSON object: "
-"""Stands before what a model gave instead."""
+"""The beginning of `ToolRequest.problem` if a model sent something else, which follows it. Records cut
+it off again."""
 
 
 class ScriptedResult(Struct, frozen=True, omit_defaults=True):
-    """The result of a tool call as a script gives it, in place of the call."""
+    """The result of a tool call from a script; the tool itself is not called."""
 
     text: str
     failed: bool = False
 
 
 class ToolRequest(Struct, frozen=True, omit_defaults=True):
-    """A model asks for a tool."""
+    """A tool call that a model requests."""
 
     id: str
     name: str
     arguments: dict[str, Any] = {}
     problem: str = ""
-    """Why the arguments cannot be read, if they cannot."""
+    """Why the call cannot be made: unreadable arguments, or an unknown tool. The model gets it as the
+    result."""
     given: ScriptedResult | None = None
 
 
 class ToolResult(Struct, frozen=True, omit_defaults=True):
+    """The result of a tool call. `refused` and `repeated` are calls that the engine did not make,
+    `rejected` are those that a person did not allow."""
+
     id: str
     name: str
     status: Literal["completed", "failed", "refused", "rejected", "repeated"]
     text: str
     polls: bool = False
-    """The tool is meant to be called again and again until its result is another one."""
+    """The tool is meant to be polled: equal calls with equal results are no repetition."""
 
 
 class ToolError(Exception):
-    """A tool could not do what it was asked; the text is for the model."""
+    """A tool failed; the text is for the model, as the result of the call."""
 
 
 class Tool(Protocol):
+    """One tool: a Python function (llm/python_tool.py) or a tool of an MCP server (llm/mcp.py)."""
+
     spec: ToolSpec
 
     async def call(self, arguments: dict[str, Any], key: str) -> str:
-        """What the tool gives, as text. `key` is the same each time one and the same call is made again."""
+        """Calls the tool and returns its result as text. `key` is the idempotency key: it is the same if
+        the same call is repeated after a crash or an interrupt."""
 
 
 class Exchange(Struct, frozen=True):
-    """A reply that asked for tools, and what they gave, in the order of the requests."""
+    """One round of tools: the reply that requested them, and their results in the order of the
+    requests."""
 
     reply: Reply
     results: tuple[ToolResult, ...]
 
 
 class Request(Struct, frozen=True):
-    """What a model is asked."""
+    """One request to a model, independent of the provider."""
 
     node_id: str
     address: str
     ordinal: int
-    """Which of the node's calls it is, in this run."""
+    """The number of this call among all calls of the node in the run; scripts choose a reply by it."""
     messages: tuple[Message, ...]
     system: str = ""
     params: dict[str, Any] = {}
     exchanges: tuple[Exchange, ...] = ()
     after: tuple[Message, ...] = ()
-    """What is said behind the exchanges."""
+    """Messages behind the exchanges: earlier answers, and instructions to repair or reflect."""
     tools: tuple[ToolSpec, ...] = ()
     may_call: bool = True
-    """Whether the tools may be used; they may be named for a history that holds calls of them."""
+    """Whether the model may use the tools. They are declared even if not, where the history has calls of
+    them."""
     schema: dict[str, Any] | None = None
-    """The JSON Schema that the answer is to have."""
+    """The JSON Schema of the answer."""
     call: int = 0
-    """Which call it is of this one run of the node."""
+    """The number of this call within one execution of the node."""
 
 
 class Reply(Struct, frozen=True, omit_defaults=True):
+    """One reply of a model. It is stored as part of a fact, so it must be representable as JSON."""
+
     text: str = ""
     data: dict[str, Any] | None = None
     input_tokens: int = 0
     output_tokens: int = 0
     tool_calls: tuple[ToolRequest, ...] = ()
     model: str = ""
-    """Who answered, as `provider:name`."""
+    """The model that answered, as `provider:name`; a fallback may have answered."""
     cost_usd: float | None = None
     """None if no price is known."""
     cached: bool = False
     cut: bool = False
-    """It ends because its token limit was met."""
+    """The reply was cut off at its token limit."""
     trouble: tuple[str, ...] = ()
-    """What went wrong on the way to it, in the words of a warning."""
+    """Problems on the way to this reply, such as failed attempts; each becomes a warning."""
     raw: Any = None
-    """What the provider wants to see again when the talk goes on, such as signed thoughts."""
+    """The reply in the provider's form, if the provider requires it back in the next request, as for
+    signed thoughts."""
 
 
 StreamCallback = Callable[[str, int, int], None]
-"""Takes a part of a model's answer, the attempt that it belongs to, and how many characters precede it."""
+"""Takes a part of a model's answer, the attempt that it belongs to, and how many characters precede
+it."""
 
 
 class Model(Protocol):
+    """Answers requests of one agent. Retries, fallbacks and the cache are inside of it
+    (llm/models.py)."""
+
     async def reply(self, request: Request, say: StreamCallback | None = None) -> Reply: ...
 
 
@@ -149,55 +173,64 @@ class Toolbox(Protocol):
     async def specs(self) -> tuple[ToolSpec, ...]: ...
 
     async def check_request(self, request: ToolRequest) -> ToolRequest:
-        """The same; with a problem if there is no such tool."""
+        """Returns the request, with a `problem` if there is no such tool."""
 
     async def call(self, request: ToolRequest, key: str) -> tuple[ToolResult, bool]:
-        """What came of it, and whether a tool was called at all. It never raises for what a tool does."""
+        """Returns the result, and whether a tool was called at all, which counts as usage. An error of a
+        tool is a result with the status `failed`, never an exception."""
 
     def is_remote(self, name: str) -> bool:
-        """Whether a tool, as a model names it, is one of a server; known once the specs are."""
+        """Whether a tool, by the name that the model uses, belongs to a server. Known once `specs` was
+        called."""
 
 
 class RecalledMemories(Struct, frozen=True):
-    """What an agent is reminded of, and what went wrong on the way to it."""
+    """The text that an agent recalls, with the events and the usage of the search."""
 
     text: str = ""
     events: tuple[tuple[str, dict[str, Any]], ...] = ()
     usage: Usage | None = None
-    """What it took to find it."""
+    """Usage of embedding models; None if no vectors were made."""
 
 
 class MemoryReader(Protocol):
     """The memories of one agent."""
 
     async def related(self, stage: Any, question: str) -> RecalledMemories:
-        """What they have to say to a question; it never raises."""
+        """Searches the memories for a question. It never raises: problems become events, and the agent
+        answers without memory (decision 11)."""
 
 
 class Services(Protocol):
+    """What a host provides to the nodes of one run. `hosts/services.py` implements it.
+
+    Nodes reach the clock, files, models and code of users through this protocol alone, so each host
+    decides how they are executed, and tests replace them without patching."""
+
     def now(self) -> float:
-        """The time, in seconds since 1970."""
+        """The time in seconds since 1970."""
 
     def workspace(self) -> Path:
-        """The folder in which the run's code works; made when first asked for."""
+        """The working folder of the run; created on the first call."""
 
     def model(self, node: Node) -> Model:
         """The model that answers for an agent; NodeError if there is none."""
 
     def tools(self, node: Node) -> Toolbox:
-        """The tools that an agent offers; NodeError if they cannot be had."""
+        """The tools that an agent offers; NodeError if one of them cannot be used."""
 
     def memory(self, node: Node) -> MemoryReader:
         """The memories that an agent reads."""
 
     def speaker(self, address: str) -> StreamCallback | None:
-        """Where what a model is saying goes, while it is; None if nobody wants to know."""
+        """A callback for the parts of a streamed answer; None if nobody follows the stream."""
 
     def key(self, address: str) -> str:
-        """The same for each attempt at one call, and for no other call."""
+        """The idempotency key of the call at an address: the same for each attempt, and for no other
+        call."""
 
     def function(self, reference: str) -> Callable[..., Any]:
         """The Python function behind a name; LookupError if there is none."""
 
     async def call(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-        """Calls a function of a user's: a coroutine is awaited, any other function has a thread to block."""
+        """Calls a function of a user: awaits a coroutine, and runs any other function in a thread."""

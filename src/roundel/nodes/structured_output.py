@@ -1,6 +1,7 @@
-"""The JSON objects in a text: the whole of it, in a fenced block, or among words.
+"""Read JSON out of the answers of models, and validate it against a JSON Schema.
 
-Answers that have to fit a JSON Schema.
+`jsonschema` is imported only when a schema is used, since importing it takes longer than loading a
+workflow.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-_decoder = json.JSONDecoder(strict=False)  # models break lines inside of strings
+_decoder = json.JSONDecoder(strict=False)  # models write line breaks inside of strings
 _MAX_OBJECTS_TRIED = 1000
-"""How many opening braces are tried; text that is all braces must not take for ever."""
+"""How many opening braces are tried. It bounds the time for text that consists of braces."""
 
 
 def json_objects(text: str) -> Iterator[dict[str, Any]]:
-    """In order; not those inside of others, and none of an object that is cut off at the end."""
+    """The JSON objects in a text, in order: the whole text, in a fenced block, or among words. Objects
+    inside of others are not found, nor those inside of an object that is cut off at the end of the text:
+    a part of an incomplete answer must not count as the answer."""
     start, end = text.find("{"), len(text.rstrip())
     for _ in range(_MAX_OBJECTS_TRIED):
         if start < 0:
@@ -27,7 +30,7 @@ def json_objects(text: str) -> Iterator[dict[str, Any]]:
             if error.pos >= end or error.msg.startswith("Unterminated"):
                 return
             after = start + 1
-        except (RecursionError, ValueError):  # too deep, or a number of too many digits
+        except (RecursionError, ValueError):  # nested too deeply, or a number with too many digits
             return
         else:
             yield found
@@ -38,7 +41,8 @@ _FENCED = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL)
 
 
 def schema_error(schema: dict[str, Any]) -> str:
-    """Why this is no JSON Schema; empty if it is one."""
+    """Why this is no valid JSON Schema; empty if it is one. References to other documents are errors,
+    since they are never fetched."""
     import jsonschema
 
     try:
@@ -46,7 +50,7 @@ def schema_error(schema: dict[str, Any]) -> str:
     except jsonschema.SchemaError as error:
         return str(error.message)
     unresolved = next((name for name in _references(schema) if not _resolves(name, schema)), "")
-    return f"it refers to '{unresolved}', which it does not hold" if unresolved else ""
+    return f"it refers to '{unresolved}', which it does not contain" if unresolved else ""
 
 
 def _references(value: Any) -> Iterator[str]:
@@ -75,9 +79,10 @@ def _resolves(reference: str, schema: dict[str, Any]) -> bool:
 def parse_answer(
     text: str, data: dict[str, Any] | None, schema: dict[str, Any]
 ) -> tuple[dict[str, Any] | None, str]:
-    """The answer as data, and why it does not fit the schema if it does not.
+    """Returns the answer as data, and why it does not fit the schema (empty if it does).
 
-    An answer that is no JSON object is found in the data under `value`."""
+    The data of a message is a mapping, so an answer that is no JSON object is returned as `{"value":
+    answer}`."""
     try:
         answer = data if data is not None else parse_json(text)
     except ValueError as error:
@@ -89,12 +94,14 @@ def parse_answer(
 
 
 def validation_error(value: Any, schema: dict[str, Any]) -> str:
-    """Where and why a value does not fit; empty if it does."""
+    """Where and why a value does not fit a schema, for a model to repair; empty if it fits. At most five
+    errors, in the order of their paths."""
     import jsonschema
     from referencing.jsonschema import EMPTY_REGISTRY
 
     make = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
-    validator = make(schema, registry=EMPTY_REGISTRY)  # what a schema refers to is never fetched
+    # An empty registry: by default the library would fetch references of a schema from the network.
+    validator = make(schema, registry=EMPTY_REGISTRY)
     errors = sorted(validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
     shown = (f"{_format_path(error.absolute_path)}{error.message}" for error in errors[:5])
     return "; ".join(shown)
@@ -106,6 +113,6 @@ def _format_path(parts: Any) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """The JSON in a text, which may stand between fences."""
+    """Parses a text as JSON, or its first fenced block if it has one."""
     found = _FENCED.search(text)
     return json.loads(found[1] if found else text)

@@ -1,4 +1,8 @@
-"""`subgraph`: runs a whole graph as one node, given in place or by a file."""
+"""`subgraph`: runs a whole graph as one node, declared in place or in a file.
+
+Its output is the result of the graph: the messages of the last run of its first `end` node with output.
+If no end is reached it has none, and no edge of the node fires (decision 5).
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,8 @@ from roundel.workflow.node_type import NodeType
 
 
 class FromFile(Struct, frozen=True):
+    """A subgraph that is given by a file."""
+
     path: str
 
     @staticmethod
@@ -47,8 +53,12 @@ class FromFile(Struct, frozen=True):
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
+    """The graph of a subgraph node, wherever it was declared."""
+
     graph: GraphDefinition
     path: str = ""
+    """The file that it was read from; empty if it is declared in place. Memories use it: a graph from a
+    file has only its own (memory/namespaces.py)."""
 
     forms: ClassVar[dict[str, type[Struct]]] = {"config": GraphSettings, "file": FromFile}
 
@@ -83,6 +93,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
 
 def prepare(_node: Node, _services: Services) -> Behaviour:
+    # The kernel runs the nodes of the graph; the subgraph node itself is never called.
     def behave(call: Call) -> Outcome:
         raise NodeError(f"{call.address} is a graph, not called as a whole")
 

@@ -1,15 +1,17 @@
-"""A limit on the time that a user's code may take.
+"""Run functions and coroutines of users: threads for blocking functions, time limits, and rules for
+exceptions.
 
-`asyncio.timeout` can only end what gives the event loop a turn. A coroutine that blocks the loop past its
-limit, or that does not let itself be cancelled, would be taken for one that was in time.
+**Threads** belong to the process. An idle thread waits IDLE_SECONDS for the next call before it ends;
+starting one costs more than most functions take. They are daemons, unlike those of `concurrent.futures`:
+a function cannot be cancelled, and a process that has to end must not wait for one. The pool has no
+upper limit: a function may itself run a workflow and wait for it, so any fixed number of threads could
+be used up by functions that wait for each other. Each run limits its own calls (hosts/services.py).
 
-Threads for users' functions that may block, and the rules for what such functions may raise.
+**Time limits** are strict: a result that arrives too late does not count, whatever the code did to the
+cancellation.
 
-Threads belong to the process. An idle one waits IDLE_SECONDS for the next call before it ends; starting one
-costs more than most functions take. They are daemons, unlike those of `concurrent.futures`: a function cannot
-be cancelled, and a process that is to end must not wait for one. There is no upper limit here: a function may
-itself run a workflow and wait for it, so that any fixed number of threads could be used up by functions that
-wait for each other. Each run limits its own calls (hosts/services.py).
+**Exceptions** such as SystemExit or CancelledError have a meaning for Python and asyncio. From the code
+of a user they are an error of the node, and are translated at this boundary.
 """
 
 from __future__ import annotations
@@ -28,11 +30,17 @@ from roundel.workflow.functions import format_exception
 
 
 class TimeLimitExceeded(Exception):
-    """It took longer than it may; the text says so. What it gave after all is discarded."""
+    """User code took longer than its limit; the text is an error message. A late result is discarded."""
 
 
 class TimeLimit:
-    """`async with TimeLimit(seconds)`: raises Overdue if the body ends too late, whatever it gives."""
+    """`async with TimeLimit(seconds)`: raises `TimeLimitExceeded` if the body ends too late, even if it
+    succeeds.
+
+    `asyncio.timeout` alone does not suffice. It cancels the task at its next await, so it has no effect
+    on a coroutine that blocks the event loop past the limit, or that catches the cancellation: both
+    would count as in time, and the result of a node would depend on how it was written. None is no
+    limit."""
 
     def __init__(self, seconds: float | None) -> None:
         self._seconds = seconds
@@ -52,8 +60,11 @@ class TimeLimit:
             await self._limit.__aexit__(kind, error, traceback)
         except TimeoutError:
             raise TimeLimitExceeded(self._message()) from None
+        # The limit cancelled the body, and the body returned or raised something else instead. A
+        # cancellation from outside has another kind, and passes through.
         if self._limit.expired() and (kind is None or issubclass(kind, Exception)):
             raise TimeLimitExceeded(f"{self._message()}; it did not end when it was cancelled") from error
+        # The body never awaited after the limit, so the timer of the event loop could not run.
         if kind is None and due is not None and ended >= due:
             raise TimeLimitExceeded(
                 f"{self._message()}: the event loop was blocked until {ended - due:.3g} seconds later. "
@@ -65,25 +76,35 @@ class TimeLimit:
 
 
 CONTROL_EXCEPTIONS = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, asyncio.CancelledError)
-"""To Python and asyncio these mean that an iterator, a coroutine, the process or a task is to end. If a
-user's function raises one, it must not be raised on as it is: a future cannot even hold StopIteration, and
-would never be done. KeyboardInterrupt is not among them, since in the main thread it may be a real one."""
+"""To Python and asyncio these mean that an iterator, a coroutine, the process or a task has to end. If a
+function of a user raises one, it must not propagate as it is: it would end more than the node. A future
+cannot even hold StopIteration, and would never be done. KeyboardInterrupt is not among them, since in
+the main thread it may come from the terminal."""
 
 IDLE_SECONDS = 10.0
+"""How long an idle thread waits for the next call before it ends."""
 
 _Work = Callable[[], None]
 _Inbox = queue.SimpleQueue[_Work]
 
 
 class _ThreadPool:
-    """Each idle thread waits at an inbox of its own, and the one that became idle last is used first: so
-    those that are not needed any more become old enough to end."""
+    """Daemon threads for blocking functions, without an upper limit; the process has one pool.
+
+    Each idle thread waits at an inbox of its own, and the pool is a stack: the thread that became idle
+    last is used first. So threads that are no longer needed stay idle and end. One queue for all threads
+    would wake them in turn and keep all of them alive.
+
+    Invariant: an inbox is in `_idle` exactly while its thread waits and no work is on its way to it.
+    Removing it, under the lock, takes ownership: `run` to put work into it, or the thread itself to
+    end."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[_Inbox] = []
 
     def run(self, work: _Work) -> None:
+        # Put outside of the lock: the inbox is ours once it is off the stack.
         with self._lock:
             inbox = self._idle.pop() if self._idle else None
         if inbox is not None:
@@ -102,14 +123,15 @@ class _ThreadPool:
                     if inbox in self._idle:
                         self._idle.remove(inbox)
                         return
-                continue  # it was taken from the list just now: work is on its way
+                continue  # `run` has taken the inbox meanwhile, and its work is about to arrive
             work()
-            del work  # an idle thread must not keep alive what its last call referred to
+            del work  # an idle thread must not keep the arguments and the result of its last call alive
             with self._lock:
                 self._idle.append(inbox)
 
     def forget(self) -> None:
-        """A forked process has none of the threads, and another thread may have held the lock."""
+        """Resets the pool in a forked child: the child has none of the threads, and if another thread
+        held the lock during the fork, nobody would ever release it."""
         self._lock = threading.Lock()
         self._idle = []
 
@@ -120,12 +142,16 @@ if hasattr(os, "register_at_fork"):
 
 
 async def run_in_thread(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Calls a function in a thread that the process does not wait for when it ends."""
+    """Calls a blocking function in a daemon thread and awaits its result.
+
+    If the caller is cancelled, the function runs to its end and its result is discarded, since a thread
+    cannot be stopped. An exception in `CONTROL_EXCEPTIONS`, or one that is no `Exception`, becomes a
+    NodeError."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
 
     def set_outcome(value: Any, error: BaseException | None) -> None:
-        if not future.done():
+        if not future.done():  # it is done if the caller was cancelled
             if error is None:
                 future.set_result(value)
             else:
@@ -142,7 +168,7 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any, **named: 
             if not isinstance(error, Exception) or isinstance(error, CONTROL_EXCEPTIONS):
                 failure = NodeError(format_exception(error))
                 failure.__cause__ = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the event loop is closed, so nobody awaits the result
             loop.call_soon_threadsafe(set_outcome, value, failure)
 
     _pool.run(work)
@@ -150,7 +176,8 @@ async def run_in_thread(function: Callable[..., Any], *arguments: Any, **named: 
 
 
 async def await_user_code(work: Awaitable[Any]) -> Any:
-    """The result of a user's coroutine. An exception that would end more than itself becomes a NodeError."""
+    """Awaits a coroutine of a user. An exception of `CONTROL_EXCEPTIONS` that the user's code raised by
+    itself becomes a NodeError; a real cancellation of the task passes through."""
     task = asyncio.current_task()
     try:
         return await work
@@ -161,8 +188,11 @@ async def await_user_code(work: Awaitable[Any]) -> Any:
 
 
 def is_own_cancellation(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
-    """Whether an exception does not come from the user's code: the task is being cancelled, or the coroutine
-    is being closed."""
+    """Whether an exception comes from outside of the user's code: the task is being cancelled, or the
+    coroutine is being closed from outside of its task.
+
+    `cancelling()` tells a request to cancel from a CancelledError that the code raised, for example by
+    awaiting a task of its own that was cancelled."""
     if isinstance(error, asyncio.CancelledError):
         return task is not None and task.cancelling() > 0
     return isinstance(error, GeneratorExit) and _current_task() is not task

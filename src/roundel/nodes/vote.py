@@ -1,4 +1,9 @@
-"""`vote`: all participants are asked at the same time, and enough of them have to approve."""
+"""`vote`: all participants vote at the same time, and the port depends on whether enough of them
+approve.
+
+A participant is a node of any type, such as an agent or a person. How a ballot is read from its message
+is defined in nodes/consensus.py.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +29,17 @@ from roundel.workflow.node_type import NodeType
 
 PORTS = ("approved", "rejected")
 MAX_SCORE = 10
-"""Of all scores."""
+"""The highest score of `score_1_10`; shares are relative to it."""
 
 
 class Config(Struct, frozen=True, omit_defaults=True):
     participants: tuple[Participant, ...] = ()
     threshold: Annotated[float, Meta(gt=0, le=1)] = 0.67
-    """The share that it takes: of those who approve, or of the highest score."""
+    """The share that is required: of approvals among those who vote, or of the mean score in the
+    highest."""
     vote_type: VoteType = "yes_no"
     question: str = ""
-    """Put to all of them, behind the input."""
+    """Sent to all participants, as a message behind the input."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -53,7 +59,7 @@ class Config(Struct, frozen=True, omit_defaults=True):
                     zh=("通过比例", "赞成票（或得分占满分）须达到的比例。三分之二小于 0.67。"),
                 ),
                 "vote_type": Field(
-                    en=("Kind of vote", "What each participant gives."),
+                    en=("Kind of vote", "What each participant answers with."),
                     zh=("投票方式", "每个参与者给出什么。"),
                     choices={
                         "yes_no": ("Yes or no", "赞成或反对"),
@@ -73,15 +79,20 @@ class Config(Struct, frozen=True, omit_defaults=True):
 
 
 class VoteController(ParticipantController):
+    """Starts all participants at once and counts their ballots when the last one has ended. The kernel
+    creates one for each execution of the node."""
+
     def __init__(self, config: Config) -> None:
         self.config = config
         self.ballots: dict[int, Ballot] = {}
-        """By participant, in the order in which they came."""
+        """By the number of the participant, in the order of arrival; `_count_ballots` puts them in
+        order."""
 
     def begin(self, inputs: tuple[Message, ...]) -> CompositeAction:
         question = self.config.question
         question_messages = (*inputs, Message(question)) if question else inputs
-        # Each has a body of its own, so how often one has run does not depend on who is faster.
+        # Each participant has a body of its own, so its ordinals do not depend on which is faster, and
+        # `parallel_index` is not needed.
         return CompositeAction(
             tuple(Iteration(body, question_messages, 1) for body in range(len(self.config.participants)))
         )
@@ -95,15 +106,16 @@ class VoteController(ParticipantController):
         return CompositeAction() if waiting else CompositeAction(outcome=self._count_ballots())
 
     def on_break(self, _iteration: Iteration, _messages: tuple[Message, ...]) -> CompositeAction:
-        raise AssertionError("a vote is no loop, so nothing breaks out of it")
+        raise AssertionError("a vote is no loop, so no node can break out of it")
 
     def _count_ballots(self) -> Outcome:
-        people = self.config.participants
-        ballots = [self.ballots[number] for number in range(len(people))]
+        """The result. Abstentions do not count; if all abstain, the vote is rejected."""
+        participants = self.config.participants
+        ballots = [self.ballots[number] for number in range(len(participants))]
         cast = [each for each in ballots if each.choice != "abstain"]
         share, summary = (_mean_score if self.config.vote_type == "score_1_10" else _approval_share)(cast)
         approved = bool(cast) and share >= self.config.threshold
-        shown = {one.id: _ballot_value(each) for one, each in zip(people, ballots, strict=True)}
+        shown = {one.id: _ballot_value(each) for one, each in zip(participants, ballots, strict=True)}
         data = {"ballots": shown, "share": share, "approved": approved}
         port = PORTS[0] if approved else PORTS[1]
         return Outcome(
@@ -117,18 +129,20 @@ class VoteController(ParticipantController):
 
 
 def _read_ballot(ballot_message: Message, vote_type: VoteType) -> list[Any]:
+    """A ballot as a list, since a stored decision must be a plain JSON value and no mapping
+    (kernel/facts.py)."""
     read = read_ballot(ballot_message.text, vote_type, ballot_message.data)
     return [read.choice, read.score]
 
 
 def _approval_share(cast: list[Ballot]) -> tuple[float, str]:
-    """Their share, and how to say it."""
+    """The share of approvals, and its description."""
     count = sum(each.choice == "approve" for each in cast)
     return (count / len(cast), f"{count} of {len(cast)}") if cast else (0.0, "nobody voted")
 
 
 def _mean_score(cast: list[Ballot]) -> tuple[float, str]:
-    """The mean score as a share of the highest, and how to say it."""
+    """The mean score as a share of the highest, and its description."""
     if not cast:
         return 0.0, "nobody voted"
     total = sum(each.score or 0 for each in cast)
