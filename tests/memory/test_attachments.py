@@ -306,7 +306,7 @@ def test_files_are_looked_for_beside_the_workflow(
     workflow, report = roundel.check(folder / "flow.yaml")
     assert workflow is not None
     assert [(found.code, found.message) for found in report.diagnostics] == [
-        ("missing-source", "the memory 'docs' reads 'none.txt', which is not there")
+        ("missing-source", "the memory 'docs' reads 'none.txt', which does not exist")
     ]
     assert len(troubles(said(folder / "flow.yaml", "x", store, "tea"))) == 1
     assert reminded(requests) == ["the tea is green"]

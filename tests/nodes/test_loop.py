@@ -725,7 +725,7 @@ def diagnosed(tmp_path: Path, *settings: str) -> list[roundel.Diagnostic]:
         (
             "score: vars.x",
             "bad-expression",
-            "the name 'vars', which is not known here; known are text, data",
+            "the name 'vars', which is not known here; known names: text, data",
             "",
         ),
         ("score: ''", "bad-expression", "cannot read", ""),

@@ -338,7 +338,7 @@ def after(strategy: LoopMode, **config: Any) -> roundel.Graph:
 
 def test_elements_by_an_expression_that_fails() -> None:
     graph = after(LoopMode.array("data.names"))
-    why = "'items' failed: `data.names` needs 'names', which is not there; ask `has(…names)` first"
+    why = "'items' failed: `data.names` needs 'names', which is missing; test `has(…names)` first"
     said_once(Watched(graph), why)
 
 

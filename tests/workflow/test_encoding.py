@@ -156,9 +156,9 @@ BREAKS: dict[str, tuple[Any, str]] = {
         lambda written: written["workflow"]["s"].__setitem__(0, "roundel.workflow.graph:Drawing"),
         "no roundel.workflow.graph:Drawing in this version",
     ),
-    "a class that is no data": (
+    "a class that is not a data class": (
         lambda written: written["workflow"]["s"].__setitem__(0, "roundel.workflow.graph:NodeReader"),
-        "which is no data",
+        "which is not a data class",
     ),
     "code of others": (
         lambda written: written["workflow"]["s"].__setitem__(0, "subprocess:Popen"),

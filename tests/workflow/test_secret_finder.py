@@ -194,7 +194,7 @@ def test_a_secret_is_no_name() -> None:
     (found,) = report.errors
     assert (found.code, found.message) == (
         "secret-in-name",
-        "the name of a node holds the secret variable API_TOKEN, and names are shown",
+        "the name of a node contains the secret variable API_TOKEN, and names are shown",
     )
     assert LONG not in str(found)
 

@@ -214,7 +214,7 @@ def test_a_missing_name_inside_vars_is_reported_there_and_not_where_it_is_used()
 def test_a_circle_is_named_once_with_its_chain(text: str, circle: str) -> None:
     found = complaints(text)
     assert [(each.code, each.message) for each in found] == [
-        ("variable-cycle", f"variables lead in a circle: {circle}")
+        ("variable-cycle", f"variables refer to each other in a circle: {circle}")
     ]
 
 

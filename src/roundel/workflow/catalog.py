@@ -1,8 +1,13 @@
-"""Everything that a workflow file can contain, described as data: for forms and for the manual.
+"""The catalog: everything that a workflow file can contain, described as plain data for forms and for
+the manual.
 
-`describe` walks the config types of all node types and of the file itself. A field of the result holds what
-the type says (config_types.py), what its description says, and what the schema knows: whether `${NAME}` may
-be written there. Objects refer to each other by name, so that a form can be made of any of them.
+`describe` walks the config types of all node types and of the file itself. A field of the result has
+what the type says (`inspect_type` in schema.py), what its description says, and what the schema knows:
+whether `${NAME}` may be written there. Objects refer to each other by name, so that a form can be built
+for any of them.
+
+Texts are in both languages as `{"en": …, "zh": …}`; `localize` selects one. Keys of the result are part
+of the interface of web editors: names such as `lone` and `env_allowed` stay as they are.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ from roundel.workflow.schema import (
 
 Language = Literal["en", "zh"]
 LocalizedText = dict[str, str]
-"""The same text by language."""
+"""One text by language."""
 
 _WIDGETS: dict[ValueType, Widget] = {
     "text": "text",
@@ -45,9 +50,9 @@ _WIDGETS: dict[ValueType, Widget] = {
 
 
 def describe(types: Mapping[str, NodeType]) -> dict[str, Any]:
-    """Every node type, and every other object of a workflow file; plain JSON.
+    """Describes every node type, and every other object of a workflow file, as plain JSON.
 
-    `types` are the node types to include: `roundel.nodes.TYPES`."""
+    `types` are the node types to include, usually `roundel.nodes.TYPES`."""
     catalog = _Catalog()
     for kind in (WorkflowFile, GraphSettings, NodeEnvelope, Edge):
         catalog.add_object(kind)
@@ -59,7 +64,7 @@ def describe(types: Mapping[str, NodeType]) -> dict[str, Any]:
 
 
 def localize(data: Any, language: Language) -> Any:
-    """The same data with each text in one language alone."""
+    """Replaces each text in two languages by the one in `language`."""
     if isinstance(data, list):
         return [localize(item, language) for item in data]
     if not isinstance(data, dict):
@@ -70,6 +75,8 @@ def localize(data: Any, language: Language) -> Any:
 
 
 class _Catalog:
+    """Collects the described objects, each once by name, while the types are walked."""
+
     def __init__(self) -> None:
         self.objects: dict[str, Any] = {}
         self.builder = SchemaBuilder()
@@ -89,7 +96,8 @@ class _Catalog:
         }
 
     def add_object(self, kind: Any) -> list[str]:
-        """The names of the described objects that a value of a type may be."""
+        """Adds a type, and everything that it contains. Returns the names of the objects that a value of
+        the type may be."""
         if kind is Any:
             return []
         about = get_description(kind)
@@ -97,7 +105,7 @@ class _Catalog:
             return list(about.refers)
         name = object_name(kind, about)
         if name not in self.objects:
-            self.objects[name] = {}  # a place for types that hold themselves
+            self.objects[name] = {}  # Reserved, so that a type that contains itself does not recurse.
             self.objects[name] = {
                 "name": name,
                 "title": _localized(about.en[0], about.zh[0]),
@@ -155,7 +163,8 @@ class _Catalog:
     ) -> dict[str, Any]:
         kind = field.kind if field.kind is not None else info.type if info is not None else Any
         value = inspect_type(kind)
-        if value.type == "any" and field.widget == "object":  # which one it is depends on another key
+        # An object whose type depends on another key, such as `config` of a node.
+        if value.type == "any" and field.widget == "object":
             value = ValueInfo("object", kind=Any)
         return {
             "key": name,
@@ -195,7 +204,8 @@ def _unit(field: Field) -> dict[str, Any] | None:
 
 
 def _ports(kind: NodeType) -> Mapping[str, TitleAndText]:
-    """The ports of a node type that do not depend on its config, with their titles."""
+    """The ports of a node type that do not depend on its config. Without titles of its own, those of an
+    empty config."""
     if kind.port_titles or has_required_key(kind.config):
         return kind.port_titles
     return {name: (humanize(name), humanize(name)) for name in kind.ports(kind.config())}

@@ -1,8 +1,18 @@
-"""Whole words in text of any script.
+"""Edge conditions: always, never, by keywords, by a Python function, or by a CEL expression.
 
-When an edge fires: always, never, by keywords, by a function, by an expression.
+`Condition` is the struct in an edge. "Always" is None, so that the kernel spends nothing on an edge
+without a condition. `compile_condition` turns a condition into a test that the kernel calls, when a plan
+is compiled. Conditions by functions of users are not among these: the host calls the function, and its
+answer is a fact (docs/decisions/0007). Keywords and expressions are bounded in cost (pattern.py,
+expression.py), so the kernel evaluates them itself.
 
-What a bare text used as a condition was probably meant to be, where it names no function.
+A bare text is the name of a function, which is what files of the dialect write. People also write an
+expression or a keyword there; if no function has that name, `suggest_condition` finds out what was
+probably meant.
+
+Whole words. `\\b` of regular expressions is no help in scripts that put no spaces between words: in
+Chinese text every character would be part of one long word. `contains_word` treats characters of these
+scripts as words of their own.
 """
 
 from __future__ import annotations
@@ -27,14 +37,15 @@ from roundel.workflow.pattern import build_flags, check_pattern, compile_pattern
 _UNSPACED_SCRIPTS: Final = frozenset(
     ("CJK", "IDEOGRAPHIC", "BOPOMOFO", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 )
-"""Scripts that put no spaces between words, by the first word of their characters' Unicode names."""
+"""Scripts without spaces between words, by the first word of their characters' Unicode names. Python has
+no table of scripts; the names are stable by a guarantee of the standard."""
 
 
 def contains_word(text: str, word: str) -> bool:
-    """Whether a text holds `word`, and not as a part of a longer one.
+    """Whether a text contains `word` as a whole word, and not as a part of a longer one.
 
-    Letters, digits and `_` beside each other are one word. In scripts that put no spaces between words
-    nobody can tell where a word ends, so there a character never belongs to the one beside it.
+    Adjacent letters, digits and `_` form a word. In scripts without spaces the end of a word cannot be
+    determined, so there a character never belongs to the one beside it.
     """
     start = text.find(word)
     while start >= 0:
@@ -47,7 +58,8 @@ def contains_word(text: str, word: str) -> bool:
 
 
 def _is_same_word(left: str, right: str) -> bool:
-    """Whether two neighbours belong to one word; an accent belongs to the letter before it."""
+    """Whether two adjacent characters belong to one word. A combining mark belongs to the character
+    before it."""
     if _is_mark(right):
         return left.isalnum() or _is_mark(left)
     return (_is_mark(left) or _is_word_character(left)) and _is_word_character(right)
@@ -60,19 +72,22 @@ def _is_mark(character: str) -> bool:
 def _is_word_character(character: str) -> bool:
     if character.isascii():
         return character.isalnum() or character == "_"
+    # "HALFWIDTH KATAKANA LETTER A", "CJK UNIFIED IDEOGRAPH-4E00", "KATAKANA-HIRAGANA PROLONGED SOUND
+    # MARK"
     name = unicodedata.name(character, "").removeprefix("HALFWIDTH ")
     return character.isalnum() and name.replace("-", " ").partition(" ")[0] not in _UNSPACED_SCRIPTS
 
 
 EXPRESSION_NAMES = ("text", "data", "round", "run", "vars")
-"""What an edge's expression may speak of."""
+"""The names that an expression on an edge may use."""
 
 Values = dict[str, Any]
 WordList = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 
 
 class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """`none` beats `any`, `any` beats `regex`."""
+    """A condition by keywords. `none` is tested first, then `any`, then `regex`. With `none` alone it is
+    true if nothing is found."""
 
     any: WordList = ()
     none: WordList = ()
@@ -123,6 +138,8 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
         )
 
     def test(self) -> Callable[[str], bool]:
+        """Compiles the keywords into a test of a text. Empty words are ignored: every text contains
+        them."""
         fold = str if self.case_sensitive else str.casefold
         any_of = [fold(word) for word in self.any if word]
         none_of = [fold(word) for word in self.none if word]
@@ -133,6 +150,7 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
 
         def holds(text: str) -> bool:
             folded = fold(text)
+            # Loops instead of `any`, which creates a generator: this runs for each message on the edge.
             for word in none_of:
                 if hits(folded, word):
                     return False
@@ -145,6 +163,8 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
 
 
 class FunctionRef(Struct, frozen=True, forbid_unknown_fields=True):
+    """The config of a condition or processor by a Python function."""
+
     name: str
 
     @staticmethod
@@ -165,6 +185,8 @@ class FunctionRef(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Cel(Struct, frozen=True, forbid_unknown_fields=True):
+    """The config of a condition by an expression."""
+
     expr: str
 
     @staticmethod
@@ -188,7 +210,7 @@ class Cel(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Condition(Struct, frozen=True, omit_defaults=True):
-    """`always` is None; otherwise one of the three kinds, or a plain `false`."""
+    """When an edge fires: exactly one of the fields is set. "Always" is not a Condition but None."""
 
     keyword: Keyword | None = None
     function: str | None = None
@@ -242,6 +264,7 @@ class Condition(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
+        """Reads all forms: true, false, a name, `{cel: ...}`, or `{type, config}`."""
         value = at.value
         if value is None or value is True:
             return None
@@ -255,6 +278,8 @@ class Condition(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def from_name(cls, name: str) -> Condition | None:
+        # Files of the dialect write `condition: "true"`. Decided here, these edges cost nothing in a
+        # run.
         word = name.strip().lower()
         if word in ("true", "always_true", ""):
             return None
@@ -295,7 +320,7 @@ class Condition(Struct, frozen=True, omit_defaults=True):
             )
             return INVALID
         if config.word and not (config.any or config.none):
-            message = "'word' has no effect: it is about 'any' and 'none'"
+            message = "'word' has no effect: it applies to 'any' and 'none'"
             reader.report.warning("without-effect", message, child(at, "word"), "a pattern may use \\b")
         words, flags = child(at, "regex"), build_flags(case_sensitive=config.case_sensitive)
         places = words.value if isinstance(words.value, list) else [words]
@@ -307,6 +332,7 @@ class Condition(Struct, frozen=True, omit_defaults=True):
 
 
 def check_expression(source: str, names: tuple[str, ...], at: Located, reader: Reader) -> bool:
+    """Compiles an expression while a file is read, and reports an error if it cannot be used."""
     try:
         Expression(source, names)
     except ExpressionError as error:
@@ -316,11 +342,16 @@ def check_expression(source: str, names: tuple[str, ...], at: Located, reader: R
 
 
 ConditionTest = Callable[[Message, Callable[[], Values]], bool]
-"""A message, and the names of an expression (made only if asked for), to yes or no."""
+"""A test of a message. The second argument provides the names of an expression; it is a function, since
+building them takes time and only expressions need them."""
 
 
 def compile_condition(condition: Condition | None) -> ConditionTest | None:
-    """None means always. A condition by a function must be a built-in one."""
+    """Compiles a condition for the kernel; None means always.
+
+    A condition by a function must be a built-in one here: the host calls all others. Patterns and
+    expressions are compiled on first use (`make_lazy`), so that a stored run can be read where a newer
+    library would reject one."""
     if condition is None:
         return None
     if condition.never:
@@ -340,6 +371,7 @@ def compile_condition(condition: Condition | None) -> ConditionTest | None:
 
 _MAX_SUGGESTION_LENGTH: Final = 200
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*(?:[.:][A-Za-z_]\w*)*")
+# What looks like an expression: rather too much than too little, since this is only a hint.
 _EXPRESSION: Final = re.compile(
     r"[<>=]|&&|\|\||^\s*!"  # comparisons and logic
     rf"|\b(?:{'|'.join(EXPRESSION_NAMES)})\s*[.\[+*/%-]"  # data.score, data["score"]
@@ -348,12 +380,14 @@ _EXPRESSION: Final = re.compile(
 
 
 def suggest_condition(text: str) -> str:
-    """The condition to write instead, as a hint; empty if the text may well be the name of a function."""
+    """A hint that shows the condition to write instead of an unknown function name; empty if the text
+    may well be the name of a function. Called after no similar name was found."""
     text = " ".join(text.split())
     if len(text) > _MAX_SUGGESTION_LENGTH:
         return ""
     if _EXPRESSION.search(text):
         return f"an expression is written as condition: {{cel: {json.dumps(text, ensure_ascii=False)}}}"
+    # An identifier in capitals, such as APPROVED, is more likely a keyword that an agent writes.
     if _IDENTIFIER.fullmatch(text) and not text.isupper():
         return ""
     word = text if re.fullmatch(r"\w+", text) else json.dumps(text, ensure_ascii=False)

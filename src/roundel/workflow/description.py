@@ -1,13 +1,14 @@
-"""How a config class describes its keys to people: titles, texts and widgets, in English and in Chinese.
+"""Descriptions of config classes for people: titles, texts and widgets, in English and in Chinese.
 
-A struct that a workflow file can contain has a static method `__describe__`, beside its fields, which returns
-a `Description`. What the type of a field already says (its default, its bounds, its choices, whether it is a
-list) is not repeated there: `config_types.py` reads it from the struct. The JSON Schema, the forms of the web
-editor and the tables of the manual are all made from the two together.
+A struct that a workflow file can contain has a static method `__describe__`, beside its fields, which
+returns a `Description`. What the type of a field already says (its default, its bounds, its choices,
+whether it is a list) is not repeated there: schema.py reads it from the struct. The JSON Schema, the
+forms of web editors and the tables of the manual are all made from the two together.
 
 It is a method, and not metadata in the annotations, because most runs need none of these texts. A method
-costs the import of its module nothing but its constants; metadata would be evaluated whenever msgspec looks
-at a type, which loading a workflow does.
+costs the import of its module nothing but its constants; metadata would be evaluated whenever msgspec
+looks at a type, which loading a workflow does. Files of texts for each language were rejected too: far
+from the types, they go stale (docs/decisions/0027).
 """
 
 from __future__ import annotations
@@ -71,66 +72,72 @@ UNITS: Final[Mapping[Unit, tuple[str, str]]] = {
 }
 
 TitleAndText = tuple[str, str]
-"""A title and a text, in one language."""
+"""A title and a text in one language. In choices and units: the title in English and in Chinese."""
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """What a form shows for one key."""
+    """The description of one key: what a form shows for it."""
 
     en: TitleAndText
     zh: TitleAndText
     widget: Widget | None = None
-    """Of the value, or of each item of a list or mapping; None takes the one that the type suggests."""
+    """The widget for the value, or for each item of a list or mapping; None uses the one that the type
+    suggests."""
     unit: Unit | None = None
     choices: Mapping[str, TitleAndText] = {}
-    """For each value of an enum, its title in English and in Chinese."""
+    """The title of each value of a Literal, in English and in Chinese."""
     required: bool | None = None
-    """Set where the struct has a default only to report a missing key itself; None follows the struct."""
+    """None follows the struct. Set where the struct has a default only so that its own check reports the
+    missing key."""
     kind: Any = None
-    """The type of the value, for a key that is no field of the struct or whose field is declared as Any."""
+    """The type of the value, for a key that is not a field of the struct, or whose field is declared as
+    Any."""
     see: str = ""
-    """The place in the manual that says more: `page.md#heading`."""
+    """Where the manual says more: `page.md#heading`."""
 
 
 class Short(Struct, frozen=True, kw_only=True):
-    """A value that may be written in place of the whole mapping."""
+    """A short form: a value that may be written in place of the whole mapping."""
 
     kind: Any
-    """Its type: bool, str, a Literal, a tuple."""
+    """The type of the value: bool, str, a Literal, a tuple."""
     en: TitleAndText
     zh: TitleAndText
     widget: Widget | None = None
     key: str = ""
-    """The one key that it stands for, if it stands for one."""
+    """The key that it stands for, if it stands for a single one."""
     choices: Mapping[str, TitleAndText] = {}
 
 
 class Variants(Struct, frozen=True, kw_only=True):
-    """A mapping whose keys depend on the value of one of them."""
+    """Alternatives: a mapping whose keys depend on the value of one of them."""
 
     key: str = "type"
     forms: Mapping[str, Any]
-    """The struct for each value of the key."""
+    """The struct for each value of the selecting key."""
     config: str = "config"
-    """The key that holds the struct; empty if its keys stand beside `key`."""
+    """The key that contains the struct; empty if its keys stand beside `key`."""
     en: TitleAndText
     zh: TitleAndText
-    """Of `key`."""
+    """The titles and texts of `key`."""
 
 
 class Description(Struct, frozen=True, kw_only=True):
-    """What a form shows for a mapping. The order of `fields` is the order of the form."""
+    """The description of a mapping. The order of `fields` is the order of the form, and of the table in
+    the manual."""
 
     name: str = ""
-    """Under which other descriptions refer to it. The config of a node type needs none."""
+    """The name by which other descriptions refer to it. The config of a node type needs none."""
     en: TitleAndText = ("", "")
     zh: TitleAndText = ("", "")
     fields: Mapping[str, Field] = {}
     variants: Variants | None = None
     short: tuple[Short, ...] = ()
     refers: tuple[str, ...] = ()
-    """For a type that only stands for other described objects: their names."""
+    """For a type that is an alternative of other described objects: their names. Everything else is
+    empty then."""
     complete: bool = False
-    """The keys in a file are `fields` alone; those of the struct are made from them when it is read."""
+    """Whether `fields` are all keys of the file. Those of the struct differ, and `__read__` computes
+    them."""
     alone: tuple[str, ...] = ()
-    """Keys that are written alone, without any other."""
+    """Keys that exclude all others: each is a short form of its own."""

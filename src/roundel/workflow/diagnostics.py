@@ -1,6 +1,19 @@
-"""When an unknown word is a misspelling of a known one.
+"""Diagnostics: what is wrong with a workflow and where, as data first and text second.
 
-What is wrong with a workflow, and where: data first, text second.
+A `Report` collects the diagnostics of one load. The loader, the checks of node types and the checks of a
+plan add to it; `roundel check`, editors and drawings read it. Nothing is printed here.
+
+Subjects. A drawing marks the node or edge that a diagnostic is about, so the report has to know it.
+While a node or edge is read, `subject_scope` notes it, and what is added inside belongs to it. Problems
+that are found before a node is read (syntax, variables) have only a location; `_SubjectIndex` finds the
+node around that location afterwards.
+
+Secrets. Messages quote values of the file, and some secrets are found only after a message was added. So
+masking happens when the diagnostics are read, except for values that are shortened (`mask_value`).
+
+Misspellings. `match_misspelling` decides whether an unknown word is a typing error for a known one,
+which makes it an error instead of a warning, so it is strict. `did_you_mean` only suggests, so it is
+lenient.
 """
 
 from __future__ import annotations
@@ -20,11 +33,11 @@ if TYPE_CHECKING:
 
 MAX_EDITS: Final = 2
 MAX_WORD_LENGTH: Final = 100
-"""Nobody mistypes a longer name, and comparing two words takes quadratic time."""
+"""Longer words are not compared: that takes quadratic time, and nobody types such a name by hand."""
 
 
 def fold_word(word: str) -> str:
-    """A word without what does not count as a difference: case, `-` and `_`, and so camelCase."""
+    """Removes differences that do not count: case, `-` and `_`, and with these camelCase."""
     return word.replace("-", "").replace("_", "").casefold()
 
 
@@ -32,8 +45,8 @@ def match_misspelling(word: str, known: Iterable[str]) -> str | None:
     """The known word that `word` misspells: the one with the fewest edits, the first of several.
 
     An edit is a letter left out, added or replaced, or two neighbours swapped. There may be at most two,
-    and fewer than half the letters of the longer word: `id` and `to`, or `tags` and `vars`, are two edits
-    apart, and nobody meant the one by the other.
+    and fewer than half the letters of the longer word: `id` and `to`, or `tags` and `vars`, are two
+    edits apart, and nobody meant the one by the other.
     """
     if len(word) > MAX_WORD_LENGTH:
         return None
@@ -42,7 +55,7 @@ def match_misspelling(word: str, known: Iterable[str]) -> str | None:
         meant = fold_word(candidate)
         longest = max(len(given), len(meant))
         if abs(len(given) - len(meant)) >= best:
-            continue
+            continue  # The difference in length is a lower bound for the edits.
         edits = _edit_distance(given, meant)
         if edits < best and 2 * edits < longest:
             best, found = edits, candidate
@@ -50,7 +63,9 @@ def match_misspelling(word: str, known: Iterable[str]) -> str | None:
 
 
 def _edit_distance(one: str, other: str) -> int:
-    """The optimal string alignment distance: no piece is edited twice."""
+    """The optimal string alignment distance: insertions, deletions, replacements and swaps of
+    neighbours, where no piece is edited twice. Dynamic programming over three rows: `before`, `above`
+    and the current `line`."""
     before: list[int] = []
     above = list(range(len(other) + 1))
     for row, letter in enumerate(one, 1):
@@ -68,7 +83,10 @@ Severity = Literal["error", "warning"]
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
-    """One finding. Lines and columns count from 1; 0 means unknown."""
+    """One error or warning. Lines and columns count from 1; 0 means unknown.
+
+    The code is stable and documented (docs/errors.md); message and hint are for people, and may
+    change."""
 
     code: str
     severity: Severity
@@ -79,7 +97,8 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
     hint: str = ""
 
     def __post_init__(self) -> None:
-        # Names of files, and text that came in as Python strings, need not be valid Unicode.
+        # Names of files, and texts from Python, may contain lone surrogates, which cannot be printed or
+        # stored as JSON.
         for name in ("file", "message", "hint"):
             text = getattr(self, name)
             if not text.isascii():
@@ -96,40 +115,48 @@ LocationKey = tuple[str, int, int]
 
 
 class Finding(Struct, frozen=True):
-    """A diagnostic, and the node or edge that it is about."""
+    """A diagnostic with the node or edge that it is about. `Report.findings` creates it for drawings."""
 
     diagnostic: Diagnostic
     subject: LocationKey
-    """Where the node or edge begins that was being read; if there is none, the place of the diagnostic."""
+    """The location of the node or edge; without one, the location of the diagnostic itself."""
 
 
+# `file` is not masked: an editor has to open it. Names of files are shown everywhere anyway.
 _UNMASKED_FIELDS = frozenset({"code", "severity", "file"})
 
 
 class Report:
-    """Collects findings about `file`; an equal one is kept once."""
+    """Collects diagnostics about one file, and about the files that it uses (`extend`). The loader
+    creates it.
+
+    Equal diagnostics are stored once: an alias or a variable may bring the same mistake to many
+    places."""
 
     def __init__(self, file: str = "", secrets: SecretFinder | None = None) -> None:
         self.file = file
         self.secrets = secrets
-        """What is masked in the findings; None if nothing is read that could hold a secret."""
+        """Masks the diagnostics; None if nothing is read that could contain a secret."""
         self._found: dict[Diagnostic, LocationKey | None] = {}
-        """Each diagnostic with the subject that it was found in, if one was being read."""
+        """Each diagnostic with its subject, if one was being read. A dict, since it removes duplicates
+        and has an order."""
         self._subject: LocationKey | None = None
         self._subjects: list[tuple[str, Located]] = []
-        """All subjects, with their files: what is found in a text before it is read lies in one of them."""
+        """All subjects with their files, to attribute diagnostics that have only a location."""
         self.error_count = 0
-        """How often an error was reported, equal ones included: whatever is read while it grows is faulty."""
+        """How often an error was reported, equal ones included. Whatever is read while it grows is
+        faulty: GraphReader compares it before and after, and a duplicate must count there too."""
 
     @contextmanager
     def subject_scope(self, at: Located) -> Iterator[None]:
-        """What is added inside is about the node or edge at this place; the innermost one counts."""
+        """Attributes what is added inside to the node or edge at this location. The innermost scope
+        counts."""
         self._subjects.append((self.file, at))
-        find_enclosing, self._subject = self._subject, (self.file, at.line, at.column)
+        around, self._subject = self._subject, (self.file, at.line, at.column)
         try:
             yield
         finally:
-            self._subject = find_enclosing
+            self._subject = around
 
     def error(
         self, code: str, message: str, at: Located | tuple[int, int] | None = None, hint: str = ""
@@ -158,7 +185,8 @@ class Report:
         )
 
     def mask_value(self, value: Any) -> Any:
-        """A value as it may be repeated: masked before it is cut, since half a secret is no longer found."""
+        """Masks a value that a message will quote in shortened form: half a secret could not be found
+        any more."""
         return value if self.secrets is None else self.secrets.masker.mask_value(value)
 
     def add(self, diagnostic: Diagnostic) -> None:
@@ -166,7 +194,8 @@ class Report:
         self.error_count += diagnostic.severity == "error"
 
     def extend(self, other: Report) -> None:
-        """What another file says of no node or edge in it is about the node that uses that file."""
+        """Adds the diagnostics of another file. Those without a subject there are attributed to the node
+        that uses the file, which is being read now."""
         for diagnostic, subject in other._found.items():
             self._found[diagnostic] = subject or self._subject
         self._subjects += other._subjects
@@ -174,11 +203,12 @@ class Report:
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
+        """All diagnostics, masked, in the order of files, lines and columns."""
         return sorted(self._masked_diagnostics(), key=_location_key)
 
     @property
     def findings(self) -> list[Finding]:
-        """The diagnostics, each with the node or edge that it is about."""
+        """The diagnostics in the same order, each with the node or edge that it is about."""
         spans = _SubjectIndex(self._subjects)
         pairs = zip(self._masked_diagnostics(), self._found.values(), strict=True)
         made = [
@@ -188,7 +218,7 @@ class Report:
         return sorted(made, key=lambda finding: _location_key(finding.diagnostic))
 
     def _masked_diagnostics(self) -> list[Diagnostic]:
-        # Masked only now: some secrets are found after something else was.
+        # Masked only now: some secrets are found after a diagnostic was added that quotes them.
         found = list(self._found)
         return found if self.secrets is None else self.secrets.masker.mask_value(found, _UNMASKED_FIELDS)
 
@@ -202,17 +232,20 @@ class Report:
 
 
 class _SubjectIndex:
-    """Which subject surrounds a place in the text. Worked out only if it is asked for."""
+    """Finds the subject around a location. Built on first use, since most reports have no need of it.
+
+    Subjects are nested or disjoint, so the one that starts last before a location, or one of those
+    around it, is the answer: a binary search, then a walk along `_parents`."""
 
     def __init__(self, subjects: list[tuple[str, Located]]) -> None:
         self._subjects = subjects
         self._starts: list[LocationKey] | None = None
         self._ends: list[LocationKey] = []
         self._parents: list[int] = []
-        """The number of the subject directly around each one; -1 if there is none."""
+        """For each subject the index of the one directly around it; -1 if there is none."""
 
     def find_enclosing(self, spot: LocationKey) -> LocationKey | None:
-        """Where the innermost subject around a place begins."""
+        """The start of the innermost subject around a location; None if there is none."""
         if not spot[1]:
             return None
         if self._starts is None:
@@ -236,7 +269,8 @@ class _SubjectIndex:
 
 
 def _end_of(at: Located) -> tuple[int, int]:
-    """Where the text of a value ends, as far as its parts tell."""
+    """The end of a value in its text, estimated from its last part: the tree has no end positions.
+    Closing brackets and quotes are missed, which does not matter for attributing a diagnostic."""
     last, pending = (at.line, at.column), [at]
     while pending:
         inner = pending.pop()
@@ -263,7 +297,7 @@ def _line_and_column(at: Located | tuple[int, int] | None) -> tuple[int, int]:
 
 
 class WorkflowError(Exception):
-    """A workflow that cannot be used, with everything that was found."""
+    """A workflow cannot be used. Raised by `load` and `from_mapping`, with all diagnostics."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
         self.diagnostics = tuple(diagnostics)
@@ -274,9 +308,10 @@ class WorkflowError(Exception):
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """A question that names the nearest candidate, or nothing.
+    """A question that names the nearest candidate, for a hint; empty if none is near.
 
-    Case, `-`, `_` and camelCase do not count as differences.
+    Case, `-`, `_` and camelCase do not count as differences. It takes microseconds for each candidate,
+    so callers bound how often they ask.
     """
     if len(word) > MAX_WORD_LENGTH:
         return ""

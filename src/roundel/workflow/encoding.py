@@ -1,24 +1,32 @@
-"""A workflow as JSON and back, without its files, its environment and its code.
+"""Encodes a workflow as JSON and decodes it again, without its files, its environment and its code.
 
-A run is pinned to the workflow that it was started with: the loaded one, in which variables and environment
-values are resolved. What reads the run later decodes that, and needs neither the loader (whose rules may have
-become stricter) nor anything that the loader looked at. Three things are not written as they are:
+A run is pinned to the workflow with which it was started: the loaded one, in which variables and
+environment values are resolved (docs/decisions/0019). A host or a viewer that reads the run later
+decodes that, and needs neither the loader (whose rules may have become stricter) nor anything that the
+loader read. Three things are not stored as they are:
 
-    functions    by name; their code is found again, or given again, when the run goes on
+    functions    by name; a host finds their code, or gets it again, when it resumes the run
     node types   by name
-    secrets      by the names of the environment variables that hold them when the run goes on
+    secrets      by the names of the environment variables that hold them when the run is resumed
 
-Rejected: the texts of the files. A reader would load them again with the rules of its own version, and a key
-of a few characters cannot be found in a text.
+Rejected: to store the texts of the files. A reader would load them again with the rules of its own
+version, and a secret of a few characters cannot be found in a text. Rejected: to store the compiled
+plan, which is larger, changes with every optimisation, and follows from the workflow.
 
-Lists, texts, numbers, booleans and None stand for themselves. All else is an object with one key:
+Lists, texts, numbers, booleans and None are encoded as themselves. Everything else is an object with one
+key, so that plain data of users (dicts in `config` or `vars`) can never be mistaken for a tag:
 
     {"s": [class, {field: value}]}      a struct, without the fields that have their default
     {"t": [...]}                        a tuple
     {"d": [[key, value], ...]}          a dict
     {"n": name}                         a node type
     {"p": path}                         a path
-    {"x": [text, [name], text, ...]}    a text with secrets
+    {"x": [text, [name], text, ...]}    a text with secrets: pieces and names alternate, text first and
+    last
+
+Omitting defaults keeps a stored workflow at 2 to 5 KB, but makes the defaults of config structs part of
+the format: changing one changes what stored runs mean. Class paths and field names are part of it as
+well.
 """
 
 from __future__ import annotations
@@ -41,15 +49,23 @@ from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.secrets import MIN_SECRET_LENGTH, is_secret_name
 
 _SECRET_FIELDS = frozenset(("api_key", "headers", "env", "base_url", "url", "server"))
+"""Fields whose values are expected to contain secrets: there, short secrets are replaced too."""
 _NOT_ENCODED = frozenset(("functions", "secrets"))
 Environment = Mapping[str, str]
+"""Secret values by reference name."""
 
 
 class EncodingError(ValueError):
-    """The workflow cannot be encoded, or was encoded by a version that describes workflows differently."""
+    """The workflow cannot be encoded, or was encoded by a version that describes workflows
+    differently."""
 
 
 def encode_workflow(workflow: Workflow) -> str:
+    """Encodes a workflow as JSON text. Raises EncodingError for a config with values that JSON cannot
+    hold.
+
+    The node types stand beside the workflow, so that the decoder can import them first: their packages
+    are the only ones whose structs it creates."""
     encoder = _Encoder(workflow.secrets)
     encoded = {
         "functions": list(workflow.functions),
@@ -60,10 +76,12 @@ def encode_workflow(workflow: Workflow) -> str:
 
 
 def decode_workflow(text: str, types: NodeTypes, environment: Environment | None = None) -> Workflow:
-    """The workflow, with None for the code of its functions.
+    """Decodes a workflow, with None for the code of its functions. Raises EncodingError if that is not
+    possible.
 
-    A secret that the environment lacks stands as `${secret:NAME}`, which becomes a reference again when the
-    workflow is encoded again. Without an environment all of them do."""
+    A secret that the environment lacks becomes the text `${secret:NAME}`; without an environment, all of
+    them do. That text is recorded as the value of the secret, so encoding the workflow again restores
+    the reference."""
     try:
         encoded = json.loads(text)
         secrets = {
@@ -77,12 +95,14 @@ def decode_workflow(text: str, types: NodeTypes, environment: Environment | None
     except EncodingError:
         raise
     except Exception as error:
+        # The text comes from a store, perhaps of another version: whatever goes wrong in it is an
+        # EncodingError, which callers turn into a message about this run.
         raise EncodingError(f"it cannot be read: {type(error).__name__}: {error}") from error
     return msgspec.structs.replace(workflow, functions=functions, secrets=secrets)
 
 
 def referenced_secrets(text: str) -> list[str]:
-    """The names of the secrets that an encoded workflow refers to."""
+    """The names of the secrets that an encoded workflow refers to, found without decoding it."""
     return sorted(set(_iter_secret_names(json.loads(text)["workflow"])))
 
 
@@ -98,15 +118,23 @@ def _iter_secret_names(value: Any) -> Iterable[str]:
 
 
 class _Encoder:
+    """Encodes one workflow, and collects the names of its node types."""
+
     def __init__(self, secrets: Environment) -> None:
         self.types: set[str] = set()
         names = {value: name for name, value in secrets.items() if value}
         self._names = names
+        # Outside their own fields, short secrets are left alone: they would be found inside ordinary
+        # words. `_any` finds all of them, `_long` only those that are long enough to be searched for.
         self._any = _alternation(names)
         self._long = _alternation(value for value in names if len(value) >= MIN_SECRET_LENGTH)
 
     def value(self, value: Any, in_secret_field: bool = False) -> Any:
-        """`own`: it stands where a secret is expected, so short ones are looked for too."""
+        """Encodes a value. `in_secret_field`: a secret is expected here, so short ones are replaced too.
+
+        It applies to everything inside: a header is a value of the mapping `headers`."""
+        # A number is never replaced, also if it equals a secret that was given as a number: the field
+        # needs a number.
         if value is None or isinstance(value, (bool, int, float)):
             return value
         if isinstance(value, str):
@@ -141,6 +169,8 @@ class _Encoder:
         return {"s": [f"{kind.__module__}:{kind.__qualname__}", fields]}
 
     def _text(self, text: str, pattern: re.Pattern[str] | None) -> Any:
+        """Splits a text at its secrets. The pattern has no groups, so `split` gives one piece more than
+        `findall`."""
         if pattern is None or not pattern.search(text):
             return text
         names = [[self._names[found]] for found in pattern.findall(text)]
@@ -149,6 +179,8 @@ class _Encoder:
 
 
 def _alternation(values: Iterable[str]) -> re.Pattern[str] | None:
+    # An alternation takes the first branch that matches: a secret that begins with another one has to
+    # come first.
     longest_first = sorted(values, key=len, reverse=True)
     return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
@@ -158,6 +190,8 @@ def _is_secret_field(key: Any) -> bool:
 
 
 class _Decoder:
+    """Decodes one workflow. Node types are resolved first: `_packages` follows from them."""
+
     def __init__(self, types: NodeTypes, secrets: Environment, used: Iterable[str]) -> None:
         self._secrets = secrets
         self._types = {name: _node_type(types, name) for name in used}
@@ -175,6 +209,7 @@ class _Decoder:
     def _struct(self, body: Any) -> Any:
         name, fields = body
         kind = resolve_struct(name, self._packages)
+        # Checked by hand: msgspec would raise a TypeError whose text means nothing to a user.
         unknown = fields.keys() - {field.name for field in _fields(kind)}
         if unknown:
             raise EncodingError(f"{name} has no field '{min(unknown)}' in this version")
@@ -199,8 +234,11 @@ class _Decoder:
 
 
 def resolve_struct(name: str, packages: Collection[str]) -> type[Struct]:
-    """The struct that is stored as `module:Class`. Only structs of these packages are ever made: nothing in a
-    store can name other code."""
+    """Finds the struct that is stored as `module:Class`.
+
+    A security boundary: a store may come from somebody else. Only structs of the given packages
+    (Roundel, and those of the node types in use) are imported and created, so a store cannot have other
+    code run. kernel/snapshot.py uses it for the states in a snapshot."""
     module, _, qualified = name.partition(":")
     if module.partition(".")[0] not in packages:
         raise EncodingError(f"it names '{name}', which belongs to none of {', '.join(sorted(packages))}")
@@ -211,7 +249,7 @@ def resolve_struct(name: str, packages: Collection[str]) -> type[Struct]:
     except (ImportError, AttributeError):
         raise EncodingError(f"there is no {name} in this version") from None
     if not (isinstance(kind, type) and issubclass(kind, Struct)):
-        raise EncodingError(f"it names '{name}', which is no data")
+        raise EncodingError(f"it names '{name}', which is not a data class")
     return kind
 
 
@@ -244,8 +282,11 @@ def _is_default(field: FieldInfo, value: Any) -> bool:
         default = field.default_factory()
     else:
         return False
+    # 1, 1.0 and True are equal, but not the same JSON.
     if type(value) is not type(default):
         return False
-    if isinstance(value, Struct):  # a Place equals every other one
+    # Not `==` for structs: a SourceLocation equals every other one, and would always count as the
+    # default.
+    if isinstance(value, Struct):
         return msgspec.structs.astuple(value) == msgspec.structs.astuple(default)
     return bool(value == default)

@@ -1,15 +1,28 @@
-"""What an expression may cost on given values, before it is evaluated.
+"""CEL expressions: checked and compiled when a file is loaded, and bounded in cost before each
+evaluation.
 
-The evaluator cannot be interrupted, and it copies: a field that is taken, a list with every element that is
-added to it. So its work is bounded from above, by its tree and by the size of what it is given. The figure
-depends on nothing else, so that it is the same on every machine and whenever a run is replayed. One step is
-about a tenth of a microsecond.
+CEL has no loops except its macros, and no access to Python. But expressions are evaluated inside the
+kernel, on the event loop, and the evaluator has no limit of its own and cannot be interrupted:
+`size(data.x.map(a, data.x))` on 1,000 numbers blocked every run of the process. So there are three
+bounds (docs/decisions/0017):
 
-CEL expressions: checked when a file is loaded, compiled once, bounded in what they may cost.
+- When a file is loaded, long sources and macros inside macros are rejected (`_compile`,
+expression_tree.py).
+- Before an evaluation, the steps that it may take on the given values are estimated from above. An
+expression that may
+  exceed MAX_STEPS is not evaluated, and raises `TooCostly`.
+- Only the fields that the expression names are passed to the evaluator, since it copies what it gets.
 
-CEL has no loops but its macros, and no access to Python. The evaluator has no limit of its own and cannot be
-interrupted. So long sources and macros inside macros are refused when a file is loaded, and an expression
-that would cost too much on what it is given (expression_cost.py) is not evaluated.
+A time limit would be simpler, but the evaluator holds the interpreter's lock, so no other thread could
+enforce it. An estimate also has the same result on every machine and at each replay: it depends only on
+the expression and its values. One step is about a tenth of a microsecond.
+
+The estimate walks the expression tree with sizes in place of values. The evaluator copies: a field that
+is accessed, and in `map` and `filter` the whole result for each element that is added to it, so these
+are quadratic. Where the value itself is known (`KnownValues`: what was passed in, and parts of it), its
+real size counts; otherwise an upper bound does (`SizeBound`). Most expressions do not get that far: for
+one without macros and `matches`, a bound on the total size of its values (`input_allowance`) is computed
+once, and checked by adding up a few lengths.
 """
 
 from __future__ import annotations
@@ -39,20 +52,23 @@ from roundel.workflow.expression_tree import (
 )
 
 MAX_STEPS = 5_000_000
+"""About half a second: the longest time that one evaluation may block the event loop."""
 MAX_DEPTH = 100
-"""How deep values may be nested: the evaluator follows them by recursion."""
+"""How deep values may be nested. The evaluator recurses into them."""
 TRANSFER_STEPS = 10
-"""The steps to hand one value to the evaluator, or back."""
+"""The steps to convert one value for the evaluator, or back."""
 OPERATION_STEPS = 10
-"""The steps of an operation on nothing at all."""
+"""The fixed steps of an operation, whatever the size of its operands."""
 _LETTER, _ANY, _CLASS = 50, 150, 4000
-"""The steps to compile a part of a pattern: most classes have thousands of characters."""
+"""The steps to compile one part of a pattern. Classes are expensive: most have thousands of
+characters."""
 _MAX_COMPILE_STEPS, _MAX_STATES = 4_000_000, 200_000
-"""Patterns that are larger than this are refused by the evaluator."""
+"""The evaluator rejects patterns that are larger than this, so a pattern never costs more."""
 _MATCHING = 0.1
 """The steps for one character of a text and one state of a pattern."""
 _COUNTED = re.compile(r"\{\s*([0-9]+)\s*(?:,\s*([0-9]*)\s*)?\}")
 _CONTAINERS = (Mapping, list, tuple)
+# Functions whose result has a fixed size, however large their arguments are.
 _SCALAR_FUNCTIONS = frozenset(
     (
         *("contains", "startsWith", "endsWith", "matches", "size", "has", "type", "int", "uint", "double"),
@@ -63,16 +79,19 @@ _SCALAR_FUNCTIONS = frozenset(
 
 
 class TooCostly(ValueError):
-    """The text says why."""
+    """An expression may take too many steps on its values, or these are nested too deeply."""
 
 
 def measure_weight(value: Any, input_allowance: int = MAX_STEPS // TRANSFER_STEPS) -> int:
-    """How much a value holds: one for each value in it, and one for 256 characters; TooCostly if it is more
-    than `room`, or nested too deeply."""
+    """The size of a value: 1 for each value in it, and 1 for each 256 characters. Raises TooCostly if it
+    is larger than `input_allowance`, or nested too deeply.
+
+    Breadth first and without recursion, because the depth is what it checks; and it stops as soon as the
+    allowance is exceeded, so a huge value costs no more than a large one."""
     total, level, depth = 0, [value], 0
     while level:
         if depth > MAX_DEPTH:
-            raise TooCostly(f"what it is given is nested more than {MAX_DEPTH} deep")
+            raise TooCostly(f"its values are nested more than {MAX_DEPTH} deep")
         below: list[Any] = []
         for one in level:
             total += 1
@@ -95,13 +114,14 @@ def measure_weight(value: Any, input_allowance: int = MAX_STEPS // TRANSFER_STEP
 
 def _too_many_steps() -> str:
     return (
-        f"it may take more than {MAX_STEPS} steps on what it is given; "
-        "let it work on less, or use a Python function"
+        f"it may take more than {MAX_STEPS} steps on these values; "
+        "pass it less data, or use a Python function"
     )
 
 
 class SizeBound:
-    """How large a value may be, which is not known itself."""
+    """An upper bound for a value that is not known. Its elements are as large as itself, unless
+    `element` says otherwise."""
 
     __slots__ = ("element", "length", "size")
 
@@ -117,7 +137,8 @@ class SizeBound:
 
 
 class KnownValues:
-    """A value that is one of these."""
+    """A value that is one of these, since it was passed in or is a part of that. Sizes are computed when
+    needed."""
 
     __slots__ = ("_size", "values")
 
@@ -137,7 +158,7 @@ class KnownValues:
 
     @property
     def element(self) -> KnownValues:
-        """What macros go through: the elements of lists, the keys of maps."""
+        """What macros iterate over: the elements of lists, the keys of maps."""
         return KnownValues(
             [part for value in self.values if isinstance(value, _CONTAINERS) for part in value]
         )
@@ -146,6 +167,7 @@ class KnownValues:
         return KnownValues([v[field] for v in self.values if isinstance(v, Mapping) and field in v])
 
     def index(self) -> KnownValues:
+        """What `value[key]` may be: the key is not evaluated here, so any part."""
         parts: list[Any] = []
         for value in self.values:
             parts += value.values() if isinstance(value, Mapping) else ()
@@ -158,14 +180,19 @@ SCALAR = SizeBound(1, 0)
 
 
 def input_allowance(tree: ExpressionTree) -> int | None:
-    """How much an expression may be given in all without a closer look; None if that cannot be said."""
+    """The total size of values up to which an expression needs no estimate; None if its size says too
+    little.
+
+    Without macros every operation runs at most once, so the cost is linear in the size of the values,
+    and a `+` adds at most the whole once more. A `matches` costs as much as its pattern says."""
     if tree.macros or "matches" in tree.functions:
         return None
     return MAX_STEPS // (2 * TRANSFER_STEPS + tree.size * (OPERATION_STEPS + tree.pluses + 1))
 
 
 def is_within_allowance(values: Mapping[str, Any], input_allowance: int) -> bool:
-    """Whether the values are small enough; quick for the few and small ones that most are."""
+    """Whether the values are small enough to skip the estimate. Runs before every evaluation, so it
+    avoids calls for scalars and texts, which most values are."""
     left = input_allowance
     for value in values.values():
         if isinstance(value, str):
@@ -178,11 +205,14 @@ def is_within_allowance(values: Mapping[str, Any], input_allowance: int) -> bool
 
 
 def check_cost(tree: ExpressionTree, values: Mapping[str, Any]) -> None:
-    """TooCostly if the expression may take more than MAX_STEPS on these values."""
+    """Raises TooCostly if the expression may take more than MAX_STEPS on these values."""
     _Estimate(values).estimate(tree.root)
 
 
 class _Estimate:
+    """Evaluates an expression with sizes in place of values, and adds up the steps. Each method returns
+    the size of what its part of the expression yields."""
+
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._steps = self._inspected = 0
         self._names: dict[str, ValueSize] = {name: KnownValues([value]) for name, value in values.items()}
@@ -202,9 +232,12 @@ class _Estimate:
         if len(operands) == 1:
             return operands[0]
         total = sum(operand.size for operand in operands)
+        # Operators are a set, without their places (see expression_tree.py), so one `+` makes all
+        # operands count as concatenated: each result is copied once for every operand after it.
         grows = "+" in sequence.operators
         self._spend(total * len(operands) if grows else total + OPERATION_STEPS * len(operands))
-        # A choice or an entry of a map is no larger than its parts; any other operator gives one value.
+        # `a ? b : c` and an entry of a map are no larger than their parts; any other operator yields a
+        # scalar.
         return SizeBound(total) if grows or ":" in sequence.operators else SCALAR
 
     def _chain(self, chain: Chain) -> ValueSize:
@@ -222,7 +255,10 @@ class _Estimate:
         return value
 
     def _spend_access(self, value: ValueSize) -> ValueSize:
-        if isinstance(value, KnownValues):  # to look at them is work too, but only once
+        if isinstance(value, KnownValues):
+            # The estimate itself has to be bounded too: it looks at every value that an access may
+            # yield. This is not part of the evaluator's steps, so it is counted apart, and not
+            # multiplied by the rounds of a macro.
             self._inspected += TRANSFER_STEPS * len(value.values)
             if self._inspected > MAX_STEPS:
                 raise TooCostly(_too_many_steps())
@@ -240,6 +276,7 @@ class _Estimate:
             return self._sequence(head)
         if isinstance(head, FunctionCall):
             return self._call(head)
+        # A list of literals stays known: it may hold the patterns of a `matches` inside a macro.
         parts = [self._sequence(item) for item in head.items]
         texts = [part.values for part in parts if isinstance(part, KnownValues)]
         if len(texts) == len(parts) and all(len(values) == 1 for values in texts):
@@ -258,28 +295,31 @@ class _Estimate:
 
     def _macro(self, macro: MacroCall, target: ValueSize) -> ValueSize:
         length, element = target.length, target.element
-        hidden = self._names.get(macro.variable)
+        # The macro's variable may shadow a name of the expression.
+        shadowed = self._names.get(macro.variable)
         self._names[macro.variable] = element
+        # The body is estimated once, for the largest element, and counts once for each element.
         before, self._steps = self._steps, 0
-        made = [self._sequence(body) for body in macro.bodies]
-        turn, self._steps = self._steps + element.size + OPERATION_STEPS, before
-        if hidden is None:
+        results = [self._sequence(body) for body in macro.bodies]
+        per_element, self._steps = self._steps + element.size + OPERATION_STEPS, before
+        if shadowed is None:
             del self._names[macro.variable]
         else:
-            self._names[macro.variable] = hidden
-        self._spend(length * turn)
+            self._names[macro.variable] = shadowed
+        self._spend(length * per_element)
         if macro.kind not in ("map", "filter"):
             return SCALAR
-        # What has been gathered is copied for each element.
-        kept = element if macro.kind == "filter" else made[-1]
-        self._spend((length * (length + 1) // 2) * kept.size)
-        return SizeBound(1 + length * kept.size, length, kept)
+        # The evaluator appends by copying: what has been collected is copied again for each element.
+        collected = element if macro.kind == "filter" else results[-1]
+        self._spend((length * (length + 1) // 2) * collected.size)
+        return SizeBound(1 + length * collected.size, length, collected)
 
 
 def _match_steps(text: ValueSize, pattern: ValueSize) -> int:
-    """The steps of a search. The pattern is compiled each time, with its counted repeats written out."""
+    """The steps of `matches`. The evaluator compiles the pattern for each call, with its counted repeats
+    expanded, and matches in linear time: characters times states. The pattern's text has to be known."""
     if isinstance(pattern, SizeBound):
-        raise TooCostly("the pattern of 'matches' has to be a text or a field")
+        raise TooCostly("the pattern of 'matches' must be a text or a field")
     if isinstance(text, KnownValues):
         length = max((len(value) for value in text.values if isinstance(value, str)), default=0)
     else:
@@ -290,6 +330,8 @@ def _match_steps(text: ValueSize, pattern: ValueSize) -> int:
 
 
 def _search_steps(pattern: str, length: int) -> int:
+    # Nested repeats multiply. Multiplying all of them, nested or not, is an upper bound without parsing
+    # the pattern.
     repeats = 1
     for least, most in _COUNTED.findall(pattern):
         repeats = min(repeats * max(int(least[:9]), int(most[:9] or 0), 1), _MAX_STATES)
@@ -300,6 +342,8 @@ def _search_steps(pattern: str, length: int) -> int:
 
 
 MAX_LENGTH = 2000
+"""The longest source, in characters. The evaluator's parser has no bound of its own except on nesting
+(96 levels), and cannot be interrupted."""
 _KNOWN_FUNCTIONS = frozenset(
     (
         *("contains", "startsWith", "endsWith", "matches", "size", "has", "type"),
@@ -315,9 +359,11 @@ class ExpressionError(ValueError):
 
 
 class Expression:
-    """A compiled expression."""
+    """A compiled expression. Conditions, loop strategies and the loader create it; the program and the
+    tree of a source are cached, so creating the same one again is cheap. Raises ExpressionError if it
+    cannot be used."""
 
-    __slots__ = ("_fields", "_program", "_room", "_tree", "source")
+    __slots__ = ("_allowance", "_fields", "_program", "_tree", "source")
 
     def __init__(self, source: str, names: Iterable[str]) -> None:
         self.source = source
@@ -327,27 +373,32 @@ class Expression:
             (name, None if fields is None else tuple(sorted(fields)))
             for name, fields in self._tree.fields.items()
         )
-        self._room = input_allowance(self._tree)
+        self._allowance = input_allowance(self._tree)
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
+        """The value of the expression. Raises ExpressionError, whatever goes wrong."""
         given = self._select_values(values)
         try:
-            if self._room is None or not is_within_allowance(given, self._room):
+            if self._allowance is None or not is_within_allowance(given, self._allowance):
                 check_cost(self._tree, given)
             return self._program.execute(given)
         except KeyError as error:
             name = error.args[0] if error.args else "?"
             raise ExpressionError(
-                f"{_quote(self.source)} needs '{name}', which is not there; ask `has(…{name})` first"
+                f"{_quote(self.source)} needs '{name}', which is missing; test `has(…{name})` first"
             ) from None
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # the evaluator has failures of its own, which are no Exception
+        except BaseException as error:
+            # A panic of the evaluator, which is native code, is raised as a BaseException that is no
+            # Exception.
             reason = " ".join(str(error).split(". ")[0].split())
             raise ExpressionError(f"{_quote(self.source)}: {reason}") from None
 
     def _select_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """No more than it looks at: each value is handed over anew for each evaluation."""
+        """The values that the expression names, and of dicts only the fields that it names: each
+        evaluation converts all that it gets. `data` may be large, and an expression reads one or two
+        fields of it."""
         given = {}
         for name, fields in self._fields:
             if name in values:
@@ -358,6 +409,7 @@ class Expression:
         return given
 
     def holds(self, values: Mapping[str, Any]) -> bool:
+        """The value of a condition. Anything but true or false is an error: CEL has no truthiness."""
         result = self.evaluate(values)
         if not isinstance(result, bool):
             shown = _quote(self.source)
@@ -385,7 +437,9 @@ def _compile(source: str) -> tuple[Any, ExpressionTree]:
 
 
 def _has_same_names(tree: ExpressionTree, program: Any) -> bool:
-    """Whether both find the same names: what is text to one of them must not be code to the other."""
+    """Whether the evaluator and our parser find the same names. If they read a source differently (what
+    is text to one of them is code to the other), the estimate would be about another expression, so such
+    a source is rejected."""
     functions = {name for name in program.functions() if name.isidentifier()}
     variables = {name.removeprefix(".") for name in program.variables()}
     return tree.functions - {"has"} == functions and tree.names <= variables <= tree.mentioned
@@ -409,7 +463,7 @@ def _check_names(tree: ExpressionTree, source: str, names: tuple[str, ...]) -> N
         if name not in names:
             raise ExpressionError(
                 f"{_quote(source)} uses the name '{name}', which is not known here; "
-                f"known are {', '.join(names)}"
+                f"known names: {', '.join(names)}"
             )
     for name in sorted(tree.functions):
         if name not in _KNOWN_FUNCTIONS:
@@ -418,10 +472,11 @@ def _check_names(tree: ExpressionTree, source: str, names: tuple[str, ...]) -> N
 
 @lru_cache(maxsize=1)
 def _load_cel() -> ModuleType:
-    """The evaluator's extension module alone.
+    """Imports the evaluator's extension module without its package.
 
-    Its package imports a command-line program with everything that needs (a quarter of a second);
-    under its own full name the extension is still shared with whoever imports the package.
+    The package imports a command-line program with all its dependencies, which takes a quarter of a
+    second. The extension is registered under its full name, so a program that imports the package shares
+    it.
     """
     name = "cel.cel"
     if name in sys.modules:

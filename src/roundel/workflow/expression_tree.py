@@ -1,8 +1,16 @@
-"""The structure of a CEL expression, as far as its cost and its names depend on it.
+"""Parses a CEL expression as far as its cost and its names depend on it.
 
-The evaluator keeps its own tree to itself, so the source is read a second time, after the evaluator has
-accepted it. Precedence does not matter here: operands and operators stand in one flat Sequence. That both
-readings agree is checked by the names that they find.
+The evaluator does not expose its tree, so the source is parsed a second time, after the evaluator has
+accepted it. That makes this parser simple: it may assume valid CEL, and may reject valid CEL that it
+does not understand (`UnsupportedSyntax`), but must never read an expression as cheaper than it is.
+expression.py checks that both parsers find the same names.
+
+Precedence does not matter for cost: operands and operators of one level form one flat `OperandSequence`,
+in which `a + b * c` has three operands and a set of two operators. What matters are chains
+(`a.b[c].d(e)`), calls and macros.
+
+Macros inside macros are rejected. Their cost is the product of two lengths, and the inner length may
+depend on an element of the outer list, whose size is not known before the evaluation.
 """
 
 from __future__ import annotations
@@ -14,6 +22,7 @@ from msgspec import Struct
 
 MACROS = ("map", "filter", "all", "exists", "exists_one")
 _MACRO_SPELLINGS = frozenset((*MACROS, "existsOne"))
+# CEL's lexical grammar. Names come after texts, so that the prefix of r"..." is not taken for a name.
 _TOKEN = re.compile(
     r"""
       (?P<space>  [ \t\r\n\f]+ | //[^\n]* )
@@ -31,10 +40,12 @@ _CONSTANTS = frozenset(("true", "false", "null"))
 
 
 class UnsupportedSyntax(ValueError):
-    """What the evaluator accepts, and this does not."""
+    """Syntax that the evaluator accepts, and that this parser rejects."""
 
 
 class LiteralValue(Struct, frozen=True):
+    """A number, a text or a constant. Only texts matter: they may be patterns."""
+
     text: str | None
     """None for numbers and constants."""
 
@@ -57,52 +68,61 @@ class FunctionCall(Struct, frozen=True):
 
 
 class MacroCall(Struct, frozen=True):
+    """A loop over the elements of what it is called on: `list.map(variable, body)`."""
+
     kind: str
     variable: str
     bodies: tuple[OperandSequence, ...]
 
 
 class Collection(Struct, frozen=True):
-    """A list or a map that is written out."""
+    """A list or map literal. The entries of a map are sequences with the operator `:`."""
 
     items: tuple[OperandSequence, ...]
 
 
 class Chain(Struct, frozen=True):
-    """Something, and what is taken of it from left to right: a.b[c].d(e)."""
+    """A head, and the accesses and calls on it from left to right: `a.b[c].d(e)`."""
 
     head: LiteralValue | NameReference | FunctionCall | Collection | OperandSequence
     links: tuple[FieldAccess | IndexAccess | FunctionCall | MacroCall, ...]
 
 
 class OperandSequence(Struct, frozen=True):
-    """Operands and the operators between them; an expression without operators is one operand."""
+    """Operands and the set of operators between them. An expression without operators has one
+    operand."""
 
     operands: tuple[Chain, ...]
     operators: frozenset[str]
 
 
 class ExpressionTree(Struct, frozen=True):
+    """The parsed expression, with the facts about it that are needed before each evaluation."""
+
     root: OperandSequence
     names: frozenset[str]
-    """The names that are not bound by a macro."""
+    """The free names: those that no macro binds."""
     mentioned: frozenset[str]
-    """All names, and those that macros bind."""
+    """The free names and those that macros bind. The evaluator may list either as variables."""
     functions: frozenset[str]
     fields: dict[str, frozenset[str] | None]
-    """For each name the fields that are taken of it; None if it is used in any other way."""
+    """For each name the fields that the expression reads; None if it uses the value in any other way."""
     size: int
-    """How many operations there are at most."""
+    """An upper bound for the number of operations: the number of tokens."""
     pluses: int
-    """How often something may be put together of two parts."""
+    """The number of `+`, each of which may concatenate texts or lists."""
     macros: bool
 
 
 def parse_expression(source: str) -> ExpressionTree:
+    """Parses a source that the evaluator has accepted. Raises UnsupportedSyntax."""
     return _Parser(source).tree()
 
 
 class _Parser:
+    """A recursive-descent parser. The source is at most 2000 characters, and the evaluator has bounded
+    its nesting."""
+
     def __init__(self, source: str) -> None:
         self._tokens = [(kind, text) for kind, text in _tokens(source) if kind != "space"]
         self._at = 0
@@ -132,7 +152,7 @@ class _Parser:
         )
 
     def _peek(self) -> str:
-        """The next mark, or the keyword `in`; nothing for all else."""
+        """The next punctuation mark, or the keyword `in`; empty for any other token and at the end."""
         if self._at >= len(self._tokens):
             return ""
         kind, text = self._tokens[self._at]
@@ -172,7 +192,7 @@ class _Parser:
         return tuple(found)
 
     def _operand(self) -> Chain:
-        while self._peek() in ("!", "-"):
+        while self._peek() in ("!", "-"):  # Unary operators cost next to nothing.
             self._at += 1
         head = self._head()
         links: list[FieldAccess | IndexAccess | FunctionCall | MacroCall] = []
@@ -197,6 +217,8 @@ class _Parser:
             return inner
         if text in ("[", "{"):
             return Collection(self._sequences("]" if text == "[" else "}"))
+        # `Name{...}` creates a message of a protocol buffer, and a leading `.` names the root scope:
+        # neither exists here.
         if kind != "name" or self._peek() == "{":
             raise UnsupportedSyntax(f"'{text}' cannot be used here")
         return self._call(text) if self._accept("(") else NameReference(text)
@@ -213,12 +235,14 @@ class _Parser:
         self._functions.add(function)
         arguments = self._sequences(")")
         if function == "matches" and not all(map(_is_plain_value, arguments)):
-            # What a pattern costs depends on what is in it.
-            raise UnsupportedSyntax("the pattern of 'matches' has to be a text or a field")
+            # The cost of a pattern depends on its text, which is known only for literals and for parts
+            # of the values.
+            raise UnsupportedSyntax("the pattern of 'matches' must be a text or a field")
         return FunctionCall(function, arguments)
 
     def _macro(self, kind: str) -> MacroCall | None:
-        """None if it is a function, as with other arguments than a name and what is asked of it."""
+        """Parses a macro; None if this is a call of a function. A macro has a name as its first
+        argument, followed by a comma; the evaluator decides the same way."""
         first = self._tokens[self._at : self._at + 2]
         if (
             kind not in _MACRO_SPELLINGS
@@ -228,7 +252,7 @@ class _Parser:
         ):
             return None
         if self._bound:
-            raise UnsupportedSyntax(f"one of {', '.join(MACROS)} stands inside another; that is not allowed")
+            raise UnsupportedSyntax(f"{', '.join(MACROS)} cannot be nested in each other")
         variable = first[0][1]
         self._at += 2
         self._bound.append(variable)
@@ -245,6 +269,7 @@ class _Parser:
         if name in self._bound:
             return
         self._names.add(name)
+        # One use of the whole value outweighs all accesses to fields: None is final.
         fields = self._fields.setdefault(name, set())
         if fields is not None and links and isinstance(links[0], FieldAccess):
             fields.add(links[0].field)
@@ -253,6 +278,7 @@ class _Parser:
 
 
 def _is_plain_value(argument: OperandSequence) -> bool:
+    """Whether an argument is a literal, or a part of a value that is passed in."""
     chain = argument.operands[0]
     is_value = isinstance(chain.head, (LiteralValue, NameReference)) and all(
         isinstance(link, (FieldAccess, IndexAccess)) for link in chain.links
@@ -267,7 +293,7 @@ _LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 def _unquote(token: str) -> str:
-    """What a text stands for."""
+    """The text that a string literal denotes."""
     body = token.lstrip("bBrR")
     raw = "r" in token[: len(token) - len(body)].lower()
     quotes = 3 if body[:3] in ('"""', "'''") and len(body) >= 6 else 1

@@ -1,4 +1,13 @@
-"""Edges that make their target run once for each part of what they carry."""
+"""Dynamic edges, which make their target run once for each part of a message.
+
+An edge with `dynamic` cuts each message into parts by its `split`. With `map` the target runs on each
+part; with `tree` it runs on groups of parts, then on groups of the results, until one message is left.
+This module describes the settings and cuts messages; kernel/walk.py schedules the runs.
+
+Splitting by a pattern depends on the regex library, so its result is recorded as a decision and not
+computed again in a replay. For this reason `RegexSplit` separates finding the texts (`texts`, the
+decision) from building the messages (`split_into`). The other splits always have the same result.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +30,7 @@ Positive = Annotated[int, Meta(ge=1)]
 
 
 class MessageSplit(Struct, frozen=True):
-    """Each message is one part."""
+    """Splits into whole messages: each message is one part. The default."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -36,7 +45,7 @@ class MessageSplit(Struct, frozen=True):
 
 
 class RegexSplit(Struct, frozen=True, omit_defaults=True):
-    """Each match is one part."""
+    """Splits by a pattern: each match is one part. Empty matches do not count."""
 
     pattern: str
     group: str | int | None = None
@@ -72,20 +81,24 @@ class RegexSplit(Struct, frozen=True, omit_defaults=True):
         return self.split_into(message, self.texts(message))
 
     def texts(self, message: Message) -> list[str]:
-        """What the pattern matches."""
+        """The texts that the pattern matches. Raises PatternError if the search takes too long."""
         group = parse_group(self.group)
         matches = compile_pattern(self.pattern, self.flags).finditer(message.text)
         return [match[group] for match in matches if match[group]]
 
     def split_into(self, message: Message, found: list[str]) -> list[Message]:
-        """The message cut into these texts."""
+        """Creates a message for each of these texts; without any, as `on_no_match` says."""
         if not found and self.on_no_match == "pass":
             return [message]
         return [msgspec.structs.replace(message, content=part) for part in found]
 
 
 class JsonPathSplit(Struct, frozen=True, omit_defaults=True):
-    """Each element of the list at a dotted path (`plan.steps`, `$.plan.steps[*]`, `0.items`) is one part."""
+    """Splits JSON: each element of the list at a path is one part. Paths are `plan.steps`,
+    `$.plan.steps[*]`, `0.items`.
+
+    A text that is not JSON, or a path that leads nowhere, leaves the whole message as one part. A value
+    that is not a list is one part."""
 
     json_path: str = ""
 
@@ -114,7 +127,7 @@ class JsonPathSplit(Struct, frozen=True, omit_defaults=True):
     def parts(self, message: Message) -> list[Message]:
         try:
             value = json.loads(message.text)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError):  # The text comes from a model: it may be anything.
             return [message]
         for key in self._keys():
             value = _get_item(value, key)
@@ -129,6 +142,7 @@ class JsonPathSplit(Struct, frozen=True, omit_defaults=True):
 
 
 def _get_item(value: object, key: str) -> Any:
+    """The item at one step of a path; None if there is none. Negative indexes count from the end."""
     if isinstance(value, dict):
         return value.get(key)
     if isinstance(value, list) and re.fullmatch("-?[0-9]{1,9}", key) and -len(value) <= int(key) < len(value):
@@ -141,7 +155,7 @@ SPLITS: Forms = {"message": MessageSplit, "regex": RegexSplit, "json_path": Json
 
 
 class SplitVariants:
-    """The form of `split`: a type and its settings."""
+    """Describes `split` for the schema and for forms: a type and its settings. Never instantiated."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -161,6 +175,8 @@ def _max_parallel() -> Field:
 
 
 class MapSettings(Struct, frozen=True, omit_defaults=True):
+    """The config of a dynamic edge of the type `map`."""
+
     max_parallel: Positive = 10
 
     @staticmethod
@@ -174,6 +190,9 @@ class MapSettings(Struct, frozen=True, omit_defaults=True):
 
 
 class TreeSettings(Struct, frozen=True, omit_defaults=True):
+    """The config of a dynamic edge of the type `tree`. A group has at least two messages: groups of one
+    never get fewer."""
+
     max_parallel: Positive = 10
     group_size: Annotated[int, Meta(ge=2)] = 3
 
@@ -199,6 +218,9 @@ class TreeSettings(Struct, frozen=True, omit_defaults=True):
 
 
 class FanOut(Struct, frozen=True, omit_defaults=True):
+    """The settings of a dynamic edge, flattened from `{type, config, split}` of the file. All dynamic
+    edges to a node must have equal ones (graph_reader.py)."""
+
     type: Literal["map", "tree"]
     split: Split = MessageSplit()
     max_parallel: int = 10

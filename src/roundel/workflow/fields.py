@@ -1,8 +1,25 @@
 """Reads typed values out of a located document, and reports every problem instead of the first.
 
-The types are msgspec structs, which also give the JSON Schema. A type that has short forms brings a
-classmethod `__read__(at, reader)` of its own; a struct may add rules in `__check__(at, report)`
-other spellings of its keys in `__aliases__`, and a word on keys that people try in `__hints__`.
+The types are msgspec structs, from which schema.py also derives the JSON Schema. `Reader` walks a
+document along a type: structs, lists and mappings recurse here, and only single values (leaves) are
+converted by msgspec. msgspec could decode a whole document at once, but it stops at the first error and
+names a path instead of a line; pydantic reports all errors, but importing it takes longer than all of
+`roundel check` (docs/decisions/0001).
+
+A type takes part in its own reading by these names:
+
+    __read__(at, reader)     a classmethod that reads the whole value, for types with short forms
+    __check__(at, report)    rules over several fields, called on the finished struct; False makes it
+    INVALID __aliases__              other spellings of its keys, each with the key that it stands for
+    __hints__                a hint for keys that people try by mistake Meta(extra={"wrap": True})   a
+    list of one item may be written without the list
+
+A reader returns INVALID for a value that it could not read, after reporting the reason. Callers pass
+INVALID on and continue with the siblings, so that one report has all errors. INVALID is not None, which
+is a valid value of many keys, and not an exception, which would end the walk.
+
+Unknown keys are warnings, since a file may be written for a later version. A key that misspells a known
+one is an error: ignoring it would leave the key that was meant at its default, without a visible reason.
 """
 
 from __future__ import annotations
@@ -22,16 +39,22 @@ from roundel.workflow.secrets import MASK
 
 
 class _Invalid:
+    """The type of INVALID."""
+
     def __repr__(self) -> str:
         return "INVALID"
 
 
 INVALID: Final = _Invalid()
-"""What a value is that could not be read; the report says why."""
+"""The result of reading a value that could not be read. The report has the reason."""
 
 
 class SourceLocation(Struct, frozen=True):
-    """Where something stands in its file. It never makes two workflows differ."""
+    """The location of a node, an edge or another entry in its file. The reader fills it in.
+
+    All locations are equal to each other, and have the same hash. Structs compare their fields, and a
+    workflow that is moved within its file, or read from Python, has to be equal to the original. Code
+    that needs to tell locations apart compares the fields (see `_is_default` in encoding.py)."""
 
     file: str = ""
     line: int = 0
@@ -56,11 +79,18 @@ class SourceLocation(Struct, frozen=True):
 
 
 class Reader:
+    """Reads values of a type at a location. The base of the readers in graph.py, graph_reader.py and
+    loader.py; types get one in `__read__`, and narrow it if they need more."""
+
     def __init__(self, report: Report) -> None:
         self.report = report
 
     def read(self, at: Located, kind: Any, what: str) -> Any:
-        """The value of `kind` at a place, or INVALID."""
+        """Reads a value of the type `kind`, or returns INVALID. `what` names the value in messages:
+        "'id' of a node".
+
+        A union of several types (other than None) has to consist of scalars, which msgspec tells apart.
+        Unions of structs are types with a `__read__` of their own."""
         base, meta = _strip_annotation(kind)
         options = _union_members(base)
         if NoneType in options and at.value is None:
@@ -86,6 +116,7 @@ class Reader:
         return self._read_leaf(at, full, what)
 
     def read_struct(self, at: Located, kind: type[Struct], what: str) -> Any:
+        """Reads a mapping into a struct, without its `__read__`: types call this for their long form."""
         value = at.value
         if not isinstance(value, dict):
             return self._report_wrong_type(at, what, "a mapping")
@@ -104,18 +135,22 @@ class Reader:
         for name, field in known.items():
             if field.required and field.name not in values:
                 sound = False
+                # No second error for a key that was misspelt, or whose value was reported as invalid.
                 if name not in misspelt and (name not in value or value[name].value is None):
                     self.report.error("missing-key", f"{what} has no '{name}'", at)
         return self._build(at, kind, values) if sound else INVALID
 
     def _read_field(self, at: Located, field: msgspec.structs.FieldInfo, key: str, what: str) -> Any:
-        # `key:` with nothing after it means the same as leaving the key out.
+        # `key:` with nothing after it means the same as leaving the key out, unless null is a value of
+        # the key.
         if at.value is None and NoneType not in _union_members(_strip_annotation(field.type)[0]):
             return _ABSENT
         return self.read(at, field.type, f"'{key}' of {what}")
 
     def _build(self, at: Located, kind: type[Struct], values: dict[str, Any]) -> Any:
-        if "at" in kind.__struct_fields__ and "at" not in _fields(kind):  # a place, not a key
+        # `_fields` leaves out fields of the type SourceLocation. A struct may have a key called `at` as
+        # well.
+        if "at" in kind.__struct_fields__ and "at" not in _fields(kind):
             values["at"] = SourceLocation(self.report.file, at.line, at.column)
         made = kind(**values)
         check = getattr(made, "__check__", None)
@@ -126,10 +161,11 @@ class Reader:
     def report_unknown_key(
         self, at: Located, key: str, known: Mapping[str, str], what: str, hint: str = ""
     ) -> str | None:
-        """Reports a key that is not known, and gives the name of the key that it misspells, if it does.
+        """Reports an unknown key. Returns the name of the key that it misspells, or None if it misspells
+        none.
 
-        A misspelling would leave the key that was meant at its default, so it is an error. `known` maps
-        each spelling of a known key to its name."""
+        `known` maps each spelling of a known key to its name. A given `hint` is more specific than a
+        guess, so it turns the guess off."""
         place = locate_key(at, key)
         message = f"{what} has an unknown key '{key}'"
         meant = None if hint else _match_misspelt_key(at, key, known)
@@ -160,15 +196,20 @@ class Reader:
         if isinstance(at.value, (dict, list)):
             return self._report_wrong_type(at, what, describe_expected(kind))
         try:
-            # Text may stand for a number, as that of an environment variable; 0 and 1 are not yes and no.
+            # Not strict for text: the value of an environment variable is always text, also where a
+            # number or a truth value is wanted. Strict for numbers: otherwise 0 and 1 would pass as
+            # false and true.
             value = msgspec.convert(at.value, kind, strict=isinstance(at.value, int))
-        except (ValidationError, UnicodeEncodeError):
+        except (ValidationError, UnicodeEncodeError):  # The latter for lone surrogates in text from Python.
             return self._report_wrong_type(at, what, describe_expected(kind), _leaf_hint(at.value, kind))
+        # YAML has .inf and .nan. As a limit they would defeat comparisons, and JSON cannot store them.
         if isinstance(value, float) and not isfinite(value):
             return self._report_wrong_type(at, what, describe_expected(kind))
         return value
 
     def _report_wrong_type(self, at: Located, what: str, wanted: str, hint: str = "") -> _Invalid:
+        # A value in the place of a secret is never quoted, however short. Any other is masked before
+        # `_format_value` shortens it: a secret that is cut in two would no longer be found.
         secrets, value = self.report.secrets, at.value
         if secrets is not None and secrets.is_hidden(at):
             shown, hint = MASK, hint.replace(str(value), MASK)
@@ -185,9 +226,11 @@ class Reader:
         also: tuple[str, ...] = (),
         alone: tuple[str, ...] = (),
     ) -> tuple[type[Struct], Located] | None:
-        """The form that `{type, config}` names, and its config; None if there is none.
+        """Reads `{type, config}`: returns the struct that `type` selects and the location of the config,
+        which the caller reads. None, with an error in the report, if there is no such form.
 
-        `also` are keys that may be given too, `alone` those of a short form that has neither of the two."""
+        `forms` has a struct for each type. `also` are keys that may stand beside the two; `alone` are
+        keys of a short form that has neither."""
         value = at.value
         if not isinstance(value, dict):
             self._report_wrong_type(
@@ -203,14 +246,14 @@ class Reader:
             if key not in names
         ]
         if any(unknown):
-            return None  # what follows from the misspelling is no second mistake
+            return None  # A missing 'type' would only be a consequence of the misspelling.
         if "type" not in value:
             self.report.error("missing-key", f"the {what} has no 'type'", at, f"one of {', '.join(forms)}")
             return None
         name = value["type"].value
         if not isinstance(name, str) or name not in forms:
             guess = did_you_mean(name, forms) if isinstance(name, str) else ""
-            hint = guess or f"known are {', '.join(forms)}"
+            hint = guess or f"known types: {', '.join(forms)}"
             self.report.error(
                 "unknown-type", f"unknown {what} type {_format_value(name)}", value["type"], hint
             )
@@ -225,7 +268,7 @@ class Reader:
 
 
 def warn_without_effect(made: Struct, names: Iterable[str], at: Located, report: Report) -> None:
-    """Warns of keys that are read but that this version does nothing with."""
+    """Warns about keys that are accepted for compatibility, but have no effect in this version."""
     given = at.value if isinstance(at.value, dict) else {}
     for name in names:
         value = getattr(made, name)
@@ -235,14 +278,15 @@ def warn_without_effect(made: Struct, names: Iterable[str], at: Located, report:
 
 
 class _Absent:
-    pass
+    """The type of _ABSENT: a key without a value, which leaves the field at its default."""
 
 
 _ABSENT: Final = _Absent()
 
 
 def locate_or_report(value: Any, report: Report) -> Located | None:
-    """A Python value as a document; None, with the reason in the report, if it has no end."""
+    """Converts a Python value to a document; None, with an error in the report, if it is nested too
+    deeply."""
     try:
         return locate(value)
     except ValueError as error:
@@ -251,7 +295,8 @@ def locate_or_report(value: Any, report: Report) -> Located | None:
 
 
 def child(at: Located, *path: str) -> Located:
-    """The value behind some keys, as far as it is there: the place to complain about."""
+    """Follows keys into a document as far as they exist. Use it to locate an error about a value that
+    has been read already: if a key is missing, the error is located at the mapping."""
     for key in path:
         if not isinstance(at.value, dict) or key not in at.value:
             break
@@ -260,19 +305,22 @@ def child(at: Located, *path: str) -> Located:
 
 
 def locate_key(at: Located, key: str) -> Located:
+    """The location of a key itself, for errors about the key instead of its value."""
     line, column = (at.keys or {}).get(key, (at.line, at.column))
     return Located(key, line, column)
 
 
 def has_misspelling(at: Located, name: str, kind: type[Struct]) -> bool:
-    """Whether a key of the struct at a place is reported as a misspelling of `name`."""
+    """Whether a key here has been reported as a misspelling of `name`, so that `name` is not reported as
+    missing."""
     keys, known = at.value if isinstance(at.value, dict) else {}, _spellings(kind)
     meant = (_match_misspelt_key(at, key, known) for key in keys if key not in known)
     return any(spelling is not None and known[spelling] == name for spelling in meant)
 
 
 def _match_misspelt_key(at: Located, key: str, known: Mapping[str, str]) -> str | None:
-    """The known key that an unknown one misspells. One that is given as well cannot have been meant."""
+    """The known key that an unknown key misspells. A known key that is given too cannot be the one that
+    was meant."""
     assert isinstance(at.value, dict)
     given = {known[other] for other in at.value if other in known}
     return match_misspelling(key, [spelling for spelling, name in known.items() if name not in given])
@@ -280,11 +328,14 @@ def _match_misspelt_key(at: Located, key: str, known: Mapping[str, str]) -> str 
 
 @lru_cache(maxsize=512)
 def _spellings(kind: type[Struct]) -> dict[str, str]:
-    """Each way to write a key of a struct, and the name of the field: that in the file, not in Python."""
+    """All spellings of the keys of a struct, each with the key's name in the file (`from`, not
+    `source`)."""
     known = {name: name for name in _fields(kind)}
     return {**known, **getattr(kind, "__aliases__", {})}
 
 
+# Cached: msgspec computes the fields of a struct anew for each call, and every node of a file asks for
+# them.
 @lru_cache(maxsize=512)
 def _fields(kind: type[Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     fields = msgspec.structs.fields(kind)
@@ -303,7 +354,7 @@ def _union_members(kind: Any) -> tuple[Any, ...]:
 
 
 def describe_expected(kind: Any) -> str:
-    """What a value of this kind looks like, in words."""
+    """Describes the expected value in words, for messages: "a whole number of at least 1"."""
     base, meta = _strip_annotation(kind)
     options = [option for option in _union_members(base) if option is not NoneType]
     if len(options) > 1 or _strip_annotation(options[0])[0] is not base:

@@ -1,17 +1,29 @@
-"""Imports the modules that workflows name.
+"""Python functions that workflows name: conditions, edge processors, functions of `python` nodes, tools
+and middleware.
 
-Whatever the code of such a module does, the outcome is the module or a ModuleError that says why not.
+`FunctionFinder` resolves a name for one workflow, in this order:
 
-Python modules as they stand in files: found and looked into without running them.
+    1. functions that belong to the workflow itself, given in Python
+    2. functions that the process has registered with the decorators here
+    3. entry points of installed packages
+    4. the folder `functions/` of the dialect, beside the workflow file or one folder up
+    5. `module:function`: a file beside the workflow file, then the import path
 
-Named Python functions: conditions, edge processors and the functions of `python` nodes.
+Own functions come first, so that registering a function elsewhere in the process never changes a
+workflow.
 
-A name is looked for among the functions that belong to the workflow itself (given in Python), then
-those registered here, then the entry points of installed packages, then the folder `functions` of the
-dialect, and, in the form `module:function`, beside the workflow file and on the import path.
+Looking up a name (`known`) does not run code where it can be avoided: files are read with `symtable`,
+which compiles but does not execute. `roundel check` imports what a workflow uses in the end, to see
+whether it can be imported; but a suggestion, or a search through all files of a folder, must not run the
+code of functions that nobody uses.
 
-The kernel calls only the built-in ones. The host calls all others and writes what they returned to the
-journal, so a stored run can be read where the code of its functions is missing.
+Importing runs code of users inside the engine. `_import_guard` makes the outcome predictable, whatever
+the code does: either a module, or a ModuleError with the reason. What the code prints goes to standard
+error, since standard output may be read by a program.
+
+The kernel calls only the built-in functions (`_BUILT_IN`). The host calls all others, and writes what
+they return to the journal, so a stored run can be read where their code is missing
+(docs/decisions/0007).
 """
 
 from __future__ import annotations
@@ -38,25 +50,28 @@ _MAX_CAUSE_LENGTH: Final = 300
 
 
 class ModuleError(LookupError):
-    """A module that cannot be imported; the text says which, and why."""
+    """A module cannot be imported. The text names the module, the reason, and the line in its code."""
 
 
 def import_by_name(name: str) -> Any:
-    """A module of the import path."""
+    """Imports a module of the import path."""
     with _import_guard(name):
         return import_module(name)
 
 
 def import_file(path: Path, name: str) -> Any:
-    """The module in a file, which is run once a process.
+    """Imports the module in a file. It runs once in a process.
 
-    It is loaded under a name of its own, so that two workflows whose folders both hold a `tools.py` never
-    get each other's."""
+    It is registered under a unique name, so that two workflows whose folders both have a `tools.py`
+    never get each
+    other's."""
     unique = f"roundel_beside.{abs(hash(path.resolve()))}.{name}"
     if unique not in sys.modules:
         spec = importlib.util.spec_from_file_location(unique, path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
+        # Registered before it runs, as the import system does: dataclasses and pickle look their module
+        # up there.
         sys.modules[unique] = module
         try:
             with _import_guard(name):
@@ -68,27 +83,30 @@ def import_file(path: Path, name: str) -> Any:
 
 
 def find_module_spec(name: str) -> ModuleSpec | None:
-    """Where a module of the import path is; None if there is none. It runs the packages around the module."""
+    """Locates a module of the import path; None if there is none.
+
+    This runs the packages around the module, but not the module."""
     with _import_guard(name):
         try:
             return importlib.util.find_spec(name)
         except ModuleNotFoundError as error:
             if error.name is not None and f"{name}.".startswith(f"{error.name}."):
                 return None
-            raise  # a package around it is there, and lacks another
+            raise  # The package around it exists, and fails to import another module.
         except (ValueError, AttributeError):
             return None
 
 
 def load_entry_point(point: Any) -> Any:
-    """What an installed package offers."""
+    """Imports the object of an entry point."""
     with _import_guard(point.value):
         return point.load()
 
 
 def get_function(module: Any, name: str, shown: str) -> Callable[..., Any]:
-    """The function of a module, which is shown as `shown`; LookupError if it has none."""
-    with _import_guard(shown):  # a module may have a `__getattr__` of its own
+    """The function `name` of a module; LookupError if there is none. `shown` is the module's name in
+    messages."""
+    with _import_guard(shown):  # A module may have a `__getattr__`, which runs code as well.
         function = getattr(module, name, None)
     if not callable(function):
         raise LookupError(f"module '{shown}' has no function '{name}'")
@@ -97,20 +115,22 @@ def get_function(module: Any, name: str, shown: str) -> Callable[..., Any]:
 
 @contextmanager
 def _import_guard(name: str) -> Iterator[None]:
-    """Runs code of a module: it prints to standard error, since standard output may be for machines."""
+    """Surrounds the execution of module code. Everything that it raises becomes a ModuleError, except
+    KeyboardInterrupt, which may come from the user of this process. Its output goes to standard
+    error."""
     try:
         with redirect_stdout(sys.stderr):
             yield
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit too: a module does not end the program
+    except BaseException as error:  # Also SystemExit: a script that calls sys.exit() must not end the host.
         raise ModuleError(f"cannot import '{name}': {_format_cause(error)}") from error
 
 
 def _format_cause(error: BaseException) -> str:
     try:
         text = " ".join(str(error).split())
-    except Exception:
+    except Exception:  # An exception class of the module may have a faulty `__str__`.
         text = ""
     kind = type(error).__name__
     if not isinstance(error, ImportError) or not text:
@@ -120,7 +140,8 @@ def _format_cause(error: BaseException) -> str:
 
 
 def _error_location(error: BaseException) -> str:
-    """The last line of the module's own code that was run, and not of the import system."""
+    """The last line in the traceback that belongs to code of the user, not to the import system or this
+    file."""
     found, step = "", error.__traceback__
     while step is not None:
         file = step.tb_frame.f_code.co_filename
@@ -132,16 +153,18 @@ def _error_location(error: BaseException) -> str:
 
 _DEFINITION = re.compile(r"^(?:async[ \t]+)?def[ \t]+(\w+)", re.MULTILINE)
 _DYNAMIC = {"globals", "vars", "locals", "exec", "setattr", "__getattr__", "__import__", "sys"}
-"""A module that speaks of one of these may have names that its text does not show."""
+"""Identifiers whose use in a module means that it may define names that its text does not show."""
 
 
 def list_modules(folder: Path | None) -> list[str]:
-    """The modules that stand in a folder."""
+    """The names of the modules in a folder."""
     return sorted(path.stem for path in folder.glob("*.py")) if folder is not None else []
 
 
 def defined_names(module: str, folder: Path | None) -> set[str] | None:
-    """What a module defines; None if that cannot be told from its text."""
+    """The names that a module defines, without running it; None if its text does not tell.
+
+    None means "perhaps": callers must not report a name as missing then."""
     path = _module_path(module, folder)
     if path is None or path.suffix != ".py":
         return None
@@ -149,14 +172,15 @@ def defined_names(module: str, folder: Path | None) -> set[str] | None:
         text = path.read_text(encoding="utf-8")
         table = symtable.symtable(text, str(path), "exec")
     except (OSError, ValueError, SyntaxError, RecursionError):
-        return None  # loading it says what is wrong
+        return None  # Importing it will report what is wrong.
     if "import *" in text or any(name in _DYNAMIC for name in _all_identifiers(table)):
         return None
     return _defined_in_table(table)
 
 
 def find_defining_file(name: str, folder: Path) -> Path | None:
-    """The file in a folder that defines a function; not one that only imports it."""
+    """The file in a folder that defines a function. A file that only imports the function does not
+    count."""
     if not name.isidentifier() or name.startswith("_") or not os.path.isdir(folder):  # noqa: PTH112
         return None
     files = (folder / f"{module}.py" for module in list_modules(folder))
@@ -171,13 +195,15 @@ def _names_defined_in(path: Path) -> frozenset[str]:
         return frozenset()
 
 
+# The modification time and the size are part of the key, so that a file that was edited is parsed again.
 @lru_cache(maxsize=256)
 def _parse_defined_names(path: Path, _changed: int, _size: int) -> frozenset[str]:
     text = path.read_text(encoding="utf-8", errors="replace")
     try:
         table = symtable.symtable(text, str(path), "exec")
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        # Loading it will say what is wrong with it, once one of its functions is asked for.
+        # A guess by the text leads to an import that reports the syntax error, instead of "no such
+        # function".
         return frozenset(_DEFINITION.findall(text))
     symbols = table.get_symbols()
     return frozenset(each.get_name() for each in symbols if _is_bound(each) and not each.is_imported())
@@ -191,7 +217,7 @@ def _module_path(module: str, folder: Path | None) -> Path | None:
         return own
     try:
         spec = find_module_spec(module)
-    except ModuleError:  # loading it says what is wrong
+    except ModuleError:  # Importing it will report what is wrong.
         return None
     return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
 
@@ -224,20 +250,23 @@ FunctionKind = Literal["condition", "processor", "function", "tool", "middleware
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
 CODE_FAILURE_MARKER = "==CODE EXECUTION FAILED=="
+"""What files of the dialect write into a message when code failed; the conditions `code_pass` and
+`code_fail` test it."""
 
 
 class FunctionError(Exception):
-    """A function of a user raised something; the text names it."""
+    """A function of a user raised an exception, which the text names."""
 
 
 def format_exception(error: BaseException) -> str:
-    """An exception, by its name and its text."""
+    """Formats an exception as its type and its text."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def wrap_errors(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, to be called inside the kernel: whatever it raises is a FunctionError, so that a
-    SystemExit does not end the host. A KeyboardInterrupt may be a real one."""
+    """Wraps a function that the kernel calls: whatever it raises becomes a FunctionError, so that a
+    SystemExit does not end the host. KeyboardInterrupt passes, since it may come from the user of this
+    process."""
 
     def call(*arguments: Any) -> Any:
         try:
@@ -251,9 +280,10 @@ def wrap_errors(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_lazy(make: Callable[[], Callable[Parameters, Returned]]) -> Callable[Parameters, Returned]:
-    """A function that is made when it is first called.
+    """Defers creating a function to its first call.
 
-    Reading a stored run calls none of them, so a pattern that a newer library would refuse does no harm."""
+    Reading a stored run calls none of them: its decisions are stored. So a pattern that a newer library
+    would reject does not make the run unreadable."""
     made: Callable[Parameters, Returned] | None = None
 
     def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Returned:
@@ -266,10 +296,14 @@ def make_lazy(make: Callable[[], Callable[Parameters, Returned]]) -> Callable[Pa
 
 
 class Function(Struct, frozen=True):
+    """A function that was found by its name. The registry and `FunctionFinder` create it."""
+
     name: str
     call: Callable[..., Any]
     pure: bool = False
-    """It depends on its argument alone and does not block: the host calls it in place, without a thread."""
+    """Whether it depends on its argument alone and does not block. The host then calls it directly,
+    without a thread and without a commit before it. Its result is a fact all the same: nothing enforces
+    the promise."""
 
 
 _registered: dict[FunctionKind, dict[str, Function]] = {
@@ -320,14 +354,18 @@ def _register(
 
 
 class FunctionFinder:
-    """Finds functions for one workflow."""
+    """Finds functions for one workflow, whose functions and folder it knows. The loader creates one to
+    check names, and a host another one to call them."""
 
     def __init__(self, own: Mapping[str, Callable[..., Any] | None], folder: Path | None) -> None:
         self._own = own
         self._folder = folder
 
     def known(self, kind: FunctionKind, name: str) -> bool:
-        """Whether the name leads somewhere, without running the code that it leads to."""
+        """Whether the name refers to something, without running the code that it refers to.
+
+        For `module:function` only the module is looked for: `find` reports a missing function more
+        precisely."""
         if name in self._own or name in _registered[kind] or name in installed_functions(kind):
             return True
         if self._find_dialect_file(kind, name) is not None:
@@ -339,13 +377,14 @@ class FunctionFinder:
         return [*self._own, *_registered[kind], *installed_functions(kind)]
 
     def find(self, kind: FunctionKind, name: str) -> Function:
-        """The function; LookupError says what is missing, or why it cannot be imported."""
+        """Finds and imports a function. Raises LookupError, which says what is missing or why it cannot
+        be imported."""
         if name in self._own:
             own = self._own[name]
             if own is None:
                 raise LookupError(
                     f"the function '{name}' was given in Python, and its code is not stored with the run; "
-                    "give the same workflow again (workflow=)"
+                    "pass the same workflow again (workflow=)"
                 )
             return Function(name, own)
         if name in _registered[kind]:
@@ -361,7 +400,8 @@ class FunctionFinder:
         return Function(name, self.load(name))
 
     def module(self, name: str) -> Any:
-        """The file of tools with this name, imported; None if there is none, LookupError if it is broken."""
+        """Imports the file of tools with this name; None if there is none. Raises LookupError if it
+        cannot be imported."""
         path = self._tool_file(name)
         if path is None:
             return None
@@ -383,12 +423,14 @@ class FunctionFinder:
         if folder is None:
             return []
         roots = [folder, folder.parent]
-        if folder.name == SUBGRAPHS_FOLDER:  # a file that is mostly used by those of the folder around it
+        # The files in `subgraphs/` are mostly used by workflows of the folder around it, and share its
+        # functions.
+        if folder.name == SUBGRAPHS_FOLDER:
             roots.append(folder.parent.parent)
         return [root / FUNCTIONS_FOLDER for root in dict.fromkeys(roots)]
 
     def _find_dialect_file(self, kind: FunctionKind, name: str) -> Path | None:
-        """The file of the tree that defines a function of a kind."""
+        """The file of the tree that defines a function of this kind; the first one, if several do."""
         folder = KIND_FOLDERS.get(kind)
         files = (
             (find_defining_file(name, tree / folder) for tree in self._function_folders()) if folder else ()
@@ -401,7 +443,9 @@ class FunctionFinder:
         return next(there, None) or self._file(name)
 
     def _import_tree_file(self, path: Path) -> Any:
-        """Such a file imports others as `functions.…`, from the folder around the tree."""
+        """Imports a file of the tree. Such files import each other as `functions.…`, so the folder
+        around the tree has to be on the import path; it is appended, so that it cannot shadow installed
+        modules."""
         root = str(path.parents[2])
         if root not in sys.path:
             sys.path.append(root)
@@ -413,7 +457,7 @@ class FunctionFinder:
         try:
             return find_module_spec(name) is not None
         except ModuleError:
-            return True  # the package around it is there, and does not run: loading it says so
+            return True  # The package around it exists, and fails to run; importing it reports why.
 
     def _file(self, name: str) -> Path | None:
         if self._folder is None or not _MODULE.fullmatch(name):
@@ -428,12 +472,13 @@ def _module_name(file: Path) -> str:
 
 
 def _adapt_condition(function: Callable[..., Any]) -> Callable[[Message], Any]:
-    """A condition of the dialect takes the text of a message."""
+    """A condition of the dialect takes the text of a message instead of the message."""
     return lambda message: function(message.text)
 
 
 def _adapt_processor(function: Callable[..., Any]) -> Callable[[Message, Path], Any]:
-    """A processor of the dialect takes the text of a message, and what it may need of the run."""
+    """A processor of the dialect takes the text of a message and a context, which has the workspace of
+    the run."""
 
     def process(message: Message, workspace: Path) -> Any:
         return function(message.text, {"python_workspace_root": workspace})
@@ -448,7 +493,7 @@ KIND_FOLDERS: Final[dict[FunctionKind, str]] = {
     "condition": "edge",
     "processor": "edge_processor",
 }
-"""Where files of the dialect keep their functions."""
+"""The folders below `functions/` in which files of the dialect put functions of each kind."""
 _ADAPTERS: Final[dict[FunctionKind, Callable[[Callable[..., Any]], Callable[..., Any]]]] = {
     "tool": lambda function: function,
     "condition": _adapt_condition,
@@ -461,12 +506,13 @@ _entry_points: dict[str, dict[str, Any]] = {}
 
 
 def installed_functions(kind: FunctionKind) -> dict[str, Any]:
-    """What installed packages offer of a kind."""
+    """The entry points of installed packages for a kind of function."""
     return entry_points("roundel.middleware" if kind == "middleware" else f"roundel.{kind}s")
 
 
 def entry_points(group: str) -> dict[str, Any]:
-    """What installed packages offer under `group`; looked up once, and only when first asked for."""
+    """The entry points of a group, by name. Read once and on first use: it scans the metadata of all
+    installed packages."""
     if group not in _entry_points:
         from importlib.metadata import entry_points as installed
 
@@ -474,7 +520,7 @@ def entry_points(group: str) -> dict[str, Any]:
     return _entry_points[group]
 
 
-# The names that workflow files of the dialect rely on.
+# The built-in functions are those that files of the dialect refer to by name.
 
 _VERDICT = re.compile(r"verdict\s*:\s*\**\s*([A-Za-z]+)", re.IGNORECASE)
 
@@ -498,7 +544,8 @@ _BUILT_IN: Final[dict[tuple[FunctionKind, str], Callable[[Message], Any]]] = {
     ("condition", "need_reflection_loop"): lambda message: not _verdict_stops(message),
     ("processor", "uppercase_payload"): lambda message: message.text.upper(),
 }
-"""The functions that the kernel calls itself. Their decisions are stored like those of other conditions."""
+"""The functions that the kernel calls itself. Their results are stored like those of other
+conditions."""
 for (_kind, _name), _call in _BUILT_IN.items():
     _registered[_kind][_name] = Function(_name, _call, pure=True)
 

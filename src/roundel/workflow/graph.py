@@ -1,10 +1,18 @@
-"""Which middleware a workflow runs with: the entries under `middleware`, in their order.
+"""The workflow as data: graphs, nodes, edges and their settings, as the loader or the builder creates
+them.
 
-The workflow itself: graphs of nodes and edges, as a file or a builder gives them.
+All structs are frozen, and hold no reference to the file that they came from except a `SourceLocation`.
+A `Workflow` is complete: variables are substituted, subgraph files are part of it, and short forms are
+expanded. A run stores it in this form (encoding.py), so that neither the files nor the environment are
+needed to read the run again (docs/decisions/0019). A renamed class or field makes stored runs
+unreadable.
 
-A workflow with other limits than its file gives.
+For nodes and graphs there are two structs each. `NodeEnvelope` and `GraphSettings` describe the keys of
+the file; `Node` and `GraphDefinition` are what the engine works with. They differ because the config of
+a node depends on its type, and because nodes and edges are read with the names around them
+(graph_reader.py).
 
-A workflow with the memory of another group than its file says.
+`NodeReader` is here, and not in graph_reader.py, because `Node.__read__` needs it.
 """
 
 from __future__ import annotations
@@ -40,7 +48,9 @@ from roundel.workflow.tool_source import ToolSource
 
 
 class MiddlewareUse(Struct, frozen=True, omit_defaults=True):
-    """A name (of an entry point, of what was registered, or `module:Class`), and what it is made with."""
+    """One entry under `middleware`: the name of a class (an entry point, a registered name, or
+    `module:Class`) and the arguments with which it is created. The order of the entries is the order of
+    the middleware chain."""
 
     name: str
     config: dict[str, Any] = {}
@@ -83,6 +93,13 @@ BUDGET_NAMES = ("steps", "model_calls", "tool_calls", "tokens", "cost_usd", "sec
 
 
 class Limits(Struct, frozen=True, omit_defaults=True):
+    """Upper bounds for a run, a graph, a loop or a node. None is unlimited, except for rounds, whose
+    default is DEFAULT_MAX_ROUNDS. All limits apply together: the first one that is reached locks the
+    run.
+
+    A limit of 0 for calls, tokens or cost is valid, and forbids them. Steps and seconds have to be
+    positive, since a run without them could not begin."""
+
     rounds: Positive | None = None
     steps: Positive | None = None
     model_calls: Annotated[int, Meta(ge=0)] | None = None
@@ -154,12 +171,13 @@ class Limits(Struct, frozen=True, omit_defaults=True):
 
     @property
     def budget(self) -> dict[str, float]:
-        """What may be spent; rounds are counted by each loop for itself."""
+        """The limits on what is spent. Rounds are not among them: each loop counts them for itself
+        (kernel/budget.py)."""
         return {name: limit for name in BUDGET_NAMES if (limit := getattr(self, name)) is not None}
 
 
 class Retry(Struct, frozen=True, omit_defaults=True):
-    """How often a node that failed is tried again, and how long to wait in between."""
+    """How often a node that failed runs again, and how long to wait in between (exponential backoff)."""
 
     max_attempts: Positive = 3
     min_wait_seconds: Annotated[float, Meta(ge=0)] = 1
@@ -203,6 +221,8 @@ class Retry(Struct, frozen=True, omit_defaults=True):
 
 
 class LoopSettings(Struct, frozen=True, omit_defaults=True):
+    """The settings of one loop, under `loops` of its graph, by the id of the loop's entry node."""
+
     max_rounds: Positive | None = None
     limits: Limits | None = None
     breaker: Breaker | None = None
@@ -244,10 +264,14 @@ class LoopSettings(Struct, frozen=True, omit_defaults=True):
 
     @property
     def cap(self) -> int | None:
+        """The most rounds of this loop. The two spellings exclude each other (`__check__`)."""
         return self.max_rounds or (self.limits.rounds if self.limits is not None else None)
 
 
 class Edge(Struct, frozen=True, omit_defaults=True):
+    """Carries messages from one node to another. A graph has at most one for each source,
+    target and port."""
+
     source: Name = field(name="from")
     target: Name = field(name="to")
     trigger: bool = True
@@ -350,7 +374,8 @@ class Edge(Struct, frozen=True, omit_defaults=True):
 
 
 class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
-    """What every node has, whatever its type."""
+    """The keys of a node in a file, whatever its type. `config` is read later, by the struct of the
+    type."""
 
     id: Name
     type: str
@@ -449,6 +474,11 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
 
 
 class Node(Struct, frozen=True, omit_defaults=True):
+    """A node of a graph: the envelope, the config as a struct of its type, and the type itself (`kind`).
+
+    `type` is the name of `kind`, never one of its aliases. Created by `__read__`; a placeholder in a
+    draft is a `Node` as well (graph_reader.py)."""
+
     id: str
     type: str
     config: Any
@@ -468,6 +498,8 @@ class Node(Struct, frozen=True, omit_defaults=True):
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
         assert isinstance(reader, NodeReader)
+        # Nested nodes and graphs have pushed their drafts since `first`. The draft of this node replaces
+        # them, so that a node leaves exactly one entry on the stack, whether or not it could be read.
         first = len(reader.drafts)
         with reader.report.subject_scope(at):
             made = cls._read(at, reader)
@@ -479,9 +511,13 @@ class Node(Struct, frozen=True, omit_defaults=True):
         what = _describe_node(at)
         envelope = reader.read_struct(at, NodeEnvelope, what)
         kind = reader.node_type(at, what)
+        # Without its type a config cannot be read; with a misspelt `config`, every required key would be
+        # missing.
         if kind is None or has_misspelling(at, "config", NodeEnvelope):
             return INVALID
         config_at = _get_config(at)
+        # Errors in a config say "node 'A' has no 'model'", as readers think of its keys as the node's.
+        # Only if the config is no mapping at all is the error about `config` itself.
         if not isinstance(config_at.value, dict):
             what = f"'config' of {what}"
         config = reader.read(config_at, kind.config, what)
@@ -511,13 +547,14 @@ def _describe_node(at: Located) -> str:
 
 
 def _get_config(at: Located) -> Located:
+    # A missing config is read as an empty one, so that its required keys are reported by name.
     assert isinstance(at.value, dict)
     config = at.value.get("config")
     return Located({}, at.line, at.column, {}) if config is None or config.value is None else config
 
 
 class GraphSettings(Struct, frozen=True, omit_defaults=True):
-    """A graph without its nodes and edges."""
+    """The keys of a graph in a file. `nodes` and `edges` are Any here: `GraphReader` reads them."""
 
     nodes: Any = None
     edges: Any = None
@@ -665,6 +702,12 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
 
 
 class GraphDefinition(Struct, frozen=True, omit_defaults=True):
+    """A graph: the main one of a workflow, or the body of a subgraph or loop node. `GraphReader` creates
+    it.
+
+    Names in it are checked: every edge, `start`, `end` and `loops` refers to a node of this graph.
+    plan/graph.py compiles it into indexes."""
+
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...] = ()
     start: tuple[str, ...] = ()
@@ -679,7 +722,7 @@ class GraphDefinition(Struct, frozen=True, omit_defaults=True):
     loops: dict[str, LoopSettings] = {}
     breaker: Breaker | None = None
     vars: dict[str, Any] = {}
-    """The variables that its expressions know."""
+    """The variables that its expressions can read, with secrets masked."""
     at: SourceLocation = SourceLocation()
 
     @staticmethod
@@ -687,10 +730,16 @@ class GraphDefinition(Struct, frozen=True, omit_defaults=True):
         return Description(refers=("graph",))
 
     def node(self, name: str) -> Node:
+        """Finds a node by id, in linear time; for the engine, the plan has an index."""
         return next(node for node in self.nodes if node.id == name)
 
 
 class Workflow(Struct, frozen=True):
+    """A workflow that can be run. The loader or the builder creates it; a stored run decodes it
+    (encoding.py).
+
+    It is a value: `with_limits` and `with_group` return changed copies."""
+
     graph: GraphDefinition
     version: str = ""
     vars: dict[str, Any] = {}
@@ -701,15 +750,16 @@ class Workflow(Struct, frozen=True):
     memory: MemorySettings = MemorySettings()
     middleware: tuple[MiddlewareUse, ...] = ()
     functions: dict[str, Callable[..., Any] | None] = {}
-    """Python functions that belong to this workflow alone, by name (for graphs built in Python); None for one
-    whose code is missing, as in a stored run."""
+    """Python functions that belong to this workflow alone, by name (for graphs built in Python). None
+    for a function whose code is missing, as in a workflow that was decoded from a stored run."""
     file: str = ""
     access: FileAccess = FileAccess()
-    """Which files it may name."""
+    """The folders whose files it may name."""
     variables: dict[str, Any] = {}
-    """Those that it was read with, in place of its own."""
+    """The overrides (`--var`, `variables=`) with which it was loaded."""
     secrets: dict[str, str] = {}
-    """The secret values in it, by the names under which they can be given again (secret_finder.py)."""
+    """The secret values in it, by reference name. A stored run has only the names; a host that resumes
+    the run provides the values under these names (secret_finder.py)."""
 
     @property
     def name(self) -> str:
@@ -717,18 +767,22 @@ class Workflow(Struct, frozen=True):
 
 
 def workflow_name(graph: GraphDefinition, file: str) -> str:
-    """What a workflow is called: by its id, else by its file."""
+    """The display name of a workflow: the id of its graph, else the name of its file."""
     return graph.id or (Path(file).stem if file else "workflow")
 
 
 class NodeReader(Reader):
-    """A reader that knows the node types, and where functions are."""
+    """A reader that knows the node types and where functions are. `WorkflowReader` (loader.py) completes
+    it.
+
+    Node types get it as the reader in their `examine` and `__read__`, and use its attributes to check
+    names."""
 
     finder: FunctionFinder
     folder: Path | None = None
-    """Where the file is, if there is one."""
+    """The folder of the file that is being read; None for a text or a mapping."""
     access: FileAccess = FileAccess()
-    """Which files it may name."""
+    """The folders whose files the workflow may name."""
 
     def __init__(self, report: Report, types: NodeTypes) -> None:
         super().__init__(report)
@@ -736,18 +790,21 @@ class NodeReader(Reader):
         self.models: dict[str, Profile] = {}
         self.tools: dict[str, ToolSource] = {}
         self.memories: tuple[str, ...] = BUILTIN_MEMORIES
-        """The names of memories that an agent may use here."""
+        """The names of memories that an agent may use in the graph that is being read."""
         self.names: list[tuple[str, str, Located]] = []
-        """Names of the workflow that are shown: of what, the name, and where it stands."""
+        """Names that are shown everywhere, as (what it names, the name, its location). They must not
+        contain a secret, which is checked when all secrets are known."""
         self.drafts: list[Node | GraphDefinition] = []
-        """What has been read of the node or graph that is being read: each node and graph directly inside it,
-        or what stands in for it. Then that node or graph itself takes their place."""
+        """A stack of what has been read so far: for the node or graph that is being read, one entry for
+        each node and graph directly inside it, or its placeholder. When the node or graph is complete,
+        its own entry replaces them."""
 
     def draft_node(self, at: Located, made: Any, inside: list[Node | GraphDefinition]) -> Node:
-        """The node, or what stands in for it (drafts.py) if it could not be read."""
+        """The node, or a placeholder (graph_reader.py) if it could not be read."""
         raise NotImplementedError
 
     def check_node(self, at: Located, kind: NodeType, envelope: NodeEnvelope, config: Any) -> None:
+        # A person may take any time, and a body has nodes with time limits and retries of their own.
         if kind.asks or kind.bodies(config):
             warn_without_effect(envelope, ("timeout", "retry"), at, self.report)
         name = kind.function(config)
@@ -756,7 +813,10 @@ class NodeReader(Reader):
         kind.examine(config, at, self)
 
     def check_function(self, kind: FunctionKind, name: str, at: Located) -> None:
-        """Reports a function that is not there, or whose module cannot be imported."""
+        """Reports a function that does not exist, or whose module cannot be imported.
+
+        A condition that is a bare text names a function by rule; if it looks like an expression or a
+        keyword instead, the error says how to write that."""
         if self.finder.known(kind, name):
             self.check_import(kind, name, at)
             return
@@ -772,7 +832,9 @@ class NodeReader(Reader):
         self.report.error("unknown-function", f"there is no {what} '{name}'", at, hint)
 
     def check_import(self, kind: FunctionKind, name: str, at: Located) -> bool:
-        """Whether a function that is there can be had; this runs its module."""
+        """Imports a function, and reports an error if that fails. This runs the module that defines it:
+        a workflow whose code cannot be imported is refused before the run starts, not in the middle of
+        it."""
         try:
             self.finder.find(kind, name)
         except LookupError as error:
@@ -781,6 +843,10 @@ class NodeReader(Reader):
         return True
 
     def node_type(self, at: Located, what: str) -> NodeType | None:
+        """The type of the node at a location; None, with an error in the report, if there is no such
+        type.
+
+        A missing `type`, or one that is not text, has been reported by the envelope."""
         place = at.value.get("type") if isinstance(at.value, dict) else None
         name = place.value if place is not None else None
         if place is None or not isinstance(name, str):
@@ -791,7 +857,7 @@ class NodeReader(Reader):
             self.report.error("unknown-type", f"{what} has a type that cannot be loaded: {error}", place)
             return None
         except KeyError:
-            hint = did_you_mean(name, self.types) or f"known are {', '.join(sorted(self.types))}"
+            hint = did_you_mean(name, self.types) or f"known types: {', '.join(sorted(self.types))}"
             self.report.error("unknown-type", f"{what} has the unknown type '{name}'", place, hint)
             return None
 
@@ -800,12 +866,15 @@ LIMIT_NAMES = ("rounds", *BUDGET_NAMES)
 
 
 def with_limits(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:
-    """ValueError if a limit is not known, or not one."""
+    """Returns the workflow with limits that replace those of its graph (`roundel run --limit`).
+
+    They are set on the graph, not on the file: the limits of the graph come first, so these win in any
+    case. Raises ValueError for an unknown name or an invalid value."""
     if not limits:
         return workflow
     unknown = set(limits) - set(LIMIT_NAMES)
     if unknown:
-        raise ValueError(f"there is no limit '{min(unknown)}'; known are {', '.join(LIMIT_NAMES)}")
+        raise ValueError(f"there is no limit '{min(unknown)}'; known limits: {', '.join(LIMIT_NAMES)}")
     try:
         graph_limits = msgspec.convert(msgspec.structs.asdict(workflow.graph.limits) | dict(limits), Limits)
     except msgspec.ValidationError:
@@ -817,7 +886,9 @@ def with_limits(workflow: Workflow, limits: Mapping[str, float]) -> Workflow:
 
 
 def with_group(workflow: Workflow, group: str | None) -> Workflow:
-    """None leaves it as it is; an empty name is no group."""
+    """Returns the workflow with another memory group (`roundel run --group`).
+
+    None leaves the group of the file; an empty text means no group."""
     if group is None or group == workflow.memory.group_id:
         return workflow
     if not isinstance(group, str):

@@ -1,13 +1,19 @@
-"""Drafts: what could be read of a faulty workflow, so that it can be drawn while a person repairs it.
+"""Reads graphs: their nodes and edges, the names that connect them, and drafts of graphs with errors.
 
-The loader reads on after each problem and gives a workflow only if there is none. What it has read until then
-is worth showing: `NodeReader.drafts` collects the nodes and graphs of the place that is being read, and a
-stand-in takes the place of each node that could not be read, or that does not exist. A stand-in keeps what
-is known of the node: its id, its type, and the graphs inside it.
+`GraphReader` reads a graph in three passes, because names refer forward as well as backward: first all
+nodes, then the edges (whose ends and ports are checked against the nodes), then the settings that name
+nodes (`start`, `end`, `loops`). An id of a node that could not be read still counts as known, so that
+one faulty node does not make every edge to it an error as well.
 
-A draft can be compiled and drawn, never run: its report has an error.
+Drafts. The loader continues after each problem, and returns a workflow only if there is none. An editor
+still wants to draw the part that could be read while a person repairs the rest. `NodeReader.drafts` is a
+stack that collects this part: reading a node or graph pushes the drafts of everything inside it, and
+then replaces those by one draft of its own. A node that could not be read, or that an edge names but
+that does not exist, becomes a placeholder, which preserves what is known of it: its id, its type, and
+the graphs inside it.
 
-The names in a graph: the ids of its nodes, and whatever calls them by these.
+A draft can be compiled and drawn, never run: its report has an error, and the behaviour of a placeholder
+raises.
 """
 
 from __future__ import annotations
@@ -27,14 +33,17 @@ from roundel.workflow.node_type import NodeType, NodeTypes
 from roundel.workflow.secret_finder import SecretFinder
 
 UNNAMED = "?"
-"""What a node without an id, or a type that is no text, is called."""
+"""The placeholder's id for a node without one, and its type if that is not text."""
 
 
 class PlaceholderConfig(Struct, frozen=True):
-    """The config of a stand-in."""
+    """The config of a placeholder. Its type is what tells a placeholder from a node
+    (`is_placeholder`)."""
 
     bodies: tuple[GraphDefinition, ...] = ()
+    """The drafts of the graphs inside the node, so that the drawing shows them."""
     missing: bool = False
+    """Whether the file only names the node, and does not define it."""
 
 
 def make_placeholder(
@@ -44,13 +53,14 @@ def make_placeholder(
     inside: Iterable[Node | GraphDefinition],
     at: SourceLocation,
 ) -> Node:
-    """A node in the place of one that could not be read. `known` is its type, if there is one."""
+    """Creates a placeholder for a node that could not be read. `known` is its type, if that exists, so
+    that the plan and the drawing still treat it as a loop or a guard."""
     config = PlaceholderConfig(tuple(_as_body(held) for held in inside))
     return Node(name, type_, config, _placeholder_type(type_, known), at=at)
 
 
 def make_missing_node(name: str) -> Node:
-    """A node that an edge, `start` or `end` names, but that does not exist."""
+    """Creates a placeholder for a node that an edge, `start` or `end` names, but that does not exist."""
     return Node(name, "missing", PlaceholderConfig(missing=True), _placeholder_type("missing", None))
 
 
@@ -63,7 +73,10 @@ def is_missing(node: Node) -> bool:
 
 
 def read_partial_edge(item: Located, file: str) -> Edge | None:
-    """The ends, the port and the trigger of an edge that could not be read; None if an end is not named."""
+    """Takes the ends, the port and the trigger of an edge that could not be read; None if an end is
+    missing.
+
+    The trigger matters to a drawing, since only triggering edges make loops (docs/decisions/0002)."""
     source, target, port = get_text(item, "from"), get_text(item, "to"), get_text(item, "port")
     if not source or not target:
         return None
@@ -76,10 +89,10 @@ def read_partial_edge(item: Located, file: str) -> Edge | None:
 def build_draft_graph(
     nodes: Iterable[Node], edges: Iterable[Edge], start: Iterable[str], end: Iterable[str], **more: Any
 ) -> GraphDefinition:
-    """A graph in which every name is that of a node, with stand-ins for those that are missing.
+    """Builds a graph in which every name refers to a node, with placeholders for those that are missing.
 
-    Of several nodes with the same id the last one has the edges (plan/graph.py), so the one that is first in
-    the file is put behind the others."""
+    If several nodes have the same id, plan/graph.py connects the edges to the last of them. A reader of
+    the file takes the first one for the real node, so it is moved behind the others."""
     first: dict[str, Node] = {}
     again = [node for node in nodes if first.setdefault(node.id, node) is not node]
     edges, start, end = tuple(edges), tuple(dict.fromkeys(start)), tuple(dict.fromkeys(end))
@@ -91,7 +104,8 @@ def build_draft_graph(
 
 
 def get_text(at: Located, key: str) -> str | None:
-    """The text behind a key; also a number, which was probably meant as text."""
+    """The text at a key. A number counts as text: `id: 7` is an error, and a draft shows the node as
+    `7`."""
     place = at.value.get(key) if isinstance(at.value, dict) else None
     return None if place is None else get_scalar_text(place)
 
@@ -114,7 +128,7 @@ def _bodies(config: PlaceholderConfig) -> tuple[GraphDefinition, ...]:
 
 
 def _refuse_to_run(node: Any, _services: Any) -> Any:
-    raise RuntimeError(f"'{node.id}' stands in for a node that could not be read, so it cannot run")
+    raise RuntimeError(f"'{node.id}' is a placeholder for a node that could not be read, so it cannot run")
 
 
 def _placeholder_type(name: str, known: NodeType | None) -> NodeType:
@@ -130,27 +144,37 @@ def _placeholder_type(name: str, known: NodeType | None) -> NodeType:
 
 
 MAX_COMPARISONS = 100_000
-"""So many names of nodes are compared with unknown ones, to suggest the nearest, in one workflow."""
+"""How many comparisons with names of nodes a workflow may spend on suggestions. Without a bound, a
+generated file with many nodes and as many wrong edges would take quadratic time."""
 
 _ENDPOINT_KEYS = ("start", "end")
 
 
 class GraphReader(NodeReader):
-    """Reads graphs, and checks that each name in them is that of something."""
+    """Reads graphs and checks the names in them. `WorkflowReader` (loader.py) is the class that is
+    instantiated."""
 
     def __init__(self, report: Report, types: NodeTypes) -> None:
         super().__init__(report, types)
         self.vars: dict[str, Any] = {}
+        """The variables that expressions of the graphs in this file can read."""
         self.secrets = report.secrets or SecretFinder()
-        """The same for all readers of a workflow."""
+        """Shared by all readers of a workflow."""
         self._compared = 0
 
     def read_graph(self, at: Located) -> Any:
-        """The graph at a place; also called by node types that hold a graph."""
+        """Reads the graph at a location, or returns INVALID. Node types whose config has a graph call it
+        too.
+
+        In both cases it leaves exactly one entry on `drafts` for this graph; a value that is not a
+        mapping leaves none."""
+        # Errors are counted instead of collecting INVALID results: checks of names report errors about
+        # values that were read without a problem.
         first, errors = len(self.drafts), self.report.error_count
         settings = self.read_struct(at, GraphSettings, "the graph")
         if not isinstance(at.value, dict):
             return INVALID
+        # An agent sees the memories of its graph and of the graphs around it.
         around, self.memories = self.memories, (*self.memories, *_memory_names(at))
         nodes = self._read_nodes(at)
         self.memories = around
@@ -189,14 +213,15 @@ class GraphReader(NodeReader):
         try:
             known = self.types.get(type_)
         except ModuleError:
-            known = None  # the report says why
+            known = None  # `node_type` has reported it.
         place = SourceLocation(self.report.file, at.line, at.column)
         return make_placeholder(get_text(at, "id") or UNNAMED, type_, known, inside, place)
 
     def _build_draft(
         self, at: Located, settings: Any, nodes: list[Node], edges: list[Edge]
     ) -> GraphDefinition:
-        """What is drawn of a graph with errors; of settings that could not be read, as much as is clear."""
+        """Builds the draft of a graph with errors. Settings that could not be read are taken from the
+        raw values, as far as these are unambiguous."""
         assert isinstance(at.value, dict)
         names = {
             key: [name for item in _as_list(at.value.get(key)) if (name := get_scalar_text(item))]
@@ -210,12 +235,16 @@ class GraphReader(NodeReader):
             "at": SourceLocation(self.report.file, at.line, at.column),
         }
         if settings is not INVALID:
+            # The plan looks up the node of each entry, so an entry for an unknown node must not get
+            # there.
             loops = {name: loop for name, loop in settings.loops.items() if name in known}
             more |= {"limits": settings.limits, "loops": loops, "breaker": settings.breaker}
         return build_draft_graph(nodes, edges, names["start"], names["end"], **more)
 
     def _list_items(self, at: Located, name: str) -> list[Located] | None:
-        """What is listed under a name; None, with the reason in the report, if it is no list."""
+        """The items under a key; None, with an error in the report, if the value is not a list.
+
+        A single node or edge may stand without the list, as a mapping that looks like one."""
         assert isinstance(at.value, dict)
         place = at.value.get(name)
         if place is None or place.value is None:
@@ -228,7 +257,8 @@ class GraphReader(NodeReader):
         return None
 
     def _read_nodes(self, at: Located) -> dict[str, Node | None]:
-        """Nodes by id; None for one that has an id but could not be read."""
+        """Reads the nodes, by id. A node that has an id but could not be read is None: edges may name
+        it."""
         nodes: dict[str, Node | None] = {}
         lines: dict[str, int] = {}
         items = self._list_items(at, "nodes")
@@ -249,7 +279,7 @@ class GraphReader(NodeReader):
         return nodes
 
     def _read_edges(self, at: Located, nodes: dict[str, Node | None]) -> tuple[list[Edge], list[Edge]]:
-        """The edges; and all that could be read of them, for a draft."""
+        """Returns the edges, and for a draft the same edges with those that could be read in part."""
         edges: dict[tuple[str, str, str | None], Edge] = {}
         unread = []
         for item in self._list_items(at, "edges") or ():
@@ -264,7 +294,10 @@ class GraphReader(NodeReader):
     def _read_edge(
         self, item: Located, nodes: dict[str, Node | None], edges: dict[tuple[str, str, str | None], Edge]
     ) -> Edge | None:
-        """Adds an edge to those before it; None if it could not be read."""
+        """Reads an edge and adds it to `edges`; None if it could not be read.
+
+        A graph has one edge for each source, target and port; a later one replaces an earlier one.
+        The later one also decides the place in the order of the edges."""
         edge = self.read(item, Edge, _describe_edge(item))
         self._check_endpoints(item, nodes)
         if not isinstance(edge, Edge):
@@ -293,7 +326,7 @@ class GraphReader(NodeReader):
 
     def _report_unknown_node(self, at: Located, name: str, what: str, nodes: Mapping[str, Any]) -> None:
         if not nodes:
-            return  # the report says why there is none
+            return  # The missing nodes have been reported; every edge would be a second error.
         suggested = did_you_mean(name, nodes) if self._compared < MAX_COMPARISONS else ""
         self._compared += len(nodes)
         hint = suggested or f"nodes: {', '.join(list(nodes)[:12])}"
@@ -321,6 +354,8 @@ class GraphReader(NodeReader):
             self.check_function("processor", edge.process.function, place)
 
     def _check_dynamic(self, edges: Any) -> None:
+        # One run of the target gathers the messages of all its dynamic edges and splits them together,
+        # so there can be only one setting.
         first: dict[str, Edge] = {}
         for edge in edges:
             if edge.dynamic is None:
@@ -328,7 +363,9 @@ class GraphReader(NodeReader):
             other = first.setdefault(edge.target, edge)
             if other.dynamic != edge.dynamic:
                 place = Located(None, edge.at.line, edge.at.column)
-                self.report.error(  # the place of the edge makes it about the edge
+                # This runs outside `subject_scope`: the location of the edge attributes the error to the
+                # edge.
+                self.report.error(
                     "dynamic-differs",
                     f"two dynamic edges lead to '{edge.target}' with different settings "
                     f"(the other is in line {other.at.line})",
@@ -372,12 +409,14 @@ class GraphReader(NodeReader):
         places = _as_list(child(at, "config", "file_sources"))
         for source, place in zip(config.file_sources, places, strict=True):
             if not self._check_path_exists(name, source.path, child(place, "path")):
-                message = f"the memory '{name}' reads '{source.path}', which is not there"
-                hint = "it is looked for beside this file, and in the working folder"
+                message = f"the memory '{name}' reads '{source.path}', which does not exist"
+                hint = "searched: the folder of this file, and the working folder"
                 self.report.warning("missing-source", message, child(place, "path"), hint)
 
     def _check_path_exists(self, name: str, path: str, at: Located) -> bool:
-        """Whether there is anything at a path of a memory; an error if it may not be read."""
+        """Whether a path of a memory exists. Reports an error if it leads outside the allowed folders.
+
+        A path that is refused counts as existing, so that it is reported once."""
         try:
             return self.access.find(path, self.folder) is not None
         except OutsideFolderError as outside:
@@ -392,7 +431,8 @@ def _get_string(at: Located, key: str) -> str | None:
 
 
 def _memory_names(at: Located) -> list[str]:
-    """Also of those that cannot be read: an agent that names one is not to blame."""
+    """The names of the memories of a graph, also of those that cannot be read: an agent that names such
+    a memory is not a second error."""
     names = (_get_string(item, "name") for item in _as_list(child(at, "memory")) if item is not at)
     return [name for name in names if name is not None]
 

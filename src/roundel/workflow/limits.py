@@ -1,9 +1,11 @@
-"""Money, counted in whole picodollars (10⁻¹² dollars).
+"""Settings of the breaker, and exact sums of money.
 
-Binary fractions do not add up: three calls of 0.10 dollars are more than 0.30. Whole numbers do, so a limit
-of 0.30 pays for three such calls. A token of the cheapest models costs some ten thousand picodollars.
+The breaker locks a run that makes no progress, costs far more than its forecast, or takes too long. This
+module has its settings only; kernel/breaker.py and kernel/budget.py apply them.
 
-The breaker: when a run is locked because it goes in circles, costs too much or takes too long.
+Money is counted in whole picodollars (10⁻¹² dollars). Binary fractions do not add up: three calls of
+0.10 dollars are more than 0.30. Whole numbers do, so a limit of 0.30 pays for three such calls. A token
+of the cheapest models costs some ten thousand picodollars, so rounding does not matter.
 """
 
 from __future__ import annotations
@@ -28,32 +30,35 @@ def dollars(picodollars: int) -> float:
 
 
 def sum_dollars(amounts: list[float]) -> float:
-    """The sum of amounts in dollars."""
+    """Adds amounts in dollars without the errors of binary fractions."""
     return dollars(sum(map(picodollars, amounts)))
 
 
 DEFAULT_TIME_LIMIT = 600.0
 NO_TIME_LIMIT = 1e18
+"""Seconds that no run reaches."""
 
 
 class Breaker(Struct, frozen=True, omit_defaults=True):
-    """On unless it is turned off, as a whole (`breaker: false`) or one by one."""
+    """The settings of the breaker. All detectors are on unless turned off, together (`breaker: false`)
+    or one by one."""
 
     enabled: bool = True
     dead_loop: bool = True
-    """Trips when every speaker of a loop repeats itself, and nothing else in it makes progress."""
+    """Whether to trip when every speaker of a loop repeats itself, and nothing else in the loop makes
+    progress."""
     window: Annotated[int, Meta(ge=2)] = 3
     """The least number of messages that must be repetitions, in at least two rounds in a row."""
     threshold: Annotated[float, Meta(ge=0, le=1)] = 0.1
     """A message whose novelty is below this is a repetition; 1 is all new, 0 a repetition."""
     token_surge: bool = True
-    """Trips when far more tokens are spent than the forecast says."""
+    """Whether to trip when the run uses far more tokens than its forecast."""
     factor: Annotated[float, Meta(ge=1)] = 3
-    """So many times the estimate."""
+    """How many times the estimate may be used before that."""
     timeout: bool = True
-    """Trips when the run has worked for too long; waiting for people does not count."""
+    """Whether to trip when the run has worked for too long. Waiting for people does not count."""
     seconds: Annotated[float, Meta(gt=0)] | None = None
-    """So long; if it is not given, ten minutes and what the timers of the workflow ask for."""
+    """The time that is allowed; None is ten minutes, plus what the timers of the workflow take."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -138,7 +143,8 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
 
     @classmethod
     def __read__(cls, at: Located, reader: Reader) -> Any:
-        if isinstance(at.value, (bool, str)):  # text as of an environment variable
+        # Text too: the value of an environment variable is text, and `breaker: ${BREAKER}` is a switch.
+        if isinstance(at.value, (bool, str)):
             enabled = reader.read(at, bool, "'breaker'")
             return INVALID if enabled is INVALID else cls(enabled=enabled)
         return reader.read_struct(at, cls, "'breaker'")
@@ -152,7 +158,8 @@ class Breaker(Struct, frozen=True, omit_defaults=True):
         return self.enabled and self.token_surge
 
     def time_limit(self, timers: float) -> float:
-        """The seconds of work that are allowed, in a workflow whose timers take so many."""
+        """The seconds of work that are allowed. `timers` is the time that the timers of the workflow
+        take on purpose."""
         if not (self.enabled and self.timeout):
             return NO_TIME_LIMIT
         return self.seconds or DEFAULT_TIME_LIMIT + timers

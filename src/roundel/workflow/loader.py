@@ -1,4 +1,28 @@
-"""From a file, a text or a plain mapping to a workflow, with every problem that it has."""
+"""Loads a workflow from a file, a text or a plain mapping, and reports every problem in it.
+
+The three sources share one path. Each becomes a tree of `Located` values (document.py for files and
+texts, `locate` for mappings), `${NAME}` is substituted (variables.py), secrets are collected
+(secret_finder.py), and `WorkflowReader` reads the tree into structs. The reader stack has four layers,
+each in its own module:
+
+    Reader          fields.py        a value of a type, at a location
+    NodeReader      graph.py         nodes, and the functions that they name
+    GraphReader     graph_reader.py  graphs, and the names inside them
+    WorkflowReader  loader.py        whole files, and the files of their subgraphs
+
+Loading never stops at the first problem. The reader records it in the `Report` and continues, so that an
+editor can show all problems of a file at once. A workflow is returned only if the report has no error;
+the draft of a faulty one (graph_reader.py) can still be drawn, never run.
+
+Order matters in two places. Substitution comes before reading, since a variable may stand for a number,
+a list or a whole node. Secrets are collected before reading as well: errors quote values in shortened
+form, and half a secret could not be found and masked afterwards.
+
+A subgraph file is read by a second `WorkflowReader` that shares the mutable collections of the first one
+(models, tools, names, drafts, secrets): these have one namespace in the whole workflow. Its `vars`,
+`limits` and `.env` apply to that file alone. The function finder is shared as well, so `module:function`
+always refers to the folder of the main file.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +59,16 @@ from roundel.workflow.variables import read_dotenv, substitute
 
 MAX_FILE_DEPTH: Final = 32
 MAX_FILES: Final = 1000
+"""Uses of subgraph files in one workflow. Depth alone is no bound: ten files that each use the next one
+twice are a thousand graphs."""
 
 
 class WorkflowFile(Struct, frozen=True, omit_defaults=True):
-    """The top of a workflow file."""
+    """The top level of a workflow file. The loader creates it; a `Workflow` is built from it and the
+    graph.
+
+    `graph` is declared as Any, because `GraphReader.read_graph` reads it after everything else: an agent
+    of the graph may name a model profile or a tool that stands below the graph in the file."""
 
     graph: Any = None
     version: str | int | float = ""
@@ -115,12 +145,14 @@ class WorkflowFile(Struct, frozen=True, omit_defaults=True):
 
 
 class LoadResult(Struct, frozen=True):
-    """What came of reading a workflow."""
+    """The outcome of loading: the workflow, its draft and the report. The `read_workflow_*` functions
+    return it."""
 
     workflow: Workflow | None
     """None if the report has an error."""
     draft: Workflow | None
-    """The workflow, or with errors what of it can be drawn; None if there is no graph at all."""
+    """The workflow; if there are errors, the part of it that can be drawn; None if there is no graph at
+    all."""
     report: Report
 
 
@@ -129,7 +161,9 @@ def load(
     types: NodeTypes,
     variables: Mapping[str, Any] | None = None,
 ) -> Workflow:
-    """The workflow of a file; WorkflowError with everything that is wrong with it."""
+    """Loads the workflow of a file. Raises WorkflowError with all diagnostics if there is an error.
+
+    Warnings are dropped; use `examine` to get them."""
     workflow, report = examine(source, types, variables)
     if workflow is None:
         raise WorkflowError(report.diagnostics)
@@ -142,9 +176,9 @@ def examine(
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
-    """The workflow of a file, or None, and what there is to say about it.
+    """Loads the workflow of a file. Returns it, or None if there are errors, together with the report.
 
-    `allow_paths` are folders that it may name files in, beside its own."""
+    `allow_paths` are further folders whose files the workflow may name (docs/decisions/0012)."""
     reading = read_workflow_file(source, types, variables, allow_paths)
     return reading.workflow, reading.report
 
@@ -155,7 +189,7 @@ def read_workflow_file(
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
 ) -> LoadResult:
-    """As `examine`, with a draft of a workflow that has errors."""
+    """Like `examine`, and returns the draft of a faulty workflow too."""
     path = Path(source)
     report = Report(str(source), SecretFinder())
     root = read_file(path, report)
@@ -165,6 +199,7 @@ def read_workflow_file(
 def examine_text(
     text: str, types: NodeTypes, variables: Mapping[str, Any] | None = None, name: str = "<text>"
 ) -> tuple[Workflow | None, Report]:
+    """Like `examine`, for a text without a file: no folder, so no `.env` and no functions beside it."""
     reading = read_workflow_text(text, types, variables, name)
     return reading.workflow, reading.report
 
@@ -172,7 +207,7 @@ def examine_text(
 def read_workflow_text(
     text: str, types: NodeTypes, variables: Mapping[str, Any] | None = None, name: str = "<text>"
 ) -> LoadResult:
-    """As `examine_text`, with a draft of a workflow that has errors."""
+    """Like `examine_text`, and returns the draft of a faulty workflow too."""
     report = Report(name, SecretFinder())
     return _read_document(read_text(text, report), report, types, variables or {}, None, {}, ())
 
@@ -183,7 +218,10 @@ def from_mapping(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     variables: Mapping[str, Any] | None = None,
 ) -> Workflow:
-    """The workflow that a plain mapping describes, as a file with the same content would."""
+    """Builds the workflow that a plain mapping describes. Raises WorkflowError if there is an error.
+
+    `functions` are Python functions that the mapping refers to by name; they belong to this workflow
+    alone."""
     workflow, report = examine_mapping(value, types, functions, variables)
     if workflow is None:
         raise WorkflowError(report.diagnostics)
@@ -197,7 +235,7 @@ def examine_mapping(
     variables: Mapping[str, Any] | None = None,
     allow_paths: AllowPaths = (),
 ) -> tuple[Workflow | None, Report]:
-    """As `examine`."""
+    """Like `from_mapping`, but returns the report instead of raising."""
     report = Report("<python>", SecretFinder())
     root = locate_or_report(value, report)
     reading = _read_document(root, report, types, variables or {}, None, functions or {}, allow_paths)
@@ -215,6 +253,8 @@ def _read_document(
 ) -> LoadResult:
     if root is None:
         return LoadResult(None, None, report)
+    # Resolved, because FileAccess compares real paths: a main file reached through a link would
+    # otherwise find its own subgraphs outside its folder.
     folder = path.resolve().parent if path else None
     reader = WorkflowReader(report, types, FunctionFinder(functions, folder), folder, variables)
     reader.access = FileAccess(folder, resolve_folders(allow_paths))
@@ -226,7 +266,9 @@ def _read_document(
 
 
 class WorkflowReader(GraphReader):
-    """Reads whole files, and the files of their subgraphs."""
+    """Reads a whole file, and creates another `WorkflowReader` for each use of a subgraph file.
+
+    `_read_document` creates the one for the main file."""
 
     def __init__(
         self,
@@ -240,18 +282,24 @@ class WorkflowReader(GraphReader):
         self.finder = finder
         self.folder = folder
         self.top_folder = folder
+        """The folder of the main file; `folder` is that of the file that this reader reads."""
         self.variables = variables
+        """The overrides (`--var`, `variables=`). They apply to the files of subgraphs too."""
         self.file_chain: tuple[Path, ...] = ()
+        """The files from the main one to this one, to detect a file that uses itself."""
         self.files: list[Path] = []
-        """Each file of a subgraph as often as it is used; the same list for all readers of a workflow."""
+        """One entry for each use of a subgraph file; all readers of a workflow share the list."""
         self.texts: dict[str, str] = {}
-        """What each file of a subgraph holds, so that it is read once; the same dict for all readers."""
+        """The text of each subgraph file by its path, so that it is read from disk once; shared as well.
+        The trees are not shared: variables of the using file are substituted in them."""
         self.draft: Workflow | None = None
         """What can be drawn, whether or not there are errors."""
 
     def read_workflow(
         self, at: Located, functions: Mapping[str, Callable[..., Any]], file: str
     ) -> Workflow | None:
+        """Reads the main file. Sets `draft` in any case; returns None if the file itself has an
+        error."""
         root = self._substitute_variables(at)
         settings = self._read_root(root)
         if isinstance(settings, WorkflowFile):
@@ -261,7 +309,10 @@ class WorkflowReader(GraphReader):
             for use in settings.middleware:
                 self.check_function("middleware", use.name, Located(use.name, use.at.line, use.at.column))
         graph = self._read_root_graph(root)
+        # Only now are all names collected, those of subgraph files too, and all secrets found.
         self.secrets.check_names(self.names, self.report)
+        # `read_graph` leaves exactly one draft, that of the whole graph; none if there is no mapping to
+        # read.
         for drafted in self.drafts[-1:]:
             assert isinstance(drafted, GraphDefinition)
             self.draft = self._workflow(drafted, settings, functions, file)
@@ -291,7 +342,10 @@ class WorkflowReader(GraphReader):
         )
 
     def read_subgraph(self, at: Located) -> Any:
-        """The graph of a file that another one uses; what stands beside it counts for it alone."""
+        """Reads the graph of a file that another file uses.
+
+        Its `vars` and `limits` apply to this graph alone; its models and tools join those of the
+        workflow. `memory` and `middleware` belong to a run as a whole, so they have no effect here."""
         root = self._substitute_variables(at)
         settings = self._read_root(root)
         if isinstance(settings, WorkflowFile):
@@ -305,7 +359,11 @@ class WorkflowReader(GraphReader):
         return replace(graph, limits=settings.limits)
 
     def _merge_definitions(self, root: WorkflowFile, at: Located) -> None:
-        """Profiles and tools have one name in the whole workflow, whichever file they stand in."""
+        """Adds the profiles and tools of a file to those of the workflow.
+
+        A name has one meaning in the whole workflow, since agents of any file refer to it by name alone.
+        Two files may repeat the same definition: locations do not count in the comparison
+        (`SourceLocation.__eq__`)."""
         kinds: tuple[tuple[dict[str, Any], Mapping[str, Any], str], ...] = (
             (self.models, root.models, "models"),
             (self.tools, root.tools, "tools"),
@@ -313,7 +371,7 @@ class WorkflowReader(GraphReader):
         for known, more, what in kinds:
             for name, made in more.items():
                 if known.setdefault(name, made) != made:
-                    message = f"'{name}' under '{what}' is another one than in the file that uses this one"
+                    message = f"'{name}' under '{what}' differs from the one in the file that uses this one"
                     self.report.error("two-meanings", message, child(at, what, name), "give it another name")
         for name, source in root.tools.items():
             if source.python:
@@ -327,18 +385,20 @@ class WorkflowReader(GraphReader):
 
     def _substitute_variables(self, at: Located) -> Located:
         dotenv = read_dotenv(self.folder / ".env", self.report) if self.folder else {}
-        # The variables of the file that a subgraph is used from stand behind its own.
+        # In a subgraph file, `self.vars` are the variables of the file that uses it. They come after the
+        # file's own `vars` and before the environment.
         inherited = {**os.environ, **self.vars}
         resolved = substitute(at, self.report, self.variables, inherited, dotenv, self.secrets)
         for name, value in (*self.variables.items(), *dotenv.items()):
-            if self.secrets.is_secret(name):  # used or not: code may read them as well
+            if self.secrets.is_secret(name):
+                # Also one that no placeholder uses: tools and Python functions may read it themselves.
                 self.secrets.variable(name, value)
         self.secrets.examine(resolved, self.report)
         return resolved
 
     def _read_root(self, root: Located) -> Any:
         if isinstance(root.value, dict) and "graph" not in root.value and "nodes" in root.value:
-            return WorkflowFile()  # the file is the graph itself
+            return WorkflowFile()  # The file is the graph itself; `read_graph` reports its unknown keys.
         return self.read_struct(root, WorkflowFile, "the workflow")
 
     def _read_root_graph(self, root: Located) -> Any:
@@ -353,7 +413,10 @@ class WorkflowReader(GraphReader):
         return self.read_graph(root.value["graph"])
 
     def read_graph_file(self, at: Located) -> Any:
-        """The graph of another file, named at a place of this one."""
+        """Reads the graph of another file, which a subgraph node names at this location.
+
+        Called by the node type `subgraph`. The same file is read again for each use, since the variables
+        of the using file may differ; circles and the number of uses are bounded for that reason."""
         name = str(at.value)
         try:
             path = self._find_file(name)
@@ -362,12 +425,12 @@ class WorkflowReader(GraphReader):
             self.report.error("outside-folder", message, at, outside.hint)
             return INVALID
         if path is None:
-            hint = "it is looked for beside this file, in its folder `subgraphs`, and in the working folder"
-            self.report.error("no-file", f"the subgraph file '{name}' is not there", at, hint)
+            hint = "searched: the folder of this file, its folder `subgraphs`, and the working folder"
+            self.report.error("no-file", f"there is no subgraph file '{name}'", at, hint)
             return INVALID
         if path in self.file_chain:
             names = " → ".join(step.name for step in (*self.file_chain[self.file_chain.index(path) :], path))
-            self.report.error("circular-file", f"subgraph files go round in a circle: {names}", at)
+            self.report.error("circular-file", f"subgraph files use each other in a circle: {names}", at)
             return INVALID
         if len(self.file_chain) > MAX_FILE_DEPTH or len(self.files) >= MAX_FILES:
             message = (
@@ -381,12 +444,18 @@ class WorkflowReader(GraphReader):
 
     def _find_file(self, name: str) -> Path | None:
         folders = [folder for folder in (self.folder, self.top_folder, Path.cwd()) if folder is not None]
+        # For subgraphs the working folder counts as outside unless the user allows it
+        # (docs/decisions/0012). It is searched all the same: the error can then name the folder to
+        # allow, instead of "no such file".
         places = [place / name for folder in folders for place in (folder, folder / "subgraphs")]
-        # os.path takes names of any length, pathlib raises.
+        # os.path.isfile returns False for a name that is too long or holds a NUL; Path.is_file raises.
         there = next((place for place in places if os.path.isfile(place)), None)  # noqa: PTH113
         return None if there is None else self.access.resolve_inside(there)
 
     def _read_subgraph_file(self, path: Path) -> Any:
+        # A report of its own, because a report has one file name. It is merged below even if the file
+        # could not be read; what it says outside any node is then attributed to the node that uses the
+        # file.
         report = Report(os.path.relpath(path), self.secrets)
         root = read_file(path, report, self.texts)
         graph: Any = INVALID
@@ -397,6 +466,7 @@ class WorkflowReader(GraphReader):
                 (*self.file_chain, path),
                 self.vars,
             )
+            # Shared, not copied: see the module docstring.
             other.files, other.models, other.tools = self.files, self.models, self.tools
             other.texts, other.access, other.names = self.texts, self.access, self.names
             other.drafts = self.drafts

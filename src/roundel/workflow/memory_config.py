@@ -1,4 +1,13 @@
-"""What agents may remember by: the entries under `memory` of a graph, and `memory` of the file."""
+"""Memory settings: the memories that a graph declares, and `memory` of the file.
+
+A run has two built-in memories, working and long-term, which belong to its group (`group_id`) and need
+no declaration. A graph may declare more under `memory`, which its agents name. This module has the
+settings only; the package `memory` reads and writes entries.
+
+The path of a declared memory is its identity in the store, within a group: memories of the same path are
+one memory, whichever workflow declares them. A memory without a path belongs to its workflow and graph
+by name (memory/namespaces.py).
+"""
 
 from __future__ import annotations
 
@@ -19,17 +28,17 @@ Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
 WORKING, LONG_TERM = "working", "long_term"
 BUILTIN_MEMORIES = (WORKING, LONG_TERM)
-"""The names of memories that need not be declared."""
+"""The memories that exist without a declaration."""
 DIMENSIONS = "dimensions"
-"""The parameter of an embedding that says how long its vectors are."""
+"""The parameter of an embedding for the size of its vectors; the only one that has an effect."""
 LOCAL_PROVIDER = "local"
-"""The provider of embeddings by a model of sentence-transformers, in this process."""
+"""The provider of embeddings by sentence-transformers, in this process."""
 AUTO = "auto"
-"""As a path it says as much as none."""
+"""A path of the dialect that means the same as none."""
 
 
 class MemorySettings(Struct, frozen=True, omit_defaults=True):
-    """`memory` of the file: whose memory a run has part in, and what working memory takes."""
+    """`memory` of the file: whose memory a run shares, and what goes into working memory."""
 
     group_id: str = ""
     newest: Positive = 50
@@ -92,7 +101,7 @@ class MemorySettings(Struct, frozen=True, omit_defaults=True):
 
 
 class Embedding(Struct, frozen=True, omit_defaults=True):
-    """The model that makes vectors of texts."""
+    """The model that converts texts to vectors."""
 
     model: Name
     provider: str = "openai"
@@ -150,7 +159,7 @@ class Embedding(Struct, frozen=True, omit_defaults=True):
 
 
 def _path_fields() -> dict[str, Field]:
-    """Where a memory of a graph is kept."""
+    """The description of the path of a memory."""
     return {
         "memory_path": Field(
             en=(
@@ -212,7 +221,7 @@ class BlackboardMemory(Struct, frozen=True, omit_defaults=True):
 class FileSource(Struct, frozen=True, omit_defaults=True):
     path: Name
     file_types: Names = ()
-    """How the names of the files end; all files if it is empty."""
+    """The endings of the names of files to read; all files if empty."""
     recursive: bool = True
     encoding: str = "utf-8"
 
@@ -291,7 +300,7 @@ class FileMemory(Struct, frozen=True, omit_defaults=True):
 
 
 class WorkingMemory(Struct, frozen=True):
-    """That of the run's group."""
+    """The working memory of the run's group."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -303,7 +312,7 @@ class WorkingMemory(Struct, frozen=True):
 
 
 class LongTermMemory(Struct, frozen=True, omit_defaults=True):
-    """What was promoted for the run's group."""
+    """The long-term memory of the run's group: entries that were promoted from working memory."""
 
     embedding: Embedding | None = None
 
@@ -391,7 +400,7 @@ class MemoryDeclaration(Struct, frozen=True, omit_defaults=True):
 
     @property
     def folder(self) -> Path | None:
-        """That of the file it stands in."""
+        """The folder of the file that declares it; None if it was declared in Python."""
         return Path(self.at.file).resolve().parent if Path(self.at.file).is_file() else None
 
     @classmethod
@@ -417,7 +426,7 @@ class MemoryDeclaration(Struct, frozen=True, omit_defaults=True):
 def _is_encoding(name: str) -> bool:
     try:
         b"a".decode(name)
-    except UnicodeError:  # known, but not of this text
+    except UnicodeError:  # A known encoding, in which these bytes are not valid.
         return True
     except (LookupError, ValueError):
         return False
@@ -425,14 +434,15 @@ def _is_encoding(name: str) -> bool:
 
 
 def builtin_memory(name: str) -> MemoryDeclaration:
-    """One that is there without being declared."""
+    """The declaration of a built-in memory."""
     return MemoryDeclaration(name, MEMORY_FORMS[name]())
 
 
 def find_path(path: str, folder: Path | None) -> Path | None:
-    """What a path means: beside the file, else in the working folder; None if there is nothing."""
+    """Finds a path: relative to the file, else relative to the working folder; None if nothing
+    exists."""
     places = [place / path for place in (folder, Path.cwd()) if place is not None]
     try:
         return next((place for place in places if place.exists()), None)
-    except (OSError, ValueError):  # no name that a file could have
+    except (OSError, ValueError):  # No file could have this name.
         return None

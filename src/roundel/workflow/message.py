@@ -1,4 +1,9 @@
-"""What flows along the edges of a workflow."""
+"""Messages, which flow along the edges of a workflow.
+
+A message is text or blocks, with optional `data` for expressions and `metadata` for bookkeeping. It is
+immutable: edges pass the same object to several targets, and the state of a run shares messages with its
+snapshots.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +28,26 @@ class Block(Struct, frozen=True, omit_defaults=True):
 
 
 class Message(Struct, frozen=True, gc=False, omit_defaults=True):
-    """A message is never changed: whoever wants another one makes another one."""
+    """A message. Nodes and edges create new ones with `msgspec.structs.replace` instead of changing
+    them.
+
+    `gc=False` keeps messages out of Python's cycle collector, since runs have many. That is safe as long
+    as no message can be part of a reference cycle: `data` and `metadata` are plain JSON."""
 
     content: str | tuple[Block, ...] = ""
     role: Role = "user"
     data: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None
     keep: bool = False
+    """Whether it stays in the queue of its target after the target has run (`keep_message` of an
+    edge)."""
     preserve_role: bool = False
     dynamic: bool = False
-    """It came over a `dynamic` edge, so its target runs once for each part of it."""
+    """Whether it came over a `dynamic` edge, so that its target runs once for each part of it."""
 
     @property
     def text(self) -> str:
+        """The text, or the text blocks in one text; other blocks have none."""
         content = self.content
         if isinstance(content, str):
             return content
@@ -43,12 +55,16 @@ class Message(Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def source(self) -> str:
-        """The node that sent it; empty for the run's own input."""
+        """The id of the node that sent it; empty for the input of the run."""
         return str((self.metadata or {}).get("source", ""))
 
 
 def as_message(value: object, role: Role = "assistant") -> Message:
-    """A message from what a Python function gave: a message, a text, a mapping or any JSON value."""
+    """Converts what a Python function returned to a message: a message, a text, a mapping or any JSON
+    value.
+
+    A mapping with no other keys than those of a message is read as one. Any other mapping is data: it
+    becomes `data`, for expressions, and its JSON becomes the text."""
     if isinstance(value, Message):
         return value
     if isinstance(value, str):
@@ -63,6 +79,7 @@ def json_text(value: object) -> str:
     """Text as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
+    # An int is the most frequent value after text, and `str` is several times faster.
     return str(value) if value.__class__ is int else json.dumps(value, ensure_ascii=False)
 
 

@@ -1,9 +1,12 @@
-"""The names of model providers, known without importing the library that speaks to them.
+"""Model profiles: the entries under `models`, and the names of model providers.
 
-That takes seconds, and a workflow is to be checked in a fraction of one. A test holds the table against the
-library's own; a provider that only a newer version knows is therefore a warning, not an error.
+An agent names a profile, or gives a model of its own with the same keys. A model is written as
+`provider:name`, or with `provider` and `name`; the second form is needed for names that contain a colon.
 
-Which model answers: profiles under `models`, and what an agent says of its own.
+The providers are a table here, because importing the library that implements them takes seconds, and a
+workflow should be checked in a fraction of one. A test compares the table with the library's own. A
+newer version of the library may know more providers, so an unknown one is a warning and not an error,
+unless it misspells a known one.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ PROVIDER_ALIASES: Final = {
     "google-vertex": "google-cloud",
     "claude": "anthropic",
 }
-"""What providers are also called."""
+"""Other names of providers."""
 PROVIDERS: Final = (
     *("openai", "openai-chat", "openai-responses", "openai-decisions", "openai-codex", "openai-chatgpt"),
     *("anthropic", "google", "google-cloud", "azure", "azure-responses", "bedrock", "bedrock-mantle"),
@@ -35,16 +38,17 @@ PROVIDERS: Final = (
     *("system-one", "together", "typesafe", "vercel", "vllm", "voyageai", "xai", "zai"),
 )
 GATEWAY_PREFIX: Final = "gateway/"
-"""Stands before the name of a provider that is reached through pydantic-ai's gateway."""
+"""The prefix of a provider that is reached through the gateway of pydantic-ai."""
 
 
 def installed_providers() -> dict[str, Any]:
-    """The providers of installed packages, by name: entry points that are not loaded yet."""
+    """The providers of installed packages by name, as entry points that are not imported yet."""
     return entry_points("roundel.providers")
 
 
 def check_provider(name: str, at: Located, report: Report, also: Iterable[str] = ()) -> bool:
-    """Whether a provider may be used: it is known, or no misspelling of one that is."""
+    """Whether a provider may be used. Reports an error for a misspelt one, and a warning for an unknown
+    one."""
     known = (*PROVIDERS, *PROVIDER_ALIASES, *also)
     if name in known or name.startswith(GATEWAY_PREFIX) or name in installed_providers():
         return True
@@ -65,7 +69,7 @@ DEFAULT_PROFILE = "default"
 
 
 class Price(Struct, frozen=True, omit_defaults=True):
-    """US dollars for a million tokens."""
+    """The price of a model, in US dollars for a million tokens. It overrides the known price."""
 
     input: Amount
     output: Amount
@@ -94,7 +98,8 @@ class Price(Struct, frozen=True, omit_defaults=True):
 
 
 def model_fields() -> dict[str, Field]:
-    """How a profile, and an agent without one, says which model is meant."""
+    """The descriptions of the keys that select a model, for profiles and for agents without a
+    profile."""
     return {
         "provider": Field(
             en=("Provider", "The provider, where it is given apart from the name."),
@@ -122,23 +127,23 @@ def model_fields() -> dict[str, Field]:
 
 
 class Profile(Struct, frozen=True, omit_defaults=True):
-    """A model, and how it is asked."""
+    """A model profile: which model, and how to call it."""
 
     provider: str = ""
     name: str = ""
     model: str = ""
-    """Both in one, as `provider:name`."""
+    """Provider and name in one, as `provider:name`."""
     base_url: str = ""
     api_key: str = ""
     headers: dict[str, str] = {}
     params: dict[str, Any] = {}
     timeout: Seconds | None = None
-    """The seconds that one call may take."""
+    """The time limit of one call, in seconds."""
     price: Price | None = None
     fallback: Names = ()
-    """Other profiles, tried in turn when this model does not answer."""
+    """Names of other profiles, tried in order when this model fails."""
     cache: bool = False
-    """Whether a request that was answered before gets the same answer, without a call."""
+    """Whether a request that was answered before gets the same answer again, without a call."""
     at: SourceLocation = SourceLocation()
 
     @staticmethod
@@ -211,7 +216,8 @@ class Profile(Struct, frozen=True, omit_defaults=True):
 
 
 def provider_and_name(model: str, provider: str, name: str) -> tuple[str, str]:
-    """Provider and name of a model; without a provider it is `openai`, whose protocol most servers speak."""
+    """The provider and the name of a model. Without a provider it is `openai`, whose protocol most
+    servers implement."""
     if model:
         first, colon, rest = model.partition(":")
         return (first, rest) if colon else (provider or "openai", model)
@@ -219,7 +225,11 @@ def provider_and_name(model: str, provider: str, name: str) -> tuple[str, str]:
 
 
 def check_model(model: str, provider: str, name: str, at: Located, report: Report) -> bool:
-    """Whether a model, where there is one, is named in one way only, with a provider that there is."""
+    """Whether a model is given in one way only, with a valid provider. No model at all is fine here: an
+    agent may use a profile.
+
+    The location is that of the mapping, whose raw values are checked first: an empty text usually comes
+    from an empty variable, and would look like a missing key."""
     given = at.value if isinstance(at.value, dict) else {}
     for key in ("model", "provider", "name"):
         if key in given and given[key].value is not None and not str(given[key].value).strip():

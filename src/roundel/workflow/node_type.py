@@ -1,4 +1,16 @@
-"""What a node type is. Each is one module in `roundel/nodes/`, or comes from an installed package."""
+"""Node types: what the engine has to know about a type, as one struct, and the registry by name.
+
+Each built-in type is one module in `roundel/nodes/` with a `NODE`; others come from installed packages
+(entry points of the group `roundel.nodes`). No other module has a list of types or tests for a type by
+its name: the loader, the plan, the kernel, the proof, the forecast and the drawing ask the properties
+below. So a package can add a type that takes part in all of these.
+
+Most properties are functions of the config, because the answer depends on it (a loop has as many rounds
+as its config says). Defaults say "an ordinary node": no ports, no bodies, no bound, no calls.
+
+`NodeTypes` imports a type when it is needed. Importing all of them, with their dependencies, would cost
+`roundel check` more than reading the file.
+"""
 
 from __future__ import annotations
 
@@ -35,112 +47,128 @@ def _no_check(_config: Any, _at: Any, _reader: Any) -> None:
 
 
 class Bound(Struct, frozen=True):
-    """How a node bounds the loop that it runs in, if it runs in each of its rounds."""
+    """How a node bounds the loop that contains it, provided that it runs in every round. The proof of
+    termination (plan/proof.py) relies on it."""
 
     rounds: int | None = None
-    """After so many runs it gives a message that ends the loop."""
+    """After this many runs it sends a message that ends the loop."""
     seconds: float | None = None
-    """After so much time it does."""
+    """After this time it sends that message."""
     port: str | None = None
-    """That message leaves by this port; None if the node has no ports."""
+    """The port by which the message leaves; None if the node has no ports."""
 
 
 class Calls(Struct, frozen=True):
-    """How many calls one run of a node takes: at worst, and as a rule."""
+    """How many calls one run of a node makes: at most, and usually. The forecast (plan/forecast.py) uses
+    it."""
 
     models: tuple[int, int] = (0, 0)
     tools: tuple[int, int] = (0, 0)
 
 
 class NodeType(Struct, frozen=True, eq=False):
+    """A node type. A module creates one as `NODE`; it is compared by identity, and stored by name
+    (encoding.py)."""
+
     name: str
     config: type[Struct]
     summary: str
     prepare: Callable[[Any, Any], Callable[[Any], Any]]
-    """(node, services) to a behaviour: a call to an outcome, or to an awaitable of one.
+    """Called as (node, services), it returns the behaviour: a function from a call to an outcome, or to
+    an awaitable of one.
 
-    It is called once a run for each node, so whatever can be worked out beforehand is."""
+    The host calls it once for each node and run, so it is the place for work that does not depend on the
+    input."""
 
     title: str = ""
-    """What forms and the manual call it; without one, its name. `summary` is the text that goes with it."""
+    """Its title in forms and in the manual; its name if empty. `summary` is the text below it."""
 
     zh: tuple[str, str] = ("", "")
     """The title and the summary in Chinese."""
 
     port_titles: Mapping[str, tuple[str, str]] = {}
-    """The ports that do not depend on the config: for each, what leaves by it, in English and in Chinese."""
+    """The ports that do not depend on the config, each with its title in English and in Chinese."""
 
     example: str = ""
     """A node of this type as YAML, for the manual."""
 
     aliases: tuple[str, ...] = ()
     ports: Callable[[Any], tuple[str, ...]] = _no_ports
-    """The named ways out, from the config."""
+    """The names of the output ports, from the config. A message leaves by one of them, or by none."""
 
     bodies: Callable[[Any], tuple[Any, ...]] = _no_ports
-    """The graphs that this node runs inside itself, from the config; none for an ordinary node."""
+    """The graphs that this node runs inside itself (a composite node), from the config; none for an
+    ordinary node."""
 
     controller: Callable[[Any], Any] | None = None
-    """Makes a conductor (kernel/composite.py) from the config, which says when which body runs on what.
+    """Creates a `Controller` (kernel/composite.py) from the config, which decides when which body runs,
+    and on what input.
 
-    Without one, the one body runs once on what the node got."""
+    Without one, the only body runs once on the input of the node."""
 
     iterations: Callable[[Any], tuple[int | None, ...]] = _no_body_runs
-    """How often each body runs at most in one run of a node that conducts; None where nobody knows."""
+    """For a node with a controller: how often each body runs at most in one run of the node; None if
+    unknown."""
 
     rounds: Callable[[Any], int | None] = _return_none
-    """For a loop of its own: how many rounds one run of it takes at most."""
+    """For a node that is a loop: how many rounds one run of it takes at most; None if unknown."""
 
     conversation: Callable[[Any], Any] = _return_none
-    """Makes a dialogue (kernel/tool_loop.py) from the config, for a node that takes several calls; None for
-    one that is done with one."""
+    """Creates a `Conversation` (kernel/tool_loop.py) from the config, for a node that makes several
+    calls, such as an agent with tools; None for a node that makes one."""
 
     loops: bool = False
-    """It is a loop of its own: its bodies run in rounds that are counted and shown."""
+    """Whether the node is a loop itself: its bodies run in rounds, which are counted and shown."""
 
     pure: bool = False
-    """It decides from its input and state alone: no effect, nothing that needs a record before going on."""
+    """Whether its outcome depends on its input and state alone. It has no effects then, so the host runs
+    it directly, without a commit before it."""
 
     function: Callable[[Any], str] = _no_function
-    """The name of the Python function that it calls, from the config; empty for most."""
+    """The name of the Python function that it calls, from the config; empty for most types. The loader
+    checks it."""
 
     examine: Callable[[Any, Any, Any], None] = _no_check
-    """(config, place, reader): checks that need the workflow around the node."""
+    """Called as (config, location, reader) while a file is read: checks that need the workflow around
+    the node."""
 
     guard: bool = False
-    """It bounds a loop: silent until its limit, so it needs an edge into its loop and one out of it."""
+    """Whether it exists to bound a loop: it sends nothing until its limit is reached. It needs an edge
+    back into its loop and one out of it; the plan checks both (plan/structure.py)."""
 
     bound: Callable[[Any], Bound | None] = _return_none
-    """How it bounds its loop, from the config."""
+    """How it bounds the loop around it, from the config; None if it does not."""
 
     silent: bool = False
-    """It may give no message at all."""
+    """Whether a run of it may send no message at all. Edges from it are then not certain to fire."""
 
     single: Callable[[Any], bool] = _return_none
-    """Whether it gives at most one message each time that it runs, from the config."""
+    """Whether it sends at most one message in each run, from the config."""
 
     asks: bool = False
-    """A person answers."""
+    """Whether a person answers. The run waits, and the time does not count."""
 
     speaks: bool = False
-    """A model answers."""
+    """Whether a model answers. It is a speaker for dead-loop detection then."""
 
     calls: Callable[[Any], Calls | None] = _return_none
-    """How many calls of models and tools one run takes, from the config; None is one call of a model for a
-    node that speaks, and none for any other."""
+    """How many calls of models and tools one run makes, from the config. None means one model call for a
+    node that speaks, and no calls for any other."""
 
     reserve: Callable[[Any, Any], int] = _no_reserve
-    """(config, workflow): the tokens that a model call of it may take at most; 0 if nobody knows."""
+    """Called as (config, workflow): the most tokens that one model call may use, reserved before it; 0
+    if unknown."""
 
     forgets: Callable[[Any], bool] = _return_none
-    """Whether its state starts anew each time the loop around it is entered."""
+    """Whether its state is reset each time the loop around it is entered."""
 
     state: Any = None
-    """The type of its state (`Outcome.state`, `Call.state`), as msgspec knows types: int, a Struct, a union.
-    A state that was stored is decoded as this type; None leaves it as JSON gives it."""
+    """The type of its state (`Outcome.state`, `Call.state`), as msgspec describes types: int, a Struct,
+    a union. A stored state is decoded as this type; None leaves it as plain JSON."""
 
     request: Any = None
-    """The same for a node that talks or conducts: the type of what its calls carry in place of a state."""
+    """For a node with a conversation or a controller: the type of the request that its calls carry
+    instead of a state."""
 
 
 def _find_none(_name: str) -> Iterable[NodeType]:
@@ -152,10 +180,12 @@ def _find_all_none() -> Iterable[NodeType]:
 
 
 class NodeTypes(Mapping[str, NodeType]):
-    """Node types by name: the built-in ones, and those of installed packages, each imported when needed.
+    """Node types by name and alias, each imported when needed. `roundel.nodes.TYPES` is the one instance
+    of the engine; tests create others.
 
-    `find` gives the built-in types that a name leads to, `find_all` all of them. They are all imported to
-    list them, and to be sure that a name is none of theirs."""
+    `find` returns the built-in types whose module a name suggests, `find_all` all of them. All are
+    imported only to list them, or to be sure that a name is neither a type nor an alias before packages
+    are searched: an installed package cannot replace a built-in type."""
 
     def __init__(
         self,

@@ -1,14 +1,22 @@
-"""A pattern as Python reads it, written for the engine that runs it.
+"""Regular expressions of users: Python's syntax and meaning, with a time limit on each search.
 
-Patterns are matched by the `regex` library, since it can be given a time limit. It knows more syntax than
-Python (fuzzy matching, nested sets, POSIX classes, recursion), and some of its classes differ: its `\\w` has
-combining marks, its `\\s` lacks four separators. So a pattern is parsed by Python's own parser, and written
-anew from the tree with nothing in it that the two could read differently.
+Patterns are matched inside the kernel, on the event loop, and Python's `re` cannot be interrupted:
+`^(\\w+\\s?)*$` on 49 letters and a mark would block every run of the process. The `regex` library has a
+time limit, but it reads some patterns differently: it knows more syntax (fuzzy matching, nested sets,
+POSIX classes, recursion), and some of its classes differ (its `\\w` includes combining marks, its `\\s`
+lacks four separators).
 
-Regular expressions of users: Python's meaning, and a limit on the time that a match may take.
+So a pattern is parsed by Python's own parser (`re._parser`), and written anew from the tree, with
+nothing in it that the two engines could read differently: every class by its Unicode properties, every
+letter in a case-insensitive pattern as a set of its cases. The result has the meaning that Python gives
+it, and the time limit of the library (docs/decisions/0017).
 
-Python's own `re` cannot be interrupted: `^(\\w+\\s?)*$` on 49 letters and a mark would hold up every run of
-the process for ever. So patterns are checked by `re` and matched by the `regex` library, with a time limit.
+`re._parser` is private. A test compares both engines on random patterns for each version of Python.
+Faults of the library that this search found, and that the translation avoids, are noted below where they
+matter.
+
+A search costs about 2 µs more for the clock. The library is imported when the first pattern is used,
+since that takes a tenth of a second.
 """
 
 from __future__ import annotations
@@ -30,11 +38,15 @@ from roundel.workflow.document import Located
 from roundel.workflow.fields import Reader
 
 MAX_DEPTH = 100
+"""How deep groups may be nested; the translation recurses."""
 MAX_TRANSLATED_LENGTH = 100_000
+"""A class such as `[\\u0000-\\uffff]` with ignored case is written with thousands of characters."""
 MAX_PARTS = 100_000
-"""The library makes as many copies of a part as it has to be there at least; it would take all memory for
-`(?:(?:(?:a+)+)+)+` with more levels."""
+"""The library copies a repeated part as often as it has to occur at least. Nested repeats multiply the
+copies: `(?:(?:(?:a+)+)+)+` with more levels would take all memory."""
 
+# Python's classes in terms of Unicode properties. The negated ones are written out as well, since a
+# class inside a set cannot be negated on its own.
 _WORD = r"\p{L}\p{N}_"
 _SPACE = r"\s\x1c-\x1f"
 _UNICODE = {
@@ -44,7 +56,7 @@ _UNICODE = {
         r"\u203f\u2040\u2054\ufe33\ufe34\ufe4d-\ufe4f\uff3f"
     ),
     ops.CATEGORY_DIGIT: r"\p{Nd}",
-    # Not \P{Nd}, which the library gets wrong in [^\d\D].
+    # Not \P{Nd}: the library matches [^\d\D] wrongly with it.
     ops.CATEGORY_NOT_DIGIT: r"\p{L}\p{M}\p{Nl}\p{No}\p{P}\p{S}\p{Z}\p{C}",
     ops.CATEGORY_SPACE: _SPACE,
     ops.CATEGORY_NOT_SPACE: (
@@ -62,22 +74,27 @@ _ASCII = {
 }
 _REPEATS = (ops.MAX_REPEAT, ops.MIN_REPEAT, ops.POSSESSIVE_REPEAT)
 _EMPTY_HAS_NO_BOUNDARY = re.search(r"\B", "") is None
-"""Up to Python 3.13, `\\B` matches nowhere in an empty text."""
+"""Up to Python 3.13, `\\B` does not match in an empty text. The translation follows the Python that runs
+it."""
 
 
 class UnsupportedPattern(ValueError):
-    """Python can read it, and the engine cannot be made to mean the same."""
+    """Python can read the pattern, but the library cannot be made to give it the same meaning."""
 
 
 class Translation(Struct, frozen=True):
+    """A pattern in the syntax of the library, with the groups that it had for Python."""
+
     written: str
     groups: int
+    """The number of capturing groups."""
     names: dict[str, int]
     """The numbers of the groups that have names."""
 
 
 def translate(source: str, flags: int) -> Translation:
-    """The same pattern for the library; `re.error` if Python cannot read it, or Unsupported."""
+    """Translates a pattern for the library. Raises `re.error` if Python cannot read it, or
+    UnsupportedPattern."""
     tree = parser.parse(source, flags)
     written = _PatternWriter(tree.state).sequence(tree, tree.state.flags, 0)
     if len(written) > MAX_TRANSLATED_LENGTH:
@@ -86,12 +103,19 @@ def translate(source: str, flags: int) -> Translation:
 
 
 class _PatternWriter:
+    """Writes the tree of `re._parser` in the syntax of the library.
+
+    No flags are passed to the library as a whole, since (?i), (?a) and the like may apply to a part of a
+    pattern. Each item is written so that it means the same under any flags."""
+
     def __init__(self, state: Any) -> None:
         self._names = {number: name for name, number in state.groupdict.items()}
         self._copies, self._parts = 1, 0
-        """How often the library writes out what is being written, and all that it has written so."""
+        """How often the library copies the part that is being written, and the sum of all copies so
+        far."""
         self._in_lookbehind = False
-        """Whether this is inside a look-behind, which the library reads from right to left."""
+        """Whether this is inside a look-behind. The library matches it from right to left, so groups
+        capture differently."""
 
     def sequence(self, items: Any, flags: int, depth: int) -> str:
         if depth > MAX_DEPTH:
@@ -99,7 +123,7 @@ class _PatternWriter:
         self._parts += self._copies * max(len(items), 1)
         if self._parts > MAX_PARTS:
             raise UnsupportedPattern(
-                "it repeats too much: nest its repeats less, or lower their least numbers"
+                "it repeats too much: nest its repeats less, or lower their minimum counts"
             )
         return "".join([self._item(kind, value, flags, depth) for kind, value in items])
 
@@ -120,7 +144,9 @@ class _PatternWriter:
             outside, self._copies = self._copies, self._copies * (low + 1)
             inside = self.sequence(body, flags, depth + 1)
             self._copies = outside
-            if kind is ops.POSSESSIVE_REPEAT:  # in Python, each time round is final, not only all of them
+            # In Python, each iteration of a possessive repeat is atomic; in the library, only the repeat
+            # as a whole.
+            if kind is ops.POSSESSIVE_REPEAT:
                 return f"(?>(?>{inside}){{{low},{most}}})"
             return f"(?:{inside}){{{low},{most}}}{'?' if kind is ops.MIN_REPEAT else ''}"
         if kind is ops.BRANCH:
@@ -147,6 +173,8 @@ class _PatternWriter:
         return f"(?P<{name}>{inside})" if name else f"({inside})"
 
     def _lookaround(self, kind: Any, value: Any, flags: int, depth: int) -> str:
+        # Python checks the width when it compiles, which does not happen here; the library would accept
+        # any width.
         direction, body = value
         if direction < 0 and len(set(body.getwidth())) > 1:
             raise re.error("look-behind requires fixed-width pattern")
@@ -175,7 +203,7 @@ class _PatternWriter:
 
 
 def _merge_flags(flags: int, added: int) -> int:
-    """`(?a: )` and `(?u: )` exclude each other."""
+    """Adds flags to those around. `(?a: )` and `(?u: )` exclude each other: the inner one wins."""
     kinds = re.ASCII | re.UNICODE
     return (flags & ~kinds if added & kinds else flags) | added
 
@@ -185,6 +213,7 @@ def _non_capturing(body: str) -> str:
 
 
 def _escape(code: int) -> str:
+    # Everything else is written as an escape, so that no character can be syntax of the library.
     character = chr(code)
     return character if character.isalnum() else f"\\U{code:08x}"
 
@@ -198,6 +227,7 @@ def _position_assertion(place: Any, flags: int) -> str:
         return r"\A"
     if place is ops.AT_END_STRING:
         return r"\Z"
+    # Not \b: the library's own word boundary uses its own \w.
     word = f"[{_ASCII_WORD if flags & re.ASCII else _WORD}]"
     if place is ops.AT_BOUNDARY:
         return f"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
@@ -206,8 +236,8 @@ def _position_assertion(place: Any, flags: int) -> str:
 
 
 def _character_class(items: Any, flags: int) -> str:
-    """A set of characters. Where case is ignored, all cases are written out: the library loses matches of
-    `(?i:x)|[^ab]`."""
+    """Writes a set of characters. Where case is ignored, all cases are written out instead of using
+    (?i): the library misses matches of `(?i:x)|[^ab]`."""
     negated = items[0][0] is ops.NEGATE
     categories = _ASCII if flags & re.ASCII else _UNICODE
     parts = []
@@ -228,7 +258,7 @@ def _range(low: int, high: int) -> str:
 
 
 def _other_cases(low: int, high: int, ascii_only: bool) -> list[int]:
-    """What stands for one of these characters when case is ignored."""
+    """The characters that equal one in the range when case is ignored. ASCII ranges need no table."""
     if ascii_only or high < 128:
         letters = (chr(code) for code in range(max(low, ord("A")), min(high, ord("z")) + 1))
         found = {letter.swapcase() for letter in letters if letter.isalpha()}
@@ -242,14 +272,21 @@ def _other_cases(low: int, high: int, ascii_only: bool) -> list[int]:
     return sorted({case for code in inside for case in cases[code]})
 
 
+# Letters outside ASCII that equal an ASCII letter when case is ignored: dotted and dotless i, the Kelvin
+# sign, the long s.
 _BEYOND_ASCII = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
 _CASED_RANGES = ((0x80, 0x2E00), (0xA600, 0xAC00), (0xFB00, 0x11900), (0x16E00, 0x16F00), (0x1E900, 0x1E944))
-"""Where the letters are that have cases: most of Unicode has none."""
+"""The blocks that contain letters with cases. Most of Unicode has none: to look at all of it takes 40
+times as long (0.2 seconds)."""
 
 
 @lru_cache(maxsize=1)
 def _case_table() -> tuple[list[int], dict[int, list[int]]]:
-    """The letters that have cases, and for each those that are the same to Python when case is ignored."""
+    """The letters that have cases, sorted, and for each the letters that Python treats as equal when
+    case is ignored.
+
+    Python compares lower-case forms, and adds the pairs in `_casefix._EXTRA_CASES`; this computes the
+    same classes."""
     classes: dict[int, list[int]] = {}
     for code in chain(range(0x80), *(range(*block) for block in _CASED_RANGES)):
         if chr(code).upper() != chr(code).lower():
@@ -261,27 +298,32 @@ def _case_table() -> tuple[list[int], dict[int, list[int]]]:
 
 
 MATCH_TIME_LIMIT = 0.5
-"""The processor time that one search may take."""
+"""The processor time in seconds that one search may take. The event loop is blocked as long."""
 MAX_LENGTH = 5000
+"""The longest source, in characters: parsing and translating cannot be interrupted either."""
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be used, or that took too long."""
+    """A pattern that cannot be used, or a search that took too long."""
 
 
 class Pattern:
-    """A pattern that Python can read; compiled for the library when it is first used."""
+    """A translated pattern. `compile_pattern` creates and caches it.
+
+    The library compiles it on first use: loading a workflow checks all patterns, and most commands use
+    none."""
 
     __slots__ = ("_compiled", "_translated", "groupindex", "groups", "source")
 
     def __init__(self, source: str, flags: int = 0) -> None:
-
         if len(source) > MAX_LENGTH:
             raise PatternError(f"it has {len(source)} characters; at most {MAX_LENGTH} are allowed")
         self.source = source
         try:
             with warnings.catch_warnings():
-                # A set such as `[[a]` may mean something else in a later Python; it is not for us to say so.
+                # Python warns that a set such as `[[a]` may mean something else in a later version. The
+                # warning would go to the user of the program that loads the workflow, who cannot do
+                # anything about it.
                 warnings.simplefilter("ignore", FutureWarning)
                 translation = translate(source, flags)
         except (UnsupportedPattern, re.error, OverflowError) as error:
@@ -293,21 +335,21 @@ class Pattern:
         self._compiled: Any = None
 
     def search(self, text: str) -> Any:
-        """The first match, or None; PatternError if it takes too long."""
+        """The first match, or None. Raises PatternError if it takes too long."""
         try:
             return (self._compiled or self._compile()).search(text, timeout=MATCH_TIME_LIMIT)
         except TimeoutError:
             raise self._timeout_error(text) from None
 
     def finditer(self, text: str) -> Iterator[Any]:
-        """Every match; PatternError if they take too long, all together."""
+        """All matches. Raises PatternError if they take too long together."""
         try:
             yield from (self._compiled or self._compile()).finditer(text, timeout=MATCH_TIME_LIMIT)
         except TimeoutError:
             raise self._timeout_error(text) from None
 
     def _compile(self) -> Any:
-        # A tenth of a second, which only those pay who have patterns.
+        # Imported here, since it takes a tenth of a second, and most workflows have no patterns.
         import regex  # type: ignore[import-untyped]
 
         try:
@@ -326,6 +368,8 @@ class Pattern:
 
 @lru_cache(maxsize=1024)
 def compile_pattern(source: str, flags: int = 0) -> Pattern:
+    """The pattern of a source, from a cache: the loader checks it, and the kernel asks for it again.
+    Raises PatternError."""
     return Pattern(source, flags)
 
 
@@ -335,7 +379,8 @@ def build_flags(*, case_sensitive: bool, multiline: bool = False, dotall: bool =
 
 
 def check_pattern(source: str, at: Located, reader: Reader, flags: int = 0) -> Pattern | None:
-    """The pattern; None if it cannot be used, which the report says."""
+    """Compiles a pattern while a file is read; None, with an error in the report, if it cannot be
+    used."""
     try:
         return compile_pattern(source, flags)
     except PatternError as error:

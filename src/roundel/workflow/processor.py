@@ -1,4 +1,9 @@
-"""What an edge does to a message on its way: extract by a pattern, or hand it to a function."""
+"""Edge processors: what an edge does to a message on its way, by a pattern or by a Python function.
+
+As with conditions (condition.py), the kernel applies patterns and built-in functions itself, and the
+host calls functions of users (docs/decisions/0007). In both cases `apply_result` turns what a function
+returned into the message that is delivered, so that the two ways cannot differ.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,7 @@ MessageProcessor = Callable[[Message], Message | None]
 
 
 def pattern_fields() -> dict[str, Field]:
-    """How a pattern and what it finds are given."""
+    """The descriptions of the keys that extraction and splitting by a pattern share (see fan_out.py)."""
     return {
         "pattern": Field(
             en=("Pattern", "A regular expression, in the syntax of Python."),
@@ -50,6 +55,8 @@ def pattern_fields() -> dict[str, Field]:
 
 
 class RegexExtract(Struct, frozen=True, omit_defaults=True):
+    """Replaces the text of a message by what a pattern finds in it. `data` and `metadata` stay."""
+
     pattern: str
     group: str | int | None = None
     case_sensitive: bool = True
@@ -101,6 +108,7 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
         return build_flags(case_sensitive=self.case_sensitive, multiline=self.multiline, dotall=self.dotall)
 
     def process(self) -> MessageProcessor:
+        """Compiles the extraction. A group that took no part in a match does not count as found."""
         pattern, group = compile_pattern(self.pattern, self.flags), parse_group(self.group)
 
         def extract(message: Message) -> Message | None:
@@ -108,6 +116,7 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
             parts = list(islice((part for part in found if part is not None), None if self.multiple else 1))
             if not parts:
                 return self._handle_no_match(message)
+            # `replace`, not `format`: a template is text of a user, and may contain other braces.
             if self.template:
                 parts = [self.template.replace("{match}", part) for part in parts]
             return msgspec.structs.replace(message, content="\n".join(parts))
@@ -123,6 +132,8 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
 
 
 class Processor(Struct, frozen=True, omit_defaults=True):
+    """What an edge does to a message: exactly one of the fields is set."""
+
     regex: RegexExtract | None = None
     function: str | None = None
 
@@ -157,14 +168,15 @@ class Processor(Struct, frozen=True, omit_defaults=True):
 
 
 def parse_group(group: str | int | None) -> str | int:
-    """A group as `re` wants it: a number that is given as text is a number, nothing is the whole match."""
+    """A group as `re` expects it. A number may be written as text (from a variable); without a group it
+    is the whole match. At most nine digits, since converting a long number takes quadratic time."""
     if group is None or group == "":
         return 0
     return int(group) if isinstance(group, str) and re.fullmatch("[0-9]{1,9}", group) else group
 
 
 class GroupExtraction(Protocol):
-    """What takes a group of a pattern."""
+    """A config with a pattern and a group of it: `RegexExtract`, or `RegexSplit` in fan_out.py."""
 
     @property
     def pattern(self) -> str: ...
@@ -175,6 +187,7 @@ class GroupExtraction(Protocol):
 
 
 def check_extraction(config: GroupExtraction, at: Located, reader: Reader) -> bool:
+    """Checks the pattern and that it has the group, while a file is read. Reports an error otherwise."""
     pattern = check_pattern(config.pattern, child(at, "pattern"), reader, config.flags)
     group = parse_group(config.group)
     if pattern is None:
@@ -188,7 +201,11 @@ def check_extraction(config: GroupExtraction, at: Located, reader: Reader) -> bo
 
 
 def apply_result(message: Message, result: object) -> Message | None:
-    """The message after a function processor gave `result`: None drops it."""
+    """Applies what a processor function returned to the message that it got.
+
+    None, or a mapping with a true `drop`, drops the message. A mapping may change `content`, `data` and
+    `metadata`; metadata is merged, since the engine's own entries (such as the source) have to survive.
+    Any other value becomes the text."""
     if result is None or isinstance(result, Message):
         return result
     if not isinstance(result, dict):
@@ -205,7 +222,8 @@ def apply_result(message: Message, result: object) -> Message | None:
 
 
 def compile_processor(processor: Processor | None) -> MessageProcessor | None:
-    """A processor by a function must be a built-in one."""
+    """Compiles a processor for the kernel; None means none. A function must be a built-in one: the host
+    calls all others."""
     if processor is None:
         return None
     if processor.regex is not None:

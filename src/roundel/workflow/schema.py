@@ -1,21 +1,26 @@
-"""What the type of a config says about its keys: their values, bounds, defaults and descriptions.
+"""Descriptions of config types, and the JSON Schema of workflow files that is made from them.
 
-A description has two sources. The struct says what is certain: the keys, their types, bounds and defaults.
-Its `__describe__` (description.py) says what a person needs: titles, texts, widgets and units. A struct of
-another package that has no `__describe__` is described from its names and docstrings, so its form is plain
-but complete.
+A description has two sources. The struct says what is certain: the keys, their types, bounds and
+defaults. Its `__describe__` (description.py) says what a person needs: titles, texts, widgets and units.
+A struct of another package that has no `__describe__` is described from its names and docstrings, so its
+form is plain but complete. Nothing is stated twice, so the two cannot disagree (docs/decisions/0027).
 
-The JSON Schema of workflow files, for editors, made from the descriptions of all that a file can contain.
+The same descriptions feed three outputs: the JSON Schema here, the data for forms in catalog.py, and the
+tables of the manual. The schema describes what the loader accepts; a test loads a workflow for each
+field and compares.
 
-Three rules keep it small, and easy to complete for an editor:
+Three rules keep the schema small, and easy to complete for an editor:
 
-- A described object is one entry under `$defs`. Where it may be left empty, it is a second entry that allows
-  null, so that no property needs an `anyOf` for that.
-- What may be written as a number or as `${NAME}` has a list of types. In JSON Schema a bound applies to
-  numbers only and a pattern to texts only, so both stand beside each other.
-- An object with a `type` (a node, a condition, a memory) lists its keys once, and an `if` for each type says
-  what the `config` is. An editor then offers all types, and the keys of the one that was chosen; with `oneOf`
-  it would report the mistakes of a config once for each type.
+- A described object is one entry under `$defs`. Where it may be left empty, it is a second entry that
+allows null, so that
+  no property needs an `anyOf` for that.
+- A value that may be written as a number or as `${NAME}` has a list of types. In JSON Schema a bound
+applies to numbers
+  only and a pattern to texts only, so both can stand beside each other.
+- An object with a `type` (a node, a condition, a memory) lists its keys once, and has an `if` for each
+type that describes
+  the `config`. An editor then offers all types, and the keys of the one that was chosen; with `oneOf` it
+  would report the mistakes of a config once for each type.
 """
 
 from __future__ import annotations
@@ -44,12 +49,12 @@ _BOUND_NAMES = {"ge": "minimum", "gt": "exclusive_minimum", "le": "maximum", "lt
 
 
 class ValueInfo(Struct, frozen=True):
-    """What a type says about the values that a key may have."""
+    """What a type says about the values of a key. `inspect_type` creates it."""
 
     type: ValueType
     shape: Shape = "single"
     allows_single: bool = False
-    """A list of one item may be written without the list."""
+    """Whether a list of one item may be written without the list (`wrap` in fields.py)."""
     kind: Any = None
     """The type of one value: without its list, mapping, None and bounds."""
     choices: tuple[str, ...] = ()
@@ -58,7 +63,10 @@ class ValueInfo(Struct, frozen=True):
 
 
 def inspect_type(kind: Any) -> ValueInfo:
-    """Takes a type apart."""
+    """Analyses the type of a key: what one value is, and whether the key has one, a list or a mapping of
+    them.
+
+    Lists of lists and unions of objects are "any": forms have no widget for them."""
     base, meta = strip_annotation(kind)
     options = [option for option in _union_members(base) if option is not NoneType]
     optional = len(options) < len(_union_members(base))
@@ -88,7 +96,7 @@ def inspect_type(kind: Any) -> ValueInfo:
 
 
 def strip_annotation(kind: Any) -> tuple[Any, Meta | None]:
-    """A type without its annotations, and what they say about it."""
+    """Separates a type from its `Meta`."""
     if get_origin(kind) is Annotated:
         base, *notes = get_args(kind)
         return base, next((note for note in notes if isinstance(note, Meta)), None)
@@ -109,9 +117,9 @@ def read_bounds(meta: Meta | None) -> dict[str, float]:
 
 @lru_cache(maxsize=512)
 def get_description(kind: Any) -> Description:
-    """What a type says of itself; for one that says nothing, what its names and docstrings say.
+    """The description of a type: its own, completed from names and docstrings where it has none.
 
-    It holds every key, so that its users need not ask where a text comes from."""
+    It contains every key, so that its users need not know where a text comes from."""
     given = kind.__describe__() if hasattr(kind, "__describe__") else Description()
     if given.complete or given.refers or given.variants or not is_struct(kind):
         return given
@@ -129,12 +137,12 @@ def is_struct(kind: Any) -> bool:
 
 
 def key_fields(kind: type[Struct]) -> list[msgspec.structs.FieldInfo]:
-    """The fields of a struct that are keys in a file."""
+    """The fields of a struct that are keys in a file: all but its location."""
     return [info for info in msgspec.structs.fields(kind) if info.type is not SourceLocation]
 
 
 def field_infos(kind: Any) -> dict[str, msgspec.structs.FieldInfo]:
-    """The fields of a struct by their keys; none for any other type."""
+    """The fields of a struct by key; empty for a type that is not a struct."""
     return {info.encode_name: info for info in key_fields(kind)} if is_struct(kind) else {}
 
 
@@ -153,7 +161,9 @@ def humanize(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def _field_docstrings(kind: type) -> Mapping[str, str]:
-    """The strings below the fields of a class, as far as its source can be read."""
+    """The docstrings below the fields of a class, for structs of other packages.
+
+    Python does not store them, so the source is parsed; without a source there are none."""
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(kind))).body[0]
     except (OSError, TypeError, SyntaxError):
@@ -172,7 +182,7 @@ def _first_paragraph(doc: str | None) -> str:
 
 
 def has_required_key(kind: Any) -> bool:
-    """Whether a config has a key that must be given."""
+    """Whether a config has a required key, so that `config` itself is required."""
     about = get_description(kind)
     if about.variants is not None:
         return True
@@ -181,6 +191,8 @@ def has_required_key(kind: Any) -> bool:
 
 
 def object_name(kind: Any, about: Description) -> str:
+    """The name of a described object, under `$defs` and in the catalog. Types of other packages have
+    none of their own."""
     return about.name or f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -191,7 +203,8 @@ def is_required(field: Field, info: msgspec.structs.FieldInfo | None) -> bool:
 
 
 def json_default(info: msgspec.structs.FieldInfo | None) -> Any:
-    """The default of a key as JSON; None if leaving it out is the only way to write the default."""
+    """The default of a key as JSON; None if it has none that could be written in a file, as for a
+    struct."""
     if info is None or info.required:
         return None
     default: Any = info.default
@@ -208,6 +221,7 @@ VARIABLE_PATTERN = r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$"
 REFERENCE = "#/$defs/"
 NULL: Schema = {"type": "null"}
 VARIABLE, VARIABLE_OR_NULL = "variable", "variable_or_null"
+# The form of a secret variable under `vars` (variables.py).
 SECRET: Schema = {
     "type": "object",
     "properties": {
@@ -229,7 +243,10 @@ _SCHEMA_BOUNDS = {
 
 
 def workflow_schema(types: NodeTypes) -> Schema:
-    """The schema of a whole file."""
+    """The JSON Schema of a workflow file with these node types. This imports all of them.
+
+    `node` and `graph` are defined by hand, since they contain each other, and since a node depends on
+    the node types."""
     builder = SchemaBuilder()
     builder.define("node", builder.node(list(dict.fromkeys(types[name] for name in types))))
     builder.define("graph", builder.struct(GraphSettings))
@@ -245,7 +262,8 @@ def workflow_schema(types: NodeTypes) -> Schema:
 
 
 def _reachable_definitions(root: Schema, definitions: dict[str, Schema]) -> dict[str, Schema]:
-    """The definitions that the root leads to. Most objects are only used in the form that allows null."""
+    """The definitions that the root refers to. Of most objects only the variant that allows null is
+    used."""
     found: set[str] = set()
     waiting: list[Any] = [root]
     while waiting:
@@ -262,8 +280,12 @@ def _reachable_definitions(root: Schema, definitions: dict[str, Schema]) -> dict
 
 
 class SchemaBuilder:
+    """Builds schemas, and collects the definitions that they refer to. A type may define
+    `__schema__(builder)` instead of being described."""
+
     def __init__(self) -> None:
-        variable = {"type": "string", "pattern": VARIABLE_PATTERN}  # a text here would hide that of the field
+        # Without a title and a description: an editor would show these in place of the field's.
+        variable = {"type": "string", "pattern": VARIABLE_PATTERN}
         self.definitions: dict[str, Schema] = {
             VARIABLE: variable,
             VARIABLE_OR_NULL: {**variable, "type": ["string", "null"]},
@@ -273,7 +295,10 @@ class SchemaBuilder:
         self.definitions[name] = schema
 
     def for_type(self, kind: Any, nullable: bool = False) -> Schema:
-        """The schema of a type; scalars other than text may also be a `${VARIABLE}`."""
+        """The schema of a type. `nullable` allows null, which the reader treats like a missing key.
+
+        Scalars other than text may also be a `${VARIABLE}`, which has no type before it is
+        substituted."""
         base, meta = strip_annotation(kind)
         if get_origin(base) in (Union, UnionType):
             nullable = nullable or NoneType in get_args(base)
@@ -335,11 +360,14 @@ class SchemaBuilder:
             return _or_null(choice) if nullable else choice
         name = object_name(kind, about)
         if name not in self.definitions:
-            self.definitions[name] = {}  # a place for types that hold themselves
+            # Reserved before it is built, so that a type that contains itself refers to the entry and
+            # does not recurse.
+            self.definitions[name] = {}
             self.definitions[name] = self._object(kind, about)
         if not nullable:
             return {"$ref": f"{REFERENCE}{name}"}
-        made = self.definitions[name] or {"$ref": f"{REFERENCE}{name}"}  # empty while it is being made
+        # The definition is copied, unless it is still being built (empty): then it is referred to.
+        made = self.definitions[name] or {"$ref": f"{REFERENCE}{name}"}
         self.definitions.setdefault(f"{name}_or_null", _or_null(made))
         return {"$ref": f"{REFERENCE}{name}_or_null"}
 
@@ -375,7 +403,8 @@ class SchemaBuilder:
             properties[other] = {**properties[name], "description": f"Another spelling of `{name}`."}
         schema: Schema = {"type": "object", "properties": properties, "additionalProperties": False}
         if about.alone:
-            # Each of these keys is a whole form of its own; without one of them the rest is required.
+            # Each of these keys is a complete form. Without one of them, the required keys of the long
+            # form apply.
             key = about.alone[0] if len(about.alone) == 1 else None
             given = {"required": [key]} if key else {"anyOf": [{"required": [one]} for one in about.alone]}
             rest = {"else": {"required": required}} if required else {"else": False}
@@ -390,6 +419,9 @@ class SchemaBuilder:
         shorts = [self.for_type(short.kind) for short in about.short]
         if not (about.fields or about.variants):
             return {"anyOf": shorts}
+        # A list of types instead of `anyOf`: keywords for objects apply to objects only, so the short
+        # forms can stand beside the mapping, and an editor still completes its keys. If no short form is
+        # free text, text must be a variable.
         mapping = self._mapping(kind, about)
         names = dict.fromkeys(["object", *(name for short in shorts for name in _as_list(short["type"]))])
         free = any(short["type"] == "string" for short in shorts)
@@ -419,10 +451,12 @@ class SchemaBuilder:
         return {variants.key: selector, **({variants.config: config} if variants.config else {})}
 
     def _inline_variants(self, variants: Variants, selector: dict[str, Schema]) -> Schema:
-        """A mapping that has the keys of a form beside the one that chooses it."""
+        """A mapping whose keys, beside the one that selects the form, are those of the form."""
         cases = []
         for name, form in variants.forms.items():
             mapping = self._mapping(form, get_description(form))
+            # `additionalProperties: false` applies to each case alone, so the selecting key has to be
+            # allowed in it.
             mapping["properties"] = {variants.key: True, **mapping["properties"]}
             choice = {"title": variants.en[0], "const": name}
             chosen = {"properties": {variants.key: choice}, "required": [variants.key]}
@@ -442,7 +476,7 @@ class SchemaBuilder:
         )
 
     def node(self, kinds: list[NodeType]) -> Schema:
-        """A node of any of these types."""
+        """The schema of a node: the common keys, and an `if` for the config of each of these types."""
         schema = self.struct(NodeEnvelope)
         names = {name: kind.summary for kind in kinds for name in (kind.name, *kind.aliases)}
         choice = {"enum": list(names), "enumDescriptions": list(names.values())}
@@ -460,13 +494,14 @@ class SchemaBuilder:
         reference = {"$ref": f"{REFERENCE}{name}"}
         return _case("type", [kind.name, *kind.aliases], "config", reference, required)
 
-    # What may stand in a field
+    # Variables
 
     def accepts_variable(self, value: ValueInfo) -> bool:
         """Whether `${NAME}` may be written for a value, or for each value in a list or mapping.
 
-        A variable of the environment is text. So this asks whether text is read there: as itself, or as a
-        number, a truth value or one of some words. An object has fields of its own, which say so."""
+        A variable of the environment is text, so the question is whether the reader accepts text there:
+        as itself, or as a number, a truth value or one of some words. An object accepts it only in a
+        short form; its fields decide for themselves."""
         if value.type != "object":
             return True
         return value.kind is not Any and _accepts_text(self.for_type(value.kind), self.definitions)

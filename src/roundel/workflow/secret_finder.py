@@ -1,15 +1,22 @@
-"""Finds the secrets of a workflow while it is read, and names them.
+"""Finds the secrets of a workflow while it is loaded, and masks the texts that a run repeats of its
+workflow.
 
-A secret is known by a reference name, under which it has to be given again when a stored run is resumed. One
-that came from a variable has the name of the variable. Any other gets `ROUNDEL_SECRET_1`, `_2` and so on, in
-the order in which they stand in the file.
+Finding. `SecretFinder` collects secret values from variables (variables.py reports them while it
+substitutes) and from the places of a file that contain secrets (`examine`): keys such as `api_key`,
+headers, `env`, and URLs. Each secret has a reference name, under which the value has to be provided
+again when a stored run is resumed. A secret from a variable has the name of the variable. Any other gets
+`ROUNDEL_SECRET_1`, `_2` and so on, in the order in which they occur in the file; the order is fixed,
+because the names are stored.
 
-Masks what a run repeats of its workflow: texts that go from the file into messages, events and snapshots.
+Masking. Most of a workflow is used and never repeated: a model gets its prompt with the real values. But
+a literal's text is a message, a question is shown, and what a pure node, an edge or a debate writes
+becomes part of the state of the run. Nobody could use a secret there without seeing it, so `mask_graph`
+masks these texts when the workflow is loaded. A run then behaves the same whether its state stayed in
+memory or was read from a store.
 
-Most of a workflow is used and never repeated: a model gets its prompt with the real values. But a literal's
-text is a message, a question is shown, and what a pure node, an edge or a debate says goes into the state of
-the run. Nobody could use a secret there without seeing it, so it is masked when the workflow is read. Then a
-run is the same whether its state was kept in memory or read from a store.
+Two uses of secrets are errors instead. In a condition, since messages are masked: it could never match,
+and if it were masked too, a person who types `***` would pass for one who knows the password. And in a
+name, since names are shown.
 """
 
 from __future__ import annotations
@@ -39,42 +46,51 @@ REFERENCE_PREFIX: Final = "ROUNDEL_SECRET_"
 _SECRET_KEYS: Final = ("api_key", "apiKey")
 _SECRET_MAPPINGS: Final = ("headers", "extra_headers", "env")
 _SCHEMES: Final = ("negotiate", "aws4-hmac-sha256")
-"""What may stand before a key in a header, and is as long as one."""
+"""Authentication schemes that are long enough to be taken for a key. Shorter ones (`Bearer`, `Basic`)
+need no entry."""
 _COMPARED_KEYS: Final = ("condition", "cel", "expr", "until", "items", "pattern")
-"""Keys whose texts are compared with messages."""
+"""Keys whose texts are compared with messages, and therefore cannot contain secrets."""
 _SCHEMA_KEYS: Final = ("output_schema", "schema", "json_schema")
-"""Keys below which names are those of somebody's data: a property `env` is described there, not set."""
+"""Keys that contain a JSON Schema. Names below them are properties of data: `env` is described there,
+not set."""
 
 
 class SecretFinder:
-    """The secrets of one workflow; the same for the readers of all its files."""
+    """Collects the secrets of one workflow. The loader creates one, and the readers of all its files
+    share it."""
 
     def __init__(self) -> None:
         self.found: dict[str, str] = {}
-        """By reference name."""
+        """The secret values by reference name; they become `Workflow.secrets`."""
         self.masker = SecretMasker()
         self._values: dict[str, str] = {}
-        """The reference name of each value."""
+        """The inverse: the reference name of each value. A value has one name, however often it
+        occurs."""
         self._marked: set[str] = set()
+        """Variables with `secret: true`."""
         self._from_variables: set[str] = set()
+        """Values that came from a variable. Only these are errors in a name (`check_names`)."""
+        # Read once: a file is searched for each of them, in case somebody has written a key out.
         self._environment = {
             name: value
             for name, value in read_environment_secrets().items()
             if len(value) >= MIN_SECRET_LENGTH
         }
         self._hidden_values: dict[int, Located] = {}
-        """Where a value stands that is hidden however short it is."""
+        """Locations whose value is never quoted, however short, by `id`. The values are the locations
+        themselves: they keep the objects alive, so that no other object can get the same id."""
 
     def mark_secret(self, name: str) -> None:
-        """The file declares the variable as secret."""
+        """Notes that the file declares a variable as secret."""
         self._marked.add(name)
 
     def is_secret(self, name: str) -> bool:
-        """Whether a variable is secret: by its name, or since the file says so."""
+        """Whether a variable is secret: by its name, or because the file declares it."""
         return name in self._marked or is_secret_name(name)
 
     def variable(self, name: str, value: Any) -> None:
-        """The value of a secret variable. One that holds others has no text of its own to be named by."""
+        """Adds the value of a secret variable. The parts of a mapping or list are added as literals,
+        since they would all have the same name."""
         if isinstance(value, (Mapping, list, tuple)):
             self.add_literal(value)
         elif (text := _text(value)) and text not in self._values:
@@ -82,7 +98,7 @@ class SecretFinder:
             self._from_variables.add(text)
 
     def add_literal(self, value: Any) -> None:
-        """A secret that stands in the file itself; of a mapping or a list all that it holds."""
+        """Adds a secret that the file itself contains; for a mapping or a list, everything in it."""
         if isinstance(value, (Mapping, list, tuple)):
             for inner in value.values() if isinstance(value, Mapping) else value:
                 self.add_literal(inner)
@@ -90,13 +106,16 @@ class SecretFinder:
             self._add(self._next_reference(), text)
 
     def examine(self, root: Located, report: Report) -> None:
-        """Finds what stands in the places of secrets, once the variables have been filled in."""
+        """Searches a document for secrets, after variables were substituted in it.
+
+        Iterative and in document order (a stack that is filled in reverse), since the order decides the
+        reference names."""
         seen: set[int] = set()
         compared: list[Located] = []
         pending = [root]
         while pending:
             at = pending.pop()
-            if id(at) in seen:  # a variable or an alias may stand in many places
+            if id(at) in seen:  # Variables and aliases make the tree a graph: the same object in many places.
                 continue
             seen.add(id(at))
             if isinstance(at.value, dict):
@@ -106,7 +125,8 @@ class SecretFinder:
             self._check_compared(compared, report)
 
     def _check_compared(self, pending: list[Located], report: Report) -> None:
-        """A run would repeat a condition in its errors; and no condition ever sees a secret."""
+        """Reports secrets in conditions. No condition ever sees a secret, and errors of a run quote
+        conditions."""
         while pending:
             at = pending.pop()
             value = at.value
@@ -114,7 +134,7 @@ class SecretFinder:
                 pending.extend(value.values() if isinstance(value, dict) else value)
             elif isinstance(value, str) and (names := self._secret_names_in(value)):
                 message = f"{', '.join(names)} is secret, so it cannot be compared with messages"
-                report.error("secret-in-condition", message, at, f"messages hold {MASK} in its place")
+                report.error("secret-in-condition", message, at, f"messages contain {MASK} in its place")
 
     def _secret_names_in(self, text: str) -> list[str]:
         return [
@@ -125,7 +145,7 @@ class SecretFinder:
         value = at.value
         if isinstance(value, str):
             for name, secret in self._environment.items():
-                if secret in value:  # somebody has written it out
+                if secret in value:  # Somebody has written the value out, instead of the variable.
                     self.variable(name, secret)
             self._add_url_secrets(value)
         elif isinstance(value, list):
@@ -138,7 +158,7 @@ class SecretFinder:
                     for held in item.value.values():
                         self._add_field(held, header=key != "env")
                 elif key in _SECRET_MAPPINGS:
-                    self._add_field(item)  # it has to be a mapping, and the error must not repeat it
+                    self._add_field(item)  # It should be a mapping; the error about that must not quote it.
                 if key not in _SCHEMA_KEYS:
                     yield item
 
@@ -151,7 +171,8 @@ class SecretFinder:
             self.masker.add(*find_header_secrets(text))
 
     def _secret_parts(self, text: str, header: bool) -> list[str]:
-        """What has to be given again of a value. `Bearer ${KEY}` is secret by KEY alone."""
+        """The parts of a value that need a reference name. In `Bearer ${KEY}` it is KEY alone, which has
+        its name already; the fewer parts, the fewer names a user has to provide again."""
         known = [value for value in self._values if len(value) >= MIN_SECRET_LENGTH and value in text]
         if not (known or header):
             return [text]
@@ -170,26 +191,30 @@ class SecretFinder:
         self.masker.add_urls(text)
 
     def is_hidden(self, at: Located) -> bool:
-        """Whether a value is not to be repeated, however short it is."""
+        """Whether messages must not quote the value at a location, however short it is."""
         return id(at) in self._hidden_values
 
     def mask_variables(self, variables: Mapping[str, Any]) -> dict[str, Any]:
-        """The variables as expressions see them."""
+        """The variables as expressions see them: secret ones are the mask, secrets inside others are
+        masked."""
         return {
             name: MASK if self.is_secret(name) else self.masker.mask_value(value)
             for name, value in variables.items()
         }
 
     def check_names(self, names: Iterable[tuple[str, str, Located]], report: Report) -> None:
-        """Names are shown everywhere, so a variable that is secret has no place in one. Each is given with
-        what it names. Values from elsewhere may be equal to a name, and are then not searched for."""
+        """Reports secret variables in names, which are shown everywhere. `names` has what each one
+        names.
+
+        A secret from another place may happen to be part of a name (an `env` with `ROLE: reviewer`).
+        That is no error; the masker of a run does not search for such a value."""
         for what, name, at in names:
             for variable in self._secret_names_in(name):
                 if self.found[variable] in self._from_variables:
                     message = (
-                        f"the name of a {what} holds the secret variable {variable}, and names are shown"
+                        f"the name of a {what} contains the secret variable {variable}, and names are shown"
                     )
-                    report.error("secret-in-name", message, at, "take another name")
+                    report.error("secret-in-name", message, at, "choose another name")
 
     def _add(self, name: str, text: str) -> None:
         self.found[name] = text
@@ -204,14 +229,15 @@ class SecretFinder:
 
 
 def _text(value: Any) -> str:
-    """A value as it stands in texts; empty for what cannot be a secret."""
+    """A value as it occurs in texts; empty for a value that cannot be a secret."""
     if value is None or isinstance(value, (bool, dict, list)):
         return ""
     return str(value)
 
 
 def mask_graph(graph: GraphDefinition, secrets: SecretMasker) -> GraphDefinition:
-    """The graph with what it says of its own masked; the same object if there is nothing to mask."""
+    """Masks the texts that a run of the graph repeats. Returns the same object if there is nothing to
+    mask."""
     nodes = tuple(_mask_node(node, secrets) for node in graph.nodes)
     edges = tuple(_mask_edge(edge, secrets) for edge in graph.edges)
     changed = any(
@@ -221,6 +247,7 @@ def mask_graph(graph: GraphDefinition, secrets: SecretMasker) -> GraphDefinition
 
 
 def _mask_node(node: Node, secrets: SecretMasker) -> Node:
+    # These types put texts of their config into messages, events or state; all others only use them.
     kind = node.kind
     repeats = kind.pure or kind.asks or kind.controller is not None
     if not repeats and not kind.bodies(node.config):
@@ -240,7 +267,7 @@ def _mask_edge(edge: Edge, secrets: SecretMasker) -> Edge:
 
 
 def _mask_extract(extract: RegexExtract, secrets: SecretMasker) -> RegexExtract:
-    """The pattern holds no secret: the loader refuses one that does."""
+    """The pattern itself is not masked: the loader rejects one with a secret (`_COMPARED_KEYS`)."""
     template, default = secrets.mask(extract.template), secrets.mask(extract.default_value)
     if template is extract.template and default is extract.default_value:
         return extract
@@ -248,7 +275,7 @@ def _mask_extract(extract: RegexExtract, secrets: SecretMasker) -> RegexExtract:
 
 
 def _mask_config(value: Any, secrets: SecretMasker, repeats: bool) -> Any:
-    """A config, with the graphs in it; its own texts only if the node repeats them."""
+    """Masks the graphs in a config, and its own texts only if the node repeats them."""
     if isinstance(value, GraphDefinition):
         return mask_graph(value, secrets)
     if isinstance(value, Node):

@@ -1,4 +1,11 @@
-"""Where tools come from: the entries under `tools`, and the `tooling` of an agent."""
+"""Tool sources: the entries under `tools`, and the `tooling` of an agent.
+
+There are two ways to declare tools. `tools` of a file gives them names, which agents list; `tooling` is
+the form of the dialect, in which an agent declares its own. `Tooling.server` converts the second to the
+struct of the first, so that everything behind the loader knows MCP servers in one form only.
+
+Nothing is imported or started here: functions are checked by the loader, servers start with the run.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +21,11 @@ from roundel.workflow.fields import INVALID, Reader, SourceLocation, child
 Names = Annotated[tuple[str, ...], Meta(extra={"wrap": True})]
 Seconds = Annotated[float, Meta(gt=0)]
 ALL_FUNCTIONS_SUFFIX = ":All"
+"""The dialect's way to name all functions of a file: `weather:All`."""
 
 
 def _startup_fields() -> dict[str, Field]:
-    """How the program of a server starts."""
+    """The descriptions of the keys for starting a server, shared by `McpServer` and `LocalTooling`."""
     return {
         "inherit_env": Field(
             en=(
@@ -36,7 +44,8 @@ def _startup_fields() -> dict[str, Field]:
 
 
 class McpServer(Struct, frozen=True, omit_defaults=True):
-    """A server that speaks the Model Context Protocol: a program to start, or an address."""
+    """A server of the Model Context Protocol: either a program to start (`command`), or an address
+    (`url`)."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -47,7 +56,7 @@ class McpServer(Struct, frozen=True, omit_defaults=True):
     url: str = ""
     headers: dict[str, str] = {}
     timeout: Seconds | None = None
-    """The seconds that one call of one of its tools may take."""
+    """The time limit of one tool call, in seconds."""
 
     @staticmethod
     def __describe__() -> Description:
@@ -112,19 +121,20 @@ class McpServer(Struct, frozen=True, omit_defaults=True):
 
 
 class ToolSource(Struct, frozen=True, omit_defaults=True):
-    """An entry under `tools`: a Python function, or all tools of a server."""
+    """An entry under `tools`: either a Python function, or all tools of an MCP server."""
 
     python: str = ""
     mcp: McpServer | None = None
     description: str = ""
     parameters: dict[str, Any] | None = None
-    """The JSON Schema of its arguments, instead of the one that the function's signature gives."""
+    """The JSON Schema of its arguments; None derives it from the signature of the function."""
     timeout: Seconds | None = None
     only: Names = ()
-    """The tools of a server that are offered; all if it is empty."""
+    """The tools of a server that are offered to models; all if empty."""
     prefix: str = ""
     poll: bool = False
-    """Whether it may be called again and again with the same arguments, to see what has changed."""
+    """Whether repeated calls with the same arguments are intended (polling), and do not count as a dead
+    loop."""
     at: SourceLocation = SourceLocation()
 
     @staticmethod
@@ -204,13 +214,16 @@ class ToolSource(Struct, frozen=True, omit_defaults=True):
 
 
 def _warn_if_disabled(made: Struct, name: str, at: Located, report: Report) -> bool:
-    """What tools are and how they are described is always found out, where the file does not say."""
+    """Warns about `auto_fill: false` and `auto_load: false` of the dialect: what a file leaves out is
+    always derived."""
     if not getattr(made, name):
         report.warning("without-effect", f"'{name}: false' has no effect in this version", child(at, name))
     return True
 
 
 class FunctionTool(Struct, frozen=True, omit_defaults=True):
+    """One function in the tooling of an agent."""
+
     name: str
     description: str = ""
     parameters: dict[str, Any] | None = None
@@ -252,6 +265,8 @@ class FunctionTool(Struct, frozen=True, omit_defaults=True):
 
 
 class FunctionTooling(Struct, frozen=True, omit_defaults=True):
+    """The config of tooling by Python functions."""
+
     tools: tuple[FunctionTool, ...]
     auto_load: bool = True
     timeout: Seconds | None = None
@@ -282,6 +297,8 @@ class FunctionTooling(Struct, frozen=True, omit_defaults=True):
 
 
 class RemoteTooling(Struct, frozen=True, omit_defaults=True):
+    """The config of tooling by an MCP server at an address."""
+
     server: str
     headers: dict[str, str] = {}
     timeout: Seconds | None = None
@@ -324,6 +341,8 @@ class RemoteTooling(Struct, frozen=True, omit_defaults=True):
 
 
 class LocalTooling(Struct, frozen=True, omit_defaults=True):
+    """The config of tooling by an MCP server that is started as a program."""
+
     command: str
     args: tuple[str, ...] = ()
     cwd: str = ""
@@ -388,7 +407,7 @@ _FORMS: dict[str, type[Struct]] = {name: form for form, name in _NAMES.items()}
 
 
 class Tooling(Struct, frozen=True, omit_defaults=True):
-    """Tools that an agent brings along, as files of the dialect write it."""
+    """Tools that an agent declares itself, in the form of the dialect."""
 
     type: Literal["function", "mcp_remote", "mcp_local"]
     config: FunctionTooling | RemoteTooling | LocalTooling
@@ -428,7 +447,7 @@ class Tooling(Struct, frozen=True, omit_defaults=True):
         return cls(_NAMES[kind], config, prefix or "")
 
     def server(self) -> McpServer | None:
-        """The MCP server that it names, if it does."""
+        """The MCP server that it declares; None for functions."""
         config = self.config
         if isinstance(config, RemoteTooling):
             return McpServer(url=config.server, headers=config.headers, timeout=config.timeout)

@@ -1,13 +1,20 @@
-"""The entries of `.env` files.
+"""Variables: substitutes `${NAME}` everywhere in a document except in keys, and reads `.env` files.
 
-Puts values in the place of `${NAME}`, everywhere in a workflow but in keys.
+A name is looked up among the overrides (`--var`), in the `vars` of the file, in the environment, and in
+`.env`. Only the values of `vars` may contain placeholders themselves; values from outside are taken
+literally, so that a `${` in a password does no harm. A placeholder that is the whole text is replaced by
+the value itself, which may be a number, a list or a mapping; inside a longer text, by its text.
 
-A name is looked for among the overrides, in the root's `vars`, in the environment, and in `.env`.
-Only the values of `vars` may hold placeholders themselves; what comes from outside is taken as it is.
-The variables are resolved first, each once, so that the walk over the document never recurses into them.
+The variables are resolved first, each once and in the order of their dependencies (`_lookup` recurses
+along a chain of names, which detects circles). Then one walk over the document replaces the
+placeholders, without recursing into values. Nodes without placeholders stay the same objects, so that
+most of a document is not copied.
 
-A variable of `vars` may be marked as secret: `{value: x, secret: true}`. Without a `value` it is looked for
-outside, as if it did not stand in `vars`.
+Everything is bounded, since a few lines can describe gigabytes: `a: "${b}${b}"`, `b: "${c}${c}"`, and so
+on. The bounds count characters that would be added before they are added.
+
+A variable of `vars` may be marked as secret: `{value: x, secret: true}`. Without a `value` it is looked
+up outside, as if it were not in `vars`.
 """
 
 from __future__ import annotations
@@ -31,7 +38,9 @@ _ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def read_dotenv(path: Path, report: Report | None = None) -> dict[str, str]:
-    """The entries of a `.env` file; none if there is no such file."""
+    """Reads the entries of a `.env` file; none if there is no such file.
+
+    A file that cannot be read, or a faulty line, is a warning: perhaps nothing refers to it."""
     report = report or Report()
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -52,8 +61,8 @@ def _parse_entries(lines: list[str], path: Path, report: Report) -> Iterator[tup
         if match and value is not None:
             yield match["name"], value
         else:
-            # The line may hold a secret, so it is not repeated.
-            _warn_dotenv(report, path, number, "this line is not NAME=VALUE; it is left out")
+            # The line is not quoted, since it may contain a secret.
+            _warn_dotenv(report, path, number, "this line is not NAME=VALUE, and is ignored")
 
 
 def _parse_entry_value(text: str) -> str | None:
@@ -72,12 +81,16 @@ def _warn_dotenv(report: Report, path: Path, line: int, message: str) -> None:
 
 
 MAX_VALUE: Final = 1024 * 1024
+"""How much a single value may grow by substitution, in characters and values."""
 MAX_TOTAL: Final = 16 * MAX_VALUE
+"""How much all values of a document may grow together."""
 
 _EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 _PLACEHOLDER = re.compile(r"\$(?P<escape>\$)?\{(?P<name>(?!\d)\w+)\}")
 _MAX_CHAIN_LENGTH: Final = 32
+"""How many variables may refer to each other in a row; looking them up recurses."""
 _MAX_SUGGESTIONS: Final = 20
+"""How many unknown names get a suggestion. Each is compared with all variables of the environment."""
 
 
 def substitute(
@@ -88,9 +101,9 @@ def substitute(
     dotenv: Mapping[str, str] = _EMPTY,
     secrets: SecretFinder | None = None,
 ) -> Located:
-    """The document with its placeholders filled in; branches without any are the same objects.
+    """Substitutes the placeholders of a document; branches without any stay the same objects.
 
-    `secrets` is told the values of secret variables."""
+    `secrets` collects the values of secret variables."""
     own = root.value.get("vars") if isinstance(root.value, dict) else None
     variables = own.value if own is not None else None
     if not isinstance(variables, dict):
@@ -105,7 +118,8 @@ def substitute(
 def _unwrap_secrets(
     variables: dict[str, Located], secrets: SecretFinder, report: Report
 ) -> dict[str, Located]:
-    """The variables with the values of those that are marked as secret; without those that have none."""
+    """Replaces `{value, secret: true}` by the value, and marks the variable as secret. A secret without
+    a value is left out, so that it is looked up outside."""
     plain = {}
     for name, node in variables.items():
         if not _is_marked_secret(name, node, report):
@@ -120,6 +134,8 @@ def _unwrap_secrets(
 
 
 def _is_marked_secret(name: str, node: Located, report: Report) -> bool:
+    # A mapping with other keys beside `secret` is ordinary data, unless it looks like a misspelt mark:
+    # to treat a secret as data would show it.
     given = node.value
     if not isinstance(given, dict) or "secret" not in given:
         return False
@@ -138,6 +154,9 @@ def _is_marked_secret(name: str, node: Located, report: Report) -> bool:
 
 
 class _Substitution:
+    """The substitution in one document. All caches are by the `id` of a node or by name, and live as
+    long as it."""
+
     def __init__(
         self,
         report: Report,
@@ -152,9 +171,14 @@ class _Substitution:
         self._overrides = overrides
         self._external_sources = outside
         self._values: dict[str, Located | None] = {}
+        """The resolved variables; None for one without a value, which has been reported."""
         self._texts: dict[str, str] = {}
+        """The same as text, for placeholders inside longer texts."""
         self._chain: list[str] = []
+        """The variables that are being resolved, each used by the one before it."""
         self._substituted: dict[int, Located] = {}
+        """The result for each node, so that a node in several places (an alias) is substituted once, and
+        stays one node."""
         self._extents: dict[int, tuple[int, int]] = {}
         self._added_size = 0
         self._hints: dict[str, str] = {}
@@ -163,12 +187,15 @@ class _Substitution:
         for name, node in self._variables.items():
             self._lookup(name, node, 1)
             if name in self._overrides and self._secrets.is_secret(name):
-                self._secrets.add_literal(node.plain())  # nobody uses it, but it stands in the file
+                # An override replaces it, but the secret in the file is a secret all the same.
+                self._secrets.add_literal(node.plain())
         if own is not None and isinstance(own.value, dict) and own.value:
             self._substituted[id(own)] = self._resolve_vars(own, own.value)
         return self._walk(root, 1)
 
     def _resolve_vars(self, own: Located, given: dict[str, Located]) -> Located:
+        # `vars` itself is replaced by the resolved values, and is not walked again: a text that came
+        # from outside, and contains `${`, is not a placeholder.
         values = {name: self._values[name] or node for name, node in self._variables.items()}
         for name in self._overrides.keys() & values.keys():
             node = self._variables[name]
@@ -179,7 +206,7 @@ class _Substitution:
     # Looking up
 
     def _lookup(self, name: str, at: Located, depth: int) -> Located | None:
-        """The value of a variable; None, with the reason in the report, if there is no such value."""
+        """The value of a variable; None, with an error in the report, if there is none."""
         if name not in self._values:
             if name in self._chain:
                 self._refuse_cycle(name, at)
@@ -191,6 +218,8 @@ class _Substitution:
             if found is not None and self._secrets.is_secret(name):
                 self._secrets.variable(name, found.plain())
         elif self._values[name] is None and name not in self._variables:
+            # Reported at each place that uses it. A variable of `vars` that failed was reported there,
+            # once.
             self._refuse_unknown(name, at)
         return self._values[name]
 
@@ -210,6 +239,8 @@ class _Substitution:
         self._chain.append(name)
         value = self._walk(node, depth + 1)
         self._chain.pop()
+        # Checked for each variable, not only at the end: the next variable of the chain would multiply
+        # it.
         if value is not node and self._get_extent(value)[0] - self._get_extent(node)[0] > MAX_VALUE:
             self._refuse_size(node)
             return None
@@ -219,10 +250,12 @@ class _Substitution:
         circle = [*self._chain[self._chain.index(name) :], name]
         hides = any(name in source for source in self._external_sources)
         hint = f"{name} in `vars` hides the one of the environment; give it another name" if hides else ""
-        self._report.error("variable-cycle", f"variables lead in a circle: {' → '.join(circle)}", at, hint)
+        self._report.error(
+            "variable-cycle", f"variables refer to each other in a circle: {' → '.join(circle)}", at, hint
+        )
 
     def _refuse_chain(self, at: Located) -> None:
-        message = f"more than {_MAX_CHAIN_LENGTH} variables lead from one to the next"
+        message = f"more than {_MAX_CHAIN_LENGTH} variables refer to each other in a row"
         self._report.error("variable-chain", message, at)
 
     def _refuse_unknown(self, name: str, at: Located) -> None:
@@ -244,9 +277,10 @@ class _Substitution:
         message = f"variables make this value more than {MAX_VALUE // 1024**2} MB larger"
         self._report.error("variable-too-large", message, at)
 
-    # Filling in
+    # Substitution
 
     def _walk(self, node: Located, depth: int) -> Located:
+        # Most nodes are scalars without placeholders: these leave before the cache is consulted.
         value = node.value
         if isinstance(value, str):
             if "${" not in value:
@@ -286,11 +320,14 @@ class _Substitution:
             return node
         if isinstance(found.value, (dict, list)):
             size, height = self._get_extent(found)
+            # The value is shared, not copied, so its size and height are checked without walking it
+            # again.
             if depth - 1 + height > MAX_DEPTH:
                 self._refuse_depth(node)
                 return node
             if not self._is_within_limit(size, node):
                 return node
+        # The location of the placeholder: an error about the value is shown where it is used.
         return Located(found.value, node.line, node.column, found.keys)
 
     def _substitute_inside(self, text: str, node: Located, depth: int) -> Located:
@@ -307,7 +344,7 @@ class _Substitution:
     def _text_of(self, match: re.Match[str], node: Located, depth: int) -> str:
         name = match["name"]
         if match["escape"]:
-            return match[0][1:]
+            return match[0][1:]  # `$${NAME}` is the text `${NAME}`.
         if name not in self._texts:
             found = self._lookup(name, node, depth)
             if found is None:
@@ -315,6 +352,7 @@ class _Substitution:
             if isinstance(found.value, (dict, list)) and self._get_extent(found)[0] > MAX_VALUE:
                 self._refuse_size(node)
                 return match[0]
+            # The size was checked before: turning a large value into text would be the damage itself.
             self._texts[name] = _to_text(found)
         return self._texts[name]
 
@@ -324,6 +362,7 @@ class _Substitution:
         if growth > MAX_VALUE:
             self._refuse_size(at)
             return False
+        # The total is reported once, at the value that exceeds it; later values are left out silently.
         before, self._added_size = self._added_size, self._added_size + growth
         if before <= MAX_TOTAL < self._added_size:
             message = f"variables make the workflow more than {MAX_TOTAL // 1024**2} MB larger up to here"
@@ -331,7 +370,8 @@ class _Substitution:
         return self._added_size <= MAX_TOTAL
 
     def _get_extent(self, node: Located) -> tuple[int, int]:
-        """How many characters and values stand in a node, and how many levels."""
+        """The size of a node in characters and values, and its height in levels. Cached, so that sharing
+        costs nothing."""
         if id(node) not in self._extents:
             self._extents[id(node)] = self._measure(node)
         return self._extents[id(node)]

@@ -1,14 +1,25 @@
-"""What a plain scalar stands for, by the core schema of YAML 1.2.
+"""Parses YAML and strict JSON into located values, and explains syntax errors in plain words.
 
-From the events of a parser to values, with what is unsafe or ambiguous refused on the way.
+The stages, from text to tree:
 
-Syntax errors in plain words.
+    json_events     strict JSON to events
+    compose_yaml    YAML to events, by PyYAML's parser (the C one where it is installed)
+    _Composer       events to a tree of `Located` values
+    parse_scalar    a plain scalar to a value, by the core schema of YAML 1.2
 
-Strict JSON as the events of a YAML parser.
+Why not `yaml.safe_load`: it drops locations, accepts duplicate keys, expands aliases without a bound,
+and follows YAML 1.1, in which `no` is false, `1:30` is ninety and `010` is eight. The composer takes
+only events from PyYAML and decides what they mean. It reports an error for what is unsafe or ambiguous
+(tags, duplicate keys, complex keys, aliases inside their own anchors), and continues, so that one pass
+finds as many problems as possible. Only a problem that makes the rest unreadable aborts (`_AbortError`).
 
-Parsers of YAML 1.1 stumble over some of it: surrogate pairs, leading tabs, long keys.
+Why JSON has an event source of its own: parsers of YAML 1.1 reject some valid JSON, such as surrogate
+pairs in escapes, tabs as indentation, and long keys. The text is validated by the `json` module first,
+so that `json_events` can be a tokenizer that does not check anything.
 
-YAML texts, as PyYAML's parsers can take them.
+Both sources produce the events of PyYAML. Their marks count from 0; `_start_position` converts them.
+Rejected: to walk PyYAML's node graph (`yaml.compose`), which resolves aliases before a bound can be
+applied.
 """
 
 from __future__ import annotations
@@ -25,7 +36,9 @@ from yaml import events as ev
 from roundel.workflow.diagnostics import Report
 from roundel.workflow.document import MAX_DEPTH, Located, line_and_column
 
-MAX_DIGITS: Final = 4000  # Python refuses to write integers from 4300 digits on
+MAX_DIGITS: Final = 4000
+"""Python refuses to convert integers of more than 4300 digits to text, and error messages quote
+values."""
 
 _SCALAR_WORDS: Final[dict[str, bool | float | None]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -43,9 +56,14 @@ _MAX_INTEGER: Final = 10**MAX_DIGITS
 
 
 def parse_scalar(text: str) -> bool | int | float | str | None:
-    """OverflowError if it is an integer with too many digits."""
+    """The value of a plain (unquoted) scalar by the YAML 1.2 core schema: only null, true, false,
+    integers, floats and text. Raises OverflowError for an integer with too many digits.
+
+    Not `int()` and `float()` on trial: these accept `1_000`, `nan` and other scripts' digits, which are
+    text."""
     if text in _SCALAR_WORDS:
         return _SCALAR_WORDS[text]
+    # Most scalars are text; a look at the first character saves them the regular expression.
     match = _NUMBER.fullmatch(text) if text[0] in "+-.0123456789" else None
     if match is None:
         return text
@@ -55,7 +73,8 @@ def parse_scalar(text: str) -> bool | int | float | str | None:
 
 
 def _parse_integer(digits: str, base: int) -> int:
-    # The digits are counted first, since it takes long to read a million of them.
+    # Counted before the conversion, which takes quadratic time; the second check is for hex, of which
+    # 4000 digits are 4800 decimal ones.
     if len(digits.lstrip("+-")) > MAX_DIGITS:
         raise OverflowError
     number = int(digits, base)
@@ -65,6 +84,8 @@ def _parse_integer(digits: str, base: int) -> int:
 
 
 MAX_ALIASED: Final = 100_000
+"""How many values all aliases of a document may stand for. An alias is a reference to the same object,
+so an "alias bomb" costs nothing here; but every later stage walks the tree as if it were expanded."""
 
 _Places: TypeAlias = dict[str, tuple[int, int]]
 
@@ -74,7 +95,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def compose(
     events: Iterator[Any], report: Report, substitutes: dict[int, str] | None = None
 ) -> Located | None:
-    """The tree of one document; `hidden` says which characters stand for others in it."""
+    """Composes the tree of one document; None, with an error in the report, if it is empty or cannot be
+    read.
+
+    `substitutes` maps the characters that `_substitute_line_breaks` has put in to the original ones."""
     try:
         return _Composer(events, report, substitutes or {}).document()
     except _AbortError:
@@ -82,36 +106,46 @@ def compose(
 
 
 class _AbortError(Exception):
-    """The rest of the text cannot be read; the report says why."""
+    """The rest of the text cannot be read. The error is in the report already."""
 
 
 class _Anchor(NamedTuple):
+    """A value that aliases may refer to, with its size: an alias is checked without walking what it
+    stands for."""
+
     node: Located
     size: int
-    """How many values it stands for, those behind its own aliases too."""
+    """The number of values in it, with its own aliases expanded."""
     height: int
-    """How many lists and mappings are nested in it, itself too."""
+    """The levels of nesting in it, counting itself."""
 
 
 class _Composer:
+    """Composes the events of one document into a tree, by recursive descent."""
+
     def __init__(self, events: Iterator[Any], report: Report, substitutes: dict[int, str]) -> None:
         self._events = events
         self._report = report
         self._substitutes = substitutes
-        self._anchors: dict[str, _Anchor | None] = {}  # None while the value is being read
+        self._anchors: dict[str, _Anchor | None] = {}
+        """None while the anchor's own value is being composed: an alias to it would be recursive."""
         self._value_count = 0
+        """Values so far, aliases expanded; the difference before and after a value is the value's
+        size."""
         self._aliased_count = 0
         self._deepest = 0
+        """The deepest level since the innermost open anchor, from which the height of its value is
+        computed."""
 
     def document(self) -> Located | None:
-        next(self._events)  # the start of the stream
+        next(self._events)  # StreamStart
         opening = next(self._events)
         first = None if isinstance(opening, ev.StreamEndEvent) else next(self._events)
         if first is None or _is_empty(first):
             self._report.error("empty-file", "the file is empty")
             return None
         root = self._compose_value(first, 1)
-        next(self._events)  # the end of the document
+        next(self._events)  # DocumentEnd
         more = next(self._events)
         if isinstance(more, ev.DocumentStartEvent):
             self._error("several-documents", "a second document starts here", more, "use one file for each")
@@ -125,6 +159,7 @@ class _Composer:
             return self._compose_alias(event, depth)
         self._value_count += 1
         if event.tag is not None:
+            # A tag selects a type, in PyYAML any Python class. It is reported and then ignored.
             self._refuse_tag(event)
         return (
             self._compose_content(event, depth)
@@ -154,6 +189,8 @@ class _Composer:
     # Anchors
 
     def _compose_anchored(self, event: Any, depth: int) -> Located:
+        # An anchor may be defined again; later aliases refer to the later one. While it is being
+        # composed, the earlier value is hidden.
         self._anchors[event.anchor] = None
         seen, above = self._value_count, self._deepest
         self._deepest = depth - 1
@@ -166,6 +203,7 @@ class _Composer:
         anchor = self._anchors.get(event.anchor)
         if anchor is None:
             self._refuse_alias(event)
+            # A null takes its place, so that composing continues; `_merge` and readers tolerate it.
             return Located(None, *_start_position(event))
         self._value_count += anchor.size
         self._aliased_count += anchor.size
@@ -174,6 +212,8 @@ class _Composer:
             self._error("alias-bomb", message, event, "write the values out, or use fewer aliases")
             raise _AbortError
         self._check_depth(event, depth - 1 + anchor.height)
+        # The shared object, not a copy: its locations are those of the anchor, where a mistake has to be
+        # repaired.
         return anchor.node
 
     def _refuse_alias(self, event: Any) -> None:
@@ -205,12 +245,14 @@ class _Composer:
                 self._refuse_duplicate(name, places[name], key)
                 continue
             places[name] = _start_position(key)
+            # A quoted "<<" is an ordinary key. Merge keys are YAML 1.1 only, but widely used.
             if name == "<<" and not key.style:
                 merged = item
             else:
                 values[name] = item
         if merged is not None:
             others, theirs = self._merge(merged, places.pop("<<"))
+            # The mapping's own keys win, wherever `<<` stands; merged keys come first in the order.
             values, places = others | values, theirs | places
         line, column = _start_position(event)
         return Located(values, line, column, places)
@@ -220,7 +262,8 @@ class _Composer:
         self._error("duplicate-key", message, key, "take out one of the two")
 
     def _merge(self, node: Located, at: tuple[int, int]) -> tuple[dict[str, Located], _Places]:
-        """The entries behind `<<`; of several mappings, the first that has a key wins."""
+        """The entries of the mappings at `<<`. If several have the same key, the first one wins, as in
+        YAML 1.1."""
         values: dict[str, Located] = {}
         places: _Places = {}
         for source in node.value if isinstance(node.value, list) else [node]:
@@ -228,11 +271,12 @@ class _Composer:
                 for name, place in (source.keys or {}).items():
                     values.setdefault(name, source.value[name])
                     places.setdefault(name, place)
-            elif source.value is not None:  # an alias that was refused has been reported
+            elif source.value is not None:  # A rejected alias is null here, and has been reported.
                 self._report.error("bad-merge", "<< can only take in mappings", at)
         return values, places
 
     def _compose_key(self, event: Any, depth: int) -> str | None:
+        """A key is always text: `1: x` and `true: x` have the keys "1" and "true", as JSON would."""
         if isinstance(event, ev.ScalarEvent):
             if event.tag is not None:
                 self._refuse_tag(event)
@@ -242,6 +286,7 @@ class _Composer:
             return text
         hint = "" if isinstance(event, ev.AliasEvent) else "text that starts with { or [ needs quotes"
         self._error("complex-key", "a key must be plain text", event, hint)
+        # The events of the key have to be consumed, to find its value and the keys after it.
         self._compose_value(event, depth + 1)
         return None
 
@@ -270,6 +315,8 @@ class _Composer:
         return text
 
     def _join_surrogates(self, text: str, event: Any) -> str:
+        """JSON escapes a character beyond U+FFFF as two surrogates. PyYAML's Python parser leaves them
+        apart."""
         data = text.encode("utf-16-le", "surrogatepass")
         try:
             return data.decode("utf-16-le")
@@ -297,8 +344,12 @@ _Explanation: TypeAlias = tuple[str, str, tuple[int, int]]
 _NEEDS_QUOTES = "put the text in quotes"
 _BACKSLASH = "write \\\\ for a backslash, or use single quotes"
 _QUOTED_VALUE = re.compile(r"""(?:^|:\s|-\s)\s*(["'{\[])""")
+# The texts below are matched against messages of PyYAML. A message that changes in a later version falls
+# through to the parser's own words, so this table can only become less helpful, never wrong.
 _BAD_STARTS: Final = ("cannot start any token", "alphabetic or numeric", "directive", "tag", "block node")
-# A piece of the parser's message, ours, and a hint. PyYAML has two parsers, which differ in words.
+# A piece of the parser's message, our message, and a hint. The first piece that occurs wins, so the
+# order matters: "escape code" before "escape". PyYAML has two parsers (C and Python), whose messages
+# differ.
 _EXPLANATIONS: Final = (
     ("sequence entries are not allowed", "a list cannot start here", "start it on a line of its own"),
     ("mapping keys are not allowed", "a `? ` is not allowed here", _NEEDS_QUOTES),
@@ -317,13 +368,17 @@ _EXPLANATIONS: Final = (
 
 
 class _SyntaxFault:
-    """A syntax error, and the text around it."""
+    """A syntax error with the text around it, from which `_explain` guesses what the author did."""
 
     def __init__(self, error: yaml.MarkedYAMLError, text: str) -> None:
         mark: Any = error.problem_mark
         opened: Any = error.context_mark or mark
+        # The parser notices a missing quote or bracket at the end of the text. Pointing behind trailing
+        # blank lines would help nobody, so locations are clamped to the last character.
         end = len(text.rstrip())
         self.problem = f"{error.problem} {error.context or ''}"
+        # `at` is where the parser gave up, `opened` where the construct began; often the latter is the
+        # mistake.
         self.at = line_and_column(text, min(mark.index, end))
         self.opened = line_and_column(text, min(opened.index, end))
         self.first = text[opened.index : opened.index + 1]
@@ -335,9 +390,11 @@ class _SyntaxFault:
 def report_syntax_error(
     error: yaml.MarkedYAMLError, json_error: Exception, text: str, report: Report
 ) -> None:
+    """Reports the syntax error of a text that is neither YAML nor, for the reason given, JSON."""
     fault = _SyntaxFault(error, text)
     message, hint, where = _explain(fault)
-    # In JSON with a mistake, surrogate pairs are a problem of the parser, not of the author.
+    # Faulty JSON with surrogate pairs gets here: PyYAML fails on the pairs, which are valid in JSON.
+    # What the author has to repair is the error of the JSON decoder.
     if "escape code" in fault.problem and isinstance(json_error, json.JSONDecodeError):
         message, hint = f"this is not valid JSON: {json_error.msg.lower()}", ""
         where = (json_error.lineno, json_error.colno)
@@ -401,19 +458,25 @@ def _explain_block(fault: _SyntaxFault) -> _Explanation:
 
 
 class _Mark(NamedTuple):
+    """The part of `yaml.Mark` that the composer reads; counted from 0, as there."""
+
     line: int
     column: int
 
 
 class _NotJsonError(ValueError):
-    pass
+    """Not JSON at all, in contrast to a JSONDecodeError: its position is not worth reporting."""
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise _NotJsonError(name)
 
 
+# Numbers stay text, so that validating a long one costs nothing; `parse_scalar` converts and bounds it.
+# NaN and Infinity, which the decoder accepts by default, are not JSON.
 _STRICT_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse_constant)
+# Splits valid JSON into strings, brackets and other scalars; commas, colons and blanks separate and are
+# skipped.
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|[^\s{}\[\]:,"]+')
 _BRACKETS: Final[dict[str, Any]] = {
     "{": lambda mark: ev.MappingStartEvent(None, None, True, mark),
@@ -424,7 +487,9 @@ _BRACKETS: Final[dict[str, Any]] = {
 
 
 def find_json_error(text: str) -> Exception | None:
-    """None if the text is strict JSON."""
+    """None if the text is strict JSON, else the reason why it is not."""
+    # Nearly every workflow is YAML: one character decides, without a decoder that builds the whole
+    # value.
     if text.lstrip()[:1] not in ("{", "[", '"'):
         return _NotJsonError("does not look like JSON")
     try:
@@ -435,7 +500,9 @@ def find_json_error(text: str) -> Exception | None:
 
 
 def json_events(text: str) -> Iterator[Any]:
-    """The events of a text that is strict JSON."""
+    """The events of a text that `find_json_error` has accepted; the tokenizer checks nothing itself.
+
+    Line numbers are counted between tokens, so that the whole takes linear time."""
     yield from (ev.StreamStartEvent(), ev.DocumentStartEvent())
     line = line_start = end = 0
     for match in _TOKEN.finditer(text):
@@ -458,23 +525,27 @@ def _event(token: str, mark: Any) -> Any:
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-# What YAML calls printable, the other way round.
+# The complement of what YAML calls printable. PyYAML stops at the first such character, with an error
+# that has no mark, so the text is searched before PyYAML gets it.
 _FORBIDDEN = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _MAX_FORBIDDEN_REPORTS: Final = 20
+# YAML 1.1 treats these as line breaks, 1.2 as ordinary characters.
 _YAML_1_1_BREAKS: Final = "\x85\u2028\u2029"
 
 
 def compose_yaml(text: str, json_error: Exception, report: Report) -> Located | None:
-    """The tree of a text that is not JSON, for the reason given."""
+    """Composes the tree of a YAML text. `json_error` is the reason why the text is not JSON."""
     if _report_forbidden_characters(text, report):
         return None
     text, substitutes = _substitute_line_breaks(text)
     try:
-        # This is yaml.parse without a Python frame for each event.
+        # This is what yaml.parse does, without a Python frame for each event.
         return compose(iter(_Loader(text).get_event, None), report, substitutes)
-    except yaml.MarkedYAMLError as error:  # errors without a mark are about forbidden characters
+    except (
+        yaml.MarkedYAMLError
+    ) as error:  # Errors without a mark concern forbidden characters, excluded above.
         report_syntax_error(error, json_error, text, report)
-    except (ValueError, OverflowError):  # PyYAML's own scanner, on escapes beyond Unicode
+    except (ValueError, OverflowError):  # From PyYAML's Python scanner, for escapes beyond U+10FFFF.
         report.error("syntax", "the text holds an escape that is not a character")
     return None
 
@@ -488,7 +559,10 @@ def _report_forbidden_characters(text: str, report: Report) -> bool:
 
 
 def _substitute_line_breaks(text: str) -> tuple[str, dict[int, str]]:
-    """Replaces the characters that only YAML 1.1 takes for line breaks, and says how to get them back."""
+    """Replaces the line breaks of YAML 1.1 by private-use characters that the text does not contain.
+
+    Returns the new text, and the table by which the composer restores the original characters. Each is
+    replaced by one character, so locations stay correct."""
     if not any(character in text for character in _YAML_1_1_BREAKS):
         return text, {}
     private = (chr(code) for code in range(0xF0000, 0xFFFFE))
