@@ -399,7 +399,7 @@ def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
         assert process.end() == 130
     (row,) = runs(tmp_path)
     assert (row["status"], row["at_work"]) == ("running", None)
-    assert process.complaints.splitlines()[-2] == "left at once"
+    assert process.complaints.splitlines()[-2] == "exited at once"
     assert process.complaints.splitlines()[-1].endswith(f"roundel resume {row['run_id']}")
     open_gate(tmp_path)
     assert roundel(tmp_path, "resume", "last").exit_code == 0

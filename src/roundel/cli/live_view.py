@@ -1,12 +1,13 @@
-"""Figures of a run as words.
+"""Shows a run while it is in flight: as a live view in a terminal, or as plain lines elsewhere.
 
-One picture of a run at work, drawn some twelve times a second from a snapshot.
+`LiveView` receives the events, keeps a `Progress`, and owns the terminal. A thread of rich draws a
+`Display` from a snapshot PER_SECOND times a second, so the cost of drawing does not grow with the number
+of events, and a slow terminal cannot slow down the run. At the end, a `Summary` replaces the display:
+how many times each node ran, and why each loop was left.
 
-How a run ended: its nodes with how often each ran, its loops with their rounds and why they were left.
-
-The view of a run: hand it to a host as `on_event`, and run inside it as a context.
-
-A run as it goes, in a terminal or as plain lines.
+The display must not be higher than the terminal: rich then cannot move the cursor back to its first
+line, and every frame leaves a copy behind. So all lists here have a maximum, and each line is cut to the
+width.
 """
 
 from __future__ import annotations
@@ -40,13 +41,14 @@ from roundel.plan.graph import Plan
 
 
 def clock(seconds: float) -> str:
-    """As it stands while a run goes: `0:07`, `12:34`, `1:02:03`."""
+    """The elapsed time of a run in flight, with a steady width: `0:07`, `12:34`, `1:02:03`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def duration(seconds: float) -> str:
+    """How long something took: `1.2 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)
@@ -60,7 +62,7 @@ def usage_words(usage: UsageTotals) -> list[str]:
 
 
 def cost_words(usage: UsageTotals) -> str:
-    """Never 0 for what nobody knows; empty if there was nothing to pay for."""
+    """The cost, never as 0 if it is unknown; empty if the models cost nothing."""
     if not usage.paid or not (usage.model_calls or usage.cost_usd):
         return ""
     if not usage.priced:
@@ -92,6 +94,8 @@ TOOL_WIDTH = 60
 
 
 class Display:
+    """One frame of the live view; `LiveView` creates it from a snapshot."""
+
     def __init__(self, title: str, run: ProgressSnapshot, bounds: LoopBounds, run_id: str = "") -> None:
         self.title = title
         self.run_id = run_id
@@ -99,7 +103,7 @@ class Display:
         self.bounds = bounds
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # One line less than the terminal has, since the cursor stands below.
+        # One line less than the terminal has, since the cursor is on the line below.
         room = max(MIN_LINES, (options.height or console.height) - 1)
         for line in self._lines(room, console, options.max_width):
             line.no_wrap, line.overflow = True, "ellipsis"
@@ -152,10 +156,10 @@ class Display:
                     agent.partial_text, PARTIAL_TEXT_LINES if len(shown) < 4 else 1, console, width
                 )
         if len(shown) > MAX_ACTIVE_SHOWN:
-            yield Text(f"    and {len(shown) - MAX_ACTIVE_SHOWN} more at work", "dim")
+            yield Text(f"    and {len(shown) - MAX_ACTIVE_SHOWN} more in flight", "dim")
 
     def _tools(self, calls: tuple[ToolCall, ...]) -> Iterator[Text]:
-        # Those that are still at work come first, since there may be more than there is room for.
+        # Calls in flight come first, since there may be more calls than lines for them.
         for number, call in enumerate(sorted(calls, key=lambda call: call.status not in OPEN)[:MAX_TOOLS]):
             yield _tool_line(call, self._spin(5 * number))
         if len(calls) > MAX_TOOLS:
@@ -163,7 +167,7 @@ class Display:
 
 
 def _around(place: str, loops: dict[str, ActiveRound]) -> str:
-    """The loop at work that holds the one at a place; empty for none."""
+    """The innermost loop in flight around the loop at a place; empty for none."""
     outer = [
         other for other, loop in loops.items() if place.startswith((loop.address + ".", loop.address + "/"))
     ]
@@ -171,7 +175,9 @@ def _around(place: str, loops: dict[str, ActiveRound]) -> str:
 
 
 def _holds_another(address: str, active: dict[str, float]) -> bool:
-    """A node that runs a graph is at work as long as one in it is, which says more."""
+    """Whether a node inside this one is in flight: only that one is shown, since it says more."""
+    # Quadratic in the number of nodes in flight, in every frame; beyond 100 most of them are not shown
+    # anyway.
     return len(active) < 100 and any(other.startswith(address + "/") for other in active)
 
 
@@ -190,7 +196,11 @@ def _tool_line(call: ToolCall, spin: str) -> Text:
 
 
 def _partial_text_lines(partial_text: str, most: int, console: Console, width: int) -> list[Text]:
-    """The end of what a model is saying, in whole lines, so that they stand still while it goes on."""
+    """The end of a streaming reply.
+
+    The whole text is wrapped and the last lines are shown. To cut it by characters would shift every
+    line with each token.
+    """
     text = Text(one_line(partial_text, len(partial_text)), "italic")
     if not text:
         return []
@@ -236,6 +246,8 @@ SIDE_BY_SIDE = 64
 
 
 class Summary:
+    """The tables at the end of a run, and its last line; `LiveView` creates it."""
+
     def __init__(self, run: ProgressSnapshot, run_id: str = "") -> None:
         self.run = run
         self.run_id = run_id
@@ -285,8 +297,11 @@ PER_SECOND = 12
 
 
 class LiveView:
-    """Interactive: a display that is drawn over again by a thread of its own, and tables at the end.
-    Otherwise: plain lines as things happen."""
+    """Shows one run; `roundel run` and the demo create it, and pass it to the engine as `on_event`.
+
+    The run executes inside it as a context. Interactive: a thread redraws a display, and tables follow
+    at the end. Otherwise: one plain line per event, without colour or control codes, for logs and pipes.
+    """
 
     def __init__(
         self,
@@ -300,7 +315,7 @@ class LiveView:
         self.console = console
         self.interactive = interactive
         self.run_id = ""
-        """Under which name the run is kept; empty if it is not."""
+        """The id of a stored run; empty for a run that is not stored."""
         self._title = one_line(plan.workflow.graph.id) or "workflow"
         self._progress = Progress(plan, scripted=scripted)
         self._bounds = LoopBounds(plan)
@@ -309,6 +324,7 @@ class LiveView:
             self._progress.load_state(resumed_state)
 
     def __call__(self, event: Event) -> None:
+        """Takes an event, in the run's thread."""
         self._progress.apply_event(event)
         if not self.interactive:
             line = format_event(event, self._bounds)
@@ -336,16 +352,17 @@ class LiveView:
         self.console.file.flush()
 
     def settle(self, usage: Mapping[str, Any]) -> None:
-        """What the run says that it used, once it has come to rest."""
+        """Takes over the usage of the run, once it is idle."""
         self._progress.settle(usage)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
-        """Leaves the terminal to someone else for a while; events are taken all the same."""
+        """Hides the display while something else uses the terminal, such as a question; events still
+        count."""
         shown = self._live is not None
         self._hide()
         yield
-        # Not after an error: then the run is over, and the display would only be in the way.
+        # No `finally`: after an error the run is over, and `__exit__` prints the summary at this place.
         if shown:
             self._show()
 
@@ -355,7 +372,8 @@ class LiveView:
             get_renderable=self._render,
             refresh_per_second=PER_SECOND,
             transient=True,
-            # What nodes print to a terminal comes out above the display; what goes to a file stays out of it.
+            # Prints of nodes appear above the display. A stream that goes to a file must not be
+            # redirected, or its text would appear in the terminal.
             redirect_stdout=sys.stdout.isatty(),
             redirect_stderr=sys.stderr.isatty(),
         )
