@@ -1,6 +1,8 @@
-"""How the SVG looks: colours for light and dark, a colour and an icon for each node type.
+"""A drawing as an SVG file that needs nothing else, and follows the reader's light or dark scheme.
 
-A drawing as an SVG that needs nothing beside itself, and follows the reader's light or dark scheme.
+It is made from the `Drawing` alone: no layout happens here, so a picture and the JSON of the same
+workflow agree. Colours for both schemes are in the style sheet of the file. All text is escaped, and
+nothing is executed or loaded, so that the file is safe to show inside a page.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from roundel.workflow.diagnostics import Diagnostic
 OTHER = "other"
 KINDS = ("agent", "human", "python", "literal", "passthrough", "subgraph", "guard")
 
-# Each in a square of 16, drawn with strokes.
+# Paths in a square of 16 pixels, drawn with strokes.
 ICONS = {
     "agent": "M8 1.5 9.7 6.3 14.5 8 9.7 9.7 8 14.5 6.3 9.7 1.5 8 6.3 6.3Z",
     "human": "M8 7.5a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM2.5 14.5c.3-3 2.4-4.8 5.5-4.8s5.2 1.8 5.5 4.8",
@@ -71,8 +73,8 @@ _DARK = {
     "fault": "#ff8a84",
 }
 
-# Selector and declarations; `$name` is a colour. Colours are written out, not left to CSS variables, which
-# programs other than browsers often do not know.
+# Selectors and declarations; `$name` is a colour. Colours are substituted here and not left to CSS
+# variables, which many programs other than browsers do not support.
 RULES = {
     "text": "font-family: ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', "
     "'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif; fill: $ink",
@@ -113,7 +115,8 @@ FAULT_RULES = {
     ".badge circle": "fill: $fault; stroke: $page; stroke-width: 1.5",
     ".badge path": "fill: none; stroke: $page; stroke-width: 2; stroke-linecap: round",
 }
-"""Added where something has an error, so that other pictures stay as they are."""
+"""Rules that are added only if something has an error, so that all other files stay byte for byte the
+same."""
 
 
 def stylesheet(rules: Mapping[str, str] = RULES) -> str:
@@ -121,7 +124,7 @@ def stylesheet(rules: Mapping[str, str] = RULES) -> str:
 
 
 def _sheet(rules: Mapping[str, str], colours: dict[str, str]) -> str:
-    # Under a class of our own, so that it touches nothing else on a page that holds the drawing.
+    # Below a class of our own: inside a page, the style sheet of an SVG applies to the whole page.
     lines = (f".roundel {selector} {{ {declared} }}\n" for selector, declared in rules.items())
     return Template("".join(lines)).substitute(colours)
 
@@ -136,7 +139,7 @@ def icon_of(node: DrawnNode) -> str:
 KINDS_OF_EDGE = ("edge", "back", "leave")
 FAULT = "fault"
 BADGE = 7.5
-"""The radius of the mark at what has an error."""
+"""The radius of the mark on something with an error."""
 
 
 def svg(drawing: Drawing) -> str:
@@ -144,6 +147,9 @@ def svg(drawing: Drawing) -> str:
 
 
 class _Picture:
+    """Writes one file. The order of the elements is the order of painting: regions, edges, labels,
+    nodes."""
+
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
         self.m: DensityMeasures = MEASURES[drawing.density]
@@ -298,7 +304,7 @@ def _badge(x: float, y: float, problems: tuple[Diagnostic, ...]) -> str:
 
 
 def _error_text(problems: tuple[Diagnostic, ...]) -> str:
-    """What is shown when the mouse is over something faulty. A message may quote any text of the file."""
+    """The errors for the tooltip. A message may quote any text of the file, so it is made safe."""
     errors = (found for found in problems if found.severity == "error")
     return "".join(f" {escape(visible(f'{found.severity}: {found.message}'))}" for found in errors)
 
