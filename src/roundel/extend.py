@@ -1,9 +1,9 @@
 """Everything that a package needs to extend Roundel, in one place.
 
 Node types, tools, conditions and processors, loop strategies, middleware, model providers and stores are
-written with the names of this module and of `roundel` alone; docs/extending.md has a small package for each
-kind. What is here stays where it is. The modules behind it may move, so third-party code should not import
-them.
+written with the names of this module and of `roundel` alone; docs/extending.md has a small package for
+each kind. The names here are stable. The modules behind them may move, so third-party code should not
+import them.
 
 Each name is imported when it is first used: a package that offers a tool does not load the store.
 """
@@ -155,7 +155,7 @@ _LOCATIONS = {
     "Match": "roundel.memory.store",
     "MemoryEntry": "roundel.memory.store",
 }
-"""Where each name lives; behind a colon, what it is called there."""
+"""The module of each name; after a colon, its name in that module."""
 
 __all__ = [
     "INVALID",

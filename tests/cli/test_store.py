@@ -137,7 +137,7 @@ def test_runs_are_listed_with_the_newest_first(finished: Path) -> None:
     (only,) = roundel(finished, "runs", "--status", "completed", "--json").stdout.splitlines()
     assert json.loads(only)["run_id"] == done["run_id"]
     assert "--limit" in roundel(finished, "runs", "--limit", "1").stderr
-    assert "no runs that are failed" in roundel(finished, "runs", "--status", "failed").stderr
+    assert "no runs with status failed" in roundel(finished, "runs", "--status", "failed").stderr
 
 
 def test_a_run_is_named_by_a_beginning_of_its_id(finished: Path) -> None:
