@@ -138,7 +138,7 @@ async def _answer(runs: Runs, run_id: str, text: str, address: str, no_run: bool
     async def answer(attach: Attach | None = None) -> RunRow:
         try:
             return await runs.answer(run_id, text, at=address, exact=True, execute=attach)
-        except UnclearAnswer as error:
+        except UnclearAnswer as error:  # for a tool approval, a typing error must not count as a refusal
             raise click.UsageError(str(error)) from None
 
     row = await runs.row(run_id)
@@ -221,6 +221,7 @@ def unlock_command(
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
         why, checks = reason, [name for name in CHECKS if given[name]]
+        # Asked before the run is claimed, so that a person who thinks for an hour blocks nobody.
         if _missing(why, checks):
             why, checks = await _ask_missing(runs, run_id, why, checks)
 
@@ -298,5 +299,6 @@ def _with_options(error: StoreError) -> StoreError:
 def _user_name(by: str) -> str:
     try:
         return by or getpass.getuser()
+    # In a container, the user id may have no name.
     except (OSError, KeyError, ImportError):
         return "unknown"

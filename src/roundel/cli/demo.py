@@ -81,10 +81,14 @@ class _DemoView:
     def attach(self, _run_id: str, inspection: Inspection) -> Attachment:
         from roundel.cli.live_view import LiveView
 
+        # A row means that the run existed before: here, that it was unlocked. Its earlier rounds then
+        # count.
         resumed = inspection.state if inspection.row is not None else None
         self._view = LiveView(
             inspection.plan, self.out, self.out.is_terminal, scripted=True, resumed_state=resumed
         )
+        # Entered here and left in `watch`: the view must exist before the first event, which precedes
+        # `start`'s return.
         self._view.__enter__()
         return Attachment(on_event=self._view)
 

@@ -84,7 +84,9 @@ def ending_line(run: ProgressSnapshot) -> str:
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MAX_DOTS = 12
+"""Rounds that are drawn as dots; more become a bar of this length."""
 MAX_ACTIVE_SHOWN = 6
+"""Nodes in flight to show; a graph may have hundreds."""
 MIN_LINES = 6
 MAX_TOOLS = 4
 PARTIAL_TEXT_LINES = 2
@@ -111,6 +113,7 @@ class Display:
             yield line
 
     def _lines(self, room: int, console: Console, width: int) -> Iterator[Text]:
+        # What is in flight is worth more than history: finished nodes get the lines that are left.
         top = [self._headline(), *self._loop_lines(), *self._active(console, width)][:room]
         yield from top
         rest = room - len(top)
@@ -126,9 +129,12 @@ class Display:
         return Text.assemble((self._spin(), "cyan"), " ", (self.title, "bold"), ("  " + label, "dim"))
 
     def _spin(self, offset: int = 0) -> str:
+        # From the clock of the run, so that no state is needed; the offsets keep several spinners out of
+        # step.
         return SPINNER[(int(self.run.seconds * 12) + offset) % len(SPINNER)]
 
     def _loop_lines(self) -> Iterator[Text]:
+        """The loops in flight as a tree. Their addresses alone tell which loop contains which."""
         loops = self.run.loops
         inside: dict[str, list[str]] = {}
         for place in loops:
@@ -243,6 +249,7 @@ SIGNS = {
 }
 MAX_ROWS = 30
 SIDE_BY_SIDE = 64
+"""Columns from which the two tables of the summary are beside each other."""
 
 
 class Summary:
@@ -342,7 +349,7 @@ class LiveView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._hide()
+        self._hide()  # first, or the thread of the display would draw over the summary
         run = self._progress.snapshot()
         if self.interactive:
             self.console.print(Summary(run, self.run_id))

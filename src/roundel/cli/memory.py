@@ -30,6 +30,9 @@ def memory_command() -> None:
     """Show and change the memory of groups."""
 
 
+# The store of memories is the store of runs, so these commands open it in the same way.
+
+
 def _with_memory(
     place: str | None, action: Callable[[Memory], Awaitable[Made]], *, creates: bool = False
 ) -> Made:
@@ -56,7 +59,7 @@ def list_entries(group: str, kind: str, as_json: bool, place: str | None) -> Non
 @json_option
 @store_option
 def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: str | None) -> None:
-    """Find entries that share words with a text, the best match first."""
+    """Find entries by words, the best match first."""
     entries = _with_memory(place, lambda memory: memory.search(group, text, kind, limit))
     suggest("memory", "list", "--group", group)
     _show(entries, as_json, f"group '{group}' has no entries with these words")
@@ -79,7 +82,7 @@ def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: s
 def promote(
     entry: int | None, group: str, run: str, at: str, text: str, as_json: bool, place: str | None
 ) -> None:
-    """Copy an entry, an output or a text into the long-term memory of a group."""
+    """Copy something into the long-term memory."""
     if sum((entry is not None, bool(run), bool(text))) != 1 or bool(run) != bool(at):
         raise click.UsageError("give the ID of an entry, --run with --at, or --text")
     # A text needs no run, so it may be the first thing in a store.
@@ -106,6 +109,7 @@ def forget(entries: tuple[int, ...], group: str, everything: bool, place: str | 
 
     suggest("memory", "list", "--group", group)
     gone = _with_memory(place, work)
+    # The entries that exist are deleted all the same; the error names the difference.
     if entries and gone < len(set(entries)):
         raise click.ClickException(
             f"group '{group}' had {gone or 'none'} of these entries; `roundel memory list` shows what it has"
@@ -136,6 +140,7 @@ def quarantine(run: str, as_json: bool, place: str | None) -> None:
 
 
 def _as_data(one: MemoryEntry | Quarantined) -> dict[str, Any]:
+    # Times as in events, not as floats; data of third-party nodes may contain any object.
     return {**msgspec.to_builtins(one, enc_hook=repr), "time": stamp(one.time)}
 
 

@@ -72,6 +72,7 @@ def new_command(name: str) -> None:
     if not stem:
         raise click.UsageError("the name is empty")
     files = {Path(f"{name}.yaml"): WORKFLOW.format(name=stem), Path(f"{name}.script.yaml"): SCRIPT}
+    # Both are checked before either is written, so that a refused command changes nothing.
     for path in files:
         if path.exists():
             raise click.UsageError(f"{path} already exists; choose another name")

@@ -144,6 +144,7 @@ def svg(loops: Sequence[LoopRounds], name: str) -> str:
 
 
 def _lines(loops: Sequence[LoopRounds], name: str) -> Iterator[str]:
+    # All loops have the same number of columns, so that their charts are below each other.
     found = [(loop, measures(loop)) for loop in loops]
     across = _columns(max(len(charts) for _, charts in found))
     width = 2 * PAD + across * WIDTH + (across - 1) * GAP
@@ -240,6 +241,7 @@ def _middle(box: PlotArea, index: int, count: int) -> float:
 
 
 def _bars(measure: Measure, box: PlotArea) -> Iterator[str]:
+    """Bars with round upper corners; `bend` is their radius, which a thin or flat bar limits."""
     count = len(measure.values)
     slot = box.width / count
     width = min(26.0, slot * 0.64 if count <= MAX_DOTS else slot * 0.9)
@@ -272,6 +274,7 @@ def _curve(measure: Measure, box: PlotArea) -> Iterator[str]:
         area = f"M{_number_text(points[0][1])} {floor}L{line}L{_number_text(points[-1][1])} {floor}Z"
         yield f'<path class="area c-{measure.name}" d="{area}"/>'
         yield f'<path class="line c-{measure.name}" d="M{line}"/>'
+    # Dots show where the rounds are, and have the tooltips; more of them would hide the curve.
     if count <= MAX_DOTS:
         for index, x, y in points:
             title = f"<title>{_tooltip(measure, index)}</title>"

@@ -333,6 +333,7 @@ class Progress:
         self._spending = Spending(paid=not scripted)
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
+        # A table, so that an event that is not shown costs one lookup and no lock.
         self._handlers: dict[str, Callable[[Event], None]] = {
             "run_started": self._begun,
             "node_state_change": self._node,
@@ -349,6 +350,7 @@ class Progress:
         }
 
     def apply_event(self, event: Event) -> None:
+        """Folds an event into the progress; the run's thread calls this."""
         handler = self._handlers.get(event.event)
         if handler is not None:
             with self._lock:
@@ -361,6 +363,7 @@ class Progress:
             self._runs = summary["nodes"]
             self._rounds = {name: dict(figures) for name, figures in summary["loops"].items()}
             self._loops = {_place(loop.address, loop.number): loop for loop in activity.loops}
+            # Calls that were in flight are made again, so their time starts now.
             self._active = dict.fromkeys(activity.active, now)
             self._awaiting_answer = set(activity.awaiting_answer)
             if run.status == "waiting":
@@ -373,6 +376,7 @@ class Progress:
             self._spending.settle(usage)
 
     def snapshot(self) -> ProgressSnapshot:
+        """Copies the progress; the display's thread calls this for every frame."""
         now = self._now()
         with self._lock:
             return ProgressSnapshot(
@@ -391,6 +395,7 @@ class Progress:
             )
 
     def _begun(self, event: Event) -> None:
+        # The clock starts with the run and not with the view: preparing it may take a while.
         self._started = self._now()
 
     def _node(self, event: Event) -> None:
@@ -416,11 +421,14 @@ class Progress:
     def _round(self, event: Event) -> None:
         name, number, address = event.data["loop"], event.data["round"], event.address or ""
         self._loops[_place(address, number)] = ActiveRound(name, address, number)
+        # By the id of the loop, over all its entries: an inner loop of ten entries is one row of the
+        # summary.
         figures = self._rounds.setdefault(name, {"rounds": 0, "exit_reason": ""})
         figures["rounds"] += 1
 
     def _exit(self, event: Event) -> None:
         data, address = event.data, event.address or ""
+        # A loop of edges exits at the address of its last round, a looping node at that of the node.
         place = _place(address, data["rounds"]) if address.endswith("]") else place_of_node(address)
         for known in [known for known in self._loops if known == place or known.startswith(f"{place}[")]:
             del self._loops[known]  # loops inside may have been cancelled, for which there is no event

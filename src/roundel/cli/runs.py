@@ -78,6 +78,7 @@ async def _rows(runs: Runs, limit: int, status: str) -> list[RunRow]:
 
 
 def _as_data(row: RunRow) -> dict[str, Any]:
+    # The keys are an interface for programs: they may be added to, but not renamed.
     return {
         "run_id": row.id,
         "workflow": row.name,
@@ -212,6 +213,7 @@ def _printer(plan: Plan) -> Callable[[Event], None]:
 def _line(event: Event, bounds: LoopBounds) -> str | None:
     """The event as a line; None for events that a person does not need."""
     kind, data = event.event, event.data
+    # The events of the run itself are only in the log: the live view shows them in its own way.
     if kind == "run_started":
         return f"started  {one_line(data['workflow'])}  {excerpt(data['input'])}".rstrip()
     if kind == "run_state_change":
@@ -237,7 +239,7 @@ SIZES = ("bytes", "KB", "MB", "GB")
     help="The rounds to keep: first, last, best, every:N, several with commas; or nothing.",
 )
 @click.option(
-    "--older-than", "age", metavar="AGE", help="Only runs that ended before this time: 12h, 30d, 8w."
+    "--older-than", "age", metavar="AGE", help="Only runs that ended at least this long ago: 12h, 30d, 8w."
 )
 @click.option("--dry-run", is_flag=True, help="Only list the runs that would be pruned.")
 @store_option
@@ -285,12 +287,16 @@ async def _choose_runs(runs: Runs, names: tuple[str, ...], until: float, policy:
         found = [await runs.store.row(await find_run(runs, name)) for name in dict.fromkeys(names)]
         for row in found:
             if row.status not in FINAL_STATUSES:
+                # An error for a named run, and a filter otherwise: who names a run expects it to be
+                # pruned.
                 raise StoreError(
                     f"run {row.id} is {row.status}; only a finished run can be pruned "
                     f"(`roundel stop {row.id}` ends it)"
                 )
     else:
         found = [row for row in await runs.store.rows(None) if row.status in FINAL_STATUSES]
+    # A pruned run has lost the rounds that another policy would need; only all of it can still be
+    # deleted.
     return [row for row in found if row.updated <= until and (policy == KEEP_NOTHING or not row.pruned)]
 
 

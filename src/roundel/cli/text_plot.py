@@ -88,6 +88,7 @@ def _cells(found: list[Measure], number: int) -> Iterator[Text]:
 
 def bar(share: float, width: int) -> str:
     """A bar for a share of the width, in eighths of a column; anything above zero is visible."""
+    # Blocks of an eighth of a column make even short bars comparable.
     eighths = round(min(1.0, max(0.0, share)) * width * 8)
     if share > 0:
         eighths = max(1, eighths)

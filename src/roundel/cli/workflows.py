@@ -118,10 +118,12 @@ def show_command(
         if not report.ok and report.secrets is not None:
             secrets = report.secrets.masker  # in a file with errors, a name may contain a secret
         secret_masking.set_secrets(secrets)
+        # The picture catches this itself (`too-large-to-draw`); the tree and Mermaid recurse as well.
         try:
             _draw(plan, report.findings, form, compact)
         except RecursionError:
             raise click.ClickException(f"the loops of {file} are nested too deep to draw") from None
+    # After the drawing: a file with errors is drawn, but the exit code still says that it is invalid.
     if not report.ok:
         sys.exit(INVALID)
 

@@ -41,7 +41,7 @@ def draw(
             too_many = f"{pieces:,} pieces of edges, more than {MOST_PIECES:,}, are too many to draw"
             return _not_drawn(labels.title(plan), density, too_many, findings)
         frame = layout.frame(group, tuple(filter(None, (labels.title(plan), labels.voting(plan.graph)))))
-        frame.shift(0, 0)
+        frame.shift(0, 0)  # frames have coordinates only after this
         return _Assembly(labels, problems, density).drawing(frame)
     except RecursionError:
         too_deep = "the loops are nested too deep to draw"
@@ -105,6 +105,7 @@ class _Assembly:
         keys |= {START: self._key(f"{prefix}#start"), VOTE: self._key(f"{prefix}#vote")}
         frames: dict[Group, Frame] = {}
         self._add_frame(frame, keys, parent, depth, frames)
+        # After all frames of the graph: an edge may end in a frame that comes later.
         for connector in frame.wiring.connectors:
             self.edges.append(self._edge(connector, keys, frames, frame))
 

@@ -193,6 +193,7 @@ class Frame:
         return bool(connector.label) and self.wiring.homes[connector.source][-1] is self.group
 
     def size(self, part: GroupPart) -> tuple[float, float]:
+        # Cached: text is measured for this, and the size is needed by the layout and by every route.
         if part not in self.sizes:
             self.sizes[part] = self._size(part)
         return self.sizes[part]
@@ -208,6 +209,7 @@ class Frame:
             text_width(self.labels.line(part.node.id), m.id_size, bold=True),
             text_width(self.labels.node(part.node), m.type_size),
         )
+        # Wider in whole steps, and cut with an ellipsis beyond the maximum.
         least, most, step = m.node_widths
         steps = max(0, ceil((max(texts) + m.node_text - least) / step))
         return min(most, least + steps * step), m.node_height
@@ -341,6 +343,7 @@ class Layout:
 
 def _add_cells(frame: Frame, parts: list[GroupPart]) -> None:
     m = frame.measures
+    # Layers come from the plan: the order in which nodes run is the order from the top down.
     first = min(part.layer for part in parts)
     last = max(part.layer for part in parts)
     frame.ranks = [[] for _ in range(2 * (last - first + 1) + 1)]
@@ -350,6 +353,8 @@ def _add_cells(frame: Frame, parts: list[GroupPart]) -> None:
             frame.self_edges.setdefault(frame.part(connector.source), []).append(connector)
     for part in parts:
         width, height = frame.size(part)
+        # Self-edges and their labels are on the right of a part, so they make it wider on that side
+        # only.
         beside = sum(m.bulge + connector.label_width for connector in frame.self_edges.get(part, ()))
         rank = 2 * (part.layer - first) + 1
         cell = RankItem(rank, width / 2, width / 2 + beside, height, margin=m.part_margin, solid=True)
@@ -384,6 +389,8 @@ def _add_strand(
     first = frame.cells[source].rank + 1 if source else 0
     stop = frame.cells[target].rank if target else len(frame.ranks)
     chain = [RankItem(rank, margin=frame.measures.line_margin) for rank in range(first, stop)]
+    # The label is in the first channel below its source, where the reader looks for the reason of a
+    # branch.
     if source is not None and frame.has_label(connector):
         label = frame.label_items[connector] = chain[0]
         label.left = label.right = connector.label_width / 2
@@ -422,6 +429,7 @@ def _add_lanes(frame: Frame, upwards: list[Connector]) -> None:
     m = frame.measures
     at = max(item.x + item.right for rank in frame.ranks for item in rank)
     for connector in sorted(upwards, key=span):
+        # A label is centred on its lane, so it makes the lane as wide as itself.
         half = max(m.lane, connector.label_width / 2 + 3 if frame.has_label(connector) else 0)
         frame.lanes[connector] = at + m.lane_gap + half
         at += 2 * half
@@ -433,6 +441,7 @@ def _stack(frame: Frame) -> None:
     m = frame.measures
     sources = {connector: frame.part(connector.source) for connector in frame.lanes}
     targets = {connector: frame.part(connector.target) for connector in frame.lanes}
+    # A lane starts below its source and ends above its target: in the channels next to these ranks.
     leaving = _by_rank(frame, sources, 1)
     arriving = _by_rank(frame, targets, -1)
     bends = _bends(frame)
@@ -463,6 +472,7 @@ def _stack_channel(
     """Stacks a channel from the top: tracks, bends, labels, bends, tracks. Returns the y below it."""
     m, items, last = frame.measures, frame.ranks[rank], len(frame.ranks) - 1
     leaving, arriving = tracks
+    # No stub above the first channel and no head below the last one: there is the border of the frame.
     if rank > 0 and (items or leaving or rank < last):
         at += m.stub
     for number, connector in enumerate(leaving):
@@ -496,6 +506,7 @@ def _finish_frame(frame: Frame) -> None:
     for connector in frame.wiring.outs.get(frame.group, ()):
         frame.outs[connector] = pad + frame.strands[connector][-1].x
     frame.title = fit_title(frame.title, frame.measures, frame.width - 2 * pad)
+    # Edges enter at the top, where the title is. If they would cross it, it moves to their right.
     crossed = frame.ins.values()
     if crossed and min(crossed) - 10 < pad + title_width(frame.title, frame.measures):
         frame.title_x = max(crossed) + 12

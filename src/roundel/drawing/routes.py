@@ -95,6 +95,8 @@ def wiring_of(group: Group, labels: Labels, measures: DensityMeasures) -> Wiring
 
 
 def _connectors(group: Group, labels: Labels, measures: DensityMeasures) -> list[Connector]:
+    """All connectors of a graph, in an order that does not depend on the file: it decides ties in the
+    layout."""
     graph, order = group.graph, group.order
     first = sorted(set(graph.start), key=lambda node: order.place[node])
     starts = [] if group.bare else [Connector(START, node) for node in first]
@@ -129,6 +131,8 @@ def flow(frame: Frame, connector: Connector) -> Curve:
         low, high = frame.middle(item.rank) + item.height / 2, frame.middle(item.rank) - item.height / 2
         x += frame.port(part, connector, out=leaving)
         points += [(x, low), (x, bottom)] if leaving else [(x, top), (x, high)]
+    # A flow that begins or ends at the border continues to it, where the piece of the other frame
+    # begins.
     if not items[0].solid:
         points.insert(0, (points[0][0], 0))
     if not items[-1].solid:
@@ -207,6 +211,7 @@ def _placed(frame: Frame, x: float, y: float) -> Point:
 
 
 def _smooth(points: list[Point]) -> Curve:
+    """A line through the points, with a curve wherever it moves sideways."""
     curve: Curve = [(points[0],)]
     for (x, y), (to_x, to_y) in pairwise(points):
         if abs(x - to_x) + abs(y - to_y) < 0.1:
@@ -214,6 +219,7 @@ def _smooth(points: list[Point]) -> Curve:
         if abs(x - to_x) < 0.5:
             curve.append(((to_x, to_y),))
         else:
+            # Handles straight above and below the ends: the curve leaves and arrives vertically.
             half = (y + to_y) / 2
             curve.append(((x, half), (to_x, half), (to_x, to_y)))
     return curve
@@ -240,6 +246,7 @@ def simplified(curve: Curve) -> Curve:
 
 
 def _rounded(points: list[Point]) -> Curve:
+    """Lines with round corners; short lines get a smaller radius, so that two corners do not overlap."""
     curve: Curve = [(points[0],)]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         radius = min(RADIUS, _distance(before, corner) / 2, _distance(corner, after) / 2)

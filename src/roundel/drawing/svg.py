@@ -172,6 +172,7 @@ class _Picture:
         yield from self._title((drawing.title, *drawing.captions), self.m.pad, 0)
         for region in drawing.regions:
             yield from self._region(region)
+        # Labels after all edges, so that no line crosses a text.
         yield from map(self._edge, drawing.edges)
         for edge in drawing.edges:
             if edge.label is not None:
@@ -230,7 +231,7 @@ class _Picture:
     def _node(self, node: DrawnNode) -> str:
         icon = icon_of(node)
         inside = [f"<title>{escape(f'{node.id} ({node.type})')}{_error_text(node.problems)}</title>"]
-        if not node.region:
+        if not node.region:  # the region is the card of a node with graphs inside
             inside += self._card(node, icon)
         if node.end:
             inside += self._end(node.box, icon)

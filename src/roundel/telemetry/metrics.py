@@ -115,6 +115,7 @@ class MetricsAggregator:
 
     def _state(self, run: _RunTiming, event: Event) -> None:
         status = event.data.get("status", "")
+        # The event with the cause precedes the change of status.
         if status == "suspended_locked":
             self._sink.on_run_locked(run.last_limit)
         if status != "running":

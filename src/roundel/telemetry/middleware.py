@@ -84,6 +84,7 @@ class OtelMetrics(MetricsSink):
             self._cost.add(cost, named)
 
     def _model(self, model: str) -> Mapping[str, Any]:
+        # Provider and model are limited together: the pair is one series.
         if self._model_names(model) == OTHER:
             return {PROVIDER: OTHER, REQUEST_MODEL: OTHER}
         return model_attributes(model)
@@ -136,6 +137,7 @@ class Telemetry(Middleware):
         self._flusher = flusher
 
     def begin(self, run_id: str, workflow: str, nodes: Sequence[Node]) -> None:
+        # Events name neither the workflow of a resumed run nor which nodes are agents.
         agents = agent_ids(nodes)
         self._spans.runs.register(run_id, workflow, agents)
         self._metrics.runs.register(run_id, workflow, agents)

@@ -72,6 +72,7 @@ class _PrometheusMetrics(MetricsSink):
         self._rounds = counter("rounds", "Rounds of loops.", "loop")
         self._locks = counter("locks", "Locks of runs.", "what")
         self._failures = counter("memory_errors", "Memory errors.")
+        # One limiter for each label, so that invented tools do not use up the names of nodes.
         self._names = {label: LabelLimiter() for label in ("workflow", "node", "model", "tool", "loop")}
 
     def on_run_started(self) -> None:

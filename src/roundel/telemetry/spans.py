@@ -131,6 +131,7 @@ class OpenSpan:
         self.cost = 0  # in picodollars
 
     def touch(self, now: int) -> None:
+        """Notes that something happened here, and in everything around it; stops where that is known."""
         place: OpenSpan | None = self
         while place is not None and place.last < now:
             place.last = now
@@ -168,6 +169,8 @@ class RunSegment:
 
     def enclosing(self, address: str) -> OpenSpan:
         """The nearest open span around an address."""
+        # Only open spans are parents, so a span whose enclosing node was not seen moves up to the next
+        # one.
         for place in enclosing_addresses(address):
             found = self._open.get(place)
             if found is not None and found.kind != "tool":  # `mean#2` is not inside of `mean`
@@ -306,7 +309,7 @@ def on_token_usage(segment: RunSegment, event: Event, now: int) -> None:
     node.touch(now)
     if not data.get("aside"):
         node.span.set_attributes(model_attributes(data.get("model", "")))
-    if data.get("cached"):
+    if data.get("cached"):  # the reply comes from the cache: no tokens were used
         node.span.set_attribute(CACHED, True)
         return
     node.input_tokens += data.get("input_tokens", 0)
@@ -350,7 +353,7 @@ def _begin_tool(segment: RunSegment, event: Event, now: int) -> OpenSpan:
 def _end_tool(segment: RunSegment, call: OpenSpan, event: Event, now: int) -> None:
     status, result = event.data.get("status", ""), event.data.get("result", "")
     if status == "failed":
-        call.fail(result if segment.content else "")
+        call.fail(result if segment.content else "")  # an error text may quote arguments
     if segment.content:
         call.span.set_attribute(TOOL_ARGUMENTS, to_json(event.data.get("arguments", {})))
         call.span.set_attribute(TOOL_RESULT, result)
@@ -428,6 +431,7 @@ class SpanRecorder:
             name = f"invoke_workflow {workflow}".rstrip()
             root = self._tracer.start_span(name, attributes=attributes, start_time=now)
         if not first:
+            # A link and not a parent: the first segment may never have been sent.
             root.set_attribute(PARTIAL, True)
             link_to_first_segment(event.run_id, root)
         return RunSegment(self._tracer, root, now, event.seq, self._content, agents)
