@@ -84,6 +84,8 @@ class Commands(click.Group):
         from roundel.cli.output import secret_masking
 
         secret_masking.start(arguments)
+        # Passed as `obj`, so that commands at any depth share it, and a test can call them without a
+        # global state.
         step = NextStep(arguments)
         extra["obj"] = step
         if not standalone_mode:
@@ -105,6 +107,7 @@ class Commands(click.Group):
         return _end(code, step)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of the table, without importing them; click would sort them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -140,7 +143,8 @@ def cli() -> None:
 def _show(error: click.ClickException, step: NextStep) -> None:
     from roundel.cli.output import echo
 
-    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2
+    # Since click 8.2, a command without arguments raises its help text as an error.
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         error.show()
         return
     context = error.ctx if isinstance(error, click.UsageError) else None

@@ -134,6 +134,7 @@ def run_command(
 
 
 def _load_workflow(file: str, values: dict[str, Any], allowed: tuple[str, ...]) -> Workflow:
+    """Loads and checks a file; prints its warnings, and raises WorkflowError if it has errors."""
     workflow, report = check(file, values, allow_paths=allowed)
     if workflow is None or not report.ok:
         raise WorkflowError(report.diagnostics)
@@ -145,7 +146,7 @@ def _load_script(file: str | None, plan: Plan) -> Script | None:
     if file is None:
         return None
     script, report = load_script(file)
-    script.check((node.id for node in plan.sites), report)
+    script.check((node.id for node in plan.sites), report)  # replies for unknown nodes are typing errors
     print_diagnostics(report.diagnostics)
     return script
 
@@ -167,6 +168,7 @@ def _recorder(file: str | None, script_file: str | None) -> ScriptRecorder | Non
 
 
 def _input(text: str | None, workflow: Workflow) -> str:
+    """The input: from the option, from standard input for `-`, or from a person in a terminal."""
     if text == "-":
         return sys.stdin.buffer.read().decode("utf-8", "replace")
     if text is None and is_interactive():
@@ -235,6 +237,7 @@ def fork_command(
             script=script_file,
             allow_paths=allowed,
         )
+        # From now on the next step is about the new run.
         set_current_run(made)
         if no_run:
             echo(made, err=False)

@@ -81,6 +81,7 @@ def check_command(
 
 
 def _print_report(file: str, diagnostics: list[Diagnostic], proofs: list[Proof]) -> None:
+    """Prints to standard output: the report is what `check` is called for."""
     print_diagnostics(diagnostics, err=False)
     errors = sum(found.severity == "error" for found in diagnostics)
     warnings = len(diagnostics) - errors
@@ -268,6 +269,9 @@ def schema_command(fields: bool, lang: str | None) -> None:
         raise click.UsageError("--lang selects the language of --fields; give both, or omit --lang")
     suggest_without_store("check", "--help")
     echo(json.dumps(_fields(lang) if fields else _schema(), indent=2, ensure_ascii=False), err=False)
+
+
+# Both include the node types of installed packages, which TYPES finds.
 
 
 def _schema() -> object:

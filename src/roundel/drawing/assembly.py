@@ -109,6 +109,9 @@ class _Assembly:
         for connector in frame.wiring.connectors:
             self.edges.append(self._edge(connector, keys, frames, frame))
 
+    # Regions, nodes and marks are added frame by frame, outer frames first: a reader paints them in this
+    # order.
+
     def _add_frame(
         self, frame: Frame, keys: dict[int, str], parent: str, depth: int, frames: dict[Group, Frame]
     ) -> None:
@@ -156,7 +159,10 @@ class _Assembly:
         row, group, m = frame.rows.get(part), frame.group, self.measures
         box, shown = box_of(frame, part), self.labels.line(node.id)
         problems = tuple(self.problems.nodes.get(node, ()))
+        # A node with graphs inside is both a node and the region around them; the key connects the two.
         region = self._key(f"{key}/") if row else ""
+        # The text is cut here and not by the reader, so that all readers show the same. 4 pixels are
+        # tolerance: the estimated widths are too wide anyway.
         room = box.width - m.node_text + 4
         self.nodes.append(
             DrawnNode(

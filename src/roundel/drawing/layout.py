@@ -318,6 +318,7 @@ class Layout:
         return self._build_frame(graph, self.wiring(graph), title)
 
     def _build_frame(self, group: Group, wiring: Wiring, title: tuple[str, ...]) -> Frame:
+        """Lays out one frame, after the frames inside it, whose sizes and ports it needs."""
         frame = Frame(group, wiring, self.measures, self.labels, title, title_x=self.measures.pad)
         parts = wiring.parts(group)
         for part in parts:
@@ -401,6 +402,7 @@ def _add_strand(
     lower = [frame.cells[target]] if target else []
     frame.strands[connector] = items = [*upper, *chain, *lower]
     links = [Link(*pair, _pull(connector, *pair)) for pair in pairwise(items)]
+    # At a loop, the line meets the border where it continues inside, and not the middle of the part.
     if source:
         links[0].above = frame.port(source, connector, out=True)
     if target:
@@ -422,6 +424,7 @@ def _pull(connector: Connector, upper: RankItem, lower: RankItem) -> float:
 def _add_lanes(frame: Frame, upwards: list[Connector]) -> None:
     """Puts lanes side by side on the right, the longest outermost, so that lanes do not cross."""
 
+    # Of equally long lanes, the one from the rightmost source is the inner one.
     def span(connector: Connector) -> tuple[int, int]:
         source, target = frame.cell(connector.source), frame.cell(connector.target)
         return source.rank - target.rank, -source.slot

@@ -110,10 +110,12 @@ class _Chart:
         yield "    end"
 
     def _connect(self, group: Group) -> None:
+        """Adds the edges of a graph, and notes the numbers of those with a style of their own."""
         nodes = group.graph.nodes
         for wire in wires(group):
             edge = wire.edge.edge
             wrong = has_error(self.problems.edges.get(wire.edge, ()))
+            # An edge can have one style; that of an error matters more.
             if wrong:
                 self.faulty_edges.append(len(self.edges))
             elif wire.back:
@@ -150,6 +152,7 @@ class _Chart:
 
 
 def _classes(top: Group) -> dict[str, list[str]]:
+    """Start and end nodes; a node that is both has the style of a start, since a node has one border."""
     graphs = [group for group in top.graphs() if not group.bare]
     starts = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.start]
     ends = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.ends]
@@ -171,4 +174,5 @@ def _shape(node: NodePlan) -> tuple[str, str]:
 
 
 def _name(node: NodePlan) -> str:
+    # The site is unique in the whole workflow, also across graphs inside nodes.
     return f"n{node.site}"

@@ -210,6 +210,7 @@ def _part(scope: Scope, unit: Unit, order: NodeOrder) -> GroupPart:
 
 
 def _body(graph: GraphPlan, among_others: bool) -> Group:
+    """The graph inside a node. Participants of a debate, for example, are bodies with a single node."""
     group = nest(graph)
     just_a_node = len(graph.nodes) == 1 and not graph.edges and not graph.graph.is_majority_voting
     return replace(group, bare=True) if among_others and just_a_node else group
@@ -269,6 +270,7 @@ class Problems:
                 self._add_stand_in(node)
 
     def _locate(self, top: Group) -> None:
+        """Indexes nodes and edges by their place in the file; only needed if there are findings."""
         for group in top.graphs():
             homes = paths(group)
             for node in group.graph.nodes:
@@ -280,6 +282,7 @@ class Problems:
 
     def _add(self, finding: Finding) -> None:
         diagnostic = finding.diagnostic
+        # Line 0 means no place. Several nodes may have one place, if a file includes a graph twice.
         found = self._spots.get(finding.subject, []) if finding.subject[1] else []
         if not found:
             self.general.append(diagnostic)

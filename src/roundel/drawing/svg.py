@@ -120,6 +120,7 @@ same."""
 
 
 def stylesheet(rules: Mapping[str, str] = RULES) -> str:
+    """The rules twice: for the light scheme, and for the dark one if the reader prefers it."""
     return f"{_sheet(rules, _LIGHT)}@media (prefers-color-scheme: dark) {{\n{_sheet(rules, _DARK)}}}\n"
 
 
@@ -182,6 +183,7 @@ class _Picture:
         yield "</svg>"
 
     def _rules(self) -> dict[str, str]:
+        # The font sizes of the density, by which the layout has measured the texts.
         m = self.m
         sizes = {
             ".id": f"font-size: {_n(m.id_size)}px; font-weight: 600",
@@ -264,6 +266,7 @@ class _Picture:
 
 
 def _arrow_head(kind: str) -> str:
+    # One marker for each colour: a marker cannot inherit the colour of its line in all programs.
     return (
         f'<marker id="{kind}-head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" '
         'markerUnits="userSpaceOnUse" orient="auto">'
@@ -320,4 +323,5 @@ def _rect_attributes(box: Rect) -> str:
 
 
 def _n(value: float) -> str:
+    """A coordinate as short as possible; a tenth of a pixel is enough."""
     return f"{value:.1f}".removesuffix(".0")

@@ -17,6 +17,8 @@ from roundel.telemetry.conventions import (
 
 
 class _NodeTiming:
+    """A node in flight."""
+
     __slots__ = ("agent", "model_since", "since")
 
     def __init__(self, since: int, agent: bool) -> None:
@@ -27,6 +29,8 @@ class _NodeTiming:
 
 
 class _RunTiming:
+    """A run in flight in this process, with its open nodes and tool calls."""
+
     __slots__ = ("agents", "last", "last_limit", "nodes", "seq", "since", "tools", "workflow")
 
     def __init__(self, workflow: str, agents: frozenset[str], since: int) -> None:
@@ -76,6 +80,7 @@ class MetricsAggregator:
         self.runs = RunRegistry()
 
     def observe(self, event: Event) -> None:
+        # Transient events are not stored and have no number: they would look like a gap.
         if event.event in TRANSIENT:
             return
         now = to_nanoseconds(event.timestamp)
@@ -98,6 +103,8 @@ class MetricsAggregator:
                 self._state(run, event)
 
     def close_run(self, run_id: str, status: str = "lost") -> None:
+        """Ends a run: it is idle, or this process no longer executes it. Then its last event is its
+        end."""
         run = self._runs.pop(run_id, None)
         if run is not None:
             self._sink.on_run_stopped(run.workflow, status, (run.last - run.since) / NANOSECONDS_PER_SECOND)
@@ -127,6 +134,7 @@ class MetricsAggregator:
             run.nodes[address] = _NodeTiming(now, event.node_id in run.agents)
             return
         node = run.nodes.pop(address, None)
+        # A node that was skipped before it ran is not an execution; one that was cancelled in flight is.
         if node is not None or status != "skipped":
             seconds = (now - node.since) / NANOSECONDS_PER_SECOND if node is not None else None
             self._sink.on_node_ended(event.node_id or "", status, seconds, node is not None and node.agent)
@@ -138,6 +146,7 @@ class MetricsAggregator:
         if node is not None and not data.get("aside"):
             seconds = (now - node.model_since) / NANOSECONDS_PER_SECOND
             node.agent, node.model_since = True, now
+        # A reply from the cache was no call, but it still marks the end of the agent's waiting.
         if not data.get("cached"):
             input_tokens, output_tokens = data.get("input_tokens", 0), data.get("output_tokens", 0)
             cost = data.get("cost_usd")

@@ -143,10 +143,13 @@ class Telemetry(Middleware):
         self._metrics.runs.register(run_id, workflow, agents)
 
     def observe(self, event: Event) -> None:
+        """Called for each committed event. It only updates memory; sending is the work of the SDK's
+        threads."""
         self._spans.observe(event)
         self._metrics.observe(event)
 
     async def close(self, run_id: str) -> None:
+        """Ends the open spans of a run, and waits a short time until they are sent."""
         try:
             self._spans.close_run(run_id)
         finally:  # a broken span processor of the program must not leave runs open here

@@ -47,10 +47,13 @@ class Metrics(Middleware):
         self._metrics.close_run(run_id)
 
     def exposition(self) -> bytes:
+        """All metrics as text; serve it with `content_type`."""
         return generate_latest(self.registry)
 
 
 class _PrometheusMetrics(MetricsSink):
+    """The sink for Prometheus. The names of metrics and labels are an interface for dashboards."""
+
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"roundel_{name}", text, labels, registry=registry)

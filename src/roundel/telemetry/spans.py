@@ -225,6 +225,10 @@ content."""
 
 
 def add_span_event(segment: RunSegment, event: Event, now: int) -> None:
+    """Records an event without a span of its own on the nearest open span.
+
+    This is also the handler for unknown events, so that a new event is never lost.
+    """
     shown = ((name, event.data.get(name)) for name in _SHOWN_FIELDS.get(event.event, ()))
     attributes: dict[str, Any] = {f"roundel.{name}": value for name, value in shown if value is not None}
     if event.address:
@@ -235,6 +239,11 @@ def add_span_event(segment: RunSegment, event: Event, now: int) -> None:
 
 
 def on_node_state_change(segment: RunSegment, event: Event, now: int) -> None:
+    """Begins or ends the span of a node.
+
+    `skipped` has two meanings: a node that never ran is only an event of the span around it, and a node
+    that was cancelled in flight ends its span.
+    """
     status, open_span = event.data.get("status"), segment.get(event.address or "")
     if status == "running":
         # A second start without an end at the same address: the first execution was lost.
@@ -267,6 +276,7 @@ def _begin_node(segment: RunSegment, event: Event, start: int) -> OpenSpan:
 
 
 def mark_agent(node: OpenSpan) -> None:
+    """Makes the span of a node the span of an agent, with the name that the conventions ask for."""
     if not node.agent:
         node.agent = True
         node.span.update_name(f"invoke_agent {node.name}")
@@ -303,6 +313,12 @@ CALLED_STATUSES = ("completed", "failed")
 
 
 def on_token_usage(segment: RunSegment, event: Event, now: int) -> None:
+    """Adds the tokens of a model call to the span of its node.
+
+    A model call has no span of its own: events report only its end, so its start would be a guess.
+    Attributes are overwritten with the sums so far, since a span cannot add to one, and a crash may end
+    it at any time.
+    """
     data = event.data
     node = segment.get(event.address or "") or begin_unseen_node(segment, event)
     mark_agent(node)
@@ -321,6 +337,8 @@ def on_token_usage(segment: RunSegment, event: Event, now: int) -> None:
 
 
 def on_tool_call(segment: RunSegment, event: Event, now: int) -> None:
+    """Begins or ends the span of a tool call; a call that was only requested is an event of its
+    agent."""
     status, address = event.data.get("status", ""), event.address or ""
     enclosing, call = segment.enclosing(address), segment.get(address)
     if enclosing.kind == "node":
@@ -361,6 +379,8 @@ def _end_tool(segment: RunSegment, call: OpenSpan, event: Event, now: int) -> No
 
 
 def on_round_started(segment: RunSegment, event: Event, now: int) -> None:
+    """Begins the span of a round, and ends earlier rounds of the same loop, for which there is no
+    event."""
     address, loop = event.address or "", event.data.get("loop", "")
     same = segment.get(address)
     if same is not None:
@@ -394,6 +414,8 @@ class SpanRecorder:
         self.runs = RunRegistry()
 
     def observe(self, event: Event) -> None:
+        # Transient events, such as token streams, are not stored and have no number: they would look
+        # like a gap.
         if event.event in TRANSIENT:
             return
         now = to_nanoseconds(event.timestamp)
@@ -422,6 +444,8 @@ class SpanRecorder:
         return segment
 
     def _begin(self, event: Event, now: int) -> RunSegment:
+        # If a span of the program is current, such as that of a request, it becomes the parent, and the
+        # ids of the run do not apply.
         first = event.event == "run_started"
         workflow, agents = self.runs.lookup(event)
         attributes = {OPERATION: "invoke_workflow", RUN_ID: event.run_id}
