@@ -597,7 +597,7 @@ def test_at_the_prompts_of_unlock_the_run_stays_locked(
     nodes = [python("A", "quick"), python("B", "quick")]
     prepare(tmp_path, graph(nodes, [("A", "B")], limits={"steps": 1}), {})
     assert roundel(tmp_path, *RUN).exit_code == 3
-    prompts = ["Why", "understand", "accept", "looked at"]
+    prompts = ["Why", "understand", "accept", "checked"]
     with Terminal(tmp_path, "unlock", "last") as terminal:
         for prompt, answer in zip(prompts, answers, strict=False):
             terminal.until(prompt)
