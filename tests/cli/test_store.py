@@ -315,7 +315,7 @@ def test_a_run_whose_store_goes_away_fails_and_says_what_to_do(tmp_path: Path, h
         assert process.end() == 1
         assert "Error: .roundel/runs.db: the store was deleted, moved or replaced" in process.complaints
         assert "put back" in process.complaints
-        assert "What was done before is kept" not in process.complaints
+        assert "Finished steps are stored" not in process.complaints
         assert "Traceback" not in process.complaints
     assert store.exists() == (how == "replaced")
 

@@ -86,7 +86,7 @@ async def _result(runs: Runs, run_id: str) -> Result:
     except (Fenced, Gone):  # another process owns the run, or it was deleted: no advice to resume
         raise
     except StoreError as error:
-        text = f"{error}\nWhat was done before is stored. Resume it with: roundel resume {run_id}"
+        text = f"{error}\nFinished steps are stored. Resume the run with: roundel resume {run_id}"
         raise StoreError(text) from error
 
 
@@ -129,6 +129,7 @@ class _Display(ABC):
         )
 
     def ask_handler(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
+        """Answers questions of the run; None leaves them open, so that the run becomes waiting."""
         return None
 
     @abstractmethod
@@ -147,11 +148,13 @@ class _Display(ABC):
         """Prints the result, after `close`."""
 
     def interrupt(self) -> None:
+        """The action of the first signal while a run is executed; also called if the output is lost."""
         self.interrupted = True
         if self.run_id:
             self._runs.interrupt(self.run_id)
 
     def write(self, write: Callable[..., object], *what: object) -> None:
+        """Calls `write`, and interrupts the run if the output cannot be written."""
         if self._output_lost:
             return
         try:
@@ -160,6 +163,8 @@ class _Display(ABC):
             # `received` makes `main` end as after a signal: without waiting for threads, whose results
             # have no reader.
             self._output_lost = interrupts.received = True
+            # The buffer of the stream still has the text that failed; flushing it at the end would fail
+            # again.
             redirect_to_null(self.stream.fileno())
             self.interrupt()
             if not isinstance(error, BrokenPipeError):
@@ -167,6 +172,8 @@ class _Display(ABC):
 
 
 class _JsonDisplay(_Display):
+    """Events as JSON on standard output, for programs. It asks nobody, even in a terminal."""
+
     def __init__(self, runs: Runs, stored: bool) -> None:
         super().__init__(runs, stored)
         self.stream = sys.stdout
@@ -194,6 +201,8 @@ class _JsonDisplay(_Display):
 
 
 class _LiveDisplay(_Display):
+    """A view for people on standard error; the result alone goes to standard output."""
+
     def __init__(self, runs: Runs, stored: bool) -> None:
         super().__init__(runs, stored)
         self.stream = sys.stderr  # standard output is for the result

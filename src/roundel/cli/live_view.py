@@ -75,6 +75,8 @@ def cost_words(usage: UsageTotals) -> str:
 
 def ending_line(run: ProgressSnapshot) -> str:
     """The run in one line: `completed in 1.2 s · 7 model calls`."""
+    # "waiting for Editor", but "suspended_locked: limit of 1 rounds". A paused or locked run is not
+    # over, hence "after" and not "in".
     joint = " " if run.reason.startswith("for ") else ": "
     reason = joint + run.reason if run.reason not in ("", run.status) else ""
     preposition = "in" if run.status in ("completed", "failed", "stopped") else "after"
@@ -156,6 +158,7 @@ class Display:
             label = "waits for a person" if awaiting_answer else duration(run.active[address])
             yield Text.assemble("  ", sign, one_line(address), ("  " + label, "dim"))
             if address in run.agents:
+                # Several agents in flight get one line of text each, so that all of them fit.
                 agent = run.agents[address]
                 yield from self._tools(agent.tools)
                 yield from _partial_text_lines(
@@ -229,7 +232,7 @@ def _loop_line(loop: ActiveRound, bound: LoopBound, depth: int) -> Text:
 def _bar(number: int, limit: int) -> tuple[str, str]:
     if limit <= MAX_DOTS:
         return "●" * number, "○" * (limit - number)
-    filled = max(1, number * MAX_DOTS // limit)
+    filled = max(1, number * MAX_DOTS // limit)  # the first round is visible, whatever the limit
     return "━" * filled, "─" * (MAX_DOTS - filled)
 
 

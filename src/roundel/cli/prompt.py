@@ -122,6 +122,7 @@ async def ask_in_terminal(question: Question, view: LiveView) -> str:
 
 
 async def _answer(question: Question, console: Console) -> str:
+    """Asks again until a tool approval has a valid answer; other questions take any text."""
     while True:
         answer = await _lines(console)
         problem = approval_answer_problem(Message(answer)) if question.tool is not None else ""
@@ -173,6 +174,7 @@ async def _lines(console: Console) -> str:
 
 
 def question_panel(question: Question, hint: str = "") -> Panel:
+    """A question of a run with the messages that it is about, or with the tool call to approve."""
     title = Text(one_line(question.address), "bold yellow")
     parts = _question_parts(question) if question.tool is None else _tool(question.prompt, question.tool)
     below = Text(hint, "dim") if hint else None
@@ -185,6 +187,7 @@ def _question_parts(question: Question) -> list[Text]:
 
 
 def _tool(prompt: str, tool: dict[str, Any]) -> list[Text]:
+    # In full, and not as an excerpt: a person approves exactly what is shown.
     arguments = tool.get("arguments") or {}
     arguments_text = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else "no arguments"
     return [
@@ -206,7 +209,7 @@ async def _line(console: Console, mark: str) -> str:
     cancelled = threading.Event()
 
     def settle(line: str | None) -> None:
-        if answer.done():
+        if answer.done():  # the question was cancelled after the line was read
             return
         if line is None:
             answer.set_exception(EOFError("the terminal was closed before there was an answer"))

@@ -105,6 +105,7 @@ def _print_table(rows: list[RunRow], now: float) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    # Names give way in a narrow terminal; ids, times and figures are never cut.
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     table.add_column("run", no_wrap=True)
     table.add_column("workflow", overflow="ellipsis", no_wrap=True)

@@ -347,6 +347,7 @@ def _add_cells(frame: Frame, parts: list[GroupPart]) -> None:
     # Layers come from the plan: the order in which nodes run is the order from the top down.
     first = min(part.layer for part in parts)
     last = max(part.layer for part in parts)
+    # A channel above, between and below the layers: also the border is crossed in a channel.
     frame.ranks = [[] for _ in range(2 * (last - first + 1) + 1)]
     frame.owners = {node: part for part in parts for node in part.members}
     for connector in frame.wiring.within.get(frame.group, ()):
@@ -373,6 +374,8 @@ def _add_strands(frame: Frame) -> list[Connector]:
         _add_strand(frame, connector, None, frame.part(connector.target))
     for connector in frame.wiring.within.get(frame.group, ()):
         source, target = frame.part(connector.source), frame.part(connector.target)
+        # By rank and not by `wire.back`: a data edge may lead upwards without being a back edge of a
+        # loop.
         if frame.cells[source].rank < frame.cells[target].rank:
             _add_strand(frame, connector, source, target)
         elif connector.source != connector.target:
@@ -422,7 +425,7 @@ def _pull(connector: Connector, upper: RankItem, lower: RankItem) -> float:
 
 
 def _add_lanes(frame: Frame, upwards: list[Connector]) -> None:
-    """Puts lanes side by side on the right, the longest outermost, so that lanes do not cross."""
+    """Puts lanes side by side on the right, the longest outermost, so that few lines cross."""
 
     # Of equally long lanes, the one from the rightmost source is the inner one.
     def span(connector: Connector) -> tuple[int, int]:
@@ -478,6 +481,8 @@ def _stack_channel(
     # No stub above the first channel and no head below the last one: there is the border of the frame.
     if rank > 0 and (items or leaving or rank < last):
         at += m.stub
+    # One track for each connector, in the order of their lanes: two in one track would look like one
+    # line.
     for number, connector in enumerate(leaving):
         frame.below[connector] = at + m.track * number
     at += m.track * len(leaving) + (bend if rank > 0 else 0)
@@ -492,6 +497,8 @@ def _stack_channel(
 
 def _bends(frame: Frame) -> list[float]:
     """The height of the bends in each rank: the further a line moves sideways, the higher its bend."""
+    # Proportional, within bounds: a flat bend over a long way looks like a horizontal line, and a high
+    # one wastes space. A rank in which all lines are straight needs hardly any.
     straight, least, most = frame.measures.bend
     spans = [0.0] * len(frame.ranks)
     for link in frame.links:
@@ -514,5 +521,6 @@ def _finish_frame(frame: Frame) -> None:
     if crossed and min(crossed) - 10 < pad + title_width(frame.title, frame.measures):
         frame.title_x = max(crossed) + 12
         frame.title = fit_title(frame.title, frame.measures, frame.width - frame.title_x - pad)
+    # A title may still be wider than the parts; then the frame grows, and not the space between them.
     wide = title_width(frame.title, frame.measures)
     frame.width = max(frame.width, frame.title_x + wide + pad)

@@ -135,6 +135,7 @@ class NodeOrder:
             found[node] = 0
         pending = list(starts)
         for node in pending:  # grows while we walk it
+            # Only triggers: they decide what runs after what; data edges do not.
             for edge in self._graph.nodes[node].edges:
                 if edge.trigger and found[edge.target] == UNREACHABLE:
                     found[edge.target] = found[node] + 1
@@ -142,7 +143,9 @@ class NodeOrder:
         return found
 
     def _searched(self, starts: list[int]) -> list[int]:
-        # Nodes that nothing triggers come first among those that `start` does not lead to.
+        # A stack, since a recursive search would fail on a long chain of nodes. Nodes that nothing
+        # triggers come first among those that `start` does not lead to: they look like starts to a
+        # reader.
         remaining = sorted(
             range(len(self._names)), key=lambda node: (self._triggered(node), *self._name(node))
         )

@@ -76,6 +76,7 @@ class Wiring:
     def groups_of(self, connector: Connector) -> tuple[list[Group], Group, list[Group]]:
         """The groups that it leaves, innermost first; the group whose parts it joins; the groups that it
         enters."""
+        # Both paths begin at the whole graph, so they share at least one group.
         source, target = self.homes[connector.source], self.homes[connector.target]
         shared = sum(1 for one, other in zip(source, target, strict=False) if one is other)
         return source[shared:][::-1], source[shared - 1], target[shared:]
@@ -123,11 +124,13 @@ def flow(frame: Frame, connector: Connector) -> Curve:
     for number, item in enumerate(items):
         top, bottom, x = frame.tops[item.rank], frame.bottoms[item.rank], item.x
         if not item.solid:
+            # A rank without height needs no point of its own, unless the flow begins or ends there.
             if top < bottom or number in (0, len(items) - 1):
                 points += [(x, top), (x, bottom)]
             continue
         leaving = number == 0
         part = frame.part(connector.source if leaving else connector.target)
+        # A part may be lower than its rank: the line continues straight to it, through the free space.
         low, high = frame.middle(item.rank) + item.height / 2, frame.middle(item.rank) - item.height / 2
         x += frame.port(part, connector, out=leaving)
         points += [(x, low), (x, bottom)] if leaving else [(x, top), (x, high)]
@@ -157,6 +160,7 @@ def self_curve(frame: Frame, connector: Connector) -> Curve:
     bulge = frame.measures.bulge
     reach = sum(bulge + other.label_width for other in beside[:number]) + bulge
     x, y = cell.x + cell.left, frame.middle(cell.rank)
+    # Outer self-edges start further from the middle, so that they surround the inner ones.
     high = min(cell.height / 2 - 8, 10.0 + 5 * number)
     start, end = _placed(frame, x, y + high), _placed(frame, x, y - high)
     out = _placed(frame, x + reach * 1.2, y)[0]
@@ -164,6 +168,8 @@ def self_curve(frame: Frame, connector: Connector) -> Curve:
 
 
 def _to_lane(frame: Frame, connector: Connector, part: GroupPart, x: float) -> list[Point]:
+    """From a part into a lane: down into a track if something is in the way, else straight to the
+    right."""
     cell = frame.cells[part]
     if connector in frame.below:
         at = cell.x + _foot(frame, frame.below, connector, part)
@@ -174,6 +180,8 @@ def _to_lane(frame: Frame, connector: Connector, part: GroupPart, x: float) -> l
 
 
 def _from_lane(frame: Frame, connector: Connector, part: GroupPart, x: float) -> list[Point]:
+    """From a lane to a part: through a track above it if something is in the way, else straight to the
+    left."""
     cell = frame.cells[part]
     if connector in frame.above:
         at = cell.x + _foot(frame, frame.above, connector, part)

@@ -70,6 +70,7 @@ class Flusher:
     async def flush_pending(self) -> None:
         """Waits until everything is sent, for `seconds` at most, and not again while a flush is
         stuck."""
+        # An event of the caller's loop: runs of several threads and loops may share one flusher.
         done = asyncio.Event()
         if not self._request_flush(asyncio.get_running_loop(), done):
             return
@@ -102,7 +103,7 @@ class Flusher:
                     flush()
                 except Exception as error:
                     EXPORT_FAILURES.warn_once(repr(error))
-            self._timed_out = False
+            self._timed_out = False  # the collector answers again
             for loop, done in waiting:
                 with contextlib.suppress(RuntimeError):  # the loop is closed
                     loop.call_soon_threadsafe(done.set)
@@ -239,6 +240,7 @@ def _resource() -> Resource:
     named = _read_variable("OTEL_SERVICE_NAME") or "service.name=" in _read_variable(
         "OTEL_RESOURCE_ATTRIBUTES"
     )
+    # Only if the user gave no name: an explicit attribute would override the variables.
     return Resource.create({} if named else {"service.name": "roundel"})
 
 
