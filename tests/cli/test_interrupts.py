@@ -276,7 +276,7 @@ def test_an_endless_loop_of_quick_nodes_is_interrupted(tmp_path: Path, store: st
         process.until_running("B")
         interrupted(process)
     last = process.events[-1]
-    if store == "kept":
+    if store == "stored":
         assert (last["event"], last["data"]["status"]) == ("run_summary", "paused")
         with Process(tmp_path, "resume", "last") as again:
             again.until_running("B")
