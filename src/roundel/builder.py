@@ -79,6 +79,7 @@ class Graph:
         known = _config_names(type)
         envelope = {name: value for name, value in fields.items() if name not in known}
         config = {name: value for name, value in fields.items() if name in known}
+        # As a file writes a subgraph whose graph is in the same file.
         if isinstance(config.get("graph"), Graph):
             config = {"type": "config", "config": config["graph"]}
         unknown = set(envelope) - set(NodeEnvelope.__struct_fields__)
@@ -103,6 +104,7 @@ class Graph:
         return self
 
     def edge(self, source: str, target: str, **fields: Any) -> Graph:
+        # A function in place of the mapping that a file has there.
         for name in ("condition", "process"):
             if callable(fields.get(name)):
                 fields[name] = {"type": "function", "config": {"name": fields[name]}}

@@ -240,6 +240,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LOCATIONS:
         raise AttributeError(f"module 'roundel.extend' has no attribute '{name}'")
+    # Imported once, then found in the module.
     module, _, there = _LOCATIONS[name].partition(":")
     value = globals()[name] = getattr(importlib.import_module(module), there or name)
     return value

@@ -110,7 +110,8 @@ def answer_command(
             return await _answer(runs, run_id, text, address, no_run, as_json)
         if is_interactive() and not (address or no_run or as_json):
             row = await runs.row(run_id)
-            if row.status == "waiting" and not row.owner:  # once resumed here, the run asks in this terminal
+            # Once it is resumed here, the run asks in this terminal.
+            if row.status == "waiting" and not row.owner:
                 return await execute(
                     runs, lambda attach: runs.resume_in_background(run_id, attach=attach), as_json=False
                 )

@@ -120,7 +120,7 @@ def _nodes(scope: Scope) -> Iterator[NodePlan]:
 
 
 def _after_round(node: NodePlan, rest: str) -> str | None:
-    """What follows `Node[2]`, or `Node#3[2]` for one branch of a node; None if it is another node.
+    """What follows `Node[2]`, or `Node#3[2]` for part 3 behind a `map` edge; None if it is another node.
 
     Labels may contain any character, so the label is compared as a prefix and not parsed.
     """

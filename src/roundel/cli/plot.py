@@ -194,6 +194,7 @@ def _chart(measure: Measure, x: float, y: float, loop: LoopRounds) -> Iterator[s
 
 
 def _axes(measure: Measure, box: PlotArea, numbers: list[int]) -> Iterator[str]:
+    """Three horizontal lines with their values, and the numbers of rounds below."""
     for share in (0.0, 0.5, 1.0):
         y = box.y + box.height * (1 - share)
         kind = "grid" if share else "axis"
@@ -318,6 +319,7 @@ def plot_command(run: str, form: str | None, out: str | None, name: str | None, 
 
     row, loops = with_run(place, run, work)
     loops = _chosen(loops, name, row.id)
+    # The suffix decides only without --format: an explicit choice wins over a file name.
     form = form or ("svg" if out is not None and out.endswith(".svg") else "text")
     drawn = _svg_text(loops, row) if form == "svg" else None
     if out is None and drawn is None:
@@ -359,6 +361,7 @@ def _svg_text(loops: Sequence[LoopRounds], row: RunRow) -> str:
 
 
 def _write(out: str, text: str) -> None:
+    """Writes a file with exactly one line break at its end, whichever format it has."""
     try:
         Path(out).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     except OSError as error:

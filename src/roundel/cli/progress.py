@@ -1,9 +1,9 @@
 """The progress of a run, folded from its events for the display.
 
 `Progress` is a second, much smaller state than the kernel's: only what a person sees. It is folded from
-events and not read from the kernel's state, so that the same display works for runs in any process, and
-so that drawing never touches the state of the run. A resumed run has events that this process never saw;
-`load_state` fills the gap once, from the restored state.
+events and not read from the kernel's state for each frame, so that drawing never touches the state of
+the run while another thread changes it. Only a resumed run is read once, from its restored state
+(`load_state`): this process never saw its earlier events.
 
 Threads: the run's thread applies events, the display's thread takes snapshots. One lock protects
 everything. It is held for a few dictionary entries per event; everything that takes longer (layout,

@@ -2,8 +2,8 @@
 
 None of them runs a node or opens a store. `show` also draws files with errors, as far as they can be
 read: a person who corrects a file needs the picture most (docs/decisions/0026-drawings-are-data.md).
-Drawing formats, model prices and the schema are imported when they are needed, so that `check` stays
-fast in a commit hook.
+Drawing formats, model prices and the schema are imported when they are needed, so that
+`check` starts quickly.
 """
 
 from __future__ import annotations

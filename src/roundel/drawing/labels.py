@@ -34,7 +34,7 @@ LONGEST = 40
 _UNSAFE = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, delete, C1
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings and overrides of the writing direction
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # controls of the writing direction
     "\u2028\u2029\ufff9-\ufffb"  # separators of lines and paragraphs, annotations
     "\ud800-\udfff\ufffe\uffff"  # surrogates and noncharacters, which XML forbids
     "]"

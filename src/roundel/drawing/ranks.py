@@ -148,8 +148,7 @@ def place(ranks: Ranks, links: Links) -> None:
     solvers = [_Rank(rank) for rank in ranks]
     for solver in solvers:
         solver.spread([0.0] * len(solver.items), [1.0] * len(solver.items))
-    # With both sides at once, the sweeps converge slowly from a bad start; one side at a time finds the
-    # shape.
+    # First the shape, by one side at a time; then the balance of both sides, from a good start.
     _shape(solvers, up, down)
     _balance(solvers, _merge_pulls(up, down))
     _straighten(solvers, down)

@@ -96,6 +96,7 @@ class _Branches:
         return line.append(f"  {bound}", "dim") if bound else line
 
     def _edge_line(self, wire: Wire) -> Text:
+        """An edge by its target: ↺ begins the next round, ⇥ leaves a loop, ⇢ carries only data."""
         edge = wire.edge.edge
         sign = ("⇥" if wire.leaves else "") + ("↺" if wire.back else "")
         colour = "yellow" if wire.back else "green" if wire.leaves else ""

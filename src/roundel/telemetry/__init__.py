@@ -1,8 +1,9 @@
 """Telemetry of runs: spans and metrics for OpenTelemetry, metrics for Prometheus.
 
-All of it is middleware that observes events and does nothing else: it can neither change nor delay a
-run. It is off unless the standard variables configure it (`from_environment`), or a program passes a
-`Telemetry` or a `Metrics` to a run. The packages that it needs are imported then, and not before.
+All of it is middleware that observes events and does nothing else: it cannot change a run, and it delays
+the end of one by at most a few seconds (export.py). It is off unless the standard variables configure it
+(`from_environment`), or a program passes a `Telemetry` or a `Metrics` to a run. The packages that it
+needs are imported then, and not before.
 
     conventions    the names of OpenTelemetry's conventions for generative AI, and of our own
     spans          events become spans: one trace for each run, also across processes

@@ -143,8 +143,7 @@ class Telemetry(Middleware):
         self._metrics.runs.register(run_id, workflow, agents)
 
     def observe(self, event: Event) -> None:
-        """Called for each committed event. It only updates memory; sending is the work of the SDK's
-        threads."""
+        """Called for each event. Providers of `from_environment` send in threads of their own."""
         self._spans.observe(event)
         self._metrics.observe(event)
 

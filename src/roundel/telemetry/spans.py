@@ -316,8 +316,8 @@ def on_token_usage(segment: RunSegment, event: Event, now: int) -> None:
     """Adds the tokens of a model call to the span of its node.
 
     A model call has no span of its own: events report only its end, so its start would be a guess.
-    Attributes are overwritten with the sums so far, since a span cannot add to one, and a crash may end
-    it at any time.
+    An attribute
+    of a span can only be set, so each call sets the sums so far.
     """
     data = event.data
     node = segment.get(event.address or "") or begin_unseen_node(segment, event)
