@@ -31,7 +31,7 @@ from roundel.workflow.message import Message
 if TYPE_CHECKING:
     from roundel.drawing.drawing import Density, Drawing
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 
 class Options(TypedDict, total=False):
@@ -155,7 +155,7 @@ def resume(run_id: str, **options: Any) -> Result:
     return _run_blocking(lambda: resume_async(run_id, **options), "roundel.resume", "roundel.resume_async")
 
 
-def _run_blocking(start: Callable[[], Coroutine[Any, Any, Made]], name: str, asynchronous: str) -> Made:
+def _run_blocking(start: Callable[[], Coroutine[Any, Any, T]], name: str, asynchronous: str) -> T:
     """Runs a coroutine in a new event loop; raises RuntimeError inside a running one.
 
     The coroutine is created after the check: one that is never awaited would add a warning to the error.
@@ -166,7 +166,7 @@ def _run_blocking(start: Callable[[], Coroutine[Any, Any, Made]], name: str, asy
             f"(a coroutine, or a notebook); write `await {asynchronous}(...)` instead"
         )
 
-    async def main() -> Made:
+    async def main() -> T:
         try:
             return await start()
         finally:

@@ -17,7 +17,7 @@ from roundel.kernel.events import stamp
 from roundel.memory.store import MemoryEntry
 from roundel.runs.memory import Memory, Quarantined
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 group_option = click.option("--group", required=True, metavar="NAME", help="The group.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print each entry as a line of JSON.")
 kind_option = click.option(
@@ -33,9 +33,7 @@ def memory_command() -> None:
 # The store of memories is the store of runs, so these commands open it in the same way.
 
 
-def _with_memory(
-    place: str | None, action: Callable[[Memory], Awaitable[Made]], *, creates: bool = False
-) -> Made:
+def _with_memory(place: str | None, action: Callable[[Memory], Awaitable[T]], *, creates: bool = False) -> T:
     return with_runs(place, lambda runs: action(Memory(runs.store)), creates=creates)
 
 
@@ -86,12 +84,12 @@ def promote(
     if sum((entry is not None, bool(run), bool(text))) != 1 or bool(run) != bool(at):
         raise click.UsageError("give the ID of an entry, --run with --at, or --text")
     # A text needs no run, so it may be the first thing in a store.
-    made = _with_memory(
+    promoted = _with_memory(
         place, lambda memory: memory.promote(group, entry, run=run, at=at, text=text), creates=bool(text)
     )
-    _show(made, as_json, "")
+    _show(promoted, as_json, "")
     suggest("memory", "list", "--group", group)
-    echo(f"promoted {pluralize(len(made), 'passage')} for group '{group}'")
+    echo(f"promoted {pluralize(len(promoted), 'passage')} for group '{group}'")
 
 
 @memory_command.command("forget")
@@ -108,13 +106,14 @@ def forget(entries: tuple[int, ...], group: str, everything: bool, place: str | 
         return await (memory.forget_all(group) if everything else memory.forget(group, *entries))
 
     suggest("memory", "list", "--group", group)
-    gone = _with_memory(place, work)
+    deleted = _with_memory(place, work)
     # The entries that exist are deleted all the same; the error names the difference.
-    if entries and gone < len(set(entries)):
+    if entries and deleted < len(set(entries)):
         raise click.ClickException(
-            f"group '{group}' had {gone or 'none'} of these entries; `roundel memory list` shows what it has"
+            f"group '{group}' had {deleted or 'none'} of these entries; "
+            "`roundel memory list` shows what it has"
         )
-    echo(f"forgot {pluralize(gone, 'entry') if gone == 1 else f'{gone} entries'}")
+    echo(f"forgot {pluralize(deleted, 'entry') if deleted == 1 else f'{deleted} entries'}")
 
 
 @memory_command.command("quarantine")

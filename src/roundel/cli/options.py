@@ -83,19 +83,19 @@ def _number(name: str, value: str) -> float:
     return number
 
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 
-def load_or_exit(load: Callable[[], Made], file: str) -> Made:
+def load_or_exit(load: Callable[[], T], file: str) -> T:
     """Loads a workflow file; if it is invalid, prints its diagnostics and ends the command."""
     try:
-        made = load()
+        loaded = load()
     except WorkflowError as error:
         print_diagnostics(error.diagnostics)
         suggest_check(file)
         sys.exit(INVALID)
     suggest_run(file)
-    return made
+    return loaded
 
 
 def suggest_run(file: str) -> None:

@@ -335,18 +335,18 @@ class Progress:
         self._notes: list[str] = []
         # A table, so that an event that is not shown costs one lookup and no lock.
         self._handlers: dict[str, Callable[[Event], None]] = {
-            "run_started": self._begun,
-            "node_state_change": self._node,
-            "loop_round": self._round,
-            "loop_exit": self._exit,
-            "human_input_required": self._ask,
-            "human_input_received": self._answer,
-            "tool_call": self._tool,
+            "run_started": self._on_run_started,
+            "node_state_change": self._on_node,
+            "loop_round": self._on_round,
+            "loop_exit": self._on_loop_exit,
+            "human_input_required": self._on_question,
+            "human_input_received": self._on_answer,
+            "tool_call": self._on_tool_call,
             "token_stream": self._agents.on_tokens,
-            "token_usage": self._tokens,
-            "end_not_reached": self._no_end,
-            "run_state_change": self._state,
-            "run_finished": self._finished,
+            "token_usage": self._on_token_usage,
+            "end_not_reached": self._on_end_not_reached,
+            "run_state_change": self._on_state_change,
+            "run_finished": self._on_run_finished,
         }
 
     def apply_event(self, event: Event) -> None:
@@ -394,11 +394,11 @@ class Progress:
                 list(self._notes),
             )
 
-    def _begun(self, event: Event) -> None:
+    def _on_run_started(self, event: Event) -> None:
         # The clock starts with the run and not with the view: preparing it may take a while.
         self._started = self._now()
 
-    def _node(self, event: Event) -> None:
+    def _on_node(self, event: Event) -> None:
         data, address = event.data, event.address or ""
         status = data.get("status")
         if status == "running":
@@ -418,7 +418,7 @@ class Progress:
         if "output" in data:
             self._recent.append(FinishedNode(address, data["output"], False))
 
-    def _round(self, event: Event) -> None:
+    def _on_round(self, event: Event) -> None:
         name, number, address = event.data["loop"], event.data["round"], event.address or ""
         self._loops[_place(address, number)] = ActiveRound(name, address, number)
         # By the id of the loop, over all its entries: an inner loop of ten entries is one row of the
@@ -426,7 +426,7 @@ class Progress:
         figures = self._rounds.setdefault(name, {"rounds": 0, "exit_reason": ""})
         figures["rounds"] += 1
 
-    def _exit(self, event: Event) -> None:
+    def _on_loop_exit(self, event: Event) -> None:
         data, address = event.data, event.address or ""
         # A loop of edges exits at the address of its last round, a looping node at that of the node.
         place = _place(address, data["rounds"]) if address.endswith("]") else place_of_node(address)
@@ -435,29 +435,29 @@ class Progress:
         self._rounds.setdefault(data["loop"], {"rounds": data["rounds"]})["exit_reason"] = data["reason"]
         self._left[data["loop"]] = data.get("by", "")
 
-    def _ask(self, event: Event) -> None:
+    def _on_question(self, event: Event) -> None:
         self._awaiting_answer.add(event.address or "")
 
-    def _answer(self, event: Event) -> None:
+    def _on_answer(self, event: Event) -> None:
         self._awaiting_answer.discard(event.address or "")
 
-    def _tool(self, event: Event) -> None:
+    def _on_tool_call(self, event: Event) -> None:
         self._agents.tool(event)
         self._spending.tool(event)
 
-    def _tokens(self, event: Event) -> None:
+    def _on_token_usage(self, event: Event) -> None:
         self._agents.on_reply(event)
         self._spending.tokens(event)
 
-    def _no_end(self, event: Event) -> None:
+    def _on_end_not_reached(self, event: Event) -> None:
         edges = ", ".join(event.data.get("edges", ()))
         where = f"{event.address}: " if event.address else ""
         self._notes.append(f"{where}no end was reached" + (f"; these did not fire: {edges}" if edges else ""))
 
-    def _state(self, event: Event) -> None:
+    def _on_state_change(self, event: Event) -> None:
         self._status, self._reason = event.data["status"], event.data.get("reason", "")
 
-    def _finished(self, event: Event) -> None:
+    def _on_run_finished(self, event: Event) -> None:
         data = event.data
         self._status, self._reason, self._ended = data["status"], "", self._now()
         self._loops.clear()

@@ -228,7 +228,7 @@ def fork_command(
 
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
-        made = await runs.fork(
+        new_id = await runs.fork(
             run_id,
             at,
             workflow=workflow,
@@ -238,13 +238,13 @@ def fork_command(
             allow_paths=allowed,
         )
         # From now on the next step is about the new run.
-        set_current_run(made)
+        set_current_run(new_id)
         if no_run:
-            echo(made, err=False)
+            echo(new_id, err=False)
             return 0
         if not as_json:
-            echo(f"forked {run_id}{f' at {at}' if at else ''} as {made}")
-        return await execute(runs, lambda attach: runs.resume_in_background(made, attach=attach), as_json)
+            echo(f"forked {run_id}{f' at {at}' if at else ''} as {new_id}")
+        return await execute(runs, lambda attach: runs.resume_in_background(new_id, attach=attach), as_json)
 
     sys.exit(with_runs(place, work))
 

@@ -25,7 +25,7 @@ from roundel.runs.lookup import AmbiguousRun
 from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 store_option = click.option(
     "--store",
@@ -72,7 +72,7 @@ def store_exists(runs: Runs) -> bool:
     return run_to_end(runs.store.exists)
 
 
-def with_runs(place: str | None, action: Callable[[Runs], Awaitable[Made]], *, creates: bool = False) -> Made:
+def with_runs(place: str | None, action: Callable[[Runs], Awaitable[T]], *, creates: bool = False) -> T:
     """Calls `action` with the runs of a store, and returns its result.
 
     The store has to exist unless the action `creates` it: with a mistyped path, `roundel resume` must
@@ -87,10 +87,10 @@ def with_runs(place: str | None, action: Callable[[Runs], Awaitable[Made]], *, c
     return run_to_end(lambda: _with_open_runs(runs, action))
 
 
-def with_run(place: str | None, name: str, action: Callable[[Runs, str], Awaitable[Made]]) -> Made:
+def with_run(place: str | None, name: str, action: Callable[[Runs, str], Awaitable[T]]) -> T:
     """Calls `action` with a store and the id of the run that `name` stands for."""
 
-    async def work(runs: Runs) -> Made:
+    async def work(runs: Runs) -> T:
         return await action(runs, await find_run(runs, name))
 
     return with_runs(place, work)
@@ -105,7 +105,7 @@ async def find_run(runs: Runs, name: str) -> str:
         raise
 
 
-async def _with_open_runs(runs: Runs, action: Callable[[Runs], Awaitable[Made]]) -> Made:
+async def _with_open_runs(runs: Runs, action: Callable[[Runs], Awaitable[T]]) -> T:
     async with runs:
         try:
             return await action(runs)
@@ -115,14 +115,14 @@ async def _with_open_runs(runs: Runs, action: Callable[[Runs], Awaitable[Made]])
             await suggest_for_run(runs)
 
 
-def run_to_end(work: Callable[[], Awaitable[Made]]) -> Made:
+def run_to_end(work: Callable[[], Awaitable[T]]) -> T:
     """Runs a coroutine in a new event loop, and returns its result.
 
     Errors of the store or a workflow end the command with a message. Raises KeyboardInterrupt if a
     signal cancelled it.
     """
 
-    async def main() -> Made:
+    async def main() -> T:
         task = asyncio.current_task()
         assert task is not None
         with interrupts.in_event_loop(task.cancel):
@@ -145,7 +145,7 @@ def run_to_end(work: Callable[[], Awaitable[Made]]) -> Made:
         raise KeyboardInterrupt from None
 
 
-def _run(main: Coroutine[Any, Any, Made]) -> Made:
+def _run(main: Coroutine[Any, Any, T]) -> T:
     runner = asyncio.Runner()
     try:
         return runner.run(main)

@@ -140,7 +140,7 @@ def flow(frame: Frame, connector: Connector) -> Curve:
         points.insert(0, (points[0][0], 0))
     if not items[-1].solid:
         points.append((points[-1][0], frame.height))
-    return _smooth([_placed(frame, x, y) for x, y in points])
+    return _curved([_placed(frame, x, y) for x, y in points])
 
 
 def lane(frame: Frame, connector: Connector) -> Curve:
@@ -218,7 +218,7 @@ def _placed(frame: Frame, x: float, y: float) -> Point:
     return frame.x + frame.measures.pad + x, frame.y + y
 
 
-def _smooth(points: list[Point]) -> Curve:
+def _curved(points: list[Point]) -> Curve:
     """A line through the points, with a curve wherever it moves sideways."""
     curve: Curve = [(points[0],)]
     for (x, y), (to_x, to_y) in pairwise(points):
