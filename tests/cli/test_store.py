@@ -116,7 +116,7 @@ graph:
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     (row,) = runs(folder)
-    assert f"Resume it with: roundel resume {row['run_id']}" in done.stderr
+    assert f"Resume the run with: roundel resume {row['run_id']}" in done.stderr
     again = roundel(folder, "resume", "last", "--json")
     assert again.exit_code == 0
     assert json.loads(again.stdout.splitlines()[-1])["data"]["loops"]["Writer"]["rounds"] == 20
