@@ -227,7 +227,7 @@ def test_functions_of_the_same_name_do_not_meet() -> None:
 def test_a_graph_inside_itself_is_refused() -> None:
     graph = roundel.Graph("endless", start="A", end="A")
     graph.add(LoopAgent("A", graph, LoopMode.count(1)))
-    with pytest.raises(ValueError, match="the graph 'endless' stands inside itself"):
+    with pytest.raises(ValueError, match="the graph 'endless' contains itself"):
         roundel.run(graph)
 
 
@@ -339,13 +339,13 @@ class Inline(Executor):
             LoopMode.count(3),
             {"max_parallel": 2},
             "not-parallel",
-            "there cannot be 2 rounds at the same time",
+            "2 rounds cannot run at the same time",
         ),
         (
             LoopMode.count(3),
             {"max_parallel": 2, "executor": 4},
             "not-parallel",
-            "there cannot be 2 rounds at the same time",
+            "2 rounds cannot run at the same time",
         ),
         (
             LoopMode.array(),
@@ -360,13 +360,13 @@ class Inline(Executor):
             LoopMode.array(),
             {"executor": Inline()},
             "not-parallel",
-            "the executor does not say how many workers it has, so max_parallel has to be given",
+            "the number of workers of the executor is unknown; give max_parallel",
         ),
         (
             LoopMode.array(max_parallel=4),
             {"max_parallel": 3},
             "not-parallel",
-            "it is told to run 4 rounds at the same time, and 3",
+            "max_parallel is 4 in the strategy, but 3 here; give one of them",
         ),
     ],
 )

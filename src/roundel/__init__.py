@@ -1,4 +1,8 @@
-"""Roundel runs loops of agents that always end."""
+"""Roundel runs loops of agents that always end.
+
+The public names of the package. Each is imported on first use, so that `import roundel`, and with it the
+command line, starts quickly.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +32,7 @@ if TYPE_CHECKING:
     from roundel.workflow.message import Message
     from roundel.workflow.node_type import NodeType
 
-# Where each public name lives. It is imported when first used, so that `import roundel`, and with it
-# the command line, starts quickly.
+# The module of each public name. The imports above are for type checkers only.
 _LOCATIONS = {
     "Agent": "roundel.agents",
     "Diagnostic": "roundel.workflow.diagnostics",
@@ -120,6 +123,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LOCATIONS:
         raise AttributeError(f"module 'roundel' has no attribute '{name}'")
+    # Stored in the module, so that Python calls this once for each name.
     value = globals()[name] = getattr(importlib.import_module(_LOCATIONS[name]), name)
     return value
 

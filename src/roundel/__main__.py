@@ -1,3 +1,5 @@
+"""`python -m roundel`: the command line."""
+
 from roundel.cli import main
 
 main()

@@ -1,7 +1,13 @@
-"""Agents as Python objects: one, several one after the other, one again and again.
+"""Agents as Python objects: a single agent, a sequence, or a loop.
 
-polish = LoopAgent("Polish", SequentialAgent("Round", [Agent("Writer"), Agent("Critic")]), LoopMode.count(3))
-roundel.run(polish, "a text about tea", script={"Critic": "More about leaves."})
+    body = SequentialAgent("Round", [Agent("Writer"), Agent("Critic")])
+    polish = LoopAgent("Polish", body, LoopMode.count(3))
+    roundel.run(polish, "a text about tea", script={"Critic": "More about leaves."})
+
+Each object only builds a part of a `Graph`; nothing runs here. So an agent in Python means the same as
+the node in a file, and the checks, limits, storage and drawings of files apply to it. Mistakes that a
+graph could not report well, such as a loop without a body, are reported when the object is made, with
+the diagnostics of files.
 """
 
 from __future__ import annotations
@@ -22,10 +28,11 @@ __all__ = ["Agent", "LoopAgent", "LoopMode", "LoopStrategy", "SequentialAgent", 
 
 
 class Step:
-    """What can stand in a graph as a node, and run alone."""
+    """Something that can be a node of a graph, and that can also run alone; the base of all classes
+    here."""
 
     def __init__(self, name: str) -> None:
-        given: object = name
+        given: object = name  # callers without a type checker may pass anything
         if not (isinstance(given, str) and given.strip()):
             kind = type(self).__name__
             message = f"the name of this {kind} must be text that is not empty, not {given!r:.60}"
@@ -36,7 +43,7 @@ class Step:
         raise NotImplementedError
 
     def graph(self) -> Graph:
-        """A graph of this alone."""
+        """A graph with only this node."""
         return Graph(self.name, start=self.name, end=self.name).add(self)
 
     def workflow(self) -> Workflow:
@@ -45,14 +52,14 @@ class Step:
     def build_and_check(
         self, variables: Mapping[str, Any] | None = None, allow_paths: AllowPaths = ()
     ) -> tuple[Workflow | None, Report]:
-        """The workflow of this alone, if it is sound, and what there is to say about it."""
+        """The workflow with only this node, or None if it has errors, and the report."""
         return self.graph().build_and_check(variables, allow_paths)
 
 
 class Agent(Step):
-    """A node of the type `agent`; `config` is what such a node may have.
+    """A node of the type `agent`; `config` are the fields of its config.
 
-    The first argument names the node, so that `name` is left for the model:
+    The first argument names the node, so that `name` can name the model:
     `Agent("Writer", provider="openai", name="gpt-4o")`. Without a first argument `name` names the node.
     """
 
@@ -71,6 +78,8 @@ class Agent(Step):
 
 
 class _Function(Step):
+    """A function as a `python` node."""
+
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(getattr(function, "__name__", type(function).__name__))
         self.function = function
@@ -80,8 +89,10 @@ class _Function(Step):
 
 
 class _Subgraph(Step):
+    """A graph as a `subgraph` node."""
+
     def __init__(self, graph: Graph) -> None:
-        self.name = graph.id  # the body of a loop needs none
+        self.name = graph.id  # no check: the body of a loop needs no name
         self._graph = graph
 
     def add_to(self, graph: Graph) -> None:
@@ -92,7 +103,7 @@ class _Subgraph(Step):
 
 
 Runnable = Step | Graph | Callable[..., Any]
-"""A function becomes a `python` node."""
+"""Whatever can be a step. A function becomes a `python` node."""
 
 
 def _step(part: Any, whole: str) -> Step:
@@ -107,7 +118,7 @@ def _step(part: Any, whole: str) -> Step:
 
 
 class SequentialAgent(Step):
-    """Runs what it is given one after the other, each on what the one before gave."""
+    """Runs its parts one after the other; each gets the output of the part before it."""
 
     def __init__(self, name: str, agents: Sequence[Runnable]) -> None:
         super().__init__(name)
@@ -130,7 +141,10 @@ class SequentialAgent(Step):
 
 
 def _make_names_unique(steps: list[Step], whole: str) -> None:
-    """Gives each step a name of its own. Functions that share a name are numbered."""
+    """Makes the names of steps unique. Functions with the same name are numbered.
+
+    Functions come last: their names follow from the code, so they give way to names that the user chose.
+    """
     names: set[str] = set()
     for step in steps:
         if isinstance(step, _Function):
@@ -154,9 +168,10 @@ def _make_names_unique(steps: list[Step], whole: str) -> None:
 class LoopAgent(Step):
     """Repeats one agent, graph or function under a strategy.
 
-    `executor` is a `concurrent.futures.Executor`, or a number for a pool of so many threads: the functions of
-    the body's `python` nodes run on it. It is not closed. `max_parallel` says how many elements of an array
-    have their rounds at the same time; without it that is as many as the executor has workers, or one.
+    `executor` is a `concurrent.futures.Executor`, or a number for a pool of so many threads: the
+    functions of the body's `python` nodes run on it. It is not closed. `max_parallel` is the number of
+    array elements whose rounds run at the same time; the default is the number of workers of the
+    executor, or one.
     """
 
     def __init__(
@@ -205,7 +220,7 @@ def _mode(name: str, strategy: Any) -> LoopMode:
 def _parallelism(
     name: str, mode: LoopMode, max_parallel: int | None, given: Any
 ) -> tuple[Executor | None, Mapping[str, Any]]:
-    """What the body's functions run on, and the strategy with as many rounds at once as were asked for."""
+    """The executor for the body's functions, and the strategy with its number of parallel rounds."""
     try:
         executor = to_executor(given, name)
     except ValueError as error:
@@ -216,7 +231,7 @@ def _parallelism(
             max_parallel = count_workers(executor)
         return executor, mode.with_max_parallel(max_parallel).strategy
     except ValueError as error:
-        hint = "only LoopMode.array has rounds that need not follow each other"
+        hint = "only LoopMode.array has independent rounds"
         raise _error("not-parallel", f"'{name}': {error}", hint) from None
 
 

@@ -1,4 +1,12 @@
-"""Runs workflows from Python: `run`, `run_async`, `stream`, `resume`, `resume_async`; and draws them."""
+"""Runs workflows from Python (`run`, `run_async`, `stream`, `resume`, `resume_async`), and draws them.
+
+These functions are for one run at a time: each opens a store, executes one run until it is idle, and
+closes the store. A program with many runs uses `Runs`, which they are built on.
+
+`run` and `resume` create an event loop of their own. Inside a running loop they raise an error that
+names the asynchronous function: to nest loops, or to run in another thread, would hide from a program
+that it blocks.
+"""
 
 from __future__ import annotations
 
@@ -23,28 +31,30 @@ from roundel.workflow.message import Message
 if TYPE_CHECKING:
     from roundel.drawing.drawing import Density, Drawing
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 
 class Options(TypedDict, total=False):
-    """How a workflow is run."""
+    """The options of `run`, `run_async` and `stream`."""
 
     script: ScriptSource
-    """Replies for models and people, in place of them."""
+    """Replies that replace models and people."""
     ask: AskHandler | None
-    """Answers for people; without it the run waits where a person has to answer."""
+    """Answers questions to people; without it the run ends as waiting when a person has to answer."""
     variables: Mapping[str, Any] | None
-    """In place of those of the workflow."""
+    """Override variables of the workflow."""
     record: str | os.PathLike[str] | None
-    """The file that records what models say, as a script; OSError before the run if it cannot be written."""
+    """Writes the model replies to this file as a script; OSError before the run if it cannot be
+    written."""
     store: StoreLocation
-    """Where the run is stored, so that it survives a crash: a path, a URL or a store; None: nowhere."""
+    """Where the run is stored, so that it survives a crash: a path, a URL or a store; None: not
+    stored."""
     limits: Mapping[str, float] | None
-    """In place of those of the workflow."""
+    """Override limits of the workflow."""
     group: str | None
-    """The group whose memory the run uses, in place of that of the workflow."""
+    """The group whose memory the run uses, instead of that of the workflow."""
     allow_paths: AllowPaths
-    """Folders that the workflow may name files in, beside its own."""
+    """Folders in which the workflow may name files, in addition to its own."""
     middleware: Sequence[Middleware]
     """Intercepts nodes and observes events, after the middleware that the workflow names itself."""
 
@@ -56,9 +66,10 @@ async def run_async(
     on_event: Callable[[Event], object] | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """Runs a workflow until it is over, or until it waits for a person whom `ask` does not answer for.
+    """Runs a workflow until it ends, or until it waits for a person and `ask` does not answer.
 
-    A run whose caller is cancelled is stopped."""
+    If the caller is cancelled, the run is stopped: nothing says that the program will return to it.
+    """
     unknown = options.keys() - Options.__annotations__.keys()
     if unknown:
         raise TypeError(
@@ -66,7 +77,9 @@ async def run_async(
         )
     record, script = options.get("record"), options.get("script")
     if record is not None and script is not None:
-        raise ValueError("record= records what models say, and with script= none is called")
+        raise ValueError(
+            "record= writes the replies of models, but with script= no model is called; give one"
+        )
     store = options.get("store")
     attachment = Attachment(
         options.get("ask"), on_event, options.get("middleware", ()), open_recorder(record)
@@ -93,7 +106,7 @@ def run(
     on_event: Callable[[Event], object] | None = None,
     **options: Unpack[Options],
 ) -> Result:
-    """The same for code that is not asynchronous; RuntimeError in a running event loop."""
+    """`run_async` for synchronous code; raises RuntimeError in a running event loop."""
     return _run_blocking(
         lambda: run_async(workflow, input, on_event=on_event, **options), "roundel.run", "roundel.run_async"
     )
@@ -102,14 +115,15 @@ def run(
 async def stream(
     workflow: Source | Plan, input: str | Message = "", **options: Unpack[Options]
 ) -> AsyncGenerator[Event, None]:
-    """The events of a run as they come; leaving the iteration stops the run."""
+    """The events of a run as they happen. Leaving the iteration early stops the run."""
+    # Unbounded: a slow consumer must not block the run, which commits events in the meantime.
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     task = asyncio.create_task(run_async(workflow, input, on_event=events.put_nowait, **options))
     task.add_done_callback(lambda _: events.put_nowait(None))
     try:
         while (event := await events.get()) is not None:
             yield event
-        await task
+        await task  # raises the error of the run, if there was one
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -125,10 +139,11 @@ async def resume_async(
     record: str | os.PathLike[str] | None = None,
     middleware: Sequence[Middleware] = (),
 ) -> Result:
-    """Resumes a run that was paused, waits, or whose process died, in the same round.
+    """Resumes a run that was paused, that waits, or whose process died, in the same round.
 
-    The run has the workflow that it was started with. If that one was built in Python with functions in it,
-    `workflow` gives their code again, which is not stored."""
+    The run uses the workflow that it was started with. If that was built in Python with functions,
+    `workflow` provides their code again, since code is not stored.
+    """
     async with Runs(store) as runs:
         return await runs.resume(
             run_id, workflow=workflow, record=record, ask=ask, on_event=on_event, middleware=middleware
@@ -136,31 +151,34 @@ async def resume_async(
 
 
 def resume(run_id: str, **options: Any) -> Result:
-    """The same for code that is not asynchronous; RuntimeError in a running event loop."""
+    """`resume_async` for synchronous code; raises RuntimeError in a running event loop."""
     return _run_blocking(lambda: resume_async(run_id, **options), "roundel.resume", "roundel.resume_async")
 
 
-def _run_blocking(start: Callable[[], Coroutine[Any, Any, Made]], name: str, asynchronous: str) -> Made:
-    """What the coroutine returns; RuntimeError inside a running event loop.
+def _run_blocking(start: Callable[[], Coroutine[Any, Any, T]], name: str, asynchronous: str) -> T:
+    """Runs a coroutine in a new event loop; raises RuntimeError inside a running one.
 
-    The coroutine is created only after the check: one that is never awaited would cause a second warning."""
+    The coroutine is created after the check: one that is never awaited would add a warning to the error.
+    """
     if _loop_is_running():
         raise RuntimeError(
             f"{name} cannot be called from a running event loop, which it would block "
             f"(a coroutine, or a notebook); write `await {asynchronous}(...)` instead"
         )
 
-    async def main() -> Made:
+    async def main() -> T:
         try:
             return await start()
         finally:
+            # Pooled clients and MCP sessions belong to this loop, and would be unusable in the next one.
             await close_pool()
 
     return asyncio.run(main())
 
 
 def _loop_is_running() -> bool:
-    # On its own, so that this exception is not the context of those that the run raises.
+    # A function of its own: inside an `except` block, this error would be the context of every error of
+    # the run.
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -175,8 +193,10 @@ def draw(
     density: Density = "normal",
     allow_paths: AllowPaths = (),
 ) -> Drawing:
-    """The layout of a workflow file as data, with its errors where they belong; WorkflowError if the file has
-    no graph. `to_svg` makes a picture of it."""
+    """The layout of a workflow file as data, with each error at its node or edge.
+
+    Raises WorkflowError if the file has no graph. `to_svg` makes a picture of the result.
+    """
     from roundel.drawing.assembly import draw as lay_out
 
     plan, report = draft_plan(file, variables, allow_paths=allow_paths)
@@ -187,7 +207,7 @@ def draw(
 
 
 def to_svg(drawing: Drawing) -> str:
-    """A picture of a drawing."""
+    """The drawing as an SVG file that needs nothing else."""
     from roundel.drawing.svg import svg
 
     return svg(drawing)

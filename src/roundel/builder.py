@@ -1,10 +1,15 @@
-"""Builds workflows in Python: the same objects as a file gives, by the same checks.
+"""Builds workflows in Python: the same objects as from a file, through the same checks.
 
-graph = Graph("review", start="Writer", end="Final")
-graph.node("Writer", "agent", role="Write, and revise after criticism.")
-graph.node("Final", "passthrough")
-graph.edge("Writer", "Final")
-roundel.run(graph, "a text about tea", script={"Writer": ["first draft"]})
+    graph = Graph("review", start="Writer", end="Final")
+    graph.node("Writer", "agent", role="Write, and revise after criticism.")
+    graph.node("Final", "passthrough")
+    graph.edge("Writer", "Final")
+    roundel.run(graph, "a text about tea", script={"Writer": ["first draft"]})
+
+A `Graph` collects entries and checks nothing. `_GraphWriter` then writes the mapping that a file would
+contain, in which code is replaced by names, and the loader reads that mapping. So there is one set of
+checks and one meaning, and a stored run of a Python workflow can be inspected like any other; only the
+code behind the names has to be provided again to resume it.
 """
 
 from __future__ import annotations
@@ -31,23 +36,25 @@ Code = TypeVar("Code", bound=Callable[..., Any])
 
 
 class GraphPart(Protocol):
-    """What can be added to a graph as a node, such as the agents of `roundel.agents`."""
+    """Something that can be added to a graph as a node, such as the agents of `roundel.agents`."""
 
     def add_to(self, graph: Graph) -> object: ...
 
 
 class GraphOnExecutor(NamedTuple):
-    """A graph whose functions run on an executor; a graph inside it may have another one."""
+    """A graph whose functions run on an executor; `LoopAgent` creates it. A graph inside may have
+    another one."""
 
     graph: Graph
     executor: Executor
 
 
 class Graph:
-    """A graph in the making. Functions may stand wherever a file would name one.
+    """A graph to which nodes and edges are added. A function may be given wherever a file would name
+    one.
 
-    `models` and `tools` are what a file has beside its graph; those of a graph inside another one, too, are
-    known in the whole workflow.
+    `models` and `tools` are the entries that a file has beside its graph. Those of a graph inside
+    another one are also known in the whole workflow.
     """
 
     def __init__(
@@ -67,21 +74,23 @@ class Graph:
         self._edges: list[dict[str, Any]] = []
 
     def node(self, id: str, type: str, **fields: Any) -> Graph:
-        """Adds a node. Fields of its type's config and of every node (`timeout`, …) stand side by side."""
+        """Adds a node. `fields` are those of its type's config and those of every node, such as
+        `timeout`."""
         known = _config_names(type)
         envelope = {name: value for name, value in fields.items() if name not in known}
         config = {name: value for name, value in fields.items() if name in known}
+        # As a file writes a subgraph whose graph is in the same file.
         if isinstance(config.get("graph"), Graph):
             config = {"type": "config", "config": config["graph"]}
         unknown = set(envelope) - set(NodeEnvelope.__struct_fields__)
         if unknown:
-            # It is the config's business to say what it does not know.
+            # Unknown fields become part of the config, whose check reports them with a suggestion.
             config.update({name: envelope.pop(name) for name in sorted(unknown)})
         self._nodes.append({"id": id, "type": type, "config": config, **envelope})
         return self
 
     def function(self, id: str, **fields: Any) -> Callable[[Code], Code]:
-        """Makes a `python` node of the function that it decorates."""
+        """A decorator that makes a function a `python` node."""
 
         def add(function: Code) -> Code:
             self.node(id, "python", function=function, **fields)
@@ -95,6 +104,7 @@ class Graph:
         return self
 
     def edge(self, source: str, target: str, **fields: Any) -> Graph:
+        # A function in place of the mapping that a file has there.
         for name in ("condition", "process"):
             if callable(fields.get(name)):
                 fields[name] = {"type": "function", "config": {"name": fields[name]}}
@@ -102,18 +112,18 @@ class Graph:
         return self
 
     def mapping(self) -> dict[str, Any]:
-        """What a file with this workflow would hold."""
+        """The content of a file with this workflow."""
         return _GraphWriter().root(self, {})
 
     def workflow(self, **root: Any) -> Workflow:
-        """The finished workflow; `root` are the keys beside `graph`. WorkflowError if it is not sound."""
+        """The workflow; `root` are the keys beside `graph`. Raises WorkflowError if it has errors."""
         writer = _GraphWriter()
         return from_mapping(writer.root(self, root), TYPES, writer.named)
 
     def build_and_check(
         self, variables: Mapping[str, Any] | None = None, allow_paths: AllowPaths = ()
     ) -> tuple[Workflow | None, Report]:
-        """The workflow, if it is sound, and what there is to say about it."""
+        """The workflow, or None if it has errors, and the report."""
         writer = _GraphWriter()
         return examine_mapping(writer.root(self, {}), TYPES, writer.named, variables, allow_paths)
 
@@ -123,20 +133,21 @@ class Graph:
 
 
 class _GraphWriter:
-    """Writes graphs as a file would have them: code by names, which are unique in the whole workflow."""
+    """Writes one workflow as a file would have it, with code by name; names are unique in the whole
+    workflow."""
 
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
         self._around: list[Graph] = []
         self._executors: list[Executor] = []
         self._pooled: dict[tuple[int, int], Any] = {}
-        """Each function as it runs on an executor, by the identities of both."""
+        """The wrapper of each function for an executor, by the identities of both."""
         self._shared_entries: dict[str, dict[str, Any]] = {"models": {}, "tools": {}}
 
     def root(self, graph: Graph, given: Entries) -> dict[str, Any]:
-        """The whole file; what is `given` goes before what the graph has beside it."""
+        """The whole file. Entries of `given` take precedence over those of the graph."""
         for what, known in self._shared_entries.items():
-            # All of it comes first, so that no function in a graph takes the name of a tool.
+            # All shared entries come first, so that no function in a graph takes the name of a tool.
             self._add_shared(what, {**graph._shared_entries[what], **given.get(what, {})})
             for inner in _graphs_in(graph._nodes, {id(graph)}):
                 self._add_shared(what, inner._shared_entries[what])
@@ -152,7 +163,7 @@ class _GraphWriter:
         return written
 
     def _on_executor(self, function: Any) -> Any:
-        """One and the same for all nodes that share it, so that it keeps its name."""
+        """The same wrapper for all nodes with the same function: two wrappers would get two names."""
         executor = self._executors[-1]
         key = (id(function), id(executor))
         if key not in self._pooled:
@@ -175,7 +186,7 @@ class _GraphWriter:
 
     def _graph(self, graph: Graph) -> dict[str, Any]:
         if graph in self._around:
-            raise ValueError(f"the graph '{graph.id}' stands inside itself")
+            raise ValueError(f"the graph '{graph.id}' contains itself")
         self._around.append(graph)
         written = graph._to_mapping(self)
         self._around.pop()
@@ -186,11 +197,12 @@ class _GraphWriter:
         for name, entry in entries.items():
             written = self.to_plain({"python": entry} if _is_code(entry) else entry)
             if known.setdefault(name, written) != written:
-                message = f"'{name}' under '{what}' is another one than in the graph around this one"
+                message = f"'{name}' under '{what}' differs from the entry of the graph around this one"
                 raise WorkflowError([_conflict(message)])
 
     def _name(self, code: Any) -> str:
-        """Its own name, by which a model knows a tool; a number follows if another has it."""
+        """A unique name for code: its own name, which models see for a tool, and a number if it is
+        taken."""
         own = name = str(getattr(code, "__name__", type(code).__name__))
         number = 1
         while self._is_name_taken(name, code):
@@ -202,7 +214,7 @@ class _GraphWriter:
     def _is_name_taken(self, name: str, code: Any) -> bool:
         if self.named.get(name, code) is not code:
             return True
-        # An agent that names a tool means the entry under `tools`, if there is one.
+        # An agent that names a tool refers to the entry under `tools`, if there is one.
         entry = self._shared_entries["tools"].get(name)
         return entry is not None and entry != {"python": name}
 
@@ -213,7 +225,7 @@ def _conflict(message: str) -> Diagnostic:
 
 
 def _is_blocking(function: Any) -> bool:
-    """Whether it is a function that has to run somewhere else than in the event loop."""
+    """Whether it is a function that would block the event loop."""
     return callable(function) and not iscoroutinefunction(function)
 
 
@@ -230,7 +242,7 @@ def _graphs_in(value: Any, seen: set[int]) -> Iterator[Graph]:
 
 
 def _is_code(value: Any) -> bool:
-    """A function, or an object that is a loop strategy."""
+    """Whether a value is a function, or an object that is a loop strategy."""
     return not isinstance(value, type) and (callable(value) or callable(getattr(value, "dispatch", None)))
 
 

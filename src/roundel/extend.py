@@ -1,9 +1,9 @@
 """Everything that a package needs to extend Roundel, in one place.
 
 Node types, tools, conditions and processors, loop strategies, middleware, model providers and stores are
-written with the names of this module and of `roundel` alone; docs/extending.md has a small package for each
-kind. What is here stays where it is. The modules behind it may move, so third-party code should not import
-them.
+written with the names of this module and of `roundel` alone; docs/extending.md has a small package for
+each kind. The names here are stable. The modules behind them may move, so third-party code should not
+import them.
 
 Each name is imported when it is first used: a package that offers a tool does not load the store.
 """
@@ -155,7 +155,7 @@ _LOCATIONS = {
     "Match": "roundel.memory.store",
     "MemoryEntry": "roundel.memory.store",
 }
-"""Where each name lives; behind a colon, what it is called there."""
+"""The module of each name; after a colon, its name in that module."""
 
 __all__ = [
     "INVALID",
@@ -240,6 +240,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _LOCATIONS:
         raise AttributeError(f"module 'roundel.extend' has no attribute '{name}'")
+    # Imported once, then found in the module.
     module, _, there = _LOCATIONS[name].partition(":")
     value = globals()[name] = getattr(importlib.import_module(module), there or name)
     return value

@@ -1,7 +1,9 @@
 """The decision of a `loop` node as a plain call, for loops that are written in Python.
 
-processor = LoopProcessor(max_rounds=3, exit_on_score=90)
-processor.process({"score": 91})["exit_reason"]  # "score_threshold_reached"
+    processor = LoopProcessor(max_rounds=3, exit_on_score=90)
+    processor.process({"score": 91})["exit_reason"]  # "score_threshold_reached"
+
+It shares its config and its decision with nodes/loop.py, so both always decide the same.
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from roundel.workflow.message import Message, as_message, json_text
 
 
 class LoopProcessor:
-    """Decides whether one loop goes on. Each call of `process` is a round of it; a new loop needs a new one.
+    """Decides whether one loop continues. Each call of `process` is a round; a new loop needs a new
+    processor.
 
-    The settings are those of a `loop` node, and are checked as in a file: WorkflowError says what is wrong.
+    The settings are those of a `loop` node, and are checked as in a file: raises WorkflowError if they
+    are wrong.
     """
 
     def __init__(
@@ -52,19 +56,21 @@ class LoopProcessor:
         self._rounds_done = 0
 
     def process(self, input: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """What a `loop` node adds to the `data` of its message in this round.
+        """Returns what a `loop` node would add to the `data` of its message in this round.
 
-        `input` may hold `iteration`, `score`, `weighted_score` and whatever else the expression for the score
-        reads from `data`; `text`; and for a consensus either `consensus` (true or false) or `messages`: what
-        each participant said last, by name. `score_error` is added if the expression for the score failed.
+        `input` may contain `iteration`, `score`, `weighted_score` and any other field of `data` that the
+        expression for the score reads; `text`; and for a consensus either `consensus` (true or false) or
+        `messages`: the latest message of each participant, by name. The result has `score_error` if the
+        expression for the score failed.
         """
         fields = _mapping(input)
         own_round = self._rounds_done + 1
         number = count_round(own_round, (fields.get("iteration"),), self._history)
-        said = Message(json_text(fields.get("text", "")), data=fields)
-        found = find_score(self._score_of, (said,), number)
+        message = Message(json_text(fields.get("text", "")), data=fields)
+        found = find_score(self._score_of, (message,), number)
         given = {"iteration": number, "score": found.score, "consensus": self._has_consensus(fields)}
         decision = decide_round(self._config, given, self._history, own_round)
+        # Only after the decision: a call that raises is not a round.
         self._rounds_done, self._history = own_round, decision.history
         decided = decision.fields(stamp(time.time()))
         return {**decided, "score_error": found.error} if found.error else decided
@@ -72,10 +78,10 @@ class LoopProcessor:
     def _has_consensus(self, fields: dict[str, Any]) -> bool:
         if "messages" not in fields:
             return fields.get("consensus") is True
-        said = fields["messages"]
-        if not isinstance(said, Mapping):
-            raise TypeError(f"'messages' maps each participant to a message, and is not a {_kind(said)}")
-        latest = {str(name): as_message(message, "user") for name, message in said.items()}
+        messages = fields["messages"]
+        if not isinstance(messages, Mapping):
+            raise TypeError(f"'messages' maps each participant to a message, and is not a {_kind(messages)}")
+        latest = {str(name): as_message(message, "user") for name, message in messages.items()}
         return has_consensus(self._config.consensus, latest)
 
 

@@ -1,4 +1,8 @@
-"""When a loop agent goes on, said in Python: as a file says it, or in your own words."""
+"""Strategies of loop agents in Python: when a loop continues, and with which input.
+
+`LoopMode` makes the mapping that a file would have under `strategy`, so there is one implementation for
+both. `LoopStrategy` is a strategy as a class, for decisions that no mode covers.
+"""
 
 from __future__ import annotations
 
@@ -15,36 +19,38 @@ Predicate = str | Callable[..., Any]
 
 
 class LoopStrategy:
-    """When a loop agent goes on, in your own words.
+    """A strategy of your own, as a base class: decides before each round whether a loop agent continues.
 
-    `state` has the `messages` so far, `round` (how many there have been) and `results`. Whatever else is put
-    there is kept from round to round, for each loop apart; it has to be JSON. Nothing belongs into `self`,
-    since one strategy may serve in many loops at the same time.
+    `state` has the `messages` so far, `round` (the number of rounds so far) and `results`. Anything else
+    that you put there is stored from round to round, for each loop separately; it has to be JSON. Do not
+    store anything in `self`: one strategy may serve many loops at the same time, and only `state`
+    survives a resume.
     """
 
     def init(self, state: dict[str, Any]) -> Any:
         """Called once, before the first `dispatch`."""
 
     def dispatch(self, state: dict[str, Any]) -> Any:
-        """Called before each round: true goes on, false ends; anything else is what the round gets."""
+        """Called before each round: true continues, false ends; anything else is the input of the
+        round."""
         raise NotImplementedError
 
 
 class LoopMode(Struct, frozen=True):
-    """A strategy as a file has it."""
+    """A strategy as a file would have it; the class methods create it."""
 
     strategy: Mapping[str, Any]
 
     @classmethod
     def count(cls, n: int) -> LoopMode:
-        """So many rounds; none for 0 or less."""
+        """Exactly `n` rounds; none for 0 or less."""
         return cls({"mode": "count", "max": n})
 
     @classmethod
     def condition(
         cls, predicate: Predicate, max: int = 1000, on_limit: Literal["finish", "suspend"] = "finish"
     ) -> LoopMode:
-        """Until the predicate holds, tested before each round."""
+        """Rounds until the predicate is true; it is tested before each round."""
         return cls({"mode": "condition", "until": _to_config(predicate), "max": max, "on_limit": on_limit})
 
     @classmethod
@@ -57,7 +63,7 @@ class LoopMode(Struct, frozen=True):
         on_error: Literal["stop", "null", "drop"] | None = "stop",
         gather: bool = True,
     ) -> LoopMode:
-        """A round for each element of a list: of the last message, or of what the converter gives."""
+        """A round for each element of a list: the last message, or the result of the converter."""
         strategy: dict[str, Any] = {"mode": "array", "max": max, "max_parallel": max_parallel}
         if converter is not None:
             strategy["items"] = _to_config(converter)
@@ -65,25 +71,27 @@ class LoopMode(Struct, frozen=True):
 
     @classmethod
     def custom(cls, strategy: Any, max: int = 1000) -> LoopMode:
-        """As an object with `init` and `dispatch` says, or a function that is the `dispatch`."""
+        """Decided by an object with `init` and `dispatch`, or by a function, which is the `dispatch`."""
         made = strategy() if isinstance(strategy, type) else strategy
         strategy_methods(made)
         return cls({"mode": "custom", "use": made, "max": max})
 
     def with_max_parallel(self, width: int | None) -> LoopMode:
-        """The same with so many rounds at the same time, if that can be."""
+        """The same mode with `width` parallel rounds; raises ValueError if that is impossible."""
         configured = self.strategy.get("max_parallel", 1)
         if width is None or width == configured:
             return self
         if not self.has_parallel_rounds:
-            raise ValueError(f"there cannot be {width} rounds at the same time")
+            raise ValueError(f"{width} rounds cannot run at the same time")
         if configured != 1:
-            raise ValueError(f"it is told to run {configured} rounds at the same time, and {width}")
+            raise ValueError(
+                f"max_parallel is {configured} in the strategy, but {width} here; give one of them"
+            )
         return LoopMode({**self.strategy, "max_parallel": width})
 
     @property
     def has_parallel_rounds(self) -> bool:
-        """Whether its rounds may run at the same time: only those of an array do not follow each other."""
+        """Whether rounds may run at the same time: only those of an array do not need the one before."""
         return self.strategy.get("mode") == "array"
 
 
@@ -92,11 +100,12 @@ def _to_config(value: Predicate) -> Any:
 
 
 def to_mode(strategy: Any) -> LoopMode:
-    """A strategy of any form; LookupError says what is wrong with it."""
+    """A strategy of any form as a mode; raises LookupError with the reason if it is none."""
     if isinstance(strategy, LoopMode):
         return strategy
     if isinstance(strategy, Mapping):
         return LoopMode(strategy)
+    # `LoopMode.count` without its call is a function too, and would become a custom strategy.
     if getattr(strategy, "__self__", None) is LoopMode:
         raise LookupError(
             f"LoopMode.{strategy.__name__} is not a loop strategy: it makes one when it is called"
@@ -105,7 +114,7 @@ def to_mode(strategy: Any) -> LoopMode:
 
 
 def to_executor(given: Any, name: str) -> Executor | None:
-    """What the functions of a body run on; a number stands for a pool of so many threads."""
+    """The executor for the functions of a body; a number makes a pool with so many threads."""
     if given is None or isinstance(given, Executor):
         return given
     if isinstance(given, int) and not isinstance(given, bool):
@@ -118,8 +127,9 @@ def to_executor(given: Any, name: str) -> Executor | None:
 
 
 def count_workers(executor: Executor) -> int:
-    """How many calls it can run at the same time; ValueError if it does not say."""
+    """How many calls an executor can run at the same time; raises ValueError if it is unknown."""
+    # No public attribute has it; the executors of the standard library all have this one.
     workers = getattr(executor, "_max_workers", None)
     if isinstance(workers, int):
         return workers
-    raise ValueError("the executor does not say how many workers it has, so max_parallel has to be given")
+    raise ValueError("the number of workers of the executor is unknown; give max_parallel")

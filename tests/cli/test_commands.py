@@ -45,7 +45,7 @@ def test_new_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "tea.script.yaml").write_text("mine")
     done = roundel(tmp_path, "new", "tea.yaml")
     assert done.returncode == 2
-    assert "tea.script.yaml is already there" in done.stderr
+    assert "tea.script.yaml already exists" in done.stderr
     assert not (tmp_path / "tea.yaml").exists()
     assert (tmp_path / "tea.script.yaml").read_text() == "mine"
 
@@ -67,7 +67,7 @@ def test_the_fields_are_printed_in_one_language_or_in_both(tmp_path: Path) -> No
     chinese = json.loads(roundel(tmp_path, "schema", "--fields", "--lang", "zh").stdout)
     assert chinese["node_types"]["literal"]["title"] == "固定文本"
     alone = roundel(tmp_path, "schema", "--lang", "zh")
-    assert alone.returncode == 2 and "--lang chooses the language of --fields" in alone.stderr
+    assert alone.returncode == 2 and "--lang selects the language of --fields" in alone.stderr
 
 
 CYCLE = """
@@ -153,7 +153,7 @@ def test_show_compact_is_smaller(tmp_path: Path) -> None:
         assert height(compact) < height(normal)
     done = roundel(tmp_path, "show", "flow.yaml", "--compact")
     assert done.returncode == 2
-    assert "--compact goes with --format svg or --format json" in done.stderr
+    assert "--compact needs --format svg or --format json" in done.stderr
 
 
 def height(drawing: str) -> float:

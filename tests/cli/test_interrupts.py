@@ -399,7 +399,7 @@ def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
         assert process.end() == 130
     (row,) = runs(tmp_path)
     assert (row["status"], row["at_work"]) == ("running", None)
-    assert process.complaints.splitlines()[-2] == "left at once"
+    assert process.complaints.splitlines()[-2] == "exited at once"
     assert process.complaints.splitlines()[-1].endswith(f"roundel resume {row['run_id']}")
     open_gate(tmp_path)
     assert roundel(tmp_path, "resume", "last").exit_code == 0
@@ -597,7 +597,7 @@ def test_at_the_prompts_of_unlock_the_run_stays_locked(
     nodes = [python("A", "quick"), python("B", "quick")]
     prepare(tmp_path, graph(nodes, [("A", "B")], limits={"steps": 1}), {})
     assert roundel(tmp_path, *RUN).exit_code == 3
-    prompts = ["Why", "understand", "accept", "looked at"]
+    prompts = ["Why", "understand", "accept", "checked"]
     with Terminal(tmp_path, "unlock", "last") as terminal:
         for prompt, answer in zip(prompts, answers, strict=False):
             terminal.until(prompt)

@@ -139,7 +139,7 @@ def test_a_person_sees_the_call_and_allows_it_or_says_why_not(terminal: int) -> 
     result, events, text = approve([b"y\n", b"reject: no empty lists\n"], terminal)
     assert result.status == "completed", result.error
     assert "May the tool 'mean' be called?" in text and '"data": [' in text
-    assert "it is called with these arguments instead" in text
+    assert "call it with these arguments instead" in text
     assert ("Analyst[1].Analyst[1]/mean", "2") in of_tools(events, "completed")
     (rejected,) = of_tools(events, "rejected")
     assert rejected[0].endswith("/fmean") and "no empty lists" in rejected[1]

@@ -56,7 +56,7 @@ def test_what_a_group_remembers(folder: Path) -> None:
 def test_what_another_remembers_is_not_shown(folder: Path) -> None:
     done = roundel(folder, "memory", "list", "--group", "others")
     assert (done.exit_code, done.stdout) == (0, "")
-    assert "group 'others' remembers nothing" in done.stderr
+    assert "group 'others' has no entries" in done.stderr
     assert entries(folder, "search", "oolong", "--group", "others") == []
 
 
@@ -71,7 +71,7 @@ def test_search(folder: Path) -> None:
     assert found["text"] == "oolong tastes of peaches"
     assert len(entries(folder, "search", "peaches", "--group", "team", "--limit", "1")) == 1
     done = roundel(folder, "memory", "search", "milk", "--group", "team")
-    assert done.exit_code == 0 and "nothing with these words" in done.stderr
+    assert done.exit_code == 0 and "no entries with these words" in done.stderr
 
 
 def test_promote_and_forget(folder: Path) -> None:

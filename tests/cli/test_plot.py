@@ -68,7 +68,7 @@ def test_what_nobody_knows_is_left_out() -> None:
     costs = {measure.name: measure.total for measure in measures(partly)}
     assert costs["cost"] == ("≥ $0.01", "in all")
     assert "–" in text(partly)[3]
-    assert text(bare)[0] == "A  1 round · at work"
+    assert text(bare)[0] == "A  1 round · in flight"
 
 
 @pytest.mark.parametrize("count", [1, 4, 30, 31, 3000])
@@ -110,4 +110,4 @@ def test_a_run_without_loops(tmp_path: Path) -> None:
     (tmp_path / "script.yaml").write_text("{}\n")
     run(tmp_path)
     shown = roundel(tmp_path, "plot", "last")
-    assert shown.exit_code == 1 and "come to no loop" in shown.stderr
+    assert shown.exit_code == 1 and "entered no loop" in shown.stderr

@@ -116,7 +116,7 @@ graph:
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     (row,) = runs(folder)
-    assert f"Resume it with: roundel resume {row['run_id']}" in done.stderr
+    assert f"Resume the run with: roundel resume {row['run_id']}" in done.stderr
     again = roundel(folder, "resume", "last", "--json")
     assert again.exit_code == 0
     assert json.loads(again.stdout.splitlines()[-1])["data"]["loops"]["Writer"]["rounds"] == 20
@@ -132,12 +132,12 @@ def test_runs_are_listed_with_the_newest_first(finished: Path) -> None:
     assert (done["workflow"], done["input"], done["rounds"]) == ("press", "tea", 2)
     assert done["started"] < done["updated"] and done["at_work"] is None
     table = roundel(finished, "runs").stdout.splitlines()
-    assert table[0].split() == ["run", "workflow", "status", "rounds", "started", "updated", "at", "work"]
+    assert table[0].split() == ["run", "workflow", "status", "rounds", "started", "updated", "owner"]
     assert table[1].startswith(f"{waiting['run_id']}  press")
     (only,) = roundel(finished, "runs", "--status", "completed", "--json").stdout.splitlines()
     assert json.loads(only)["run_id"] == done["run_id"]
     assert "--limit" in roundel(finished, "runs", "--limit", "1").stderr
-    assert "no runs that are failed" in roundel(finished, "runs", "--status", "failed").stderr
+    assert "no runs with status failed" in roundel(finished, "runs", "--status", "failed").stderr
 
 
 def test_a_run_is_named_by_a_beginning_of_its_id(finished: Path) -> None:
@@ -179,7 +179,7 @@ def test_the_log_is_read_on_behind_an_event(finished: Path, follow: tuple[str, .
         assert rest.stdout.splitlines() == everything[after:]
     nothing = roundel(finished, "log", "last", "--after", "7", "--round", "Writer[1]/Writer")
     assert nothing.exit_code == 1
-    assert "nothing happened at 'Writer[1]/Writer'" in nothing.stderr and "after event 7" in nothing.stderr
+    assert "has no event at 'Writer[1]/Writer'" in nothing.stderr and "after event 7" in nothing.stderr
     assert roundel(finished, "log", "last", "--after", "-1").exit_code == 2
 
 
@@ -201,7 +201,7 @@ def test_a_fork_begins_where_it_is_told_to(finished: Path) -> None:
     assert "changed  Make it rhyme." in roundel(finished, "log", "last", "--round", "Writer[2]").stdout
     printed = roundel(finished, "fork", old["run_id"], "--at", "Writer[1]", "--no-run")
     assert printed.stdout == f"{runs(finished)[0]['run_id']}\n"
-    assert runs(finished)[0]["status"] == "running", "nobody is at work on it yet"
+    assert runs(finished)[0]["status"] == "running", "no process executes it yet"
 
 
 def test_a_fork_has_other_replies_and_another_workflow(finished: Path) -> None:
@@ -315,7 +315,7 @@ def test_a_run_whose_store_goes_away_fails_and_says_what_to_do(tmp_path: Path, h
         assert process.end() == 1
         assert "Error: .roundel/runs.db: the store was deleted, moved or replaced" in process.complaints
         assert "put back" in process.complaints
-        assert "What was done before is kept" not in process.complaints
+        assert "Finished steps are stored" not in process.complaints
         assert "Traceback" not in process.complaints
     assert store.exists() == (how == "replaced")
 
@@ -376,13 +376,13 @@ def test_a_run_that_is_not_there(folder: Path, command: list[str]) -> None:
         (["run", "flow.yaml", "--store", "a.db", "--no-store"], 2, "give one of them"),
         (["runs", "--status", "sleeping"], 2, "sleeping"),
         (["runs", "--limit", "0"], 2, "--limit"),
-        (["log", "last", "--round", "Writer[7]"], 1, "nothing happened at 'Writer[7]'"),
-        (["plot", "last", "--loop", "Nobody"], 2, "no loop 'Nobody', but Writer"),
+        (["log", "last", "--round", "Writer[7]"], 1, "has no event at 'Writer[7]'"),
+        (["plot", "last", "--loop", "Nobody"], 2, "no loop 'Nobody'; it has Writer"),
         (["plot", "last", "--out", "nowhere/plot.svg"], 1, "cannot write"),
         (["resume", "last"], 1, "is over: it is completed"),
         (["pause", "last"], 1, "completed"),
         (["stop", "last"], 1, "completed"),
-        (["answer", "last"], 1, "asks nobody; it is completed"),
+        (["answer", "last"], 1, "has no open question; its status is completed"),
         (["answer", "last", "yes"], 1, "asks nobody; it is completed"),
         (["fork", "last"], 1, "--at ADDRESS"),
         (["fork", "last", "--at", "Nobody"], 1, "never reached 'Nobody'"),

@@ -213,7 +213,7 @@ def test_a_run_that_is_forked(world: World) -> None:
     world.stored("fork", "last", "--at", "Editor", "--message", EVERYTHING, "--no-run")
     world.look_everywhere()
     world.check()
-    assert "would go the same way" in world.stored("replay", "last").output
+    assert "would take the same path" in world.stored("replay", "last").output
     world.check()
 
 

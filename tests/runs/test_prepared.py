@@ -62,7 +62,7 @@ def test_a_prepared_graph_without_functions_is_resumed_elsewhere(tmp_path: Path,
     resumed = roundel(tmp_path, "resume", "last", *place)
     assert (resumed.exit_code, resumed.stdout) == (0, "yes\n"), resumed.output
     replayed = roundel(tmp_path, "replay", "last", *place)
-    assert (replayed.exit_code, "would go the same way" in replayed.stdout) == (0, True), replayed.output
+    assert (replayed.exit_code, "would take the same path" in replayed.stdout) == (0, True), replayed.output
     forked = roundel(tmp_path, "fork", "last", "--at", "Subject", *place)
     assert forked.exit_code == 4, forked.output
     assert "about tea" in roundel(tmp_path, "log", "last", *place).stdout

@@ -119,7 +119,7 @@ def test_an_unreachable_collector_is_logged_once_and_the_run_completes(tmp_path:
     done = program(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=nobody())
     assert done.stdout.split()[1] == "completed"
     (line,) = done.stderr.splitlines()
-    assert line.startswith("telemetry is being lost, and the run goes on: ")
+    assert line.startswith("telemetry is being lost, and the run continues: ")
 
 
 def test_a_hanging_collector_does_not_block_the_run(tmp_path: Path) -> None:
@@ -158,8 +158,12 @@ def test_a_missing_extra_is_explained(tmp_path: Path, missing: str) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("OTEL_TRACES_EXPORTER", "zipkin", "OTEL_TRACES_EXPORTER is 'zipkin'; known are otlp, console, none"),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "the protocol 'grpc' is not spoken here"),
+        (
+            "OTEL_TRACES_EXPORTER",
+            "zipkin",
+            "OTEL_TRACES_EXPORTER is 'zipkin'; set it to one of otlp, console, none",
+        ),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "the protocol 'grpc' is not supported"),
     ],
 )
 def test_unsupported_settings_are_errors(
@@ -178,5 +182,5 @@ def test_unsupported_settings_are_errors(
 def test_an_invalid_number_is_reported(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
     monkeypatch.setenv(name, value)
-    with pytest.raises(TelemetryError, match="cannot be followed"):
+    with pytest.raises(TelemetryError, match="OTEL_ variables are invalid"):
         from_environment()

@@ -1,4 +1,13 @@
-"""The command line. Each command is a module, imported when it is called."""
+"""The command line: the group of all commands, their exit codes, and the entry point `main`.
+
+Each command is a function in a module of this package, which is imported when the command is called.
+`roundel --help`, shell completion and usage errors therefore import neither the engine nor any model
+library; the summaries in COMMANDS exist for the same reason. Commands are clients of `Runs` and contain
+no logic of their own.
+
+`Commands.main` replaces the standalone mode of click, which would exit before the next step is printed:
+the line `next: …` is the last line of every command, also after an error (next_step.py).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +38,7 @@ COMMANDS = {
     "unlock": "Unlock a run.",
     "fork": "Start a new run from a point of an old one.",
     "replay": "Compare a run with another workflow or other limits.",
-    "prune": "Keep less of finished runs.",
+    "prune": "Delete rounds of finished runs.",
     "memory": "Show and change the memory of groups.",
     "demo": "Watch two loops, with no key and no network.",
     "new": "Write a starter workflow.",
@@ -42,19 +51,21 @@ _MODULES = {
     **dict.fromkeys(("resume", "pause", "stop", "answer", "unlock"), "control"),
     **dict.fromkeys(("log", "prune"), "runs"),
 }
-"""The modules of the commands that share one; every other command has a module of its own name."""
+"""The modules of commands that share one; every other command has a module with its own name."""
 
 EXIT = {"completed": 0, "failed": 1, "suspended_locked": 3, "waiting": 4, "paused": 4, "stopped": 130}
+"""Exit codes by the status of a run. 3 and 4 are not failures: the run can be unlocked, answered or
+resumed."""
 INVALID = 2
-
-
+"""The exit code for bad usage, an invalid workflow and an unknown run; click uses it for usage
+errors."""
 NO_ANSWER = "the input ended before there was an answer"
 COMPLETION = "_ROUNDEL_COMPLETE"
-"""The variable in which a shell asks for completion."""
+"""The environment variable with which a shell requests completion."""
 
 
 class Commands(click.Group):
-    """All commands. It has the last word: it shows errors, and then what to do next."""
+    """The group of all commands. It prints errors, and then the next step."""
 
     def main(
         self,
@@ -69,9 +80,12 @@ class Commands(click.Group):
 
             sys.exit(complete(self, os.environ[COMPLETION]))
         arguments = list(sys.argv[1:] if args is None else args)
+        # Before click parses anything: an error message may repeat an argument with a secret.
         from roundel.cli.output import secret_masking
 
         secret_masking.start(arguments)
+        # Passed as `obj`, so that commands at any depth share it, and a test can call them without a
+        # global state.
         step = NextStep(arguments)
         extra["obj"] = step
         if not standalone_mode:
@@ -80,7 +94,7 @@ class Commands(click.Group):
         try:
             code = super().main(arguments, prog_name, complete_var, standalone_mode=False, **extra)
         except click.Abort as abort:
-            # By an interrupt, or at a prompt by the end of input.
+            # click turns both KeyboardInterrupt and the end of input at a prompt into Abort.
             interrupted = isinstance(abort.__context__, KeyboardInterrupt)
             code = INTERRUPTED if interrupted else 1
             click.echo("interrupted" if interrupted else f"{NO_ANSWER}; nothing was changed", err=True)
@@ -93,6 +107,7 @@ class Commands(click.Group):
         return _end(code, step)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order of the table, without importing them; click would sort them."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -128,7 +143,8 @@ def cli() -> None:
 def _show(error: click.ClickException, step: NextStep) -> None:
     from roundel.cli.output import echo
 
-    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2
+    # Since click 8.2, a command without arguments raises its help text as an error.
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
         error.show()
         return
     context = error.ctx if isinstance(error, click.UsageError) else None
@@ -147,6 +163,7 @@ def _end(code: Any, step: NextStep) -> NoReturn:
 
 
 def main() -> None:
+    """The entry point of the program `roundel` and of `python -m roundel`."""
     from roundel.cli.output import print_traceback
 
     sys.excepthook = print_traceback
@@ -154,10 +171,12 @@ def main() -> None:
     try:
         cli.main(standalone_mode=True)
     except BrokenPipeError:
-        # Whoever read our output has gone; there is nobody left to tell.
+        # The reader of the output has closed it. Closing standard error suppresses a second traceback,
+        # from the interpreter's last flush.
         sys.stderr.close()
         sys.exit(1)
     except SystemExit as end:
+        # Threads of functions cannot be cancelled; a normal exit would wait for them.
         if interrupts.received:
             interrupts.end(end.code if isinstance(end.code, int) else 1)
         raise

@@ -1,7 +1,8 @@
 """Shell completion: commands, workflow files, the ids of runs, and the options that click knows.
 
-A shell asks at every press of Tab. What it asks for most, the command and what stands directly behind it, is
-answered without importing the command, since that would import the engine.
+A shell calls this at every press of Tab. The most frequent cases, the command and its first argument,
+are answered without importing the command, since that would import the engine. Options take the ordinary
+way of click, which imports the command.
 """
 
 from __future__ import annotations
@@ -29,25 +30,27 @@ from roundel.journal.registry import peek_runs, store_url
 
 Items = list[CompletionItem]
 MAX_RUNS = 50
-"""More would only fill the screen."""
+"""The newest runs to offer; more would only fill the screen."""
 SUFFIXES = (".yaml", ".yml", ".json")
 LAST = "last"
 FILES = ("run", "check", "show", "forecast")
 RUNS = ("log", "plot", "resume", "pause", "stop", "answer", "unlock", "fork", "replay", "prune")
-"""Commands by what their first argument is."""
+"""Commands by the kind of their first argument."""
 REPEATABLE = ("check", "prune")
-"""Commands that take more than one of them."""
+"""Commands that take several such arguments."""
 _SPECIAL = re.compile(r"([^\w@%+=:,./~-])")
 
 
 def complete(commands: click.Command, instruction: str) -> int:
-    """Answers a shell, by the protocol of click; the exit code."""
+    """Answers a shell by the protocol of click, and returns the exit code."""
     for shell in (Bash, Zsh, Fish):
         add_completion_class(shell)
     return shell_complete(commands, {}, PROGRAM, COMPLETION, instruction)
 
 
 class _QuickComplete(ShellComplete):
+    """Tries `_complete_quickly` first, then click's own completion."""
+
     def get_completions(self, args: list[str], incomplete: str) -> Items:
         found = _complete_quickly(args, incomplete)
         return super().get_completions(args, incomplete) if found is None else found
@@ -55,8 +58,8 @@ class _QuickComplete(ShellComplete):
 
 class Bash(_QuickComplete, BashComplete):
     def format_completion(self, item: CompletionItem) -> str:
-        # Bash puts values into the line as they are; and the script of click reads them with `read`, which
-        # takes every backslash for a quotation of its own.
+        # Bash inserts values as they are, so characters that are special to it are quoted. The script of
+        # click reads each line with `read`, which removes one level of backslashes, so they are doubled.
         quoted = _SPECIAL.sub(r"\\\1", item.value).replace("\\", "\\\\")
         return f"{item.type},{quoted}"
 
@@ -70,7 +73,8 @@ class Fish(_QuickComplete, FishComplete):
 
 
 def _complete_quickly(args: list[str], incomplete: str) -> Items | None:
-    """None if it takes the command itself to know."""
+    """Completions that need no import of a command; None if click has to import it."""
+    # With an option on the line, a word may be the value of that option: only the command knows.
     if any(word.startswith("-") for word in (*args, incomplete)):
         return None
     if not args:
@@ -85,8 +89,11 @@ def _complete_quickly(args: list[str], incomplete: str) -> Items | None:
 
 
 def files(incomplete: str) -> Items:
-    """Workflow files and folders. A folder that is the only choice is looked into at once: the shell would
-    take its name for the whole argument."""
+    """Workflow files and folders.
+
+    If a folder is the only choice, its entries are offered: the shell would take the name of the folder
+    for the whole argument, and add a space.
+    """
     found = sorted(_entries(incomplete))
     while len(found) == 1 and found[0].endswith(os.sep):
         inside = sorted(_entries(found[0]))
@@ -100,7 +107,7 @@ def _entries(incomplete: str) -> Iterator[str]:
     folder, name = os.path.split(incomplete)
     try:
         entries = list(os.scandir(Path(folder or ".").expanduser()))
-    except (OSError, RuntimeError):  # it is not there, or `~` is nobody's
+    except (OSError, RuntimeError):  # no such folder, or `~name` is no user
         return
     for entry in entries:
         if not entry.name.startswith(name) or (entry.name.startswith(".") and not name):
@@ -113,14 +120,17 @@ def _entries(incomplete: str) -> Iterator[str]:
 
 
 def runs(incomplete: str, place: str | None = None) -> Items:
-    """The ids that begin so, the newest first, with what each run is; none if there is no store."""
+    """The ids that begin with a text, the newest first, with the workflow and status of each run.
+
+    `peek_runs` only reads: completion must not create a store, nor upgrade one.
+    """
     rows = peek_runs(store_url(place), incomplete, MAX_RUNS)
     found = [_item(run_id, f"{name}, {status}") for run_id, name, status in rows]
-    # No id begins like `last`; where there are no runs, it would name none.
+    # No id begins like `last`, so it is offered beside them; without any runs it would name none.
     newest = [_item(LAST, "the newest run")] if LAST.startswith(incomplete) and (found or incomplete) else []
     return newest + found
 
 
 def _item(value: str, help_text: str) -> CompletionItem:
-    # The protocol has one line for each field.
+    # The protocol has one line per field, so a line break in a name would shift all later fields.
     return CompletionItem(value, help=printable(" ".join(help_text.split())))

@@ -1,12 +1,11 @@
-"""`roundel resume`: resumes a run, in this process.
+"""`roundel resume`, `pause`, `stop`, `answer` and `unlock`: the commands that control a stored run.
 
-`roundel pause`: pauses a run.
+`resume`, `answer` and `unlock` execute the run in this process, unless another process executes it
+already; then that process applies the control request, and this command only reports it.
 
-`roundel stop`: ends a run.
-
-`roundel answer`: answers what a run asks, and resumes it.
-
-`roundel unlock`: unlocks a run, once somebody has looked into it.
+An answer and an unlock are passed to the engine together with the permission to execute the run
+(`execute`), so that one claim of the lease covers both. With two steps, another process could take the
+run in between.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from roundel.runs.runs import Runs
 def resume_command(run: str, as_json: bool, place: str | None) -> None:
     """Resume a run that was paused, that waits, or whose process died.
 
-    RUN is an id, the beginning of one, or `last`. What was done is not done again. Output and exit codes are
-    those of `roundel run`.
+    RUN is an id, the beginning of one, or `last`. Finished steps are not repeated. Output and exit codes
+    are those of `roundel run`.
     """
 
     async def work(runs: Runs) -> int:
@@ -52,7 +51,7 @@ def resume_command(run: str, as_json: bool, place: str | None) -> None:
 @reason_option
 @store_option
 def pause_command(run: str, reason: str, place: str | None) -> None:
-    """Pause a run: calls in flight finish and are kept, nothing new starts.
+    """Pause a run: calls in flight finish and their results are stored, nothing new starts.
 
     RUN is an id, the beginning of one, or `last`.
     """
@@ -71,7 +70,7 @@ def pause_command(run: str, reason: str, place: str | None) -> None:
 @reason_option
 @store_option
 def stop_command(run: str, reason: str, place: str | None) -> None:
-    """End a run: calls in flight are cancelled. It cannot be resumed, but it can be forked.
+    """Stop a run: calls in flight are cancelled. A stopped run cannot be resumed, but it can be forked.
 
     RUN is an id, the beginning of one, or `last`.
     """
@@ -87,18 +86,20 @@ def stop_command(run: str, reason: str, place: str | None) -> None:
 @click.command("answer")
 @run_argument
 @click.argument("text", required=False, metavar="[TEXT|-]")
-@click.option("--at", "address", default="", metavar="ADDRESS", help="Which question, if there are several.")
-@click.option("--no-run", is_flag=True, help="Record the answer, and do not resume the run.")
+@click.option(
+    "--at", "address", default="", metavar="ADDRESS", help="The question to answer, if there are several."
+)
+@click.option("--no-run", is_flag=True, help="Store the answer, and do not resume the run.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def answer_command(
     run: str, text: str | None, address: str, no_run: bool, as_json: bool, place: str | None
 ) -> None:
-    """Answer what a run asks, and resume it here, unless another process executes it.
+    """Answer a question of a run, and resume the run here, unless another process executes it.
 
-    RUN is an id, the beginning of one, or `last`. TEXT is the answer, - reads it from standard input. Without
-    it you are asked in a terminal; elsewhere the open questions are shown. Output and
-    exit codes are those of `roundel run`.
+    RUN is an id, the beginning of one, or `last`. TEXT is the answer, - reads it from standard input.
+    Without it you are asked in a terminal; elsewhere the open questions are shown. Output and exit codes
+    are those of `roundel run`.
     """
     if text == "-":
         text = sys.stdin.buffer.read().decode("utf-8", "replace").rstrip("\n")
@@ -109,7 +110,8 @@ def answer_command(
             return await _answer(runs, run_id, text, address, no_run, as_json)
         if is_interactive() and not (address or no_run or as_json):
             row = await runs.row(run_id)
-            if row.status == "waiting" and not row.owner:  # the run itself asks, once it is resumed
+            # Once it is resumed here, the run asks in this terminal.
+            if row.status == "waiting" and not row.owner:
                 return await execute(
                     runs, lambda attach: runs.resume_in_background(run_id, attach=attach), as_json=False
                 )
@@ -124,7 +126,9 @@ async def _show(runs: Runs, run_id: str) -> None:
 
     questions = await runs.questions(run_id)
     if not questions:
-        raise StoreError(f"run {run_id} asks nobody; it is {(await runs.row(run_id)).status}")
+        raise StoreError(
+            f"run {run_id} has no open question; its status is {(await runs.row(run_id)).status}"
+        )
     for question in questions:
         console(stderr=False).print(question_panel(question))
     at = ("--at", questions[0].address) if len(questions) > 1 else ()
@@ -135,10 +139,11 @@ async def _answer(runs: Runs, run_id: str, text: str, address: str, no_run: bool
     async def answer(attach: Attach | None = None) -> RunRow:
         try:
             return await runs.answer(run_id, text, at=address, exact=True, execute=attach)
-        except UnclearAnswer as error:
+        except UnclearAnswer as error:  # for a tool approval, a typing error must not count as a refusal
             raise click.UsageError(str(error)) from None
 
     row = await runs.row(run_id)
+    # An answer does not end a pause; the run continues when it is resumed.
     if not (no_run or row.owner or row.status == "paused"):
         return await execute(runs, answer, as_json)
     await answer()
@@ -151,8 +156,8 @@ async def _answer(runs: Runs, run_id: str, text: str, address: str, no_run: bool
 
 QUESTIONS = {
     "cause_understood": "Do you understand why it was locked?",
-    "cost_accepted": "Do you accept what it costs to continue?",
-    "workflow_reviewed": "Have you looked at the workflow and its limits?",
+    "cost_accepted": "Do you accept the cost to continue?",
+    "workflow_reviewed": "Have you checked the workflow and its limits?",
 }
 
 OPTIONS = {
@@ -162,25 +167,29 @@ OPTIONS = {
     "message": "--message TEXT",
     "exit": "--exit NODE",
 }
-"""What the fields of an unlock are called here."""
+"""The options for the fields of an unlock, for error messages."""
 
 
 @click.command("unlock")
 @run_argument
-@click.option("--reason", default="", metavar="TEXT", help="Why it may continue; stored with the run.")
-@click.option("--cause-understood", is_flag=True, help="Confirm: why it was locked is understood.")
-@click.option("--cost-accepted", is_flag=True, help="Confirm: what it costs to continue is accepted.")
+@click.option("--reason", default="", metavar="TEXT", help="Why the run may continue; stored with it.")
+@click.option("--cause-understood", is_flag=True, help="Confirm that you understand why it was locked.")
+@click.option("--cost-accepted", is_flag=True, help="Confirm that you accept the cost to continue.")
 @click.option(
-    "--workflow-reviewed", is_flag=True, help="Confirm: the workflow and its limits were looked at."
+    "--workflow-reviewed", is_flag=True, help="Confirm that you have checked the workflow and its limits."
 )
 @limit_option
-@click.option("--message", metavar="TEXT", help="What the last message is to be instead.")
-@click.option("--note", default="", metavar="TEXT", help="A word to the agent that runs next.")
+@click.option("--message", metavar="TEXT", help="Replace the last message.")
+@click.option("--note", default="", metavar="TEXT", help="Add a note for the agent that runs next.")
 @click.option(
-    "--exit", "exit_node", default="", metavar="NODE", help="Leave the loop, for this node outside."
+    "--exit",
+    "exit_node",
+    default="",
+    metavar="NODE",
+    help="Leave the loop, and continue at this node outside it.",
 )
-@click.option("--by", default="", metavar="NAME", help="Who unlocks it; you, if it is not said.")
-@click.option("--no-run", is_flag=True, help="Unlock it, and do not resume the run.")
+@click.option("--by", default="", metavar="NAME", help="Who unlocks it; by default, your user name.")
+@click.option("--no-run", is_flag=True, help="Unlock the run, and do not resume it.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def unlock_command(
@@ -198,10 +207,10 @@ def unlock_command(
     as_json: bool,
     place: str | None,
 ) -> None:
-    """Unlock a run that met a limit or went in circles, and resume it here, in the same round.
+    """Unlock a run that reached a limit or repeated itself, and resume it here, in the same round.
 
-    RUN is an id, the beginning of one, or `last`. It takes a reason and three confirmations; without
-    them the evidence is shown, and in a terminal they are asked for.
+    RUN is an id, the beginning of one, or `last`. You give a reason and three confirmations. Without
+    them the evidence is shown, and in a terminal you are asked for them.
     """
     given = {
         "cause_understood": cause_understood,
@@ -213,6 +222,7 @@ def unlock_command(
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
         why, checks = reason, [name for name in CHECKS if given[name]]
+        # Asked before the run is claimed, so that a person who thinks for an hour blocks nobody.
         if _missing(why, checks):
             why, checks = await _ask_missing(runs, run_id, why, checks)
 
@@ -242,7 +252,8 @@ def unlock_command(
 
 
 async def _ask_missing(runs: Runs, run_id: str, why: str, checks: list[str]) -> tuple[str, list[str]]:
-    """Shows why the run is locked, and asks for what is missing; UsageError if nobody can be asked."""
+    """Shows why the run is locked, and asks for what is missing; raises UsageError without a
+    terminal."""
     from roundel.cli.prompt import evidence
 
     console().print(evidence(await runs.locked(run_id)))
@@ -256,7 +267,7 @@ async def _ask_missing(runs: Runs, run_id: str, why: str, checks: list[str]) -> 
 
 
 def _missing(reason: str, checks: Sequence[str]) -> list[str]:
-    """The options that it takes and that were not given."""
+    """The required options that were not given."""
     options = [] if reason.strip() else ["--reason"]
     return options + [_option(name) for name in CHECKS if name not in checks]
 
@@ -270,11 +281,15 @@ def _must_be_complete(run_id: str, missing: Sequence[str]) -> None:
         return
     suggest("unlock", run_id, "--reason", "TEXT", *map(_option, CHECKS))
     named = ", ".join("--reason TEXT" if option == "--reason" else option for option in missing)
-    raise click.UsageError(f"to unlock a run takes a reason and three self-checks; missing: {named}")
+    raise click.UsageError(f"unlock takes a reason and three self-checks; missing: {named}")
 
 
 def _with_options(error: StoreError) -> StoreError:
-    """The error, with the options that it is about."""
+    """The error, with the options that correct it.
+
+    The kernel names fields and knows no options, and its error is wrapped on the way here, so the chain
+    of causes is searched.
+    """
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, UnlockRefused):
         cause = cause.__cause__
@@ -285,5 +300,6 @@ def _with_options(error: StoreError) -> StoreError:
 def _user_name(by: str) -> str:
     try:
         return by or getpass.getuser()
+    # In a container, the user id may have no name.
     except (OSError, KeyError, ImportError):
         return "unknown"

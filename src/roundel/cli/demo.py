@@ -1,4 +1,9 @@
-"""`roundel demo`: a loop that ends because it is good, and one that is stopped because it goes in circles."""
+"""`roundel demo`: two loops, one that ends because its result is good enough, and one that the breaker
+stops.
+
+It uses the real engine with a scripted model and a store in memory, so it needs no key and no network,
+and shows exactly what a user's own run would show.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +37,8 @@ FIRST = "my-workflow"
 
 @click.command("demo")
 def demo_command() -> None:
-    """See two loops, with no key and no network: one that ends because it is good enough, and one that the
-    breaker stops because it goes in circles, with the evidence, and the unlock."""
+    """Watch two loops, with no key and no network: one ends because its result is good enough; the
+    breaker stops the other one because it repeats itself, shows the evidence, and you unlock it."""
     from roundel.cli.output import console
 
     run_to_end(lambda: _play(console()))
@@ -46,7 +51,7 @@ async def _play(out: Console) -> None:
 
     async with Runs("memory:") as runs:
         out.rule(Text("1  A loop that ends because it is good enough", "bold"))
-        out.print("A writer and a critic go round until the score is 90; at most 8 times.\n")
+        out.print("A writer and a critic iterate until the score is 90, at most 8 times.\n")
         view = _DemoView(out)
         run_id = await _start(runs, view, "polish", "a line that sells tea")
         result = await view.watch(runs, run_id)
@@ -67,7 +72,7 @@ async def _play(out: Console) -> None:
 
 
 class _DemoView:
-    """Where one run is watched."""
+    """The live view of one run of the demo."""
 
     def __init__(self, out: Console) -> None:
         self.out = out
@@ -76,15 +81,19 @@ class _DemoView:
     def attach(self, _run_id: str, inspection: Inspection) -> Attachment:
         from roundel.cli.live_view import LiveView
 
+        # A row means that the run existed before: here, that it was unlocked. Its earlier rounds then
+        # count.
         resumed = inspection.state if inspection.row is not None else None
         self._view = LiveView(
             inspection.plan, self.out, self.out.is_terminal, scripted=True, resumed_state=resumed
         )
+        # Entered here and left in `watch`: the view must exist before the first event, which precedes
+        # `start`'s return.
         self._view.__enter__()
         return Attachment(on_event=self._view)
 
     async def watch(self, runs: Runs, run_id: str) -> Result:
-        """Until the run is idle."""
+        """Waits until the run is idle."""
         assert self._view is not None
         try:
             result = await runs.wait(run_id)
@@ -100,7 +109,7 @@ async def _start(runs: Runs, view: _DemoView, name: str, text: str) -> str:
 
 
 def _load_demo(name: str, with_delays: bool) -> tuple[Plan, Script]:
-    """A workflow and its script; without a terminal nobody watches, so nobody need wait."""
+    """A workflow and its script; the delays of the script are for a person who watches in a terminal."""
     folder = files("roundel.demo")
     workflow, _ = examine_text((folder / f"{name}.yaml").read_text("utf-8"), TYPES)
     assert workflow is not None
@@ -127,13 +136,13 @@ async def _unlock(runs: Runs, run_id: str, out: Console) -> None:
 
 
 def _command() -> str:
-    """The command that does the same to a run of the store."""
+    """The command that does the same to a stored run."""
     checks = [f"--{name.replace('_', '-')}" for name in CHECKS]
     return shlex.join([*program(), "unlock", "last", "--reason", REASON, *checks, "--note", NOTE])
 
 
 def _suggest() -> None:
-    """A workflow of one's own: to write it, or to run it if it has been written before."""
+    """Suggests to write a first workflow, or to run it if it exists."""
     if Path(f"{FIRST}.yaml").exists():
         suggest_without_store("run", f"{FIRST}.yaml", "--script", f"{FIRST}.script.yaml", "--input", "tea")
     else:

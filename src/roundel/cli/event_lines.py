@@ -1,6 +1,10 @@
-"""What bounds a loop that is at work, found by its address.
+"""Formats events as plain lines, for `roundel log`, pipes and log files: no control codes and no colour.
 
-A run as plain lines, for logs and pipes: no control codes, no colour.
+A line for a round also says how many rounds there can be and what bounds them. `LoopBounds` finds that
+by the address of the round: it walks the plan along the address, because an event only has the address,
+and the same loop id may occur in several graphs. An address is a path with three kinds of steps:
+`Loop[2]` is a round of a loop, `.Inner[5]` a round of a loop inside it, and `/Node` a node; a node with
+a graph of its own continues behind its slash.
 """
 
 from __future__ import annotations
@@ -25,17 +29,21 @@ _PART = re.compile(r"(#[\d.]+)?/")
 
 @dataclass(frozen=True, slots=True)
 class LoopBound:
+    """How many rounds a loop can have; `LoopBounds` creates it."""
+
     rounds: int | None
-    """How many rounds there can be, as far as that is known."""
+    """The largest number of rounds, if it is known."""
     by: str
+    """The guard that causes the bound, as a suffix of the label."""
 
     def label(self, number: int) -> str:
+        # A raised limit makes the proven bound wrong; a round beyond it is shown without one.
         limit = f" of {self.rounds}" if self.rounds is not None and number <= self.rounds else ""
         return f"round {number}{limit}{self.by}"
 
 
 class LoopBounds:
-    """Looked up once a loop, however many rounds it has."""
+    """The bounds of all loops of a plan, computed once per loop and not once per round."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -52,6 +60,7 @@ class LoopBounds:
 def _of_loop(scope: Scope) -> LoopBound:
     limits, worst = bounds(scope)
     if worst is None:
+        # Only the cap of the loop and guards that do not count rounds, such as a time limit, bound it.
         clocks = "".join(f" · {one_line(limit.guard)}: {limit.limit}" for limit in limits)
         return LoopBound(scope.cap, f" (cap){clocks}")
     guard = next((limit.guard for limit in limits if limit.limit == worst), "")
@@ -59,17 +68,19 @@ def _of_loop(scope: Scope) -> LoopBound:
 
 
 def _in_graph(root: Scope, rest: str) -> LoopBound | None:
-    """The loop that an address leads to from a graph: by loops (`Outer[2].Inner[5]`), or into a node."""
+    """Finds the loop at an address inside a graph: through loops (`Outer[2].Inner[5]`), or inside a
+    node."""
     return _in_loops(root, rest) or _in_nodes(root, rest)
 
 
 def _in_loops(scope: Scope, rest: str) -> LoopBound | None:
-    """The loop at `rest`, or inside it: one that stands in the scope, or a node that is a loop of its own."""
+    """Finds the loop at `rest` or inside it: a loop of the scope, or a node of a looping type."""
     for unit in scope.units:
         for member in unit.core if unit.node is None else ():
             after = _after_round(scope.graph.nodes[member], rest)
             if after is None:
                 continue
+            # Each entry node of a cycle makes a loop of its own, so the member selects the scope.
             inner = scope.inner(unit, member)
             found = _of_loop(inner) if not after else _behind(inner, after)
             if found is not None:
@@ -78,7 +89,7 @@ def _in_loops(scope: Scope, rest: str) -> LoopBound | None:
 
 
 def _behind(scope: Scope, after: str) -> LoopBound | None:
-    """What `.Loop[1]` or `/Node` leads to from a round of a loop."""
+    """Finds the loop that `.Loop[1]` or `/Node` leads to from a round of a loop."""
     return _in_loops(scope, after[1:]) if after[0] == "." else _in_nodes(scope, after[1:])
 
 
@@ -109,7 +120,10 @@ def _nodes(scope: Scope) -> Iterator[NodePlan]:
 
 
 def _after_round(node: NodePlan, rest: str) -> str | None:
-    """What follows `Node[2]`, or `Node#3[2]` for a part of a node; None if it is not about this node."""
+    """What follows `Node[2]`, or `Node#3[2]` for part 3 behind a `map` edge; None if it is another node.
+
+    Labels may contain any character, so the label is compared as a prefix and not parsed.
+    """
     number = _ROUND.match(rest, len(node.label)) if rest.startswith(node.label) else None
     return rest[number.end() :] if number else None
 
@@ -118,7 +132,7 @@ EXCERPT = 100
 
 
 def format_event(event: Event, bounds: LoopBounds | None) -> str | None:
-    """None for what is not worth a line."""
+    """The event as one line; None for events that a person does not need, such as token streams."""
     kind, data = event.event, event.data
     address = one_line(event.address or "")
     if kind == "node_state_change":
@@ -160,15 +174,18 @@ def _node_line(address: str, data: dict[str, object]) -> str | None:
 
 
 def _tool_line(address: str, data: dict[str, Any]) -> str | None:
-    """The address holds the round and the tool's name."""
+    """A tool call; its address already contains the round and the name of the tool."""
     status = data["status"]
     if status == "waiting":
-        return None  # the question comes next
+        return None  # the next event is the question
     if status == "running":
         return f"{address}  called  {excerpt(arguments_text(data['arguments']))}".rstrip()
     return f"{address}  {status}  {excerpt(str(data.get('result') or ''))}".rstrip()
 
 
 def excerpt(text: str) -> str:
+    """The beginning of a text as one line."""
+    # More than EXCERPT characters first, since white space collapses; but never a whole message of
+    # megabytes.
     line = one_line(text, EXCERPT * 4)
     return line if len(line) <= EXCERPT else line[: EXCERPT - 1].rstrip() + "…"

@@ -1,4 +1,13 @@
-"""Executes a run in this process for a command: with a live view, or with its events as lines of JSON."""
+"""Executes a run in this process for a command, with a live view or with its events as lines of JSON.
+
+`run`, `resume`, `fork`, `answer` and `unlock` all end here. They differ only in how they begin the run,
+so they pass that as a function; output, questions, interrupts, telemetry and exit codes are the same for
+all of them.
+
+A display attaches itself when the run is open and before anything of it is executed. The order matters:
+secrets are known before the first line is printed, and the id of the run is known before an interrupt
+has to suggest `roundel resume`.
+"""
 
 from __future__ import annotations
 
@@ -27,22 +36,27 @@ if TYPE_CHECKING:
     from roundel.cli.live_view import LiveView
 
 Begin = Callable[[Attach], Awaitable[object]]
-"""Starts or resumes a run; it must attach what it is given."""
+"""Starts or resumes a run, and passes the `Attach` that it gets to the engine.
+
+It does not call it if another process executes the run."""
 
 
 async def execute(
     runs: Runs, begin: Begin, as_json: bool, *, stored: bool = True, recorder: ScriptRecorder | None = None
 ) -> int:
-    """Executes a run until it is idle; the exit code. If another process turns out to execute the run, it
-    continues there."""
+    """Executes a run until it is idle, and returns the exit code of the command.
+
+    If another process turns out to execute the run, this one only reports that, and returns 0.
+    """
     display = _JsonDisplay(runs, stored) if as_json else _LiveDisplay(runs, stored)
     display.middleware, display.recorder = _telemetry(), recorder
     with interrupts.with_action(display.interrupt):
         try:
             await begin(display.attach)
-            if not display.run_id:
+            if not display.run_id:  # never attached: another process has the lease
                 echo(f"run {current_step().run_id} continues in the process that executes it")
                 return 0
+            # A signal during `begin` found no run to interrupt, so it is repeated now.
             if display.interrupted:
                 runs.interrupt(display.run_id)
             result = await _result(runs, display.run_id)
@@ -50,13 +64,13 @@ async def execute(
         finally:
             display.close()
         display.print_outcome(result)
-    # Not if the run had come to an end of its own before the interrupt took effect.
+    # A run that ended by itself before the interrupt took effect has its ordinary exit code.
     interrupted = display.interrupted and result.status in ("paused", "waiting", "stopped")
     return INTERRUPTED if interrupted else EXIT[result.status]
 
 
 def _telemetry() -> list[Middleware]:
-    """What the environment asks for."""
+    """The telemetry that the environment configures, as middleware."""
     from roundel.telemetry import TelemetryError, from_environment
 
     try:
@@ -69,15 +83,19 @@ def _telemetry() -> list[Middleware]:
 async def _result(runs: Runs, run_id: str) -> Result:
     try:
         return await runs.wait(run_id)
-    except (Fenced, Gone):  # there is nothing of ours to resume
+    except (Fenced, Gone):  # another process owns the run, or it was deleted: no advice to resume
         raise
     except StoreError as error:
-        text = f"{error}\nWhat was done before is stored. Resume it with: roundel resume {run_id}"
+        text = f"{error}\nFinished steps are stored. Resume the run with: roundel resume {run_id}"
         raise StoreError(text) from error
 
 
 class _Display(ABC):
-    """Shows one run. If nobody reads the output any more, the run is interrupted."""
+    """Shows one run; `execute` creates it.
+
+    A lost reader interrupts the run instead of failing it: with `| head` the run would otherwise be
+    lost, and this way it stays resumable.
+    """
 
     stream: IO[str]
 
@@ -89,11 +107,12 @@ class _Display(ABC):
         """Empty until the run is open here."""
         self.interrupted = False
         self._output_lost = False
-        """Nobody reads the output."""
+        """A write failed; nothing more is written."""
 
     def attach(self, run_id: str, inspection: Inspection) -> Attachment:
-        """Called when the run is open, before anything of it is executed."""
+        """The engine calls this when the run is open, before it executes anything."""
         self.run_id = run_id
+        # Before anything can be printed: the workflow of a stored run is only known now.
         secret_masking.set_secrets(secrets_of(inspection.plan))
         if self._stored:
             set_current_run(run_id)
@@ -105,10 +124,12 @@ class _Display(ABC):
             self.on_event,
             self.middleware,
             self.recorder,
+            # Nodes import their libraries then, which blocks the event loop.
             preparing=interrupts.blocking_section(),
         )
 
     def ask_handler(self, inspection: Inspection) -> Callable[[Question], Awaitable[str]] | None:
+        """Answers questions of the run; None leaves them open, so that the run becomes waiting."""
         return None
 
     @abstractmethod
@@ -116,28 +137,34 @@ class _Display(ABC):
 
     @abstractmethod
     def settle(self, result: Result) -> None:
-        """The run is idle."""
+        """Takes over the run's own figures, once the run is idle."""
 
     @abstractmethod
     def close(self) -> None:
-        """Nothing more will happen, whatever became of the run."""
+        """Ends the display, after success and after an error."""
 
     @abstractmethod
     def print_outcome(self, result: Result) -> None:
-        """What is left to say."""
+        """Prints the result, after `close`."""
 
     def interrupt(self) -> None:
+        """The action of the first signal while a run is executed; also called if the output is lost."""
         self.interrupted = True
         if self.run_id:
             self._runs.interrupt(self.run_id)
 
     def write(self, write: Callable[..., object], *what: object) -> None:
+        """Calls `write`, and interrupts the run if the output cannot be written."""
         if self._output_lost:
             return
         try:
             write(*what)
         except OSError as error:  # a closed pipe, a terminal that is gone, a full disk
+            # `received` makes `main` end as after a signal: without waiting for threads, whose results
+            # have no reader.
             self._output_lost = interrupts.received = True
+            # The buffer of the stream still has the text that failed; flushing it at the end would fail
+            # again.
             redirect_to_null(self.stream.fileno())
             self.interrupt()
             if not isinstance(error, BrokenPipeError):
@@ -145,6 +172,8 @@ class _Display(ABC):
 
 
 class _JsonDisplay(_Display):
+    """Events as JSON on standard output, for programs. It asks nobody, even in a terminal."""
+
     def __init__(self, runs: Runs, stored: bool) -> None:
         super().__init__(runs, stored)
         self.stream = sys.stdout
@@ -153,12 +182,14 @@ class _JsonDisplay(_Display):
         self.write(print_json, event)
 
     def settle(self, result: Result) -> None:
-        pass  # the events say it
+        pass  # the last event has the figures
 
     def close(self) -> None:
         pass  # each line is complete
 
     def print_outcome(self, result: Result) -> None:
+        # A run that has ended reports its figures with `run_finished`; one that is only idle has no such
+        # event.
         if result.status not in ("completed", "failed", "stopped"):
             summary = {
                 "event": "run_summary",
@@ -170,9 +201,11 @@ class _JsonDisplay(_Display):
 
 
 class _LiveDisplay(_Display):
+    """A view for people on standard error; the result alone goes to standard output."""
+
     def __init__(self, runs: Runs, stored: bool) -> None:
         super().__init__(runs, stored)
-        self.stream = sys.stderr
+        self.stream = sys.stderr  # standard output is for the result
         self._view: LiveView | None = None
         self._is_visible = False
 
@@ -195,7 +228,8 @@ class _LiveDisplay(_Display):
         return lambda question: ask_in_terminal(question, self._visible_view())
 
     def _visible_view(self) -> LiveView:
-        """The view, which appears when there is something to show: not for a run that cannot be started."""
+        """Shows the view on first use, so that a run that cannot be started leaves only its error on the
+        screen."""
         assert self._view is not None
         if not self._is_visible:
             self._is_visible = True
@@ -224,4 +258,6 @@ class _LiveDisplay(_Display):
 
 
 def is_interactive() -> bool:
+    """Whether a person can be asked: standard output may be a pipe, since questions go to standard
+    error."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,12 +1,13 @@
-"""Figures of a run as words.
+"""Shows a run while it is in flight: as a live view in a terminal, or as plain lines elsewhere.
 
-One picture of a run at work, drawn some twelve times a second from a snapshot.
+`LiveView` receives the events, keeps a `Progress`, and owns the terminal. A thread of rich draws a
+`Display` from a snapshot PER_SECOND times a second, so the cost of drawing does not grow with the number
+of events, and a slow terminal cannot slow down the run. At the end, a `Summary` replaces the display:
+how many times each node ran, and why each loop was left.
 
-How a run ended: its nodes with how often each ran, its loops with their rounds and why they were left.
-
-The view of a run: hand it to a host as `on_event`, and run inside it as a context.
-
-A run as it goes, in a terminal or as plain lines.
+The display must not be higher than the terminal: rich then cannot move the cursor back to its first
+line, and every frame leaves a copy behind. So all lists here have a maximum, and each line is cut to the
+width.
 """
 
 from __future__ import annotations
@@ -40,13 +41,14 @@ from roundel.plan.graph import Plan
 
 
 def clock(seconds: float) -> str:
-    """As it stands while a run goes: `0:07`, `12:34`, `1:02:03`."""
+    """The elapsed time of a run in flight, with a steady width: `0:07`, `12:34`, `1:02:03`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def duration(seconds: float) -> str:
+    """How long something took: `1.2 s`, `3 min 20 s`, `2 h 5 min`."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)
@@ -60,7 +62,7 @@ def usage_words(usage: UsageTotals) -> list[str]:
 
 
 def cost_words(usage: UsageTotals) -> str:
-    """Never 0 for what nobody knows; empty if there was nothing to pay for."""
+    """The cost, never as 0 if it is unknown; empty if the models cost nothing."""
     if not usage.paid or not (usage.model_calls or usage.cost_usd):
         return ""
     if not usage.priced:
@@ -73,6 +75,8 @@ def cost_words(usage: UsageTotals) -> str:
 
 def ending_line(run: ProgressSnapshot) -> str:
     """The run in one line: `completed in 1.2 s · 7 model calls`."""
+    # "waiting for Editor", but "suspended_locked: limit of 1 rounds". A paused or locked run is not
+    # over, hence "after" and not "in".
     joint = " " if run.reason.startswith("for ") else ": "
     reason = joint + run.reason if run.reason not in ("", run.status) else ""
     preposition = "in" if run.status in ("completed", "failed", "stopped") else "after"
@@ -82,7 +86,9 @@ def ending_line(run: ProgressSnapshot) -> str:
 
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 MAX_DOTS = 12
+"""Rounds that are drawn as dots; more become a bar of this length."""
 MAX_ACTIVE_SHOWN = 6
+"""Nodes in flight to show; a graph may have hundreds."""
 MIN_LINES = 6
 MAX_TOOLS = 4
 PARTIAL_TEXT_LINES = 2
@@ -92,6 +98,8 @@ TOOL_WIDTH = 60
 
 
 class Display:
+    """One frame of the live view; `LiveView` creates it from a snapshot."""
+
     def __init__(self, title: str, run: ProgressSnapshot, bounds: LoopBounds, run_id: str = "") -> None:
         self.title = title
         self.run_id = run_id
@@ -99,7 +107,7 @@ class Display:
         self.bounds = bounds
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        # One line less than the terminal has, since the cursor stands below.
+        # One line less than the terminal has, since the cursor is on the line below.
         room = max(MIN_LINES, (options.height or console.height) - 1)
         for line in self._lines(room, console, options.max_width):
             line.no_wrap, line.overflow = True, "ellipsis"
@@ -107,6 +115,7 @@ class Display:
             yield line
 
     def _lines(self, room: int, console: Console, width: int) -> Iterator[Text]:
+        # What is in flight is worth more than history: finished nodes get the lines that are left.
         top = [self._headline(), *self._loop_lines(), *self._active(console, width)][:room]
         yield from top
         rest = room - len(top)
@@ -122,9 +131,12 @@ class Display:
         return Text.assemble((self._spin(), "cyan"), " ", (self.title, "bold"), ("  " + label, "dim"))
 
     def _spin(self, offset: int = 0) -> str:
+        # From the clock of the run, so that no state is needed; the offsets keep several spinners out of
+        # step.
         return SPINNER[(int(self.run.seconds * 12) + offset) % len(SPINNER)]
 
     def _loop_lines(self) -> Iterator[Text]:
+        """The loops in flight as a tree. Their addresses alone tell which loop contains which."""
         loops = self.run.loops
         inside: dict[str, list[str]] = {}
         for place in loops:
@@ -146,16 +158,17 @@ class Display:
             label = "waits for a person" if awaiting_answer else duration(run.active[address])
             yield Text.assemble("  ", sign, one_line(address), ("  " + label, "dim"))
             if address in run.agents:
+                # Several agents in flight get one line of text each, so that all of them fit.
                 agent = run.agents[address]
                 yield from self._tools(agent.tools)
                 yield from _partial_text_lines(
                     agent.partial_text, PARTIAL_TEXT_LINES if len(shown) < 4 else 1, console, width
                 )
         if len(shown) > MAX_ACTIVE_SHOWN:
-            yield Text(f"    and {len(shown) - MAX_ACTIVE_SHOWN} more at work", "dim")
+            yield Text(f"    and {len(shown) - MAX_ACTIVE_SHOWN} more in flight", "dim")
 
     def _tools(self, calls: tuple[ToolCall, ...]) -> Iterator[Text]:
-        # Those that are still at work come first, since there may be more than there is room for.
+        # Calls in flight come first, since there may be more calls than lines for them.
         for number, call in enumerate(sorted(calls, key=lambda call: call.status not in OPEN)[:MAX_TOOLS]):
             yield _tool_line(call, self._spin(5 * number))
         if len(calls) > MAX_TOOLS:
@@ -163,7 +176,7 @@ class Display:
 
 
 def _around(place: str, loops: dict[str, ActiveRound]) -> str:
-    """The loop at work that holds the one at a place; empty for none."""
+    """The innermost loop in flight around the loop at a place; empty for none."""
     outer = [
         other for other, loop in loops.items() if place.startswith((loop.address + ".", loop.address + "/"))
     ]
@@ -171,7 +184,9 @@ def _around(place: str, loops: dict[str, ActiveRound]) -> str:
 
 
 def _holds_another(address: str, active: dict[str, float]) -> bool:
-    """A node that runs a graph is at work as long as one in it is, which says more."""
+    """Whether a node inside this one is in flight: only that one is shown, since it says more."""
+    # Quadratic in the number of nodes in flight, in every frame; beyond 100 most of them are not shown
+    # anyway.
     return len(active) < 100 and any(other.startswith(address + "/") for other in active)
 
 
@@ -190,7 +205,11 @@ def _tool_line(call: ToolCall, spin: str) -> Text:
 
 
 def _partial_text_lines(partial_text: str, most: int, console: Console, width: int) -> list[Text]:
-    """The end of what a model is saying, in whole lines, so that they stand still while it goes on."""
+    """The end of a streaming reply.
+
+    The whole text is wrapped and the last lines are shown. To cut it by characters would shift every
+    line with each token.
+    """
     text = Text(one_line(partial_text, len(partial_text)), "italic")
     if not text:
         return []
@@ -213,7 +232,7 @@ def _loop_line(loop: ActiveRound, bound: LoopBound, depth: int) -> Text:
 def _bar(number: int, limit: int) -> tuple[str, str]:
     if limit <= MAX_DOTS:
         return "●" * number, "○" * (limit - number)
-    filled = max(1, number * MAX_DOTS // limit)
+    filled = max(1, number * MAX_DOTS // limit)  # the first round is visible, whatever the limit
     return "━" * filled, "─" * (MAX_DOTS - filled)
 
 
@@ -233,9 +252,12 @@ SIGNS = {
 }
 MAX_ROWS = 30
 SIDE_BY_SIDE = 64
+"""Columns from which the two tables of the summary are beside each other."""
 
 
 class Summary:
+    """The tables at the end of a run, and its last line; `LiveView` creates it."""
+
     def __init__(self, run: ProgressSnapshot, run_id: str = "") -> None:
         self.run = run
         self.run_id = run_id
@@ -285,8 +307,11 @@ PER_SECOND = 12
 
 
 class LiveView:
-    """Interactive: a display that is drawn over again by a thread of its own, and tables at the end.
-    Otherwise: plain lines as things happen."""
+    """Shows one run; `roundel run` and the demo create it, and pass it to the engine as `on_event`.
+
+    The run executes inside it as a context. Interactive: a thread redraws a display, and tables follow
+    at the end. Otherwise: one plain line per event, without colour or control codes, for logs and pipes.
+    """
 
     def __init__(
         self,
@@ -300,7 +325,7 @@ class LiveView:
         self.console = console
         self.interactive = interactive
         self.run_id = ""
-        """Under which name the run is kept; empty if it is not."""
+        """The id of a stored run; empty for a run that is not stored."""
         self._title = one_line(plan.workflow.graph.id) or "workflow"
         self._progress = Progress(plan, scripted=scripted)
         self._bounds = LoopBounds(plan)
@@ -309,6 +334,7 @@ class LiveView:
             self._progress.load_state(resumed_state)
 
     def __call__(self, event: Event) -> None:
+        """Takes an event, in the run's thread."""
         self._progress.apply_event(event)
         if not self.interactive:
             line = format_event(event, self._bounds)
@@ -326,7 +352,7 @@ class LiveView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._hide()
+        self._hide()  # first, or the thread of the display would draw over the summary
         run = self._progress.snapshot()
         if self.interactive:
             self.console.print(Summary(run, self.run_id))
@@ -336,16 +362,17 @@ class LiveView:
         self.console.file.flush()
 
     def settle(self, usage: Mapping[str, Any]) -> None:
-        """What the run says that it used, once it has come to rest."""
+        """Takes over the usage of the run, once it is idle."""
         self._progress.settle(usage)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
-        """Leaves the terminal to someone else for a while; events are taken all the same."""
+        """Hides the display while something else uses the terminal, such as a question; events still
+        count."""
         shown = self._live is not None
         self._hide()
         yield
-        # Not after an error: then the run is over, and the display would only be in the way.
+        # No `finally`: after an error the run is over, and `__exit__` prints the summary at this place.
         if shown:
             self._show()
 
@@ -355,7 +382,8 @@ class LiveView:
             get_renderable=self._render,
             refresh_per_second=PER_SECOND,
             transient=True,
-            # What nodes print to a terminal comes out above the display; what goes to a file stays out of it.
+            # Prints of nodes appear above the display. A stream that goes to a file must not be
+            # redirected, or its text would appear in the terminal.
             redirect_stdout=sys.stdout.isatty(),
             redirect_stderr=sys.stderr.isatty(),
         )

@@ -1,4 +1,4 @@
-"""`roundel memory`: what groups remember."""
+"""`roundel memory`: shows and changes the memory of groups."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ from roundel.kernel.events import stamp
 from roundel.memory.store import MemoryEntry
 from roundel.runs.memory import Memory, Quarantined
 
-Made = TypeVar("Made")
-group_option = click.option("--group", required=True, metavar="NAME", help="Whose memory.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print each as a line of JSON.")
+T = TypeVar("T")
+group_option = click.option("--group", required=True, metavar="NAME", help="The group.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print each entry as a line of JSON.")
 kind_option = click.option(
-    "--kind", default="", metavar="NAME", help="Only working, long_term, or the memory of this name or path."
+    "--kind", default="", metavar="NAME", help="Only this memory: working, long_term, or its name or path."
 )
 
 
 @click.group("memory")
 def memory_command() -> None:
-    """See and change what groups remember."""
+    """Show and change the memory of groups."""
 
 
-def _with_memory(
-    place: str | None, action: Callable[[Memory], Awaitable[Made]], *, creates: bool = False
-) -> Made:
+# The store of memories is the store of runs, so these commands open it in the same way.
+
+
+def _with_memory(place: str | None, action: Callable[[Memory], Awaitable[T]], *, creates: bool = False) -> T:
     return with_runs(place, lambda runs: action(Memory(runs.store)), creates=creates)
 
 
@@ -42,10 +43,10 @@ def _with_memory(
 @json_option
 @store_option
 def list_entries(group: str, kind: str, as_json: bool, place: str | None) -> None:
-    """List what a group remembers, the newest first."""
+    """List the entries of a group, the newest first."""
     entries = _with_memory(place, lambda memory: memory.list(group, kind))
     suggest_without_store("memory", "--help")
-    _show(entries, as_json, f"group '{group}' remembers nothing{f' in {kind}' if kind else ''}")
+    _show(entries, as_json, f"group '{group}' has no entries{f' in {kind}' if kind else ''}")
 
 
 @memory_command.command("search")
@@ -56,10 +57,10 @@ def list_entries(group: str, kind: str, as_json: bool, place: str | None) -> Non
 @json_option
 @store_option
 def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: str | None) -> None:
-    """Find what shares words with a text, the best first."""
+    """Find entries by words, the best match first."""
     entries = _with_memory(place, lambda memory: memory.search(group, text, kind, limit))
     suggest("memory", "list", "--group", group)
-    _show(entries, as_json, f"group '{group}' remembers nothing with these words")
+    _show(entries, as_json, f"group '{group}' has no entries with these words")
 
 
 @memory_command.command("promote")
@@ -70,34 +71,34 @@ def search(text: str, group: str, kind: str, limit: int, as_json: bool, place: s
     default="",
     metavar="RUN",
     type=RunName(),
-    help="What a node of this run gave, in place of an entry.",
+    help="Promote the output of a node of this run, instead of an entry.",
 )
-@click.option("--at", default="", metavar="ADDRESS", help="Where in the run.")
-@click.option("--text", default="", metavar="TEXT", help="This text, in place of an entry.")
+@click.option("--at", default="", metavar="ADDRESS", help="The address of that output in the run.")
+@click.option("--text", default="", metavar="TEXT", help="Promote this text, instead of an entry.")
 @json_option
 @store_option
 def promote(
     entry: int | None, group: str, run: str, at: str, text: str, as_json: bool, place: str | None
 ) -> None:
-    """Put something into the long-term memory of a group."""
+    """Copy something into the long-term memory."""
     if sum((entry is not None, bool(run), bool(text))) != 1 or bool(run) != bool(at):
         raise click.UsageError("give the ID of an entry, --run with --at, or --text")
-    # A group may be told what to know before its first run.
-    made = _with_memory(
+    # A text needs no run, so it may be the first thing in a store.
+    promoted = _with_memory(
         place, lambda memory: memory.promote(group, entry, run=run, at=at, text=text), creates=bool(text)
     )
-    _show(made, as_json, "")
+    _show(promoted, as_json, "")
     suggest("memory", "list", "--group", group)
-    echo(f"promoted {pluralize(len(made), 'passage')} for group '{group}'")
+    echo(f"promoted {pluralize(len(promoted), 'passage')} for group '{group}'")
 
 
 @memory_command.command("forget")
 @click.argument("entries", type=int, nargs=-1, metavar="[ID]...")
 @group_option
-@click.option("--all", "everything", is_flag=True, help="All that the group remembers.")
+@click.option("--all", "everything", is_flag=True, help="Delete all entries of the group.")
 @store_option
 def forget(entries: tuple[int, ...], group: str, everything: bool, place: str | None) -> None:
-    """Forget entries of a group, or all of them."""
+    """Delete entries of a group, or all of them."""
     if bool(entries) == everything:
         raise click.UsageError("name the entries by their ids, or give --all")
 
@@ -105,12 +106,14 @@ def forget(entries: tuple[int, ...], group: str, everything: bool, place: str | 
         return await (memory.forget_all(group) if everything else memory.forget(group, *entries))
 
     suggest("memory", "list", "--group", group)
-    gone = _with_memory(place, work)
-    if entries and gone < len(set(entries)):
+    deleted = _with_memory(place, work)
+    # The entries that exist are deleted all the same; the error names the difference.
+    if entries and deleted < len(set(entries)):
         raise click.ClickException(
-            f"group '{group}' had {gone or 'none'} of these entries; `roundel memory list` shows what it has"
+            f"group '{group}' had {deleted or 'none'} of these entries; "
+            "`roundel memory list` shows what it has"
         )
-    echo(f"forgot {pluralize(gone, 'entry') if gone == 1 else f'{gone} entries'}")
+    echo(f"forgot {pluralize(deleted, 'entry') if deleted == 1 else f'{deleted} entries'}")
 
 
 @memory_command.command("quarantine")
@@ -118,7 +121,7 @@ def forget(entries: tuple[int, ...], group: str, everything: bool, place: str | 
 @json_option
 @store_option
 def quarantine(run: str, as_json: bool, place: str | None) -> None:
-    """Show all that the nodes of a run gave.
+    """Show the outputs of the nodes of a run.
 
     RUN is an id, the beginning of one, or `last`.
     """
@@ -132,10 +135,11 @@ def quarantine(run: str, as_json: bool, place: str | None) -> None:
         time = styled(stamp(one.time)[11:23], dim=True)
         echo(time, f"  {one.address}{sure}  {excerpt(one.content)}", err=False)
     if not given:
-        echo("no node of it has given anything")
+        echo("no node of this run has an output")
 
 
 def _as_data(one: MemoryEntry | Quarantined) -> dict[str, Any]:
+    # Times as in events, not as floats; data of third-party nodes may contain any object.
     return {**msgspec.to_builtins(one, enc_hook=repr), "time": stamp(one.time)}
 
 

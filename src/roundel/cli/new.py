@@ -1,4 +1,4 @@
-"""`roundel new`: a starter workflow that runs at once."""
+"""`roundel new`: writes a starter workflow that runs at once, with a script that replaces the models."""
 
 from __future__ import annotations
 
@@ -72,9 +72,10 @@ def new_command(name: str) -> None:
     if not stem:
         raise click.UsageError("the name is empty")
     files = {Path(f"{name}.yaml"): WORKFLOW.format(name=stem), Path(f"{name}.script.yaml"): SCRIPT}
+    # Both are checked before either is written, so that a refused command changes nothing.
     for path in files:
         if path.exists():
-            raise click.UsageError(f"{path} is already there; choose another name")
+            raise click.UsageError(f"{path} already exists; choose another name")
     try:
         for path, text in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,9 @@
-"""The last line of every command on standard error: what to do next, as a command for the shell.
+"""The last line of every command on standard error: the next step, as a command for the shell.
 
-Commands name the run that they are about (`about`), and may suggest a command (`suggest`). What is suggested
-is printed once, after everything else, by the group of all commands (`Commands.main`).
+A command sets the run that it is about (`set_current_run`) and may suggest a command (`suggest`).
+`Commands.main` prints the suggestion once, after everything else, also after an error. If a command
+suggests nothing, the status of the run decides (`suggestion_for`). The line must work when it is pasted:
+it is quoted for the shell, and names the program and the store as this shell has to name them.
 """
 
 from __future__ import annotations
@@ -22,19 +24,20 @@ PROGRAM = "roundel"
 
 
 class NextStep:
-    """What a command suggests; click hands it to all contexts of one call as `obj`."""
+    """The suggestion of one call; `Commands.main` creates it, and click passes it to all contexts as
+    `obj`."""
 
     def __init__(self, arguments: list[str]) -> None:
         self.arguments = arguments
-        """Those of this call."""
+        """The arguments of this call."""
         self.command = ""
-        """For the shell; empty if nothing is suggested."""
+        """The suggested command for the shell; empty for none."""
         self.run_id = ""
         """The run that the command is about."""
 
 
 def current_step() -> NextStep:
-    """That of this call; a command that is called on its own, without the group, starts one."""
+    """The `NextStep` of this call; a command that is called without the group gets a new one."""
     context = click.get_current_context()
     if context.obj is None:
         context.obj = NextStep([])
@@ -43,22 +46,23 @@ def current_step() -> NextStep:
 
 
 def suggest(*words: str) -> None:
-    """The latest suggestion counts. The store is added if it is not the default one."""
+    """Suggests a command about a run; the latest suggestion wins. The store is added unless it is the
+    default."""
     current_step().command = command_line(*words)
 
 
 def suggest_without_store(*words: str) -> None:
-    """For a command that has nothing to do with a store."""
+    """Suggests a command that uses no store."""
     current_step().command = shlex.join([*program(), *words])
 
 
 def command_line(*words: str) -> str:
-    """A command about a run, as this shell would have to call it."""
+    """A command about a run, quoted for this shell."""
     return shlex.join([*program(), *words, *_store_option()])
 
 
 def repeat_command(step: NextStep) -> str:
-    """The same command once more, as for one that was interrupted before it did anything."""
+    """The same command again, for one that was interrupted before it changed anything."""
     return shlex.join([*program(), *step.arguments])
 
 
@@ -68,7 +72,7 @@ def set_current_run(run_id: str) -> str:
 
 
 async def suggest_for_run(runs: Runs) -> None:
-    """What helps with the run that the command is about, unless the command knows better."""
+    """Suggests a step for the run that the command is about, unless the command has suggested one."""
     from roundel.journal.store import NoRun, StoreError
 
     step = current_step()
@@ -78,15 +82,16 @@ async def suggest_for_run(runs: Runs) -> None:
         row = await runs.store.row(step.run_id)
     except NoRun:
         return
-    except StoreError:  # it is reported where it occurred first; the run can be resumed once it is fixed
+    except StoreError:  # reported where it occurred; once it is fixed, the run can be resumed
         suggest("resume", step.run_id)
         return
     suggest(*suggestion_for(row, str(click.get_current_context().command.name)))
 
 
 def suggestion_for(row: RunRow, command: str = "") -> list[str]:
-    """What helps with a run in this state, after this command."""
+    """The next command for a run with this status, after `command`."""
     if row.status == "running":
+        # Without an owner, the process of the run has died.
         return ["log", row.id, "--follow"] if row.owner else ["resume", row.id]
     if row.status in _COMMAND_BY_STATUS:
         return [_COMMAND_BY_STATUS[row.status], row.id]
@@ -105,7 +110,7 @@ _COMMAND_BY_STATUS = {
 
 
 def program() -> list[str]:
-    """How this program is called in the shell that it was called from."""
+    """How to call this program from the current shell: by name, by path, or with `python -m`."""
     called = Path(sys.argv[0])
     if called.name == "__main__.py" and called.parent.name == PROGRAM:
         return [_shorten_path(sys.executable), "-m", PROGRAM]
@@ -125,7 +130,8 @@ def _is_on_path(called: Path) -> bool:
 
 
 def _shorten_path(path: str) -> str:
-    """A path below the working folder is easier to read without it."""
+    """A path relative to the working folder, if it is below it; always with a slash, so that a shell
+    finds it."""
     try:
         inside = str(Path(path).absolute().relative_to(Path.cwd()))
     except (OSError, ValueError):
@@ -136,6 +142,6 @@ def _shorten_path(path: str) -> str:
 def _store_option() -> list[str]:
     from roundel.journal.registry import DEFAULT_STORE, STORE_VARIABLE
 
-    # A variable may have been set for this one call alone, so that the shell does not have it.
+    # A store from the variable is spelled out: it may have been set for this one call only.
     place = click.get_current_context().params.get("place") or os.environ.get(STORE_VARIABLE)
     return ["--store", place] if place and Path(place) != DEFAULT_STORE else []

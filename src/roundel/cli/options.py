@@ -1,8 +1,7 @@
-"""Arguments that several commands take, and how a shell completes them.
+"""Arguments and options that several commands share, and how a shell completes them.
 
-The option `--limit`: other limits than those of the workflow.
-
-How a command ends when its workflow cannot be used.
+Also `load_or_exit`, which ends a command if its workflow cannot be used. Completion is imported inside
+the methods: only a shell needs it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class WorkflowFile(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
-    """The path of a workflow or a script; completed to files that may be one, and to folders on the way."""
+    """The path of a workflow or a script; completed to files with a matching suffix, and to folders."""
 
     name = "file"
 
@@ -38,7 +37,7 @@ class WorkflowFile(click.ParamType):  # type: ignore[type-arg]  # generic since 
 
 
 class RunName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
-    """The name of a run; completed to the ids of the newest runs of the store."""
+    """The id of a run, its beginning, or `last`; completed to the ids of the newest runs."""
 
     name = "run"
 
@@ -47,6 +46,7 @@ class RunName(click.ParamType):  # type: ignore[type-arg]  # generic since click
     ) -> list[CompletionItem]:
         from roundel.cli.completion import runs
 
+        # `--store` is known only if it precedes the argument on the line.
         return runs(incomplete, ctx.params.get("place"))
 
 
@@ -55,7 +55,7 @@ run_argument = click.argument("run", type=RunName())
 
 
 limit_option = click.option(
-    "--limit", "limits", multiple=True, metavar="NAME=N", help=f"Set a limit: {', '.join(LIMIT_NAMES)}."
+    "--limit", "limits", multiple=True, metavar="NAME=N", help=f"Override a limit: {', '.join(LIMIT_NAMES)}."
 )
 
 
@@ -63,12 +63,16 @@ def parse_limits(pairs: Iterable[str]) -> dict[str, float]:
     given = parse_assignments(pairs, "--limit")
     unknown = set(given) - set(LIMIT_NAMES)
     if unknown:
-        raise click.UsageError(f"--limit knows {', '.join(LIMIT_NAMES)}, not '{min(unknown)}'")
+        raise click.UsageError(f"--limit takes {', '.join(LIMIT_NAMES)}, not '{min(unknown)}'")
     return {name: _number(name, value) for name, value in given.items()}
 
 
 def _number(name: str, value: str) -> float:
-    """Dollars and seconds have fractions; nothing may be spent at all of what is limited to 0."""
+    """The value of a limit. Dollars and seconds may have fractions.
+
+    0 forbids something altogether, such as tool calls; a run with 0 rounds, steps or seconds could not
+    start.
+    """
     try:
         number = float(value) if name in ("cost_usd", "seconds") else int(value)
     except ValueError:
@@ -79,19 +83,19 @@ def _number(name: str, value: str) -> float:
     return number
 
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 
-def load_or_exit(load: Callable[[], Made], file: str) -> Made:
-    """What is made of a workflow file. If that is not sound, it is said why, and the command ends."""
+def load_or_exit(load: Callable[[], T], file: str) -> T:
+    """Loads a workflow file; if it is invalid, prints its diagnostics and ends the command."""
     try:
-        made = load()
+        loaded = load()
     except WorkflowError as error:
         print_diagnostics(error.diagnostics)
         suggest_check(file)
         sys.exit(INVALID)
     suggest_run(file)
-    return made
+    return loaded
 
 
 def suggest_run(file: str) -> None:
@@ -99,7 +103,7 @@ def suggest_run(file: str) -> None:
 
 
 def suggest_check(file: str) -> None:
-    """For a file that is not sound; one that is not there is named wrongly, or not written yet."""
+    """Suggests `check` for an invalid file, and `new` for a file that does not exist."""
     if Path(file).exists():
         suggest_without_store("check", file, *_options())
     else:
@@ -107,7 +111,7 @@ def suggest_check(file: str) -> None:
 
 
 def _options() -> list[str]:
-    """Those of this command that the next one needs, too, to read the file in the same way."""
+    """The options of this command that the next one needs to read the file in the same way."""
     given = click.get_current_context().params
     names = (("--var", "pairs"), ("--allow-path", "allowed"))
     return [word for option, name in names for value in given.get(name) or () for word in (option, value)]

@@ -1,10 +1,14 @@
 """The output edge: everything that commands write to people and machines goes through this module.
 
-Messages, names and error texts come from models, files and other people. What they hold must not steer the
-terminal: `say`, `console` and `print_result` replace its control codes, `print_json` escapes them.
+Messages, names and error texts come from models, files and other people. They must not control the
+terminal: an escape sequence can rename a window, hide a line or fake a prompt. `echo`, `console` and
+`print_result` replace control codes, `print_json` escapes them. This happens at the edge and not where
+texts are made, so that a new text cannot be forgotten, and so that events and stored data keep every
+character.
 
-Secrets are masked before they come here, in facts, diagnostics and errors. Here they are masked once more: in
-drawings of a workflow, in suggested commands that repeat `--var`, and in tracebacks.
+Secrets are masked earlier, in facts, diagnostics and errors (docs/decisions/0020-secrets.md). They are
+masked once more here, for texts that do not pass through facts: drawings of a workflow, suggested
+commands that repeat `--var`, and tracebacks.
 """
 
 from __future__ import annotations
@@ -30,19 +34,24 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 
 
 class SecretMasking:
-    """The secrets that this command must not show; the group of all commands starts it anew for each."""
+    """The secrets that the current command must not show.
+
+    One instance per process, `secret_masking`; `Commands.main` resets it for each command, and each
+    command adds the secrets of its workflow as soon as it has read it.
+    """
 
     def __init__(self) -> None:
         self.secrets = SecretMasker()
         self._arguments: list[str] = []
 
     def start(self, arguments: Sequence[str]) -> None:
-        """Arguments may hold secrets: variables, and credentials in URLs."""
+        """Starts a command; its arguments may contain secrets: variables, and credentials in URLs."""
         self._arguments = list(arguments)
         self.set_secrets(SecretMasker())
 
     def set_secrets(self, secrets: SecretMasker) -> None:
-        """Those of the workflow that the command is about."""
+        """Uses the secrets of a workflow, and adds those of the arguments, which a new masker does not
+        know."""
         self.secrets = secrets
         for word in self._arguments:
             name, sign, value = word.removeprefix("--var=").partition("=")
@@ -55,29 +64,37 @@ secret_masking = SecretMasking()
 
 
 class Styled(NamedTuple):
-    """Text with the style in which `say` writes it."""
+    """Text with a style for `echo`; `styled` creates it."""
 
     text: str
     style: dict[str, Any]
 
 
 def styled(text: str, **style: Any) -> Styled:
-    """`style` is that of click.style: `fg="red"`, `bold=True`."""
+    """Text for `echo` with the arguments of `click.style`: `fg="red"`, `bold=True`.
+
+    The style is applied after the text was made printable, so that only our own codes reach the
+    terminal.
+    """
     return Styled(text, style)
 
 
 def printable(text: str) -> str:
-    """The text, on as many lines, with no secret, and nothing that steers a terminal or breaks XML."""
+    """The text without secrets, and without characters that control a terminal or are invalid in XML.
+
+    It has as many lines as before.
+    """
     return visible(secret_masking.secrets.mask(text))
 
 
 def one_line(text: str, most: int = 1000) -> str:
-    """The same as one line: its first characters, with single spaces."""
+    """The first characters of a text as one printable line, with single spaces."""
     return printable(" ".join(text[:most].split()))
 
 
 ALLOW_PATH_WITHOUT_WORKFLOW = (
-    "--allow-path is about the files of --workflow; a run keeps those that it was started with"
+    "--allow-path applies to the files of --workflow, which is missing; "
+    "without it, the run uses the files that it was started with"
 )
 allow_option = click.option(
     "--allow-path",
@@ -85,12 +102,12 @@ allow_option = click.option(
     multiple=True,
     type=click.Path(exists=True, file_okay=False),
     metavar="DIR",
-    help="Let the workflow name files in this folder, and not only in its own.",
+    help="Allow the workflow to name files in this folder, in addition to its own folder.",
 )
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic], err: bool = True) -> None:
-    """Writes diagnostics, one a line with its code, and a hint below it."""
+    """Writes each diagnostic as a line with its code, and its hint below."""
     for found in diagnostics:
         place = ":".join(str(part) for part in (found.file, found.line, found.column) if part)
         label = styled(found.severity, fg=_COLOURS[found.severity], bold=True)
@@ -101,7 +118,8 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], err: bool = True) -> No
 
 
 def echo(*parts: str | Styled, err: bool = True) -> None:
-    """Writes the parts as one line, printable whatever they hold."""
+    """Writes the parts as one line, whatever characters they contain; to standard error unless `err` is
+    false."""
     texts = (
         click.style(printable(part.text), **part.style) if isinstance(part, Styled) else printable(part)
         for part in parts
@@ -110,9 +128,10 @@ def echo(*parts: str | Styled, err: bool = True) -> None:
 
 
 def print_result(text: str) -> None:
-    """The result of a run on standard output: printable in a terminal, elsewhere just as it is.
+    """Writes the result of a run to standard output: printable in a terminal, unchanged elsewhere.
 
-    Not by click.echo, which would take out of a pipe what looks like a colour."""
+    Not with click.echo, which removes everything that looks like a colour code if the output is a pipe.
+    """
     out = sys.stdout
     out.write((printable(text) if out.isatty() else secret_masking.secrets.mask(text)) + "\n")
     out.flush()
@@ -123,15 +142,18 @@ def pluralize(count: int, word: str) -> str:
 
 
 def dollars(amount: float) -> str:
-    """`$1.50`, `$0.12`, `$0.0042`: small sums are told as exactly as they need."""
+    """`$1.50`, `$0.12`, `$0.0042`: small amounts have more digits, so that none appears as zero."""
     if 0 < amount < 0.0001:
         return "under $0.0001"
     return f"${amount:,.4f}" if 0 < amount < 0.01 else f"${amount:,.2f}"
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON on standard output, at once. What JSON need not escape, but a terminal obeys (C1 and
-    the like), is escaped, too: it stands in strings only."""
+    """Writes one line of JSON to standard output, and flushes it, so that a reader can follow a run.
+
+    JSON need not escape C1 control codes, but a terminal obeys them, so they are escaped as well. They
+    occur only inside strings, where an escape is always valid.
+    """
     out = sys.stdout.buffer
     line = _encode_masked(value).decode()
     out.write(escape_controls(line).encode() + b"\n")
@@ -139,11 +161,13 @@ def print_json(value: Any) -> None:
 
 
 _NEVER_MASKED = frozenset({"address", "event", "node_id", "run_id", "timestamp"})
+"""Keys that programs join on; a secret that happens to be part of a node id must not change them."""
 
 
 def _encode_masked(value: Any) -> bytes:
     line = msgspec.json.encode(value, enc_hook=repr)
     secrets = secret_masking.secrets
+    # A search of the encoded line is much cheaper than a walk through the value, and secrets are rare.
     if not secrets.found_in(line):
         return line
     return msgspec.json.encode(
@@ -152,7 +176,7 @@ def _encode_masked(value: Any) -> bytes:
 
 
 def print_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """For an error that nobody has foreseen, in place of Python's own hook."""
+    """Prints an unexpected error without secrets; `main` installs it as `sys.excepthook`."""
     sys.stderr.write(secret_masking.secrets.mask("".join(traceback.format_exception(kind, error, trace))))
 
 
@@ -163,7 +187,7 @@ def console(stderr: bool = True) -> Console:
 
 
 def parse_assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:
-    """`NAME=VALUE` options as a mapping."""
+    """`NAME=VALUE` options as a mapping; of several with one name the last applies."""
     values = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
@@ -175,7 +199,10 @@ def parse_assignments(pairs: Iterable[str], option: str) -> Mapping[str, str]:
 
 
 def parse_variables(pairs: Iterable[str]) -> dict[str, Any]:
-    """`--var` options; a value is read as YAML, so that `3` is a number."""
+    """`--var` options; values are read as YAML scalars, as in the file, so that `3` is a number.
+
+    A value that is not a scalar, such as `[a]`, stays text: variables are scalars.
+    """
     from roundel.workflow.document import read_text
 
     read = {}

@@ -1,10 +1,12 @@
-"""The rounds of a run, drawn.
+"""`roundel plot`: the rounds of a run as charts, as text or as SVG.
 
-What is drawn of the rounds of a loop, and in which words.
+`measures` selects what is drawn and formats the values; text_plot.py and the SVG here use the same
+measures, so both show the same numbers. The SVG is self-contained and uses the colours of the drawings
+of workflows, with a small chart for each measure of each loop: one chart with several axes could not be
+read.
 
-Rounds as an SVG that needs nothing beside itself: a small chart for each measure of each loop.
-
-`roundel plot`: the rounds of a run, drawn.
+Sums over rounds (tokens, cost, time) are bars, other measures (score, novelty) are curves. A curve
+leaves out rounds without a value, and does not draw them as zero.
 """
 
 from __future__ import annotations
@@ -28,24 +30,26 @@ from roundel.runs.runs import Runs
 
 IN_ALL = "in all"
 STEPS = (1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10)
-"""Where an axis may end: these times a power of ten."""
+"""Round ends of an axis: one of these, times a power of ten."""
 
 
 class Measure(NamedTuple):
+    """One quantity of a loop, round by round; `measures` creates it."""
+
     name: str
     values: tuple[float | None, ...]
-    """Round by round; None where there is nothing to say."""
+    """One value per round; None for a round without one."""
     format_value: Callable[[float], str]
     total: tuple[str, str]
-    """All rounds in one figure, and which figure that is."""
+    """All rounds in one figure, and the name of that figure: best, mean, or the sum."""
     is_additive: bool
-    """A sum over the rounds has a meaning."""
+    """Whether a sum over the rounds has a meaning."""
     top: float
-    """Where its axis ends; it begins at 0."""
+    """The end of its axis, which begins at 0."""
 
 
 def measures(loop: LoopRounds) -> list[Measure]:
-    """Those that there is something to say about."""
+    """The measures of a loop that have at least one value; time always has one."""
     rounds = loop.rounds
     scores = tuple(one.score for one in rounds)
     tokens = tuple(float(one.tokens) for one in rounds)
@@ -58,6 +62,7 @@ def measures(loop: LoopRounds) -> list[Measure]:
     if any(tokens):
         found.append(Measure("tokens", tokens, _count, (_count(sum(tokens)), IN_ALL), True, _top(tokens)))
     if any(costs):
+        # A round with an unknown price makes the sum a lower bound.
         paid = sum(cost or 0 for cost in costs)
         total = (dollars(paid) if None not in costs else f"≥ {dollars(paid)}", IN_ALL)
         found.append(Measure("cost", costs, dollars, total, True, _top(costs)))
@@ -81,6 +86,7 @@ def _top(values: tuple[float | None, ...]) -> float:
     if most <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(most))
+    # The tolerance is for powers of ten that floats cannot represent: 0.3 must not end at 0.4.
     return next(step * power for step in STEPS if step * power >= most * 0.999999)
 
 
@@ -103,7 +109,7 @@ PAD, GAP = 22, 14
 WIDTH, HEIGHT = 244, 156
 MAX_COLUMNS = 3
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 42, 34
-"""Between the edges of a chart's card and its axes."""
+"""The space between the edges of a chart's card and its axes."""
 TITLE = 34
 MAX_DOTS = 30
 LABEL = 10
@@ -138,6 +144,7 @@ def svg(loops: Sequence[LoopRounds], name: str) -> str:
 
 
 def _lines(loops: Sequence[LoopRounds], name: str) -> Iterator[str]:
+    # All loops have the same number of columns, so that their charts are below each other.
     found = [(loop, measures(loop)) for loop in loops]
     across = _columns(max(len(charts) for _, charts in found))
     width = 2 * PAD + across * WIDTH + (across - 1) * GAP
@@ -162,13 +169,13 @@ def _lines(loops: Sequence[LoopRounds], name: str) -> Iterator[str]:
 
 
 def _columns(charts: int) -> int:
-    """How many stand side by side; four make a square."""
+    """How many charts are in a row; four make a square."""
     return 2 if charts == 4 else min(MAX_COLUMNS, charts)
 
 
 def _title(loop: LoopRounds, y: float, width: float) -> Iterator[str]:
     count = len(loop.rounds)
-    rounds = f"{count:,} round{'' if count == 1 else 's'} · {one_line(loop.exit_reason) or 'at work'}"
+    rounds = f"{count:,} round{'' if count == 1 else 's'} · {one_line(loop.exit_reason) or 'in flight'}"
     name = fit(one_line(loop.loop), 13, width - 2 * PAD - text_width(rounds, 11) - 12, bold=True)
     yield _text_element(name, PAD, y + 14, "id")
     yield _text_element(rounds, PAD + text_width(name, 13, bold=True) + 12, y + 14, "type")
@@ -187,6 +194,7 @@ def _chart(measure: Measure, x: float, y: float, loop: LoopRounds) -> Iterator[s
 
 
 def _axes(measure: Measure, box: PlotArea, numbers: list[int]) -> Iterator[str]:
+    """Three horizontal lines with their values, and the numbers of rounds below."""
     for share in (0.0, 0.5, 1.0):
         y = box.y + box.height * (1 - share)
         kind = "grid" if share else "axis"
@@ -199,7 +207,7 @@ def _axes(measure: Measure, box: PlotArea, numbers: list[int]) -> Iterator[str]:
 
 
 def _short(measure: Measure, value: float) -> str:
-    """A value beside an axis, where there is little room."""
+    """A value beside an axis, where there is little space."""
     if not value:
         return "0"
     if measure.name == "tokens":
@@ -212,7 +220,7 @@ def _short(measure: Measure, value: float) -> str:
 
 
 def _ticks(count: int, width: float) -> list[int]:
-    """Which rounds have their number below the axis: the first, the last, and as many as fit."""
+    """The rounds that have their number below the axis: the first, the last, and as many as fit."""
     room = max(2, int(width // (text_width(str(count), LABEL) + 12)))
     step = next(
         step
@@ -222,6 +230,7 @@ def _ticks(count: int, width: float) -> list[int]:
     )
     chosen = [0, *(index for index in range(step - 1, count, step) if index)]
     if step > 1 and chosen[-1] != count - 1:
+        # The last number replaces its neighbour if the two would touch.
         if count - 1 - chosen[-1] < step * 0.7 and len(chosen) > 1:
             chosen.pop()
         chosen.append(count - 1)
@@ -233,13 +242,14 @@ def _middle(box: PlotArea, index: int, count: int) -> float:
 
 
 def _bars(measure: Measure, box: PlotArea) -> Iterator[str]:
+    """Bars with round upper corners; `bend` is their radius, which a thin or flat bar limits."""
     count = len(measure.values)
     slot = box.width / count
     width = min(26.0, slot * 0.64 if count <= MAX_DOTS else slot * 0.9)
     for index, value in enumerate(measure.values):
         if not value:
             continue
-        height = max(1.0, box.height * value / measure.top)
+        height = max(1.0, box.height * value / measure.top)  # a small value is visible, unlike none
         x, y = _middle(box, index, count) - width / 2, box.y + box.height - height
         bend = min(3.0, width / 3, height)
         bent = _number_text(bend)
@@ -265,6 +275,7 @@ def _curve(measure: Measure, box: PlotArea) -> Iterator[str]:
         area = f"M{_number_text(points[0][1])} {floor}L{line}L{_number_text(points[-1][1])} {floor}Z"
         yield f'<path class="area c-{measure.name}" d="{area}"/>'
         yield f'<path class="line c-{measure.name}" d="M{line}"/>'
+    # Dots show where the rounds are, and have the tooltips; more of them would hide the curve.
     if count <= MAX_DOTS:
         for index, x, y in points:
             title = f"<title>{_tooltip(measure, index)}</title>"
@@ -293,14 +304,14 @@ def _number_text(value: float) -> str:
 @click.command("plot")
 @run_argument
 @click.option("--format", "form", type=click.Choice(["text", "svg"]), help="Text unless --out names an .svg.")
-@click.option("--out", metavar="FILE", help="Where to write it, instead of standard output.")
+@click.option("--out", metavar="FILE", help="Write to this file instead of standard output.")
 @click.option("--loop", "name", metavar="ID", help="Only this loop.")
 @store_option
 def plot_command(run: str, form: str | None, out: str | None, name: str | None, place: str | None) -> None:
     """Draw the rounds of a run: score, tokens, cost, novelty and time.
 
-    RUN is an id, the beginning of one, or `last`. Novelty says how new a round's text is beside the rounds
-    before it: near 1 for fresh text, near 0 for what was said before.
+    RUN is an id, the beginning of one, or `last`. Novelty compares the text of a round with the
+    rounds before it: near 1 for new text, near 0 for a repetition.
     """
 
     async def work(runs: Runs, run_id: str) -> tuple[RunRow, Sequence[LoopRounds]]:
@@ -308,6 +319,7 @@ def plot_command(run: str, form: str | None, out: str | None, name: str | None, 
 
     row, loops = with_run(place, run, work)
     loops = _chosen(loops, name, row.id)
+    # The suffix decides only without --format: an explicit choice wins over a file name.
     form = form or ("svg" if out is not None and out.endswith(".svg") else "text")
     drawn = _svg_text(loops, row) if form == "svg" else None
     if out is None and drawn is None:
@@ -320,10 +332,10 @@ def plot_command(run: str, form: str | None, out: str | None, name: str | None, 
 
 def _chosen(loops: Sequence[LoopRounds], name: str | None, run_id: str) -> Sequence[LoopRounds]:
     if not loops:
-        raise click.ClickException(f"run {run_id} has come to no loop, so there are no rounds to draw")
+        raise click.ClickException(f"run {run_id} has entered no loop, so there are no rounds to draw")
     chosen = [loop for loop in loops if name in (None, loop.loop)]
     if not chosen:
-        raise NotFound(f"run {run_id} has no loop '{name}', but {', '.join(loop.loop for loop in loops)}")
+        raise NotFound(f"run {run_id} has no loop '{name}'; it has {', '.join(loop.loop for loop in loops)}")
     return chosen
 
 
@@ -339,17 +351,17 @@ def _plain_text(loops: Sequence[LoopRounds]) -> str:
     from roundel.cli.console import SafeConsole
     from roundel.cli.text_plot import TextPlot
 
-    page = StringIO()
+    page = StringIO()  # a fixed width, so that a file does not depend on the terminal
     SafeConsole(file=page, width=80, no_color=True).print(TextPlot(loops))
     return "".join(f"{line.rstrip()}\n" for line in page.getvalue().splitlines())
 
 
 def _svg_text(loops: Sequence[LoopRounds], row: RunRow) -> str:
-
     return svg(loops, row.name)
 
 
 def _write(out: str, text: str) -> None:
+    """Writes a file with exactly one line break at its end, whichever format it has."""
     try:
         Path(out).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     except OSError as error:

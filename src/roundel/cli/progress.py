@@ -1,13 +1,16 @@
-"""What a run has used so far, counted from its events; at its end the run says so itself.
+"""The progress of a run, folded from its events for the display.
 
-What agents at work are saying, and the tools that they use.
+`Progress` is a second, much smaller state than the kernel's: only what a person sees. It is folded from
+events and not read from the kernel's state for each frame, so that drawing never touches the state of
+the run while another thread changes it. Only a resumed run is read once, from its restored state
+(`load_state`): this process never saw its earlier events.
 
-How a run stands that goes on: its loops and nodes at work, read from its state instead of its events.
+Threads: the run's thread applies events, the display's thread takes snapshots. One lock protects
+everything. It is held for a few dictionary entries per event; everything that takes longer (layout,
+truncation, styles) happens on the copies that `snapshot` returns, in the display's thread.
 
-What is known of a run, folded from its events.
-
-The run's thread writes it, the display's thread reads copies of it: an event costs a lock and a few
-dictionary entries, and whatever takes longer is left to whoever draws.
+Figures may be approximate while the run is in flight, since an agent's model calls are inferred from
+token events. `settle` and `run_finished` replace them with the run's own figures.
 """
 
 from __future__ import annotations
@@ -29,14 +32,16 @@ from roundel.workflow.limits import dollars, picodollars
 
 @dataclass(frozen=True, slots=True)
 class UsageTotals:
+    """What a run has used so far; `Spending` creates it."""
+
     model_calls: int = 0
     tool_calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
-    """Of the calls whose price is known."""
+    """The cost of the calls whose price is known."""
     unpriced_calls: int = 0
     paid: bool = True
-    """Whether models are asked that cost something; a script does not."""
+    """Whether the models cost something; those of a script do not."""
 
     @property
     def priced(self) -> bool:
@@ -45,12 +50,14 @@ class UsageTotals:
 
 
 class Spending:
+    """Counts calls, tokens and cost from events."""
+
     def __init__(self, paid: bool) -> None:
         self._paid = paid
         self._used: Counter[str] = Counter()
-        self._cost = 0  # in picodollars
+        self._cost = 0  # in picodollars, as the kernel counts it: sums of floats would drift
         self._counted: Counter[str] = Counter()
-        """The model calls that were counted already of each node at work."""
+        """For each agent in flight, the model calls that are already counted."""
 
     def usage(self) -> UsageTotals:
         used = self._used
@@ -73,7 +80,10 @@ class Spending:
         self._used["tool_calls"] += event.data["status"] in ("completed", "failed")
 
     def count_agent_calls(self, address: str, rounds: int) -> None:
-        """An agent is done. Calls that told of no tokens are counted now: one, and one for each round."""
+        """An agent has finished: counts its model calls that reported no tokens.
+
+        An agent calls its model once for each round of tools, and once for the final reply.
+        """
         missing = rounds + 1 - self._counted[address]
         if missing > 0:
             self._count(address, missing)
@@ -81,7 +91,7 @@ class Spending:
         del self._counted[address]
 
     def settle(self, usage: Mapping[str, Any]) -> None:
-        """The run's own figures; the events seen here may have begun in the middle."""
+        """Takes over the run's own figures: this process may not have seen all events."""
         for name in ("model_calls", "tool_calls", "input_tokens", "output_tokens", "unpriced_calls"):
             self._used[name] = usage.get(name, self._used[name])
         self._cost = picodollars(usage.get("cost_usd", dollars(self._cost)) or 0)
@@ -92,30 +102,37 @@ class Spending:
 
 
 MAX_PARTIAL_TEXT = 2000
-"""Characters of what an agent is saying; more is never shown."""
+"""Characters of a streaming reply to keep: the display shows only its last lines."""
 OPEN = ("running", "waiting")
 
 
 class ToolCall(NamedTuple):
+    """A tool call of an agent, as the display shows it."""
+
     name: str
     round: int
     status: str
     """running, waiting for a person, completed, failed, refused or rejected."""
     text: str
-    """What it gave; as long as it has not, its arguments."""
+    """Its result; while it is in flight, its arguments."""
     seconds: float
 
 
 class AgentActivity(NamedTuple):
-    """The latest of one agent."""
+    """What one agent in flight does: its tool calls and its streaming reply."""
 
     tools: tuple[ToolCall, ...] = ()
-    """Those of its latest round, in the order of the requests."""
+    """The calls of its latest round, in the order of the requests."""
     partial_text: str = ""
 
 
 class AgentActivities:
-    """By the place in which an agent's rounds are: its address, behind a dot if it stands in a loop."""
+    """The agents in flight, by place: the address of an agent, joined by a dot if it is in a loop.
+
+    The events of one agent have different addresses: a tool call has the address of its round,
+    `Agent[2]/tool`, and a token event that of the node, `Loop[1]/Agent`. Both map to the same place
+    (`place_of_node`).
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._now = clock
@@ -124,21 +141,27 @@ class AgentActivities:
     def tool(self, event: Event) -> None:
         data, address = event.data, event.address or ""
         agent = self._at(agent_place_of_tool(address, data["round"]))
+        # Rounds of one agent never overlap, so the calls of an earlier round are of no interest any
+        # more.
         if agent.round != data["round"]:
             agent.round = data["round"]
             agent.tools.clear()
         agent.partial_text = ""
         ended = data["status"] not in OPEN
+        # While a call is stored here, `seconds` is its start; `_AgentState.shown` turns it into a
+        # duration.
         since = agent.tools[address].seconds if ended and address in agent.tools else self._now()
         text = str(data.get("result") or "") if ended else arguments_text(data["arguments"])
         agent.tools[address] = ToolCall(data["name"], data["round"], data["status"], text, since)
 
     def on_tokens(self, event: Event) -> None:
-        """A part of what a model is saying; what is said in another attempt is said anew."""
+        """Appends a part of a streaming reply; a new reply, or a retry of a call, starts from empty."""
         agent, attempt = self._at(place_of_node(event.address or "")), event.data.get("attempt", 1)
         if agent.has_replied or agent.attempt != attempt:
             agent.partial_text, agent.has_replied, agent.attempt = "", False, attempt
         partial_text = agent.partial_text + event.data["text"]
+        # Cut to half, and not by one token at a time: otherwise each token of a long reply copies 2,000
+        # characters. The first word is dropped, since the cut may go through it.
         agent.partial_text = (
             partial_text
             if len(partial_text) <= MAX_PARTIAL_TEXT
@@ -146,13 +169,14 @@ class AgentActivities:
         )
 
     def on_reply(self, event: Event) -> None:
-        """What is said from now on belongs to another reply."""
+        """The reply is complete: the next part belongs to another one. The text stays visible until
+        then."""
         agent = self._agents.get(place_of_node(event.address or ""))
         if agent is not None:
             agent.has_replied = True
 
     def on_node_done(self, address: str) -> int:
-        """How many rounds of tools there were."""
+        """Forgets an agent, and returns how many rounds of tools it had."""
         agent = self._agents.pop(place_of_node(address), None)
         return 0 if agent is None else agent.round
 
@@ -171,7 +195,7 @@ class AgentActivities:
 class _AgentState:
     def __init__(self) -> None:
         self.tools: dict[str, ToolCall] = {}
-        """By address, with when each began in place of how long it took."""
+        """The calls by address; `seconds` is the time at which each began."""
         self.round = 0
         self.partial_text = ""
         self.has_replied = False
@@ -183,13 +207,16 @@ class _AgentState:
 
 
 def place_of_node(address: str) -> str:
-    """Where the rounds of a node are that has rounds of its own: in a loop around it, behind a dot."""
+    """The place of a node that has rounds of its own: `Loop[1]/Agent` becomes `Loop[1].Agent`.
+
+    That is how the addresses of its rounds begin, since a loop inside a loop is joined by a dot.
+    """
     around, slash, name = address.rpartition("/")
     return f"{around}.{name}" if around.endswith("]") else around + slash + name
 
 
 def agent_place_of_tool(address: str, number: int) -> str:
-    """The place of the agent that uses it: what is in front of `[2]/mean`."""
+    """The place of the agent that calls a tool: what precedes `[2]/mean`."""
     return address.rpartition("/")[0][: -len(str(number)) - 2]
 
 
@@ -198,7 +225,7 @@ def arguments_text(arguments: Any) -> str:
 
 
 class ActiveRound(NamedTuple):
-    """A loop at work."""
+    """A loop in flight, with its current round."""
 
     loop: str
     address: str
@@ -206,21 +233,24 @@ class ActiveRound(NamedTuple):
 
 
 class Activity(NamedTuple):
+    """What is in flight in a run; `read_activity` creates it."""
+
     loops: list[ActiveRound]
     active: list[str]
     awaiting_answer: list[str]
 
 
 def read_activity(run: Run) -> Activity:
+    """Reads loops and nodes in flight from the state of a run, instead of its events."""
     active = [around.address for call in run.calls.values() for around in _around(call)]
     awaiting_answer = [address for address, call in run.calls.items() if isinstance(call.command, Ask)]
     loops = {loop.address: loop for call in run.calls.values() for loop in _loops(call)}
-    # A loop inside another has the longer address, and is shown below it.
+    # A loop inside another one has the longer address, and the display shows it below.
     return Activity(sorted(loops.values(), key=lambda loop: len(loop.address)), active, awaiting_answer)
 
 
 def _around(call: Execution) -> Iterator[Execution]:
-    """The node, and those whose graphs it is in, from the inside out."""
+    """The node, and the nodes whose graphs contain it, from the inside out."""
     node: Execution | None = call.owner.execution if isinstance(call.owner, ToolLoop) else call
     while node is not None:
         yield node
@@ -247,6 +277,7 @@ def _loops(call: Execution) -> Iterator[ActiveRound]:
 
 
 RECENT = 8
+"""Finished nodes to remember for the display."""
 
 
 class FinishedNode(NamedTuple):
@@ -259,26 +290,30 @@ class FinishedNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProgressSnapshot:
+    """A copy of the progress at one moment; the display reads it without a lock."""
+
     status: str
     reason: str
     seconds: float
     loops: dict[str, ActiveRound]
-    """By their addresses without the round; those that are left are gone."""
+    """Loops in flight, by address without the round number."""
     active: dict[str, float]
-    """Addresses, and for how many seconds."""
+    """Nodes in flight: their addresses, and for how many seconds."""
     awaiting_answer: set[str]
-    """Those at work that wait for a person."""
+    """Addresses that wait for a person."""
     agents: dict[str, AgentActivity]
-    """What those at work say, and the tools that they use, by address."""
+    """The agents in flight, by address."""
     recent: list[FinishedNode]
     runs: dict[str, int]
     rounds: dict[str, dict[str, Any]]
-    """For each loop `rounds`, `exit_reason`, and `by`, the node whose edge left it."""
+    """For each loop: `rounds`, `exit_reason`, and `by`, the node whose edge left it."""
     usage: UsageTotals
     notes: list[str]
 
 
 class Progress:
+    """The progress of one run; the live view creates it, applies each event, and draws snapshots."""
+
     def __init__(
         self, plan: Plan, clock: Callable[[], float] = time.monotonic, *, scripted: bool = False
     ) -> None:
@@ -298,34 +333,37 @@ class Progress:
         self._spending = Spending(paid=not scripted)
         self._left: dict[str, str] = {}
         self._notes: list[str] = []
+        # A table, so that an event that is not shown costs one lookup and no lock.
         self._handlers: dict[str, Callable[[Event], None]] = {
-            "run_started": self._begun,
-            "node_state_change": self._node,
-            "loop_round": self._round,
-            "loop_exit": self._exit,
-            "human_input_required": self._ask,
-            "human_input_received": self._answer,
-            "tool_call": self._tool,
+            "run_started": self._on_run_started,
+            "node_state_change": self._on_node,
+            "loop_round": self._on_round,
+            "loop_exit": self._on_loop_exit,
+            "human_input_required": self._on_question,
+            "human_input_received": self._on_answer,
+            "tool_call": self._on_tool_call,
             "token_stream": self._agents.on_tokens,
-            "token_usage": self._tokens,
-            "end_not_reached": self._no_end,
-            "run_state_change": self._state,
-            "run_finished": self._finished,
+            "token_usage": self._on_token_usage,
+            "end_not_reached": self._on_end_not_reached,
+            "run_state_change": self._on_state_change,
+            "run_finished": self._on_run_finished,
         }
 
     def apply_event(self, event: Event) -> None:
+        """Folds an event into the progress; the run's thread calls this."""
         handler = self._handlers.get(event.event)
         if handler is not None:
             with self._lock:
                 handler(event)
 
     def load_state(self, run: Run) -> None:
-        """A run goes on, of which no events were seen."""
+        """Starts from the state of a resumed run, whose earlier events this process has not seen."""
         summary, activity, now = run.summary(), read_activity(run), self._now()
         with self._lock:
             self._runs = summary["nodes"]
             self._rounds = {name: dict(figures) for name, figures in summary["loops"].items()}
             self._loops = {_place(loop.address, loop.number): loop for loop in activity.loops}
+            # Calls that were in flight are made again, so their time starts now.
             self._active = dict.fromkeys(activity.active, now)
             self._awaiting_answer = set(activity.awaiting_answer)
             if run.status == "waiting":
@@ -333,11 +371,12 @@ class Progress:
             self._spending.settle(summary["usage"])
 
     def settle(self, usage: Mapping[str, Any]) -> None:
-        """The run has come to rest and says what it used."""
+        """Takes over the usage of the run, once it is idle."""
         with self._lock:
             self._spending.settle(usage)
 
     def snapshot(self) -> ProgressSnapshot:
+        """Copies the progress; the display's thread calls this for every frame."""
         now = self._now()
         with self._lock:
             return ProgressSnapshot(
@@ -355,10 +394,11 @@ class Progress:
                 list(self._notes),
             )
 
-    def _begun(self, event: Event) -> None:
+    def _on_run_started(self, event: Event) -> None:
+        # The clock starts with the run and not with the view: preparing it may take a while.
         self._started = self._now()
 
-    def _node(self, event: Event) -> None:
+    def _on_node(self, event: Event) -> None:
         data, address = event.data, event.address or ""
         status = data.get("status")
         if status == "running":
@@ -367,63 +407,67 @@ class Progress:
             self._runs[name] = self._runs.get(name, 0) + 1
             return
         if status == "skipped":
-            return
+            return  # it was never in flight
         self._active.pop(address, None)
         rounds = self._agents.on_node_done(address)
         if status == "failed":
             self._recent.append(FinishedNode(address, data.get("error", ""), True))
             return
         if event.node_id in self._speaking:
-            self._spending.count_agent_calls(address, rounds)
+            self._spending.count_agent_calls(address, rounds)  # providers may report no tokens
         if "output" in data:
             self._recent.append(FinishedNode(address, data["output"], False))
 
-    def _round(self, event: Event) -> None:
+    def _on_round(self, event: Event) -> None:
         name, number, address = event.data["loop"], event.data["round"], event.address or ""
         self._loops[_place(address, number)] = ActiveRound(name, address, number)
+        # By the id of the loop, over all its entries: an inner loop of ten entries is one row of the
+        # summary.
         figures = self._rounds.setdefault(name, {"rounds": 0, "exit_reason": ""})
         figures["rounds"] += 1
 
-    def _exit(self, event: Event) -> None:
+    def _on_loop_exit(self, event: Event) -> None:
         data, address = event.data, event.address or ""
+        # A loop of edges exits at the address of its last round, a looping node at that of the node.
         place = _place(address, data["rounds"]) if address.endswith("]") else place_of_node(address)
         for known in [known for known in self._loops if known == place or known.startswith(f"{place}[")]:
-            del self._loops[known]  # what is inside may have been called off without a word
+            del self._loops[known]  # loops inside may have been cancelled, for which there is no event
         self._rounds.setdefault(data["loop"], {"rounds": data["rounds"]})["exit_reason"] = data["reason"]
         self._left[data["loop"]] = data.get("by", "")
 
-    def _ask(self, event: Event) -> None:
+    def _on_question(self, event: Event) -> None:
         self._awaiting_answer.add(event.address or "")
 
-    def _answer(self, event: Event) -> None:
+    def _on_answer(self, event: Event) -> None:
         self._awaiting_answer.discard(event.address or "")
 
-    def _tool(self, event: Event) -> None:
+    def _on_tool_call(self, event: Event) -> None:
         self._agents.tool(event)
         self._spending.tool(event)
 
-    def _tokens(self, event: Event) -> None:
+    def _on_token_usage(self, event: Event) -> None:
         self._agents.on_reply(event)
         self._spending.tokens(event)
 
-    def _no_end(self, event: Event) -> None:
+    def _on_end_not_reached(self, event: Event) -> None:
         edges = ", ".join(event.data.get("edges", ()))
         where = f"{event.address}: " if event.address else ""
         self._notes.append(f"{where}no end was reached" + (f"; these did not fire: {edges}" if edges else ""))
 
-    def _state(self, event: Event) -> None:
+    def _on_state_change(self, event: Event) -> None:
         self._status, self._reason = event.data["status"], event.data.get("reason", "")
 
-    def _finished(self, event: Event) -> None:
+    def _on_run_finished(self, event: Event) -> None:
         data = event.data
         self._status, self._reason, self._ended = data["status"], "", self._now()
         self._loops.clear()
         self._active.clear()
         self._agents.clear()
-        # The run's own figures; the events seen here may have begun in the middle.
+        # The run's own figures: this process may not have seen all events.
         self._runs, self._rounds = data.get("nodes", self._runs), data.get("loops", self._rounds)
         self._spending.settle(data.get("usage", {}))
 
 
 def _place(address: str, number: int) -> str:
+    """The address of a round, `Loop[12]`, without its number."""
     return address[: -len(str(number)) - 2]

@@ -1,6 +1,10 @@
-"""Why a run is locked, for the person who decides whether it may go on.
+"""Asks a person in the terminal: for answers to a run, for confirmations, and shows why a run is locked.
 
-Asks a person in the terminal, while the rest of the run goes on.
+A run asks while its other branches continue, so its questions must not block the event loop. A thread
+reads the line and hands it over (`_line`). Questions of commands, asked before or after a run, read in
+the main thread (`_ask_once`). Both read from the file descriptor byte by byte, and not with `input()`: a
+thread that waits in `input()` cannot be cancelled, takes the line that answers the next question, and
+holds the lock of standard input, so that Python may abort when the process ends.
 """
 
 from __future__ import annotations
@@ -33,13 +37,15 @@ if TYPE_CHECKING:
 
 
 def evidence(lock: Lock) -> Group:
-    """The limit or the trigger, the figures behind it, and the last messages."""
+    """Why a run is locked: the limit or the trigger, its figures, and the last messages."""
     what = Text.assemble(("locked", "bold red"), f": {one_line(str(lock))}, at {one_line(lock.address)}")
     return Group(what, *_figures(dict(lock.evidence)))
 
 
 def _figures(figures: dict[str, Any]) -> Iterator[Text]:
     messages = figures.pop("messages", ())
+    # Figures that no phrase covers are shown by their names: a new trigger of the breaker must not hide
+    # evidence.
     for names, words in _PHRASES.items():
         if all(name in figures for name in names):
             yield Text(
@@ -54,14 +60,14 @@ def _figures(figures: dict[str, Any]) -> Iterator[Text]:
 
 
 def _repetition_text(message: dict[str, Any]) -> str:
-    """Which message it repeats, and what little changed."""
+    """Which earlier message this one repeats, and which words differ."""
     changes = [f"'{before}' → '{now}'" for before, now in message["changed"]]
     return f"repeats {message['repeats']}" + (f", with {', '.join(changes)}" if changes else ", unchanged")
 
 
 def _format_figure(name: str, value: Any) -> str:
     if name == "novelty":
-        value = max(value)
+        value = max(value)  # one value for each stale round; the phrase says "at most"
     if isinstance(value, (int, float)):
         if name in _SHARES:
             return f"{value:.0%}"
@@ -84,32 +90,39 @@ _PHRASES = {
     ),
     ("guard",): "the guard that would end the loop: {guard}",
 }
-"""Figures that are one statement together."""
+"""Sentences for figures that belong together, in the order in which they are shown."""
 
 
 MARK, MORE = "> ", "… "
 CHOICES = (
-    ("approve", "it is called"),
-    ("reject: why", "it is not; the model is told why, if you say so"),
-    ('{"name": value}', "it is called with these arguments instead"),
+    ("approve", "call the tool"),
+    ("reject: why", "do not call it; the model gets the reason, if you give one"),
+    ('{"name": value}', "call it with these arguments instead"),
 )
-HINT = "end a line with \\ to go on in the next"
+HINT = "end a line with \\ to continue on the next"
 POLL_SECONDS = 0.2
+"""How long a reading thread outlives its question at most: it checks for cancellation this often."""
 
 
 async def ask_in_terminal(question: Question, view: LiveView) -> str:
-    """The answer; a line that ends with a backslash goes on in the next. EOFError at the end of input
-    (Ctrl-D): then the question stays open."""
+    """Asks a question of a run, while the run continues, and returns the answer.
+
+    A line that ends with a backslash continues on the next one. Raises EOFError at the end of input
+    (Ctrl-D): the question then stays open, and the run ends as waiting.
+    """
     with view.suspend():
         view.console.print(question_panel(question, HINT))
         try:
             return await _answer(question, view.console)
         except EOFError as end:
+            # Raised outside the block: `suspend` shows the view again only if the block ends without an
+            # error, and other branches of the run may continue.
             ended = end
     raise ended
 
 
 async def _answer(question: Question, console: Console) -> str:
+    """Asks again until a tool approval has a valid answer; other questions take any text."""
     while True:
         answer = await _lines(console)
         problem = approval_answer_problem(Message(answer)) if question.tool is not None else ""
@@ -118,11 +131,11 @@ async def _answer(question: Question, console: Console) -> str:
         console.print(Text(printable(problem), "yellow"))
 
 
-# Questions of commands, asked while nothing else goes on.
+# Questions of commands, asked while no run is in flight.
 
 
 def ask(question: str, *, required: bool = False) -> str:
-    """One line from the terminal; click.Abort at the end of input."""
+    """Reads one line from the terminal; raises click.Abort at the end of input."""
     while True:
         answer = _ask_once(question)
         if answer.strip() or not required:
@@ -142,7 +155,8 @@ def confirm(question: str) -> bool:
 def _ask_once(question: str) -> str:
     with interrupts.blocking_section():
         click.echo(question, nl=False, err=True)
-        # Not by `input()`: a signal that arrives just before it would be noticed only after the next key.
+        # Not with `input()`: a signal that arrives just before it would take effect only after the next
+        # key. The event is never set; a signal raises KeyboardInterrupt out of the poll.
         line = _read_line(sys.stdin.fileno(), threading.Event())
     if line is None:
         click.echo(err=True)
@@ -160,6 +174,7 @@ async def _lines(console: Console) -> str:
 
 
 def question_panel(question: Question, hint: str = "") -> Panel:
+    """A question of a run with the messages that it is about, or with the tool call to approve."""
     title = Text(one_line(question.address), "bold yellow")
     parts = _question_parts(question) if question.tool is None else _tool(question.prompt, question.tool)
     below = Text(hint, "dim") if hint else None
@@ -172,6 +187,7 @@ def _question_parts(question: Question) -> list[Text]:
 
 
 def _tool(prompt: str, tool: dict[str, Any]) -> list[Text]:
+    # In full, and not as an excerpt: a person approves exactly what is shown.
     arguments = tool.get("arguments") or {}
     arguments_text = json.dumps(arguments, ensure_ascii=False, indent=2) if arguments else "no arguments"
     return [
@@ -193,7 +209,7 @@ async def _line(console: Console, mark: str) -> str:
     cancelled = threading.Event()
 
     def settle(line: str | None) -> None:
-        if answer.done():
+        if answer.done():  # the question was cancelled after the line was read
             return
         if line is None:
             answer.set_exception(EOFError("the terminal was closed before there was an answer"))
@@ -205,26 +221,29 @@ async def _line(console: Console, mark: str) -> str:
             line = _read_line(sys.stdin.fileno(), cancelled)
         except (OSError, ValueError):  # the terminal is gone
             line = None
+        # Checked again after the read: a cancelled question has no use for the line.
         if not cancelled.is_set():
-            with contextlib.suppress(RuntimeError):  # the loop is gone: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                 loop.call_soon_threadsafe(settle, line)
 
+    # A thread of its own, not of the default executor, whose threads the end of the event loop waits
+    # for.
     threading.Thread(target=read, daemon=True, name="roundel-answer").start()
     try:
         return await answer
     except BaseException:
         with contextlib.suppress(OSError):  # the terminal may be gone
-            console.print()  # nobody ended the line
+            console.print()  # the line with the mark is still open
         raise
     finally:
         cancelled.set()
 
 
 def _read_line(terminal: int, cancelled: threading.Event) -> str | None:
-    """None at the end of input.
+    """Reads a line, and returns None at the end of input or when it was cancelled.
 
-    Read byte by byte, not by `input()`: a thread that waits there cannot be called off, takes the next
-    answer away, and may make Python abort when it ends.
+    One byte at a time, so that nothing beyond the line is consumed: the rest belongs to the next
+    question. The terminal collects and echoes the line itself, so it arrives whole.
     """
     line = bytearray()
     while not cancelled.is_set():
@@ -242,7 +261,7 @@ def _read_line(terminal: int, cancelled: threading.Event) -> str | None:
 def _has_input(terminal: int) -> bool:
     try:
         return bool(select.select([terminal], [], [], POLL_SECONDS)[0])
-    except OSError:  # Windows waits for sockets only: there it is read without asking
+    except OSError:  # on Windows `select` takes only sockets: read at once, and block
         return True
 
 

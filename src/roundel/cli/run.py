@@ -1,8 +1,8 @@
-"""`roundel run`: runs a workflow to its end, with a live view or with its events as JSON.
+"""`roundel run`, `fork` and `replay`: the commands that start a run, or compare one with another
+workflow.
 
-`roundel fork`: a new run from a point of an old one.
-
-`roundel replay`: where a run would go another way.
+`run` does all its checks before it opens the store, so that bad usage leaves no trace. The run is stored
+from its start; with `--no-store` a crash loses it.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ from roundel.workflow.message import Message
     type=WorkflowFile(),
     help="Replies for models and people, to run offline.",
 )
-@click.option("--record", "record_file", metavar="FILE", help="Keep what models say, as a script.")
+@click.option("--record", "record_file", metavar="FILE", help="Write the model replies to a script.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
-@click.option("--no-store", "not_stored", is_flag=True, help="Keep nothing of the run.")
+@click.option("--no-store", "not_stored", is_flag=True, help="Do not store the run.")
 @limit_option
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
-@click.option("--group", metavar="NAME", help="Whose memory the run has part in.")
+@click.option("--group", metavar="NAME", help="The group whose memory the run shares.")
 @allow_option
 def run_command(
     file: str,
@@ -80,17 +80,18 @@ def run_command(
 ) -> None:
     """Run a workflow to its end.
 
-    The result goes to standard output, everything else to standard error. The run is stored, so that it can
-    be resumed after a crash (roundel resume), looked at and forked.
-    Exit codes: 0 completed, 1 failed, 2 bad usage or an invalid workflow, 3 locked by a limit,
-    4 waiting for a person or paused, 130 interrupted (`roundel resume` continues it) or stopped.
+    The result goes to standard output, everything else to standard error. The run is stored, so that you
+    can resume it after a crash (roundel resume), inspect it and fork it. Exit codes: 0 completed, 1
+    failed, 2 bad usage or an invalid workflow, 3 locked by a limit, 4 waiting for a person or paused,
+    130 interrupted (`roundel resume` continues it) or stopped.
     """
     if not_stored and place:
-        raise click.UsageError("--store stores the run, and --no-store does not; give one of them")
+        raise click.UsageError("--store and --no-store exclude each other; give one of them")
     try:
         values, bounds = parse_variables(pairs), parse_limits(limits)
         workflow = with_group(with_limits(_load_workflow(file, values, allowed), bounds), group)
         plan = compile_workflow(workflow)
+        # Before anything that may print a text of the file.
         secret_masking.set_secrets(secrets_of(plan))
         recorder = _recorder(record_file, script_file)
         script = _load_script(script_file, plan)
@@ -108,7 +109,7 @@ def run_command(
                     plan, message, script=script, limits=bounds, stored=not not_stored, attach=attach
                 )
             except StoreError:
-                set_current_run("")  # there is no such run to resume
+                set_current_run("")  # the run was not stored, so there is nothing to resume
                 suggest_without_store("run", "--help")
                 raise
 
@@ -117,7 +118,8 @@ def run_command(
                 return await execute(runs, begin, as_json, stored=not not_stored, recorder=recorder)
             finally:
                 if not_stored:
-                    # Nothing is stored that could be looked at or resumed; the same run, stored, can.
+                    # There is no stored run to suggest a step for, so suggest the same command with a
+                    # store.
                     suggest_without_store(
                         *(word for word in current_step().arguments if word != "--no-store")
                     )
@@ -125,12 +127,14 @@ def run_command(
                     await suggest_for_run(runs)
 
     code = run_to_end(work)
+    # A record that cannot be written does not fail the run: its result is paid for.
     if recorder is not None and recorder.problem:
         echo(styled(recorder.problem, fg="red"))
     sys.exit(code)
 
 
 def _load_workflow(file: str, values: dict[str, Any], allowed: tuple[str, ...]) -> Workflow:
+    """Loads and checks a file; prints its warnings, and raises WorkflowError if it has errors."""
     workflow, report = check(file, values, allow_paths=allowed)
     if workflow is None or not report.ok:
         raise WorkflowError(report.diagnostics)
@@ -142,7 +146,7 @@ def _load_script(file: str | None, plan: Plan) -> Script | None:
     if file is None:
         return None
     script, report = load_script(file)
-    script.check((node.id for node in plan.sites), report)
+    script.check((node.id for node in plan.sites), report)  # replies for unknown nodes are typing errors
     print_diagnostics(report.diagnostics)
     return script
 
@@ -151,8 +155,11 @@ def _recorder(file: str | None, script_file: str | None) -> ScriptRecorder | Non
     if file is None:
         return None
     if script_file is not None:
-        raise click.UsageError("--record keeps what models say, and with --script none is asked")
+        raise click.UsageError(
+            "--record writes the replies of models, but with --script no model is called; give one of them"
+        )
     recorder = ScriptRecorder(Path(file))
+    # Tried now: an unwritable file must stop the run before it costs anything.
     try:
         recorder.check()
     except OSError as error:
@@ -161,6 +168,7 @@ def _recorder(file: str | None, script_file: str | None) -> ScriptRecorder | Non
 
 
 def _input(text: str | None, workflow: Workflow) -> str:
+    """The input: from the option, from standard input for `-`, or from a person in a terminal."""
     if text == "-":
         return sys.stdin.buffer.read().decode("utf-8", "replace")
     if text is None and is_interactive():
@@ -169,17 +177,21 @@ def _input(text: str | None, workflow: Workflow) -> str:
         from roundel.cli.prompt import ask
 
         return ask("input: ")
+    # Arguments that are not UTF-8 arrive as surrogates, which could not be stored.
     return (text or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 @click.command("fork")
 @run_argument
 @click.option(
-    "--at", default="", metavar="ADDRESS", help="Where it begins; without this, where the run is now."
+    "--at", default="", metavar="ADDRESS", help="Where the new run begins; by default, where the run is now."
 )
-@click.option("--message", metavar="TEXT", help="What is asked there, in place of the last message.")
+@click.option("--message", metavar="TEXT", help="Replace the last message at that point.")
 @click.option(
-    "--workflow", metavar="FILE", type=WorkflowFile(), help="Another workflow than the run was started with."
+    "--workflow",
+    metavar="FILE",
+    type=WorkflowFile(),
+    help="Use this workflow instead of the one that the run was started with.",
 )
 @allow_option
 @limit_option
@@ -190,7 +202,7 @@ def _input(text: str | None, workflow: Workflow) -> str:
     type=WorkflowFile(),
     help="Other replies for models and people.",
 )
-@click.option("--no-run", is_flag=True, help="Do not execute it; print its id.")
+@click.option("--no-run", is_flag=True, help="Print the id of the new run, and do not execute it.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def fork_command(
@@ -207,8 +219,8 @@ def fork_command(
 ) -> None:
     """Start a new run from a point of an old one.
 
-    RUN is an id, the beginning of one, or `last`. The old run stays as it is, and nothing that it did before
-    that point is done again. Output and exit codes are those of `roundel run`.
+    RUN is an id, the beginning of one, or `last`. The old run does not change, and steps before that
+    point are not repeated. Output and exit codes are those of `roundel run`.
     """
     bounds = parse_limits(limits)
     if allowed and workflow is None:
@@ -216,7 +228,7 @@ def fork_command(
 
     async def work(runs: Runs) -> int:
         run_id = await find_run(runs, run)
-        made = await runs.fork(
+        new_id = await runs.fork(
             run_id,
             at,
             workflow=workflow,
@@ -225,13 +237,14 @@ def fork_command(
             script=script_file,
             allow_paths=allowed,
         )
-        set_current_run(made)
+        # From now on the next step is about the new run.
+        set_current_run(new_id)
         if no_run:
-            echo(made, err=False)
+            echo(new_id, err=False)
             return 0
         if not as_json:
-            echo(f"forked {run_id}{f' at {at}' if at else ''} as {made}")
-        return await execute(runs, lambda attach: runs.resume_in_background(made, attach=attach), as_json)
+            echo(f"forked {run_id}{f' at {at}' if at else ''} as {new_id}")
+        return await execute(runs, lambda attach: runs.resume_in_background(new_id, attach=attach), as_json)
 
     sys.exit(with_runs(place, work))
 
@@ -239,7 +252,10 @@ def fork_command(
 @click.command("replay")
 @run_argument
 @click.option(
-    "--workflow", metavar="FILE", type=WorkflowFile(), help="Another workflow than the run was started with."
+    "--workflow",
+    metavar="FILE",
+    type=WorkflowFile(),
+    help="Use this workflow instead of the one that the run was started with.",
 )
 @allow_option
 @limit_option
@@ -247,10 +263,10 @@ def fork_command(
 def replay_command(
     run: str, workflow: str | None, allowed: tuple[str, ...], limits: tuple[str, ...], place: str | None
 ) -> None:
-    """Play a run again on another workflow or with other limits, and say where it first differs.
+    """Replay a run with another workflow or other limits, and report the first difference.
 
-    RUN is an id, the beginning of one, or `last`. No model is called and nobody is asked: what they said is
-    taken from the run. Exit codes: 0 it does not differ, 1 it does, 2 bad usage.
+    RUN is an id, the beginning of one, or `last`. No model is called and no person is asked: their
+    replies are taken from the run. Exit codes: 0 no difference, 1 a difference, 2 bad usage.
     """
     bounds = parse_limits(limits)
     if allowed and workflow is None:
@@ -260,5 +276,5 @@ def replay_command(
         return run_id, await runs.replay(run_id, workflow=workflow, limits=bounds, allow_paths=allowed)
 
     run_id, difference = with_run(place, run, work)
-    echo(str(difference) if difference is not None else f"run {run_id} would go the same way", err=False)
+    echo(str(difference) if difference is not None else f"run {run_id} would take the same path", err=False)
     sys.exit(0 if difference is None else 1)

@@ -1,8 +1,9 @@
-"""`roundel runs`: the runs that are kept.
+"""`roundel runs`, `log` and `prune`: the commands that list stored runs, show their events, and delete
+their rounds.
 
-`roundel log`: what happened in a run, event by event.
-
-`roundel prune`: keeps less of runs that are over.
+`runs` reads one row per run, with the summary that was stored when the run became idle. It never reads
+journals, so a store with thousands of long runs is listed at once; the price is that the number of
+rounds of a run in flight is unknown. `log` rebuilds the events from the journal.
 """
 
 from __future__ import annotations
@@ -53,9 +54,10 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 @click.option("--json", "as_json", is_flag=True, help="Print each run as a line of JSON.")
 @store_option
 def runs_command(status: str | None, limit: int, as_json: bool, place: str | None) -> None:
-    """List the runs that are kept, the newest first."""
+    """List the stored runs, the newest first."""
     runs = open_runs(place)
     suggest_without_store("run", "--help")
+    # One more than is shown, to know whether there are more.
     rows = run_to_end(lambda: _rows(runs, limit + 1, status or "")) if store_exists(runs) else []
     if rows:
         suggest(*suggestion_for(rows[0]))
@@ -65,9 +67,9 @@ def runs_command(status: str | None, limit: int, as_json: bool, place: str | Non
     elif rows:
         _print_table(rows[:limit], time.time())
         if len(rows) > limit:
-            echo(f"and more; --limit {limit * 5} shows more of them")
+            echo(f"there are more; --limit {limit * 5} shows more of them")
     else:
-        echo(f"there are no runs{f' that are {status}' if status else ''} in {runs.store.location}")
+        echo(f"there are no runs{f' with status {status}' if status else ''} in {runs.store.location}")
 
 
 async def _rows(runs: Runs, limit: int, status: str) -> list[RunRow]:
@@ -76,6 +78,7 @@ async def _rows(runs: Runs, limit: int, status: str) -> list[RunRow]:
 
 
 def _as_data(row: RunRow) -> dict[str, Any]:
+    # The keys are an interface for programs: they may be added to, but not renamed.
     return {
         "run_id": row.id,
         "workflow": row.name,
@@ -92,7 +95,7 @@ def _as_data(row: RunRow) -> dict[str, Any]:
 
 
 def _rounds(row: RunRow) -> int | None:
-    """In all loops; None while it is not known."""
+    """The rounds of all loops together; None until the run is idle for the first time."""
     if row.summary is None:
         return None
     return sum(int(loop["rounds"]) for loop in row.summary.get("loops", {}).values())
@@ -102,6 +105,7 @@ def _print_table(rows: list[RunRow], now: float) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    # Names give way in a narrow terminal; ids, times and figures are never cut.
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     table.add_column("run", no_wrap=True)
     table.add_column("workflow", overflow="ellipsis", no_wrap=True)
@@ -109,10 +113,10 @@ def _print_table(rows: list[RunRow], now: float) -> None:
     table.add_column("rounds", justify="right", no_wrap=True)
     for heading in ("started", "updated"):
         table.add_column(heading, justify="right", no_wrap=True, min_width=LONGEST_AGE)
-    table.add_column("at work", overflow="ellipsis", no_wrap=True)
+    table.add_column("owner", overflow="ellipsis", no_wrap=True)
     for row in rows:
-        rounds, worker = _rounds(row), row.owner
-        # A run that is to go on, with nobody at work on it, was cut off.
+        rounds, owner = _rounds(row), row.owner
+        # A run that is running without an owner has lost its process; `roundel resume` continues it.
         nobody = Text("nobody", "yellow") if row.status == "running" else Text("")
         table.add_row(
             Text(row.id, "bold"),
@@ -121,7 +125,7 @@ def _print_table(rows: list[RunRow], now: float) -> None:
             "" if rounds is None else f"{rounds:,}",
             format_age(now - row.created),
             format_age(now - row.updated),
-            Text(worker, "cyan") if worker else nobody,
+            Text(owner, "cyan") if owner else nobody,
         )
     console(stderr=False).print(table)
 
@@ -135,26 +139,32 @@ def format_age(seconds: float) -> str:
 
 
 INSIDE = ("/", ".", "[", "#")
-"""What may follow an address in that of something inside it."""
+"""The characters that may follow an address in an address inside it; `Writer` does not contain
+`Writer2`."""
 
 
 @click.command("log")
 @run_argument
-@click.option("--round", "address", metavar="ADDRESS", help="Only what happened there, such as 'Writer[3]'.")
+@click.option(
+    "--round",
+    "address",
+    metavar="ADDRESS",
+    help="Only events at this address and inside it, such as 'Writer[3]'.",
+)
 @click.option(
     "--after",
     metavar="SEQ",
     type=click.IntRange(min=0),
     default=0,
-    help="Only events with a larger `seq`; quick in long runs.",
+    help="Only events with a larger `seq`; fast in long runs.",
 )
-@click.option("--follow", "-f", is_flag=True, help="Show more as it happens, until the run is over.")
+@click.option("--follow", "-f", is_flag=True, help="Wait for new events, until the run has ended.")
 @click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON.")
 @store_option
 def log_command(
     run: str, address: str | None, after: int, follow: bool, as_json: bool, place: str | None
 ) -> None:
-    """Show what happened in a run.
+    """Show the events of a run.
 
     RUN is an id, the beginning of one, or `last`.
     """
@@ -162,6 +172,7 @@ def log_command(
     async def work(runs: Runs) -> None:
         run_id = await find_run(runs, run)
         show = print_json if as_json else _printer(await runs.plan(run_id))
+        # The address of the last failure makes a better suggestion than the run alone.
         shown, failed = False, ""
         async for event in runs.follow(run_id, after=after, live=follow):
             if event.event == "node_state_change" and event.data.get("status") == "failed":
@@ -180,8 +191,8 @@ def log_command(
 
 def _nothing_found(run_id: str, address: str, after: int) -> str:
     if after:
-        return f"nothing happened at '{address}' in run {run_id} after event {after}"
-    return f"nothing happened at '{address}' in run {run_id}; without --round all is shown"
+        return f"run {run_id} has no event at '{address}' after event {after}"
+    return f"run {run_id} has no event at '{address}'; omit --round to see all events"
 
 
 def is_inside(address: str, wanted: str) -> bool:
@@ -201,8 +212,9 @@ def _printer(plan: Plan) -> Callable[[Event], None]:
 
 
 def _line(event: Event, bounds: LoopBounds) -> str | None:
-    """None for what is not worth a line."""
+    """The event as a line; None for events that a person does not need."""
     kind, data = event.event, event.data
+    # The events of the run itself are only in the log: the live view shows them in its own way.
     if kind == "run_started":
         return f"started  {one_line(data['workflow'])}  {excerpt(data['input'])}".rstrip()
     if kind == "run_state_change":
@@ -225,20 +237,24 @@ SIZES = ("bytes", "KB", "MB", "GB")
     "--keep",
     required=True,
     metavar="ROUNDS",
-    help="Which rounds stay: first, last, best, every:N, several with commas; or nothing.",
+    help="The rounds to keep: first, last, best, every:N, several with commas; or nothing.",
 )
-@click.option("--older-than", "age", metavar="AGE", help="Runs that ended so long ago: 12h, 30d, 8w.")
-@click.option("--dry-run", is_flag=True, help="Only say which runs it would be.")
+@click.option(
+    "--older-than", "age", metavar="AGE", help="Only runs that ended at least this long ago: 12h, 30d, 8w."
+)
+@click.option("--dry-run", is_flag=True, help="Only list the runs that would be pruned.")
 @store_option
 def prune_command(
     names: tuple[str, ...], keep: str, age: str | None, dry_run: bool, place: str | None
 ) -> None:
-    """Keep some rounds of runs that are over, or nothing, and make the file smaller.
+    """Delete all but some rounds of finished runs, or the whole runs, and make the file smaller.
 
-    RUN is an id, the beginning of one, or `last`; without any, --older-than says which.
+    RUN is an id, the beginning of one, or `last`; without any, --older-than selects runs.
     """
     if not names and age is None:
-        raise click.UsageError("say which runs: name them, or give --older-than (0d means all that are over)")
+        raise click.UsageError(
+            "say which runs: name them, or give --older-than (0d selects all finished runs)"
+        )
     seconds = _seconds(age) if age is not None else 0.0
     try:
         keep = keep.strip()
@@ -255,6 +271,7 @@ def prune_command(
             echo(f"{pluralize(len(rows), 'run')} would be pruned to '{policy}'")
             return
         before = await store.size()
+        # Each run is pruned by itself; the file shrinks only with the compaction at the end.
         for row in rows:
             await prune(store, row.id, policy)
         await store.compact()
@@ -271,12 +288,16 @@ async def _choose_runs(runs: Runs, names: tuple[str, ...], until: float, policy:
         found = [await runs.store.row(await find_run(runs, name)) for name in dict.fromkeys(names)]
         for row in found:
             if row.status not in FINAL_STATUSES:
+                # An error for a named run, and a filter otherwise: who names a run expects it to be
+                # pruned.
                 raise StoreError(
-                    f"run {row.id} is {row.status}; only one that is over can be pruned "
+                    f"run {row.id} is {row.status}; only a finished run can be pruned "
                     f"(`roundel stop {row.id}` ends it)"
                 )
     else:
         found = [row for row in await runs.store.rows(None) if row.status in FINAL_STATUSES]
+    # A pruned run has lost the rounds that another policy would need; only all of it can still be
+    # deleted.
     return [row for row in found if row.updated <= until and (policy == KEEP_NOTHING or not row.pruned)]
 
 

@@ -1,4 +1,9 @@
-"""The store as commands use it: where it is, how its runs are named, how errors end a command."""
+"""The store as commands use it: where it is, how its runs are named, and how errors end a command.
+
+Every command that needs an event loop goes through `run_to_end`, and every command about a stored run
+through `with_runs` or `with_run`. They open and close the store, turn errors into exit codes, and
+suggest the next step, while the store is still open.
+"""
 
 from __future__ import annotations
 
@@ -20,75 +25,79 @@ from roundel.runs.lookup import AmbiguousRun
 from roundel.runs.runs import Runs
 from roundel.workflow.diagnostics import WorkflowError
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 
 store_option = click.option(
     "--store",
     "place",
-    type=click.Path(readable=False),  # the store says better what is wrong with it
+    type=click.Path(readable=False),  # the store itself has the better error texts
     metavar="PATH|URL",
     help="Where runs are stored, instead of .roundel/runs.db.",
 )
 
 
-reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; it is stored with the run.")
+reason_option = click.option("--reason", default="", metavar="TEXT", help="Why; stored with the run.")
 
 
 def count_option(default: int) -> Callable[[Any], Any]:
-    """How many of them are listed."""
+    """The option `--limit` of a command that prints a list."""
     kind = click.IntRange(min=1)
     return click.option(
-        "--limit", type=kind, default=default, show_default=True, metavar="N", help="How many at most."
+        "--limit", type=kind, default=default, show_default=True, metavar="N", help="Show at most N."
     )
 
 
 class NotFound(click.ClickException):
-    """Nothing has that name."""
+    """An unknown run, loop or store: a mistake in the arguments, so the exit code is 2 and not 1."""
 
     exit_code = INVALID
 
 
 def open_runs(place: str | None) -> Runs:
-    """The runs of a store, which need not exist yet."""
+    """Opens the runs of a store, which need not exist yet; raises UsageError for a wrong location."""
     if scheme_of(store_url(place)) == "memory":
         raise click.UsageError(
             "a store in memory ends with the command; name a file, or use `roundel run --no-store`"
         )
     runs = Runs(place)
     try:
-        runs.store  # noqa: B018 (a wrong place is an error now)
+        runs.store  # noqa: B018 (opened here, so that a wrong location is a usage error)
     except StoreError as error:
         raise click.UsageError(str(error)) from None
     return runs
 
 
 def store_exists(runs: Runs) -> bool:
-    """Whether the store exists."""
+    """Whether the store exists; a command that only reads must not create one."""
     return run_to_end(runs.store.exists)
 
 
-def with_runs(place: str | None, action: Callable[[Runs], Awaitable[Made]], *, creates: bool = False) -> Made:
-    """Does something with the runs of a store, which has to exist unless this creates it."""
+def with_runs(place: str | None, action: Callable[[Runs], Awaitable[T]], *, creates: bool = False) -> T:
+    """Calls `action` with the runs of a store, and returns its result.
+
+    The store has to exist unless the action `creates` it: with a mistyped path, `roundel resume` must
+    not leave an empty file behind.
+    """
     runs = open_runs(place)
     if not (creates or store_exists(runs)):
         suggest_without_store("run", "--help")
         raise NotFound(
-            f"there is no store at {runs.store.location}, so there are no runs; --store names another"
+            f"there is no store at {runs.store.location}, so there are no runs; name another with --store"
         )
     return run_to_end(lambda: _with_open_runs(runs, action))
 
 
-def with_run(place: str | None, name: str, action: Callable[[Runs, str], Awaitable[Made]]) -> Made:
-    """The same with the run that a command is about."""
+def with_run(place: str | None, name: str, action: Callable[[Runs, str], Awaitable[T]]) -> T:
+    """Calls `action` with a store and the id of the run that `name` stands for."""
 
-    async def work(runs: Runs) -> Made:
+    async def work(runs: Runs) -> T:
         return await action(runs, await find_run(runs, name))
 
     return with_runs(place, work)
 
 
 async def find_run(runs: Runs, name: str) -> str:
-    """The id of the run that the command is about."""
+    """The id of the run that `name` stands for; it becomes the run that the command is about."""
     try:
         return set_current_run(await runs.find(name))
     except (NoRun, AmbiguousRun):
@@ -96,25 +105,31 @@ async def find_run(runs: Runs, name: str) -> str:
         raise
 
 
-async def _with_open_runs(runs: Runs, action: Callable[[Runs], Awaitable[Made]]) -> Made:
+async def _with_open_runs(runs: Runs, action: Callable[[Runs], Awaitable[T]]) -> T:
     async with runs:
         try:
             return await action(runs)
         finally:
+            # After errors too, and before the store is closed: the suggestion reads the status of the
+            # run.
             await suggest_for_run(runs)
 
 
-def run_to_end(work: Callable[[], Awaitable[Made]]) -> Made:
-    """Runs it to its end; what goes wrong with the store or a workflow ends the command with an error.
-    KeyboardInterrupt if it was interrupted."""
+def run_to_end(work: Callable[[], Awaitable[T]]) -> T:
+    """Runs a coroutine in a new event loop, and returns its result.
 
-    async def main() -> Made:
+    Errors of the store or a workflow end the command with a message. Raises KeyboardInterrupt if a
+    signal cancelled it.
+    """
+
+    async def main() -> T:
         task = asyncio.current_task()
         assert task is not None
         with interrupts.in_event_loop(task.cancel):
             try:
                 return await work()
             finally:
+                # Clients and MCP sessions belong to this event loop and have to be closed in it.
                 await close_pool()
 
     try:
@@ -130,11 +145,12 @@ def run_to_end(work: Callable[[], Awaitable[Made]]) -> Made:
         raise KeyboardInterrupt from None
 
 
-def _run(main: Coroutine[Any, Any, Made]) -> Made:
+def _run(main: Coroutine[Any, Any, T]) -> T:
     runner = asyncio.Runner()
     try:
         return runner.run(main)
     finally:
-        # To close it is to wait for the threads of functions, which nobody can cancel.
+        # `close` waits for the threads of the default executor. After an interrupt a Python function may
+        # still run there, and nothing can cancel it.
         if not interrupts.received:
             runner.close()

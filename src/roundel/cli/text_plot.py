@@ -1,4 +1,9 @@
-"""Rounds in a terminal of 80 columns: while there are few, a bar for each; otherwise one line for all."""
+"""The rounds of a run as text, for a terminal of 80 columns.
+
+Up to MAX_ROWS rounds, each round is a row with bars. More rounds become a sparkline of two lines for
+each measure, in which a column may stand for the mean of several rounds: a long run must fit on a
+screen.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +20,15 @@ from roundel.runs.rounds import LoopRounds, Round
 COLOURS = {"score": "green", "tokens": "blue", "cost": "yellow", "novelty": "magenta", "time": "cyan"}
 MAX_ROWS = 24
 WIDTHS = {1: 24, 2: 18, 3: 12, 4: 8, 5: 5}
-"""How long bars may be, by the number of measures."""
+"""The length of bars by the number of measures, so that a row has at most 80 columns."""
 LINE = 48
 PARTS = " ▏▎▍▌▋▊▉█"
 HEIGHTS = " ▁▂▃▄▅▆▇█"
 
 
 class TextPlot:
+    """A plot that rich can print; `roundel plot` and the demo create it."""
+
     def __init__(self, loops: Sequence[LoopRounds]) -> None:
         self.loops = loops
 
@@ -40,7 +47,7 @@ class TextPlot:
 def _title(loop: LoopRounds) -> Text:
     count = len(loop.rounds)
     rounds = f"{count:,} round{'' if count == 1 else 's'}"
-    left = one_line(loop.exit_reason) or "at work"
+    left = one_line(loop.exit_reason) or "in flight"
     return Text.assemble((one_line(loop.loop), "bold"), (f"  {rounds} · {left}", "dim"))
 
 
@@ -58,7 +65,8 @@ def _bars(rounds: tuple[Round, ...], found: list[Measure]) -> Table:
 
 
 def _number(one: Round, rounds: tuple[Round, ...]) -> str:
-    """The round; with that of the loop around it where there are several entries."""
+    """The number of a round; with the round of the loop around it if the loop was entered several
+    times."""
     entries = sum(other.number == 1 for other in rounds)
     if entries < 2:
         return str(one.number)
@@ -79,7 +87,8 @@ def _cells(found: list[Measure], number: int) -> Iterator[Text]:
 
 
 def bar(share: float, width: int) -> str:
-    """A share of 1 is the whole width; what is more than nothing is seen."""
+    """A bar for a share of the width, in eighths of a column; anything above zero is visible."""
+    # Blocks of an eighth of a column make even short bars comparable.
     eighths = round(min(1.0, max(0.0, share)) * width * 8)
     if share > 0:
         eighths = max(1, eighths)
@@ -109,7 +118,10 @@ def _ends(values: tuple[float | None, ...]) -> tuple[float | None, float | None]
 
 
 def sparkline(values: Sequence[float | None], top: float, width: int = LINE) -> tuple[str, str]:
-    """Two lines, one above the other: a column for each round, or for the mean of several."""
+    """Two lines, one above the other, with a column for each round or for the mean of several rounds.
+
+    Two lines give 16 heights, where one line has 8.
+    """
     columns = min(width, len(values))
     levels = [
         _level(values[column * len(values) // columns : (column + 1) * len(values) // columns], top)
@@ -121,7 +133,8 @@ def sparkline(values: Sequence[float | None], top: float, width: int = LINE) -> 
 
 
 def _level(values: Sequence[float | None], top: float) -> int:
-    """0 for nothing to say, at least 1 otherwise."""
+    """The height of a column: 0 without a value, otherwise at least 1, so that zero is not taken for a
+    gap."""
     known = [value for value in values if value is not None]
     if not known:
         return 0

@@ -1,10 +1,9 @@
-"""`roundel check`: what is wrong with workflow files, and what bounds their loops.
+"""`roundel check`, `show`, `forecast` and `schema`: the commands about workflow files.
 
-`roundel show`: draws a workflow with its loops.
-
-`roundel forecast`: what a run may cost, before it starts.
-
-`roundel schema`: the JSON Schema of workflow files, or the description of all their fields.
+None of them runs a node or opens a store. `show` also draws files with errors, as far as they can be
+read: a person who corrects a file needs the picture most (docs/decisions/0026-drawings-are-data.md).
+Drawing formats, model prices and the schema are imported when they are needed, so that
+`check` starts quickly.
 """
 
 from __future__ import annotations
@@ -49,13 +48,13 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=WorkflowFile())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--strict", is_flag=True, help="Warnings count as errors.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 @allow_option
 def check_command(
     files: tuple[str, ...], as_json: bool, strict: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]
 ) -> None:
-    """Say what is wrong with workflow files, and what bounds their loops."""
+    """Report the errors of workflow files, and the bounds of their loops."""
     values = parse_variables(pairs)
     counting = ("error", "warning") if strict else ("error",)
     diagnostics: list[Diagnostic] = []
@@ -66,6 +65,7 @@ def check_command(
         diagnostics += report.diagnostics
         if any(found.severity in counting for found in report.diagnostics):
             wrong.append(file)
+        # Each file has its own secrets; they must be known before its report is printed.
         if plan is not None:
             secret_masking.set_secrets(secrets_of(plan))
         found = prove(plan) if plan is not None else []
@@ -81,13 +81,13 @@ def check_command(
 
 
 def _print_report(file: str, diagnostics: list[Diagnostic], proofs: list[Proof]) -> None:
+    """Prints to standard output: the report is what `check` is called for."""
     print_diagnostics(diagnostics, err=False)
     errors = sum(found.severity == "error" for found in diagnostics)
     warnings = len(diagnostics) - errors
     if not errors:
-        for line in dict.fromkeys(
-            map(str, proofs)
-        ):  # entered by different ways, a loop may have the same bound
+        # A loop with several entries has a proof for each of them, often with the same text.
+        for line in dict.fromkeys(map(str, proofs)):
             echo(f"{file}: loop {line}", err=False)
     verdict = "ok" if not errors else "not ok"
     echo(f"{file}: {verdict}, {pluralize(errors, 'error')}, {pluralize(warnings, 'warning')}", err=False)
@@ -99,7 +99,7 @@ FORMATS = ("tree", "mermaid", "svg", "json")
 @click.command("show")
 @file_argument
 @click.option("--format", "form", type=click.Choice(FORMATS), default="tree", show_default=True)
-@click.option("--compact", is_flag=True, help="Draw smaller nodes and shorter labels, with svg and json.")
+@click.option("--compact", is_flag=True, help="Draw smaller nodes and shorter labels; for svg and json.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 @allow_option
 def show_command(
@@ -107,7 +107,7 @@ def show_command(
 ) -> None:
     """Draw a workflow with its loops."""
     if compact and form not in ("svg", "json"):
-        raise click.UsageError("--compact goes with --format svg or --format json")
+        raise click.UsageError("--compact needs --format svg or --format json")
     plan, report = draft_plan(file, parse_variables(pairs), allow_paths=allowed)
     if not report.ok:
         print_diagnostics(report.errors)
@@ -117,12 +117,14 @@ def show_command(
     if plan is not None:
         secrets = secrets_of(plan)
         if not report.ok and report.secrets is not None:
-            secrets = report.secrets.masker  # a faulty file may have a secret in a name
+            secrets = report.secrets.masker  # in a file with errors, a name may contain a secret
         secret_masking.set_secrets(secrets)
+        # The picture catches this itself (`too-large-to-draw`); the tree and Mermaid recurse as well.
         try:
             _draw(plan, report.findings, form, compact)
         except RecursionError:
             raise click.ClickException(f"the loops of {file} are nested too deep to draw") from None
+    # After the drawing: a file with errors is drawn, but the exit code still says that it is invalid.
     if not report.ok:
         sys.exit(INVALID)
 
@@ -165,7 +167,7 @@ MAX_NAMED = 5
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")
 @allow_option
 def forecast_command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: tuple[str, ...]) -> None:
-    """Say how many calls of models and tools a run takes, how many tokens, and what they cost."""
+    """Estimate how many model calls, tool calls and tokens a run takes, and what they cost."""
     plan = load_or_exit(lambda: load_plan(file, parse_variables(pairs), allow_paths=allowed), file)
     secret_masking.set_secrets(secrets_of(plan))
     result, proofs = forecast(plan, _pricing(plan.workflow.models)), prove(plan)
@@ -178,7 +180,8 @@ def forecast_command(file: str, as_json: bool, pairs: tuple[str, ...], allowed: 
 
 
 def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
-    """By the price of a profile, else by the listed one; nothing is imported before an agent needs it."""
+    """Prices by model profile, then by the list of known models; imported only if the workflow has an
+    agent."""
 
     def price(node: Node) -> Price | None:
         from roundel.llm.models import agent_profile
@@ -191,7 +194,7 @@ def _pricing(profiles: Mapping[str, Profile]) -> Pricing:
         try:
             provider, name = agent_profile(node, profiles).provider_and_name
         except NodeError:
-            return None  # it names no model
+            return None  # the node names no model
         return Prices(profiles).profile_price(provider, name) or listed_price(
             PROVIDER_ALIASES.get(provider, provider), name
         )
@@ -204,7 +207,7 @@ def _print_forecast(result: Forecast) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    # Narrow enough for a terminal of 80 columns.
+    # Headings of three lines, so that the table fits a terminal of 80 columns.
     table = Table(box=None, pad_edge=False, collapse_padding=bool(result.tool_calls.typical))
     table.add_column("\n\nnode", overflow="fold")
     table.add_column("\n\nin loop", overflow="fold")
@@ -241,7 +244,7 @@ def _cells(estimate: Estimate) -> tuple[str, str]:
 
 
 def _unpriced(result: Forecast) -> Iterator[str]:
-    """Whose cost is not in the sum."""
+    """Names the models whose cost is not in the sum."""
     if result.unpriced:
         provider_and_name = ", ".join(result.unpriced[:MAX_NAMED])
         more = len(result.unpriced) - MAX_NAMED
@@ -253,19 +256,22 @@ def _unpriced(result: Forecast) -> Iterator[str]:
 @click.option(
     "--fields",
     is_flag=True,
-    help="Print the title, text, widget and default of every field, for forms, in place of the schema.",
+    help="Print the title, text, widget and default of every field, for forms, instead of the schema.",
 )
 @click.option(
     "--lang",
     type=click.Choice(["en", "zh"]),
-    help="With --fields: the texts in one language alone, not both.",
+    help="With --fields: only the texts in this language.",
 )
 def schema_command(fields: bool, lang: str | None) -> None:
     """Print the JSON Schema of workflow files, for editors."""
     if lang and not fields:
-        raise click.UsageError("--lang chooses the language of --fields; give both, or leave it out")
+        raise click.UsageError("--lang selects the language of --fields; give both, or omit --lang")
     suggest_without_store("check", "--help")
     echo(json.dumps(_fields(lang) if fields else _schema(), indent=2, ensure_ascii=False), err=False)
+
+
+# Both include the node types of installed packages, which TYPES finds.
 
 
 def _schema() -> object:

@@ -1,7 +1,8 @@
 """Draws a plan: nests it, lays it out, and reads the drawing off the frames.
 
-`draw` never fails. A workflow that is too large to lay out gives a drawing without nodes, whose `problems`
-say so; one with errors is drawn as far as it could be read, with the errors at what they are about.
+`draw` never fails, because an editor calls it after each change of a file. A workflow that is too large
+to lay out gives a drawing without nodes, whose `problems` say so. A workflow with errors is drawn as far
+as it could be read, with each error at the node, edge or loop that it is about.
 """
 
 from __future__ import annotations
@@ -19,24 +20,28 @@ from roundel.workflow.diagnostics import Diagnostic, Finding
 from roundel.workflow.graph_reader import is_missing
 
 MOST_PIECES = 20_000
-"""An edge has a piece in each frame that it crosses. A layout of this many takes a few seconds."""
+"""The largest layout. An edge has a piece in each frame that it crosses; this many take a few
+seconds."""
 
 
 def draw(
     plan: Plan, findings: Iterable[Finding] = (), *, mask: Mask = str, density: Density = "normal"
 ) -> Drawing:
-    """Lays out a plan. `findings` are shown where they belong; `mask` hides secrets in any text."""
+    """Lays out a plan. `findings` are shown at their nodes, edges and loops; `mask` hides secrets in any
+    text."""
     labels, findings = Labels(mask, draft=plan.draft), list(findings)
     try:
         group = nest(plan.graph)
         problems = Problems(group, findings)
         layout = Layout(labels, MEASURES[density])
+        # Counted before anything is laid out: nested loops multiply the pieces, so a small file may be
+        # too large.
         pieces = sum(layout.wiring(graph).pieces for graph in group.graphs())
         if pieces > MOST_PIECES:
             too_many = f"{pieces:,} pieces of edges, more than {MOST_PIECES:,}, are too many to draw"
             return _not_drawn(labels.title(plan), density, too_many, findings)
         frame = layout.frame(group, tuple(filter(None, (labels.title(plan), labels.voting(plan.graph)))))
-        frame.shift(0, 0)
+        frame.shift(0, 0)  # frames have coordinates only after this
         return _Assembly(labels, problems, density).drawing(frame)
     except RecursionError:
         too_deep = "the loops are nested too deep to draw"
@@ -51,7 +56,7 @@ def _not_drawn(title: str, density: Density, why: str, findings: list[Finding]) 
 
 
 class _Assembly:
-    """Reads a drawing off the frames."""
+    """Reads a drawing off the frames of one layout; `draw` creates it."""
 
     def __init__(self, labels: Labels, problems: Problems, density: Density) -> None:
         self.labels = labels
@@ -59,7 +64,7 @@ class _Assembly:
         self.density = density
         self.measures = MEASURES[density]
         self.keys: dict[str, int] = {}
-        """How often each key was wanted."""
+        """How many times each key was requested."""
         self.regions: list[Region] = []
         self.nodes: list[DrawnNode] = []
         self.marks: list[Mark] = []
@@ -81,23 +86,31 @@ class _Assembly:
         )
 
     def _key(self, wanted: str) -> str:
-        """A unique key: a faulty file may use an id twice, and bodies of a node may share ids.
+        """A unique key: a file with errors may use an id twice, and bodies of a node may share ids.
 
-        A key that is wanted has no number behind a `#`: labels of nodes write that character as %23."""
+        A requested key never ends with `#` and a number, since labels of nodes write that character as
+        %23. So a numbered key cannot collide with another one.
+        """
         wanted = self.labels.safe(wanted)
         number = self.keys[wanted] = self.keys.get(wanted, 0) + 1
         return wanted if number == 1 else f"{wanted}#{number}"
 
     def _add_graph(self, frame: Frame, prefix: str, parent: str, depth: int) -> None:
-        """`prefix` begins the keys of its nodes; `parent` is the region around it."""
+        """Adds a graph. `prefix` begins the keys of its nodes; `parent` is the region around it."""
         graph = frame.group.graph
+        # Keys are given in the order of the drawing, not of the file: which of two equal ids gets a
+        # number must not depend on the file.
         by_order = sorted(graph.nodes, key=lambda node: frame.group.order.place[node.index])
         keys = {node.index: self._key(prefix + node.label) for node in by_order}
         keys |= {START: self._key(f"{prefix}#start"), VOTE: self._key(f"{prefix}#vote")}
         frames: dict[Group, Frame] = {}
         self._add_frame(frame, keys, parent, depth, frames)
+        # After all frames of the graph: an edge may end in a frame that comes later.
         for connector in frame.wiring.connectors:
             self.edges.append(self._edge(connector, keys, frames, frame))
+
+    # Regions, nodes and marks are added frame by frame, outer frames first: a reader paints them in this
+    # order.
 
     def _add_frame(
         self, frame: Frame, keys: dict[int, str], parent: str, depth: int, frames: dict[Group, Frame]
@@ -146,7 +159,10 @@ class _Assembly:
         row, group, m = frame.rows.get(part), frame.group, self.measures
         box, shown = box_of(frame, part), self.labels.line(node.id)
         problems = tuple(self.problems.nodes.get(node, ()))
+        # A node with graphs inside is both a node and the region around them; the key connects the two.
         region = self._key(f"{key}/") if row else ""
+        # The text is cut here and not by the reader, so that all readers show the same. 4 pixels are
+        # tolerance: the estimated widths are too wide anyway.
         room = box.width - m.node_text + 4
         self.nodes.append(
             DrawnNode(
@@ -217,11 +233,13 @@ def box_of(frame: Frame, part: GroupPart) -> Rect:
 
 
 def _box(x: float, y: float, width: float, height: float) -> Rect:
-    """The box around a middle."""
+    """The rectangle around a centre."""
     return Rect(_round(x - width / 2), _round(y - height / 2), _round(width), _round(height))
 
 
 def _curve(connector: Connector, frames: dict[Group, Frame], top: Frame) -> Curve:
+    """The whole route: down out of the loops that it leaves, across, and down into the loops that it
+    enters."""
     left, middle, entered = top.wiring.groups_of(connector)
     curve: Curve = []
     for group in left:
@@ -239,6 +257,7 @@ def _middle_curve(frame: Frame, connector: Connector) -> Curve:
 
 
 def _label_box(frame: Frame, connector: Connector, curve: Curve) -> Rect:
+    """The box of a label: in its channel, on its lane, or beside its self-edge."""
     width, height, pad = connector.label_width, connector.label_height, frame.measures.pad
     if connector in frame.label_items:
         item = frame.label_items[connector]
@@ -257,5 +276,5 @@ def _label_box(frame: Frame, connector: Connector, curve: Curve) -> Rect:
 
 
 def _round(value: float) -> float:
-    # Adding 0 makes 0 of -0, which would be another text in JSON.
+    # Adding 0.0 turns -0.0 into 0.0: JSON would write "-0.0", and equal drawings would differ.
     return round(value, 1) + 0.0

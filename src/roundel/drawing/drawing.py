@@ -1,8 +1,11 @@
-"""The drawing of a workflow as data: where everything stands, in pixels from the upper left corner.
+"""The drawing of a workflow as data: the place of everything, in pixels from the upper left corner.
 
-`roundel.drawing.assembly.draw` makes a `Drawing` from a plan. It encodes to JSON; the SVG is made from it and
-from nothing else, and a page can draw the same without knowing how a layout works. Coordinates are rounded to
-a tenth of a pixel. A drawing is a function of the graph, not of the order of its nodes and edges in the file.
+`roundel.drawing.assembly.draw` creates a `Drawing` from a plan. It encodes to JSON. The SVG is made from
+this data and from nothing else, so a page can draw the same without knowing how a layout works. The
+shape of the data is an interface: fields may be added, but not changed.
+
+Coordinates are rounded to a tenth of a pixel. A drawing is a function of the graph, and not of the order
+of nodes and edges in the file: an editor that moves a node in the text must not move it in the picture.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from msgspec import Struct
 from roundel.workflow.diagnostics import Diagnostic
 
 Density = Literal["normal", "compact"]
-"""`compact` is for a pane beside others: smaller nodes, labels of one line, less air."""
+"""`compact` is for a pane beside other panes: smaller nodes, labels of one line, smaller gaps."""
 
 
 class Rect(Struct, frozen=True):
@@ -51,11 +54,11 @@ class DrawnNode(Struct, frozen=True, kw_only=True):
     """A node of the workflow."""
 
     key: str
-    """Unique in the drawing: its id, behind the ids of the nodes that it is inside of."""
+    """Unique in the drawing: its id, preceded by the ids of the nodes that contain it."""
     id: str
     type: str
     guard: bool = False
-    """It bounds a loop."""
+    """Whether it bounds a loop."""
     label: str
     """The id, cut to the width of the box."""
     caption: str
@@ -64,11 +67,11 @@ class DrawnNode(Struct, frozen=True, kw_only=True):
     start: bool = False
     end: bool = False
     parent: str = ""
-    """The key of the region that it stands in; empty for the whole drawing."""
+    """The key of the region that contains it; empty at the top."""
     region: str = ""
-    """The key of the region that it surrounds, if it has graphs inside."""
+    """The key of its own region, if it has graphs inside."""
     missing: bool = False
-    """An edge, `start` or `end` names it, but it does not exist."""
+    """Whether it does not exist: only an edge, `start` or `end` names it."""
     problems: tuple[Diagnostic, ...] = ()
 
 
@@ -78,23 +81,23 @@ class Region(Struct, frozen=True, kw_only=True):
     key: str
     kind: Literal["loop", "node"]
     repeats: bool
-    """Its nodes run in rounds: a loop, a loop agent, a debate."""
+    """Whether its nodes run in rounds: a loop, a loop agent, a debate."""
     title: str
     captions: tuple[str, ...] = ()
     """The bound of a loop; the type and the bound of a node."""
     title_x: float
-    """Where the title begins: beside the edges that enter at the top."""
+    """The x of the title, which is beside the edges that enter at the top."""
     entry: str = ""
-    """The key of the node at which a loop is entered."""
+    """The key of the node at which the loop is entered."""
     box: Rect
     parent: str = ""
     depth: int = 0
-    """How many regions are around it."""
+    """How many regions contain it."""
     problems: tuple[Diagnostic, ...] = ()
 
 
 class Label(Struct, frozen=True):
-    """The words on an edge, each line centred in the box."""
+    """The text on an edge, each line centred in the box."""
 
     lines: tuple[str, ...]
     box: Rect
@@ -108,21 +111,22 @@ class DrawnEdge(Struct, frozen=True, kw_only=True):
     target: str
     kind: Literal["edge", "start", "vote"] = "edge"
     back: bool = False
-    """It leads to the entry of a loop around it, so it begins the next round."""
+    """Whether it leads to the entry of a loop around it, and so begins the next round."""
     leaves: bool = False
-    """It leaves a loop."""
+    """Whether it leaves a loop."""
     triggers: bool = True
     port: str = ""
     text: str = ""
     """Its port, condition and processing, not cut."""
     label: Label | None = None
     route: tuple[tuple[tuple[float, float], ...], ...]
-    """Pieces of points: where it begins; then one point is a line to it, three are a cubic curve."""
+    """Pieces of points. The first is the start; then one point is a line, three points are a cubic
+    curve."""
     problems: tuple[Diagnostic, ...] = ()
 
 
 class Mark(Struct, frozen=True, kw_only=True):
-    """Where the input of a graph comes from, or where votes are counted."""
+    """The source of a graph's input, or the place where votes are counted."""
 
     key: str
     kind: Literal["start", "vote"]
@@ -131,15 +135,17 @@ class Mark(Struct, frozen=True, kw_only=True):
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
+    """A laid out workflow; `roundel.drawing.assembly.draw` creates it."""
+
     density: Density
     width: float
     height: float
     title: str
     captions: tuple[str, ...] = ()
     regions: tuple[Region, ...] = ()
-    """A region comes before those in it."""
+    """A region precedes the regions inside it, so that they can be painted in this order."""
     nodes: tuple[DrawnNode, ...] = ()
     marks: tuple[Mark, ...] = ()
     edges: tuple[DrawnEdge, ...] = ()
     problems: tuple[Diagnostic, ...] = ()
-    """Those of the workflow as a whole; those of nodes, edges and regions are there."""
+    """Problems of the workflow as a whole; nodes, edges and regions have their own."""

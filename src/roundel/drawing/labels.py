@@ -1,14 +1,14 @@
-"""Text in drawings: made safe to show, shortened, and measured without the reader's font.
+"""The texts of a drawing: made safe to show, shortened, and measured without the reader's font.
 
-Ids, conditions and messages come from files and models. `visible` replaces what would steer a terminal or
-break XML; the command line uses it for all of its output. Widths are estimates from classes of characters,
-rather too wide than too narrow: the reader's font is unknown, and a label that is cut is worse than a gap.
+Ids, conditions and messages come from files and models. `visible` replaces characters that control a
+terminal or are invalid in XML; the command line uses it for all of its output.
 
-The words of a drawing: what nodes, edges, loops and problems are called, kept to one short line each.
+Widths are estimates from classes of characters, too wide rather than too narrow: the reader's font is
+unknown, and a label that does not fit its box is worse than a gap.
 
-A workflow is masked when it is loaded, but conditions and prompts keep their secrets, since a run needs them.
-So the caller passes a function that masks. It gets whole texts, before anything is cut or wrapped: half a
-secret is no longer found.
+A workflow is masked when it is loaded, but conditions and prompts keep their secrets, since a run needs
+them. So the caller passes a function that masks. It gets whole texts, before anything is cut or wrapped:
+half a secret would not be found.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from roundel.drawing.nesting import Group
 
 LONGEST = 40
-"""Columns of a terminal that a cut text takes at most."""
+"""The columns of a terminal that a cut text takes at most."""
 _UNSAFE = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, delete, C1
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks, embeddings and overrides of the writing direction
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # controls of the writing direction
     "\u2028\u2029\ufff9-\ufffb"  # separators of lines and paragraphs, annotations
-    "\ud800-\udfff\ufffe\uffff"  # surrogates and others that stand for no character
+    "\ud800-\udfff\ufffe\uffff"  # surrogates and noncharacters, which XML forbids
     "]"
 )
 _NARROW = frozenset("iljtfrI1.,:;'|!()[]{}` ")
@@ -45,12 +45,13 @@ _WIDE = frozenset("mwMW@%&—…→↺⇥")
 
 
 def visible(text: str) -> str:
-    """The text on as many lines, with a replacement character for each control character."""
+    """The text with a replacement character for each control character; it has as many lines as
+    before."""
     return _UNSAFE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def escape_controls(line: str) -> str:
-    """JSON text with the same characters escaped, which JSON itself may leave as they are."""
+    """JSON text with the same characters escaped, which a JSON encoder may leave as they are."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
@@ -62,12 +63,13 @@ def truncate(text: str, width: int = LONGEST) -> str:
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """The width in the unit of the font's size."""
+    """The estimated width, in the unit of the font size."""
     return size * sum(map(_em, text)) * (1.1 if bold else 1)
 
 
 @lru_cache(maxsize=4096)
 def _em(char: str) -> float:
+    """The width of a character in ems; cached, since a layout measures every label several times."""
     if char in _NARROW:
         return 0.36
     if char in _WIDE:
@@ -95,7 +97,7 @@ def fit(text: str, size: float, width: float, bold: bool = False) -> str:
 
 
 def wrap(text: str, size: float, width: float, most: int) -> tuple[str, ...]:
-    """At most `most` lines of that width, broken between words where it can be; the last one is cut."""
+    """At most `most` lines of that width, broken between words if possible; the last one is cut."""
     lines: list[str] = []
     rest = text
     while rest and len(lines) < most - 1 and text_width(rest, size) > width:
@@ -107,7 +109,10 @@ def wrap(text: str, size: float, width: float, most: int) -> tuple[str, ...]:
 
 
 def _break(line: str, rest: str) -> int:
-    """How much of the text goes on this line: up to a space, else up to a mark inside a name."""
+    """How much of the text is put on this line: up to a space, else up to a mark inside a name.
+
+    A break in the first half of a line is not used: it would waste more than it helps.
+    """
     if len(line) == len(rest) or rest[len(line)] == " ":
         return len(line)
     for at in (line.rfind(" "), max(line.rfind(mark) for mark in _MARKS) + 1):
@@ -118,11 +123,12 @@ def _break(line: str, rest: str) -> int:
 
 Mask = Callable[[str], str]
 LONGEST_TEXT = 1000
-"""Characters of a text that are looked at; a drawing shows far fewer."""
+"""The characters of a text that are used; a drawing shows far fewer."""
 
 
 class Labels:
-    """Makes the words of one drawing; every format takes them from here."""
+    """The texts of one drawing, for every format, so that all formats say the same. `draw`, `mermaid`
+    and `tree` create it."""
 
     def __init__(self, mask: Mask = str, *, draft: bool = False) -> None:
         self._mask, self._draft = mask, draft
@@ -133,7 +139,7 @@ class Labels:
         return visible(" ".join(self._mask(text)[:LONGEST_TEXT].split()))
 
     def safe(self, text: str) -> str:
-        """The text in full, with its spaces: for keys, which are compared and not read."""
+        """The full text with its spaces, for keys, which are compared and not read."""
         return visible(self._mask(text))
 
     def title(self, plan: Plan) -> str:
@@ -155,7 +161,7 @@ class Labels:
         return "no bound" if most is None else self.line(describe_bound((Limit(node.id, most),), most, most))
 
     def container(self, node: NodePlan) -> tuple[str, ...]:
-        """What is said of a node with graphs inside, beside its id."""
+        """The captions of a node with graphs inside."""
         voting = (self.voting(body) for body in node.bodies)
         return tuple(filter(None, (self.node(node), self.own_bound(node), *voting)))
 
@@ -167,7 +173,7 @@ class Labels:
     # Edges and loops.
 
     def edge(self, edge: Edge) -> str:
-        """When an edge is taken and what it does; empty for a plain one."""
+        """The condition of an edge and what it does; empty for a plain edge."""
         return " · ".join(truncate(word) for word in self._edge(edge))
 
     def edge_in_full(self, edge: Edge) -> str:
@@ -192,14 +198,17 @@ class Labels:
         return self.line(condition.function or condition.expression or "")
 
     def loop(self, loop: Group) -> str:
-        """What bounds a loop each time that it is entered. Of a draft nothing is proved: a node or an edge
-        that cannot be read may be what ends the loop, or what keeps it going."""
+        """The bound of a loop for each entry.
+
+        A draft has no proof: a node or an edge that could not be read may be the one that ends the loop,
+        or the one that continues it.
+        """
         if self._draft:
             return "no proof until the errors are corrected"
         return self.line(describe_bound(*bounds(loop.scope), loop.scope.cap))
 
     def counts(self, graph: Group) -> str:
-        """How many nodes, edges and loops there are, with those inside nodes."""
+        """The number of nodes, edges and loops, including those inside nodes."""
         groups = list(graph.graphs())
         nodes = [node for group in groups for node in group.graph.nodes]
         edges = sum(len(group.graph.edges) for group in groups)
@@ -208,7 +217,7 @@ class Labels:
         return ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counted)
 
     def problems(self, found: Sequence[Diagnostic]) -> str:
-        """The errors at one place, in few words; empty if there are none."""
+        """The first error at one place, and how many more there are; empty without errors."""
         errors = [diagnostic for diagnostic in found if diagnostic.severity == "error"]
         if not errors:
             return ""

@@ -1,16 +1,19 @@
-"""Frames: a graph or a loop with its parts in ranks, and the measures of both densities.
+"""Builds frames, inner ones first: a graph or a loop with its parts in ranks, and the measures of both
+densities.
 
-Ranks alternate: one of channels (even), one of parts (odd). In a channel a connector bends, and its label is
-an item beside the others, so that nothing lies on anything else. What leads upwards, above all the back edges
-of a loop, runs in lanes on the right. Between its lane and a part that is not the rightmost of its rank, it
-runs in a track of its own, below or above that rank.
+Each frame is laid out by itself, as if it were alone. A loop is then one wide part of the frame around
+it, which meets the loop's border where the connectors cross it. So a loop looks the same everywhere, and
+the layout of a part never depends on what surrounds it.
 
-layout.py fills frames, inner ones first; drawing.py reads coordinates from them.
+Ranks alternate: channels (even numbers) and parts (odd numbers). In a channel a connector bends, and its
+label is an item beside the others, so that nothing overlaps: lines and labels are items of a rank like
+nodes. Connectors that lead upwards, above all the back edges of a loop, run in lanes on the right.
+Between its lane and a part that is not the rightmost of its rank, such a connector runs in a track of
+its own, below or above that rank.
 
-Builds frames, inner ones first: what joins what, in which order, how far apart.
-
-Each frame is laid out by itself, as if it stood alone; a loop is then one wide part of the frame around it,
-which meets the loop's border where the connectors cross it. So a loop looks the same wherever it stands.
+The steps for one frame (`Layout._build_frame`) depend on each other in this order: cells, strands, the
+order in ranks, x, lanes (they need the widths), y (it needs the tracks), borders and title (they need
+both).
 """
 
 from __future__ import annotations
@@ -32,19 +35,19 @@ class DensityMeasures(Struct, frozen=True, kw_only=True):
     """The sizes of one density, in pixels."""
 
     pad: float
-    """Between a frame and what is in it."""
+    """The space between a frame and its content."""
     node_height: float
     node_widths: tuple[float, float, float]
-    """The least, the most, and the step between them: few different widths look calmer than many."""
+    """The minimum, the maximum and the step: few different widths look calmer than many."""
     node_text: float
-    """How much wider a node is than its text: the icon, and some air."""
+    """How much wider a node is than its text: the icon and its margins."""
     icon: float
-    """The side of the square that holds the icon."""
+    """The side of the square around the icon."""
     id_size: float
     type_size: float
     title_line: float
     title_width: float
-    """Longer titles are cut, unless the frame is wider than they are."""
+    """Longer titles are cut, unless the frame is wide enough anyway."""
     label_size: float
     label_line: float
     label_width: float
@@ -62,15 +65,15 @@ class DensityMeasures(Struct, frozen=True, kw_only=True):
     head: float
     """The height of the line with the arrow head that meets a part."""
     bend: tuple[float, float, float]
-    """The height of a bend: where all lines are straight, the least, and the most."""
+    """The height of a bend: if all lines are straight, at least, and at most."""
     part_margin: float
     line_margin: float
     lane: float
-    """Half of the room that a lane without a label takes."""
+    """Half of the width of a lane without a label."""
     lane_gap: float
-    """Between the rightmost part and the lanes."""
+    """The space between the rightmost part and the lanes."""
     abreast: int
-    """How many bodies of a node stand side by side."""
+    """How many bodies of a node are in one row."""
 
     def text_height(self, lines: int) -> float:
         return lines * self.label_line + (self.label_line - self.label_size) * 2 if lines else 0
@@ -139,7 +142,11 @@ MEASURES: dict[Density, DensityMeasures] = {
 
 @dataclass(slots=True, eq=False)
 class Frame:
-    """One graph or loop. It is as large as its parts need; `shift` gives it its place in the drawing."""
+    """One graph or loop, as large as its parts need; `Layout` creates and fills it.
+
+    Coordinates are relative to the frame until `shift` gives it its place in the drawing: the place of
+    an inner frame is known only after the frame around it is laid out.
+    """
 
     group: Group
     wiring: Wiring
@@ -151,19 +158,19 @@ class Frame:
     cells: dict[GroupPart, RankItem] = field(default_factory=dict)
     sizes: dict[GroupPart, tuple[float, float]] = field(default_factory=dict)
     owners: dict[int, GroupPart] = field(default_factory=dict)
-    """The part that each node stands in."""
+    """The part that contains each node."""
     inner: dict[GroupPart, Frame] = field(default_factory=dict)
-    """The loops."""
+    """The frames of the loops."""
     rows: dict[GroupPart, BodyRow] = field(default_factory=dict)
-    """The nodes with graphs inside."""
+    """The bodies of nodes with graphs inside."""
     strands: dict[Connector, list[RankItem]] = field(default_factory=dict)
     """The items of a connector, from the top down."""
     label_items: dict[Connector, RankItem] = field(default_factory=dict)
     self_edges: dict[GroupPart, list[Connector]] = field(default_factory=dict)
     lanes: dict[Connector, float] = field(default_factory=dict)
-    """The x of a connector upwards; inner lanes first."""
+    """The x of connectors that lead upwards; inner lanes first."""
     below: dict[Connector, float] = field(default_factory=dict)
-    """The y of a connector's track below its source; none where it leaves on the right."""
+    """The y of a connector's track below its source; none if it leaves on the right."""
     above: dict[Connector, float] = field(default_factory=dict)
     tops: list[float] = field(default_factory=list)
     bottoms: list[float] = field(default_factory=list)
@@ -182,18 +189,19 @@ class Frame:
         return self.cells[self.owners[node]]
 
     def has_label(self, connector: Connector) -> bool:
-        """A label stands in the frame that its edge begins in."""
+        """Whether the label of a connector is in this frame: the one in which its edge begins."""
         return bool(connector.label) and self.wiring.homes[connector.source][-1] is self.group
 
     def size(self, part: GroupPart) -> tuple[float, float]:
+        # Cached: text is measured for this, and the size is needed by the layout and by every route.
         if part not in self.sizes:
             self.sizes[part] = self._size(part)
         return self.sizes[part]
 
     def _size(self, part: GroupPart) -> tuple[float, float]:
-        held = self.inner.get(part) or self.rows.get(part)
-        if held is not None:
-            return held.width, held.height
+        content = self.inner.get(part) or self.rows.get(part)
+        if content is not None:
+            return content.width, content.height
         m = self.measures
         if part.node is None:
             return m.start if part.members[0] == START else m.vote
@@ -201,19 +209,20 @@ class Frame:
             text_width(self.labels.line(part.node.id), m.id_size, bold=True),
             text_width(self.labels.node(part.node), m.type_size),
         )
+        # Wider in whole steps, and cut with an ellipsis beyond the maximum.
         least, most, step = m.node_widths
         steps = max(0, ceil((max(texts) + m.node_text - least) / step))
         return min(most, least + steps * step), m.node_height
 
     def port(self, part: GroupPart, connector: Connector, out: bool) -> float:
-        """Where a connector meets a part, from the part's x."""
+        """Where a connector meets a part, relative to the part's x."""
         inner = self.inner.get(part)
         if inner is None:
             return 0
         return (inner.outs if out else inner.ins)[connector] - inner.width / 2
 
     def opens_right(self, part: GroupPart) -> bool:
-        """Nothing stands between the part and the lanes."""
+        """Whether nothing is between the part and the lanes."""
         cell = self.cells[part]
         return part.node is not None and part not in self.self_edges and cell is self.ranks[cell.rank][-1]
 
@@ -221,13 +230,14 @@ class Frame:
         return (self.tops[rank] + self.bottoms[rank]) / 2
 
     def shift(self, x: float, y: float) -> None:
-        """Moves the frame, and what is in it, to its place in the drawing."""
+        """Moves the frame and its content to a place in the drawing."""
         self.x, self.y = x, y
         inside: dict[GroupPart, Frame | BodyRow] = {**self.inner, **self.rows}
-        for part, held in inside.items():
+        for part, content in inside.items():
             cell = self.cells[part]
-            left, top = self.measures.pad + cell.x - held.width / 2, self.middle(cell.rank) - held.height / 2
-            held.shift(x + left, y + top)
+            left = self.measures.pad + cell.x - content.width / 2
+            top = self.middle(cell.rank) - content.height / 2
+            content.shift(x + left, y + top)
 
 
 @dataclass(slots=True, eq=False)
@@ -268,7 +278,7 @@ def _height(line: list[Frame]) -> float:
 
 
 def fit_title(title: tuple[str, ...], m: DensityMeasures, room: float) -> tuple[str, ...]:
-    """A title whose lines are no wider than the room that there is anyway, and not cut without need."""
+    """Cuts the lines of a title to the available width, but not below `title_width`."""
     room = max(room, m.title_width)
     return tuple(
         fit(line, m.type_size if number else m.id_size, room, bold=not number)
@@ -277,7 +287,7 @@ def fit_title(title: tuple[str, ...], m: DensityMeasures, room: float) -> tuple[
 
 
 def title_width(title: tuple[str, ...], m: DensityMeasures) -> float:
-    """The first line of a title is an id, the others are captions."""
+    """The width of a title, whose first line is an id and whose other lines are captions."""
     sizes = (
         text_width(line, m.type_size if number else m.id_size, not number)
         for number, line in enumerate(title)
@@ -286,7 +296,7 @@ def title_width(title: tuple[str, ...], m: DensityMeasures) -> float:
 
 
 STRAIGHT = 0.5
-"""A line that goes no further sideways is drawn without a bend."""
+"""A line that moves sideways by fewer pixels is drawn without a bend."""
 
 
 class Layout:
@@ -298,7 +308,8 @@ class Layout:
         self.wirings: dict[Group, Wiring] = {}
 
     def wiring(self, graph: Group) -> Wiring:
-        """Asked for twice: to know how large the drawing would be, and to lay it out."""
+        """The connectors of a graph; cached, since `draw` counts their pieces before the layout uses
+        them."""
         if graph not in self.wirings:
             self.wirings[graph] = wiring_of(graph, self.labels, self.measures)
         return self.wirings[graph]
@@ -307,6 +318,7 @@ class Layout:
         return self._build_frame(graph, self.wiring(graph), title)
 
     def _build_frame(self, group: Group, wiring: Wiring, title: tuple[str, ...]) -> Frame:
+        """Lays out one frame, after the frames inside it, whose sizes and ports it needs."""
         frame = Frame(group, wiring, self.measures, self.labels, title, title_x=self.measures.pad)
         parts = wiring.parts(group)
         for part in parts:
@@ -332,8 +344,10 @@ class Layout:
 
 def _add_cells(frame: Frame, parts: list[GroupPart]) -> None:
     m = frame.measures
+    # Layers come from the plan: the order in which nodes run is the order from the top down.
     first = min(part.layer for part in parts)
     last = max(part.layer for part in parts)
+    # A channel above, between and below the layers: also the border is crossed in a channel.
     frame.ranks = [[] for _ in range(2 * (last - first + 1) + 1)]
     frame.owners = {node: part for part in parts for node in part.members}
     for connector in frame.wiring.within.get(frame.group, ()):
@@ -341,6 +355,8 @@ def _add_cells(frame: Frame, parts: list[GroupPart]) -> None:
             frame.self_edges.setdefault(frame.part(connector.source), []).append(connector)
     for part in parts:
         width, height = frame.size(part)
+        # Self-edges and their labels are on the right of a part, so they make it wider on that side
+        # only.
         beside = sum(m.bulge + connector.label_width for connector in frame.self_edges.get(part, ()))
         rank = 2 * (part.layer - first) + 1
         cell = RankItem(rank, width / 2, width / 2 + beside, height, margin=m.part_margin, solid=True)
@@ -349,15 +365,17 @@ def _add_cells(frame: Frame, parts: list[GroupPart]) -> None:
 
 
 def _add_strands(frame: Frame) -> list[Connector]:
-    """Joins the parts; gives the connectors that lead upwards."""
+    """Links the parts, and returns the connectors that lead upwards, which become lanes."""
     upwards = []
-    # What leaves the loop is put first, so on the left: the lanes are on the right.
+    # Edges that leave the loop come first, so on the left: the lanes are on the right.
     for connector in frame.wiring.outs.get(frame.group, ()):
         _add_strand(frame, connector, frame.part(connector.source), None)
     for connector in frame.wiring.ins.get(frame.group, ()):
         _add_strand(frame, connector, None, frame.part(connector.target))
     for connector in frame.wiring.within.get(frame.group, ()):
         source, target = frame.part(connector.source), frame.part(connector.target)
+        # By rank and not by `wire.back`: a data edge may lead upwards without being a back edge of a
+        # loop.
         if frame.cells[source].rank < frame.cells[target].rank:
             _add_strand(frame, connector, source, target)
         elif connector.source != connector.target:
@@ -368,10 +386,15 @@ def _add_strands(frame: Frame) -> list[Connector]:
 def _add_strand(
     frame: Frame, connector: Connector, source: GroupPart | None, target: GroupPart | None
 ) -> None:
-    """Leads a connector down from part to part; none stands for the frame's border."""
+    """Leads a connector down from part to part; None stands for the frame's border.
+
+    It gets an item in every rank on its way, so that nodes and other lines leave space for it.
+    """
     first = frame.cells[source].rank + 1 if source else 0
     stop = frame.cells[target].rank if target else len(frame.ranks)
     chain = [RankItem(rank, margin=frame.measures.line_margin) for rank in range(first, stop)]
+    # The label is in the first channel below its source, where the reader looks for the reason of a
+    # branch.
     if source is not None and frame.has_label(connector):
         label = frame.label_items[connector] = chain[0]
         label.left = label.right = connector.label_width / 2
@@ -382,6 +405,7 @@ def _add_strand(
     lower = [frame.cells[target]] if target else []
     frame.strands[connector] = items = [*upper, *chain, *lower]
     links = [Link(*pair, _pull(connector, *pair)) for pair in pairwise(items)]
+    # At a loop, the line meets the border where it continues inside, and not the middle of the part.
     if source:
         links[0].above = frame.port(source, connector, out=True)
     if target:
@@ -390,15 +414,20 @@ def _add_strand(
 
 
 def _pull(connector: Connector, upper: RankItem, lower: RankItem) -> float:
-    """Long lines are straight; a short one bends once, where it begins, and comes down straight."""
+    """The weight of a link. Long lines stay straight; a short one bends once, at its beginning, and ends
+    straight.
+
+    Edges that carry only data pull a tenth as much: the flow of triggers decides the picture.
+    """
     pull = 3.0 if lower.solid else 1.0 if upper.solid else 8.0
     brings_only_data = connector.wire is not None and not connector.wire.edge.trigger
     return pull / 10 if brings_only_data else pull
 
 
 def _add_lanes(frame: Frame, upwards: list[Connector]) -> None:
-    """Side by side on the right, the longest outermost."""
+    """Puts lanes side by side on the right, the longest outermost, so that few lines cross."""
 
+    # Of equally long lanes, the one from the rightmost source is the inner one.
     def span(connector: Connector) -> tuple[int, int]:
         source, target = frame.cell(connector.source), frame.cell(connector.target)
         return source.rank - target.rank, -source.slot
@@ -406,6 +435,7 @@ def _add_lanes(frame: Frame, upwards: list[Connector]) -> None:
     m = frame.measures
     at = max(item.x + item.right for rank in frame.ranks for item in rank)
     for connector in sorted(upwards, key=span):
+        # A label is centred on its lane, so it makes the lane as wide as itself.
         half = max(m.lane, connector.label_width / 2 + 3 if frame.has_label(connector) else 0)
         frame.lanes[connector] = at + m.lane_gap + half
         at += 2 * half
@@ -413,10 +443,11 @@ def _add_lanes(frame: Frame, upwards: list[Connector]) -> None:
 
 
 def _stack(frame: Frame) -> None:
-    """Gives each rank its place from the top down, and each track its y."""
+    """Gives each rank its y from the top down, and each track its y."""
     m = frame.measures
     sources = {connector: frame.part(connector.source) for connector in frame.lanes}
     targets = {connector: frame.part(connector.target) for connector in frame.lanes}
+    # A lane starts below its source and ends above its target: in the channels next to these ranks.
     leaving = _by_rank(frame, sources, 1)
     arriving = _by_rank(frame, targets, -1)
     bends = _bends(frame)
@@ -433,7 +464,7 @@ def _stack(frame: Frame) -> None:
 
 
 def _by_rank(frame: Frame, ends: dict[Connector, GroupPart], step: int) -> dict[int, list[Connector]]:
-    """The connectors that need a track, by the channel that it is in."""
+    """The connectors that need a track, by the channel of the track."""
     found: dict[int, list[Connector]] = {}
     for connector, part in ends.items():
         if not frame.opens_right(part):
@@ -444,11 +475,14 @@ def _by_rank(frame: Frame, ends: dict[Connector, GroupPart], step: int) -> dict[
 def _stack_channel(
     frame: Frame, rank: int, tracks: tuple[list[Connector], list[Connector]], bend: float, at: float
 ) -> float:
-    """From the top: tracks, bends, labels, bends, tracks. The y below it."""
+    """Stacks a channel from the top: tracks, bends, labels, bends, tracks. Returns the y below it."""
     m, items, last = frame.measures, frame.ranks[rank], len(frame.ranks) - 1
     leaving, arriving = tracks
+    # No stub above the first channel and no head below the last one: there is the border of the frame.
     if rank > 0 and (items or leaving or rank < last):
         at += m.stub
+    # One track for each connector, in the order of their lanes: two in one track would look like one
+    # line.
     for number, connector in enumerate(leaving):
         frame.below[connector] = at + m.track * number
     at += m.track * len(leaving) + (bend if rank > 0 else 0)
@@ -462,7 +496,9 @@ def _stack_channel(
 
 
 def _bends(frame: Frame) -> list[float]:
-    """The height of the bends in each rank: the further lines go sideways, the more they get."""
+    """The height of the bends in each rank: the further a line moves sideways, the higher its bend."""
+    # Proportional, within bounds: a flat bend over a long way looks like a horizontal line, and a high
+    # one wastes space. A rank in which all lines are straight needs hardly any.
     straight, least, most = frame.measures.bend
     spans = [0.0] * len(frame.ranks)
     for link in frame.links:
@@ -473,16 +509,18 @@ def _bends(frame: Frame) -> list[float]:
 
 
 def _finish_frame(frame: Frame) -> None:
-    """Where the border is crossed, and room for the title beside that."""
+    """Notes where connectors cross the border, and makes space for the title beside them."""
     pad = frame.measures.pad
     for connector in frame.wiring.ins.get(frame.group, ()):
         frame.ins[connector] = pad + frame.strands[connector][0].x
     for connector in frame.wiring.outs.get(frame.group, ()):
         frame.outs[connector] = pad + frame.strands[connector][-1].x
     frame.title = fit_title(frame.title, frame.measures, frame.width - 2 * pad)
+    # Edges enter at the top, where the title is. If they would cross it, it moves to their right.
     crossed = frame.ins.values()
     if crossed and min(crossed) - 10 < pad + title_width(frame.title, frame.measures):
         frame.title_x = max(crossed) + 12
         frame.title = fit_title(frame.title, frame.measures, frame.width - frame.title_x - pad)
+    # A title may still be wider than the parts; then the frame grows, and not the space between them.
     wide = title_width(frame.title, frame.measures)
     frame.width = max(frame.width, frame.title_x + wide + pad)

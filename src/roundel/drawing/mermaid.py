@@ -1,6 +1,8 @@
 """A workflow as a Mermaid flowchart, for READMEs and issues: GitHub draws it from the text.
 
-Nodes are numbered, so that an id may be any text; what a user wrote stands only in quoted labels.
+Nodes are numbered, so that an id may be any text. Text of a user occurs only in quoted labels: a label
+must not be able to change the chart. Mermaid does its own layout; only nesting and labels are shared
+with the other formats.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ SHAPES = {
 }
 GUARD = ("{{", "}}")
 ROUNDED = ("(", ")")
-# No fills, since GitHub draws on white and on black; and `end` is a word of Mermaid's own.
+# No fills, since GitHub draws on white and on black. The classes are not called `start` and `end`, since
+# `end` is a keyword of Mermaid.
 CLASSES = {
     "first": "stroke:#16a34a,stroke-width:3px",
     "last": "stroke:#7c3aed,stroke-width:3px",
@@ -32,8 +35,8 @@ CLASSES = {
 BACK = "stroke:#ea580c,stroke-width:2px"
 FAULT = "stroke:#dc2626,stroke-width:2px"
 
-# Inside quotes Mermaid still reads markdown, entities and its own directives. Words, and marks that
-# stand between words, are safe; anything else is written as a number.
+# Inside quotes Mermaid still interprets markdown, entities and its own directives. Letters, and marks
+# between letters, are safe; every other ASCII character is written as its number.
 _SAFE = re.compile(r"[^\W_]|[ ,()/']|(?<=[^\W_])[_.-](?=[^\W_])|:(?= )")
 
 
@@ -43,13 +46,16 @@ def mermaid(plan: Plan, findings: Iterable[Finding] = (), *, mask: Mask = str) -
 
 
 class _Chart:
+    """Writes one chart. Edges are collected and written last, since `linkStyle` numbers them in that
+    order."""
+
     def __init__(self, group: Group, labels: Labels, problems: Problems) -> None:
         self.group = group
         self.labels = labels
         self.problems = problems
         self.numbers = count()
         self.loops: list[str] = []
-        """The names of their blocks."""
+        """The names of the blocks of loops."""
         self.faults: list[str] = []
         self.edges: list[str] = []
         self.back: list[int] = []
@@ -104,10 +110,12 @@ class _Chart:
         yield "    end"
 
     def _connect(self, group: Group) -> None:
+        """Adds the edges of a graph, and notes the numbers of those with a style of their own."""
         nodes = group.graph.nodes
         for wire in wires(group):
             edge = wire.edge.edge
             wrong = has_error(self.problems.edges.get(wire.edge, ()))
+            # An edge can have one style; that of an error matters more.
             if wrong:
                 self.faulty_edges.append(len(self.edges))
             elif wire.back:
@@ -120,7 +128,7 @@ class _Chart:
             self.edges.append(f"    {source} {arrow}{label} {target}")
 
     def _warned(self, name: str, found: Iterable[Diagnostic]) -> str:
-        """The mark of what has an error; notes its name for the style."""
+        """The mark of something with an error; notes its name for the style."""
         if not has_error(found):
             return ""
         self.faults.append(name)
@@ -144,6 +152,7 @@ class _Chart:
 
 
 def _classes(top: Group) -> dict[str, list[str]]:
+    """Start and end nodes; a node that is both has the style of a start, since a node has one border."""
     graphs = [group for group in top.graphs() if not group.bare]
     starts = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.start]
     ends = [_name(group.graph.nodes[node]) for group in graphs for node in group.graph.ends]
@@ -151,8 +160,8 @@ def _classes(top: Group) -> dict[str, list[str]]:
 
 
 def quoted(text: str) -> str:
-    """A label that shows just this text, whatever is in it."""
-    text = text.replace("$$", "$\N{ZERO WIDTH SPACE}$")  # or a formula begins, even when written as numbers
+    """A label that shows exactly this text, whatever it contains."""
+    text = text.replace("$$", "$\N{ZERO WIDTH SPACE}$")  # `$$` begins a formula, even as numbers
     shown = (
         char if not char.isascii() or _SAFE.match(text, at) else f"#{ord(char)};"
         for at, char in enumerate(text)
@@ -165,4 +174,5 @@ def _shape(node: NodePlan) -> tuple[str, str]:
 
 
 def _name(node: NodePlan) -> str:
+    # The site is unique in the whole workflow, also across graphs inside nodes.
     return f"n{node.site}"

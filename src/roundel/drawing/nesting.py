@@ -1,15 +1,15 @@
-"""The model that all formats draw: graphs hold nodes and loops, loops hold nodes and loops.
+"""The model that all formats draw: graphs contain nodes and loops, loops contain nodes and loops.
 
-How a loop nests depends on the node at which it is entered (plan/scope.py). A drawing shows one nesting, so
-it has to choose: a node of `start`, else a node that an edge from outside leads to, else any node of the
-loop. Among several it takes the one that is nearest to `start`, then the first by id. The order of nodes and
-edges in the file never decides, so two files that differ only in that order have the same drawing.
+How a loop nests depends on the node at which it is entered (plan/scope.py). A drawing shows one nesting,
+so it has to choose an entry: a node of `start`, else a node that an edge from outside leads to, else any
+node of the loop. Among several it takes the one nearest to `start`, then the first by id. The order of
+nodes and edges in the file never decides, so two files that differ only in that order have the same
+drawing.
 
-Where the problems of a workflow show in its drawing: at a node, an edge, a loop, or nowhere in particular.
-
-The loader notes which node or edge it was reading when it found something; a check of a plan names the place
-of a node or an edge itself. Both are places in a file, and so are matched with the places that nodes and
-edges remember. What is wrong with a loop as a whole is shown at its frame.
+`Problems` assigns diagnostics to nodes, edges and loops. The loader notes which node or edge it was
+reading when it found a problem; a check of a plan names the place of a node or an edge itself. Both are
+places in a file, so they are matched with the places that nodes and edges remember, and not by the text
+of the message. A problem of a loop as a whole is shown at its frame.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNREACHABLE = 10**9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupPart:
-    """What stands in a group: a node, or a loop."""
+    """A part of a group: a node, or a loop."""
 
     layer: int
     members: tuple[int, ...]
@@ -41,19 +41,20 @@ class GroupPart:
     inner: Group | None = None
     """The loop."""
     bodies: tuple[Group, ...] = ()
-    """The graphs that the node runs inside itself."""
+    """The graphs inside the node."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """A whole graph, or a loop: what one frame surrounds."""
+    """A whole graph, or a loop: the content of one frame. `nest` creates it."""
 
     scope: Scope
     parts: tuple[GroupPart, ...]
     """By layer, then in the order of the file."""
     order: NodeOrder
     bare: bool = False
-    """One of several bodies, and just a node: it needs neither a mark for its start nor one for its end."""
+    """Whether it is one of several bodies, with a single node: it needs no marks for its start and
+    end."""
 
     @property
     def graph(self) -> GraphPlan:
@@ -75,7 +76,7 @@ class Group:
         return node.index in self.graph.ends and not self.bare
 
     def graphs(self) -> Iterator[Group]:
-        """This graph, then those inside its nodes."""
+        """This graph, then the graphs inside its nodes."""
         yield self
         for part in chain.from_iterable(group.parts for group in (self, *self.loops())):
             for body in part.bodies:
@@ -91,20 +92,21 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wire:
-    """An edge, and how it lies to the loops."""
+    """An edge, and its relation to the loops."""
 
     edge: EdgePlan
     back: bool
-    """It leads to the entry of a loop that it stays in, so it begins the next round."""
+    """Whether it leads to the entry of a loop that contains it, and so begins the next round."""
     leaves: bool
-    """It leaves a loop."""
+    """Whether it leaves a loop."""
 
 
 class NodeOrder:
-    """An order of the nodes of a graph that does not depend on the order of the file.
+    """An order of the nodes of a graph that does not depend on the order of the file; `nest` creates it.
 
-    It is the order in which a depth-first search from `start` meets them, which keeps branches together, so
-    a layout that begins with it has few crossings. Where the structure leaves a choice, ids decide."""
+    It is the order of a depth-first search from `start`. That keeps branches together, so a layout that
+    begins with it has few crossings. Where the structure leaves a choice, ids decide.
+    """
 
     def __init__(self, graph: GraphPlan) -> None:
         self._names = [(natural_key(node.id), node.id) for node in graph.nodes]
@@ -119,7 +121,8 @@ class NodeOrder:
         return min(nodes, key=lambda node: (self.distance[node], *self._name(node)), default=None)
 
     def edge_key(self, edge: EdgePlan) -> tuple[int, int, str, int]:
-        # A graph has one edge for each source, target and port. Only drafts of faulty files may have more.
+        # A graph has one edge for each source, target and port. Only a draft of a file with errors may
+        # have more; then the index, so the order of the file, decides.
         return self.place[edge.source], self.place[edge.target], edge.port or "", edge.index
 
     def _name(self, node: int) -> tuple[tuple[tuple[object, ...], str], int]:
@@ -132,6 +135,7 @@ class NodeOrder:
             found[node] = 0
         pending = list(starts)
         for node in pending:  # grows while we walk it
+            # Only triggers: they decide what runs after what; data edges do not.
             for edge in self._graph.nodes[node].edges:
                 if edge.trigger and found[edge.target] == UNREACHABLE:
                     found[edge.target] = found[node] + 1
@@ -139,7 +143,9 @@ class NodeOrder:
         return found
 
     def _searched(self, starts: list[int]) -> list[int]:
-        # Nodes that nothing triggers come first among those that `start` does not lead to.
+        # A stack, since a recursive search would fail on a long chain of nodes. Nodes that nothing
+        # triggers come first among those that `start` does not lead to: they look like starts to a
+        # reader.
         remaining = sorted(
             range(len(self._names)), key=lambda node: (self._triggered(node), *self._name(node))
         )
@@ -180,7 +186,7 @@ def wires(group: Group) -> list[Wire]:
 
 
 def paths(group: Group) -> dict[int, list[Group]]:
-    """For each node the groups that it stands in, from the graph inwards."""
+    """For each node the groups that contain it, from the graph inwards."""
     found: dict[int, list[Group]] = {}
     pending = [(group, [group])]
     while pending:
@@ -207,12 +213,14 @@ def _part(scope: Scope, unit: Unit, order: NodeOrder) -> GroupPart:
 
 
 def _body(graph: GraphPlan, among_others: bool) -> Group:
+    """The graph inside a node. Participants of a debate, for example, are bodies with a single node."""
     group = nest(graph)
     just_a_node = len(graph.nodes) == 1 and not graph.edges and not graph.graph.is_majority_voting
     return replace(group, bare=True) if among_others and just_a_node else group
 
 
 def _entry(graph: GraphPlan, loop: Unit, order: NodeOrder) -> int:
+    """The entry that the drawing shows; see the head of this module."""
     inside, core = frozenset(loop.members), frozenset(loop.core)
 
     def entered(counts: Callable[[EdgePlan], bool]) -> Iterator[int]:
@@ -230,6 +238,7 @@ def _entry(graph: GraphPlan, loop: Unit, order: NodeOrder) -> int:
 
 def _wire(edge: EdgePlan, home: Scope) -> Wire:
     leaves = home.loops_left(edge.target)
+    # A back edge may leave inner loops first; what counts is the loop that it stays in.
     scope = home
     for _ in range(leaves):
         assert scope.parent is not None
@@ -244,14 +253,14 @@ SourcePosition = tuple[str, int, int]
 
 
 class Problems:
-    """The diagnostics of a workflow, by what they are about."""
+    """The diagnostics of a workflow, by node, edge and loop; each format creates it."""
 
     def __init__(self, top: Group, findings: Iterable[Finding] = ()) -> None:
         self.nodes: dict[NodePlan, list[Diagnostic]] = {}
         self.edges: dict[EdgePlan, list[Diagnostic]] = {}
         self.loops: dict[Group, list[Diagnostic]] = {}
         self.general: list[Diagnostic] = []
-        """Of the workflow as a whole, or of something that is not drawn."""
+        """Diagnostics of the workflow as a whole, or of something that is not drawn."""
         self._spots: dict[SourcePosition, list[NodePlan | EdgePlan]] = {}
         self._homes: dict[NodePlan | EdgePlan, list[Group]] = {}
         findings = list(findings)
@@ -264,6 +273,7 @@ class Problems:
                 self._add_stand_in(node)
 
     def _locate(self, top: Group) -> None:
+        """Indexes nodes and edges by their place in the file; only needed if there are findings."""
         for group in top.graphs():
             homes = paths(group)
             for node in group.graph.nodes:
@@ -275,6 +285,7 @@ class Problems:
 
     def _add(self, finding: Finding) -> None:
         diagnostic = finding.diagnostic
+        # Line 0 means no place. Several nodes may have one place, if a file includes a graph twice.
         found = self._spots.get(finding.subject, []) if finding.subject[1] else []
         if not found:
             self.general.append(diagnostic)
@@ -287,7 +298,7 @@ class Problems:
                 self.edges.setdefault(item, []).append(diagnostic)
 
     def _add_to_loop(self, item: NodePlan | EdgePlan, diagnostic: Diagnostic) -> None:
-        """The loop that the node enters; for any other node the innermost loop around it."""
+        """Adds to the loop that the node enters; for any other node, to the innermost loop around it."""
         loops = [group for group in self._homes[item] if group.entry is not None]
         entered = [group for group in loops if group.entry is item]
         for loop in (entered or loops)[-1:]:
@@ -296,7 +307,7 @@ class Problems:
             self.nodes.setdefault(item, []).append(diagnostic)
 
     def _add_stand_in(self, node: NodePlan) -> None:
-        """A stand-in is always marked, also where no place in a file says why."""
+        """Marks a stand-in, even if no finding with its place says why."""
         if is_missing(node.node):
             message = f"there is no node '{node.id}', but an edge, 'start' or 'end' names it"
             self.nodes[node] = [_error("unknown-node", message)]

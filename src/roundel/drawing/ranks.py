@@ -1,14 +1,20 @@
-"""Layered drawing: the order of items in their ranks, then where they stand from left to right.
+"""Layered drawing: the order of items in their ranks, then their x.
 
-Items in neighbouring ranks are joined by links; a longer connector is a chain of links through items of no
-width. The order comes from sweeps that put each item at the mean of those it is linked to, and keeps the
-order with the fewest crossings.
+Items in neighbouring ranks are joined by links; a longer connector is a chain of links through items
+without width.
 
-The places minimise the weighted squares of how far links go sideways, under the constraint that items keep
-their order and distances. One rank at a time has an exact solution (isotonic regression), so sweeps down and
-up solve rank after rank until nothing moves. Nearly all of the time of a layout goes into these sweeps.
-Hence a rank is solved again only after a neighbour of it has moved, and everything that stays the same
-between sweeps (distances, weights, offsets) is worked out once.
+The order comes from sweeps that put each item at the mean position of its neighbours (the barycentre
+heuristic of Sugiyama's method). The best order seen, with the fewest crossings, is used, since sweeps do
+not improve steadily. An exact minimum of crossings is NP-hard, and a few sweeps come close.
+
+The x minimise the weighted squares of how far links move sideways, while items keep their order and
+distances. For one rank this has an exact solution (isotonic regression), so sweeps down and up solve
+rank after rank until nothing moves. Nearly all the time of a layout is spent in these sweeps. Hence a
+rank is solved again only after one of its neighbours has moved, and everything that stays the same
+between sweeps (distances, weights, offsets) is computed once.
+
+Everything here is deterministic: sorts are stable, and no set or dictionary order decides, so that equal
+graphs have equal drawings.
 """
 
 from __future__ import annotations
@@ -19,26 +25,30 @@ from math import inf
 
 ORDER_SWEEPS = 16
 SHAPE_SWEEPS = 12
-"""Sweeps that look at one side only: the whole shape comes first, then the balance between both sides."""
+"""Sweeps that look at one side only: the whole shape comes first, then the balance between both
+sides."""
 PLACE_SWEEPS = 200
 EFFORT = 60_000
-"""How many items the later sweeps place, beside two sweeps over all, before it has to be good enough."""
+"""The number of items that `_balance` may place, in addition to two sweeps over all: a bound on the
+time."""
 KINK = 6
-"""Pixels that a line may go sideways for no reason but the balance of its ends."""
+"""A line that moves sideways by fewer pixels than this, only to balance its ends, is made straight."""
 STILL = 0.05
 """A rank that moves less than this many pixels does not disturb its neighbours."""
 
 
 @dataclass(slots=True, eq=False)
 class RankItem:
+    """Something in a rank: a part, a label, or a point of a line. layout.py creates it."""
+
     rank: int
     left: float = 0
-    """How far it reaches to the left of its x."""
+    """How far it extends to the left of its x."""
     right: float = 0
     height: float = 0
     margin: float = 7
     solid: bool = False
-    """A part; otherwise a bend or a label, which gives way."""
+    """Whether it is a part; otherwise it is a bend or a label, which gives way."""
     x: float = 0
     slot: int = 0
     """Its number in its rank."""
@@ -46,18 +56,20 @@ class RankItem:
 
 @dataclass(slots=True, eq=False)
 class Link:
+    """A line between items of neighbouring ranks; layout.py creates it."""
+
     upper: RankItem
     lower: RankItem
     weight: float = 1
     above: float = 0
-    """Where it starts, from the upper item's x."""
+    """Where it starts, relative to the upper item's x."""
     below: float = 0
 
 
 Ranks = list[list[RankItem]]
 Links = list[Link]
 Neighbours = dict[RankItem, list[tuple[RankItem, float]]]
-"""The items that an item is linked to, and where the link meets them, as a share of their width."""
+"""The items that an item is linked to, and where the link meets each, as a share of its width."""
 Pulls = dict[RankItem, tuple[float, list[tuple[RankItem, float, float]]]]
 """The sum of the weights of an item's links; and for each the neighbour, the weight, and the distance
 between the two x at which the link is straight."""
@@ -69,6 +81,7 @@ def arrange(ranks: Ranks, links: Links) -> None:
     _number(ranks)
     best, fewest = [list(rank) for rank in ranks], _crossings(ranks, links)
     for sweep in range(ORDER_SWEEPS if fewest else 0):
+        # Down the ranks by the items above, then up by the items below, alternately.
         near = up if sweep % 2 == 0 else down
         for rank in ranks if sweep % 2 == 0 else reversed(ranks):
             if len(rank) > 1:
@@ -101,7 +114,8 @@ def _neighbours(links: Links) -> tuple[Neighbours, Neighbours]:
 
 
 def _mean_slot(item: RankItem, near: Neighbours) -> float:
-    """Links at different places of one wide item count as next to each other, not as one."""
+    """The mean position of the neighbours. The share separates links at different places of one wide
+    item."""
     found = near.get(item)
     if not found:
         return item.slot
@@ -109,6 +123,11 @@ def _mean_slot(item: RankItem, near: Neighbours) -> float:
 
 
 def _crossings(ranks: Ranks, links: Links) -> int:
+    """The number of crossings: pairs of links between two ranks whose ends are in opposite order.
+
+    Counted as inversions by binary search. To compare all pairs would be quadratic, in each of 16
+    sweeps.
+    """
     between: list[list[tuple[int, float, int, float]]] = [[] for _ in ranks]
     for link in links:
         between[link.upper.rank].append((link.upper.slot, link.above, link.lower.slot, link.below))
@@ -129,6 +148,7 @@ def place(ranks: Ranks, links: Links) -> None:
     solvers = [_Rank(rank) for rank in ranks]
     for solver in solvers:
         solver.spread([0.0] * len(solver.items), [1.0] * len(solver.items))
+    # First the shape, by one side at a time; then the balance of both sides, from a good start.
     _shape(solvers, up, down)
     _balance(solvers, _merge_pulls(up, down))
     _straighten(solvers, down)
@@ -182,24 +202,29 @@ def _balance(solvers: list[_Rank], both: Pulls) -> None:
             if solvers[number].settle(both) >= STILL:
                 moved = True
                 stale[max(0, number - 1)] = stale[min(last, number + 1)] = True
-            # Solved for the present places of its neighbours, also where it is the first or last rank.
+            # Last, since the first and the last rank are their own neighbour in the line above: the rank
+            # is now solved for the present x of its neighbours.
             stale[number] = False
         if not moved or left < 0:
             break
 
 
 def _straighten(solvers: list[_Rank], down: Pulls) -> None:
-    """What is nearly above what it leads to goes straight down to it, if there is room."""
+    """Moves bends and labels straight above the item that they lead to, as far as there is space.
+
+    The weights practically fix the parts.
+    """
     for solver in reversed(solvers):
         wanted = [item.x if item.solid else _target_x(item, down)[0] for item in solver.items]
         solver.spread(wanted, [1000.0 if item.solid else 1.0 for item in solver.items])
 
 
 def _snap(ranks: Ranks, links: Links) -> None:
-    """Takes small kinks out of long lines: items of a line that stand nearly below each other get one x."""
+    """Removes small kinks from long lines: items of a line that are nearly below each other get one
+    x."""
     below = {link.upper: link.lower for link in links if not link.upper.solid and not link.lower.solid}
     inner = set(below.values())
-    for first in below:  # in the order of the links: what is aligned first leaves less room for the next
+    for first in below:  # in the order of the links: an aligned line leaves less space for the next one
         if first in inner:
             continue
         run, item = [first], below.get(first)
@@ -213,7 +238,7 @@ def _snap(ranks: Ranks, links: Links) -> None:
 
 
 def _align(ranks: Ranks, run: list[RankItem]) -> None:
-    """Gives the items one x, if their neighbours leave room for it."""
+    """Gives the items one x, if their neighbours leave space for it."""
     least, most = -inf, inf
     for item in run:
         rank = ranks[item.rank]
@@ -233,7 +258,7 @@ def _target_x(item: RankItem, pulls: Pulls) -> tuple[float, float]:
     """Where the links of an item would be straight on average, and how strongly they pull."""
     found = pulls.get(item)
     if found is None:
-        return item.x, 0.1
+        return item.x, 0.1  # without links it stays, but gives way to all others
     total, near = found
     if len(near) == 1:
         other, _, shift = near[0]
@@ -245,12 +270,12 @@ def _target_x(item: RankItem, pulls: Pulls) -> tuple[float, float]:
 
 
 class _Rank:
-    """The items of one rank, whose order is fixed."""
+    """Solves one rank, whose order is fixed; `place` creates it."""
 
     def __init__(self, items: list[RankItem]) -> None:
         self.items = items
         self.shifts: list[float] = []
-        """How far each item is from the first if all stand as close as they may."""
+        """The distance of each item from the first one, if all are as close as possible."""
         at = 0.0
         for number, item in enumerate(items):
             if number:
@@ -259,7 +284,7 @@ class _Rank:
             self.shifts.append(at)
 
     def settle(self, pulls: Pulls) -> float:
-        """Moves the items to where their links pull them; how far that took them at most."""
+        """Moves the items to where their links pull them, and returns the largest move."""
         items = self.items
         if len(items) == 1:
             item = items[0]
@@ -273,7 +298,11 @@ class _Rank:
         return self.spread(wanted, weights)
 
     def spread(self, wanted: list[float], weights: list[float]) -> float:
-        """Isotonic regression, by pooling neighbours that want to be too close."""
+        """Puts the items as near to `wanted` as order and distances allow; returns the largest move.
+
+        Minus the least distances (`shifts`), the constraint is only that x does not decrease: isotonic
+        regression. Pooling adjacent violators solves it exactly in linear time.
+        """
         pools: list[tuple[float, float, int]] = []  # (mean, weight, how many)
         for at, weight, shift in zip(wanted, weights, self.shifts, strict=True):
             mean, total, count = at - shift, weight, 1

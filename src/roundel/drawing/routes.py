@@ -1,8 +1,9 @@
-"""Connectors: which frames an edge passes through, and the curve that it draws there.
+"""Connectors: the frames that an edge passes through, and its curve in each of them.
 
-A connector leaves every loop that it does not share with its target by the bottom, joins two parts of the
-innermost group that holds both ends, and enters every loop around its target by the top. Downwards it flows
-from rank to rank; upwards it runs in a lane and turns corners.
+A connector leaves every loop that it does not share with its target at the bottom, joins two parts of
+the innermost group that contains both ends, and enters every loop around its target at the top.
+Downwards it flows from rank to rank; upwards it runs in a lane and turns corners. Each frame draws its
+own piece, and the pieces meet at the borders.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 
 Point = tuple[float, float]
 Curve = list[tuple[Point, ...]]
-"""Pieces: one point to move or to draw a line to, three for a cubic curve."""
+"""Pieces: one point for a move or a line, three points for a cubic curve."""
 START, VOTE = -1, -2
-"""Numbers that stand for nodes: where the input comes from, and where votes are counted."""
+"""Numbers in place of node indexes: the source of the input, and the place where votes are counted."""
 RADIUS = 16
 KAPPA = 0.55
-"""How far a cubic curve's handles reach to look like a quarter of a circle."""
+"""The length of a cubic curve's handles that makes it look like a quarter of a circle, as a share of the
+radius."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +36,7 @@ class Connector:
     source: int
     target: int
     wire: Wire | None = None
-    """None from the start, and to the vote."""
+    """None for a line from the start or to the vote."""
     label: tuple[str, ...] = ()
     label_width: float = 0
     label_height: float = 0
@@ -42,7 +44,7 @@ class Connector:
 
 @dataclass(slots=True, eq=False)
 class Wiring:
-    """The connectors of one graph, by the groups that they pass through."""
+    """The connectors of one graph, by the groups that they pass through; `wiring_of` creates it."""
 
     group: Group
     homes: dict[int, list[Group]]
@@ -53,17 +55,18 @@ class Wiring:
 
     @property
     def pieces(self) -> int:
-        """How many there are to lay out: a connector has one in each frame that it crosses."""
-        return sum(len(held) for kind in (self.ins, self.outs, self.within) for held in kind.values())
+        """The number of pieces to lay out: a connector has one in each frame that it crosses."""
+        return sum(len(found) for kind in (self.ins, self.outs, self.within) for found in kind.values())
 
     def parts(self, group: Group) -> list[GroupPart]:
-        """Those of the group, in an order that the file does not decide, and the marks of a whole graph."""
+        """The parts of a group, in an order that does not depend on the file, and the marks of a whole
+        graph."""
         place = group.order.place
         own = sorted(group.parts, key=lambda part: (part.layer, min(place[node] for node in part.members)))
         if group is not self.group:
             return own
         last = max((part.layer for part in own), default=-1)
-        # A faulty graph may have no start; a mark without a line would only puzzle.
+        # A graph with errors may have no start; a mark without a line would only confuse.
         unmarked = group.bare or (own and not group.graph.start)
         marks = [] if unmarked else [GroupPart(-1, (START,), None)]
         if group.graph.graph.is_majority_voting:
@@ -71,7 +74,9 @@ class Wiring:
         return [*marks, *own]
 
     def groups_of(self, connector: Connector) -> tuple[list[Group], Group, list[Group]]:
-        """The groups that it leaves, from within; the one whose parts it joins; those that it enters."""
+        """The groups that it leaves, innermost first; the group whose parts it joins; the groups that it
+        enters."""
+        # Both paths begin at the whole graph, so they share at least one group.
         source, target = self.homes[connector.source], self.homes[connector.target]
         shared = sum(1 for one, other in zip(source, target, strict=False) if one is other)
         return source[shared:][::-1], source[shared - 1], target[shared:]
@@ -91,6 +96,8 @@ def wiring_of(group: Group, labels: Labels, measures: DensityMeasures) -> Wiring
 
 
 def _connectors(group: Group, labels: Labels, measures: DensityMeasures) -> list[Connector]:
+    """All connectors of a graph, in an order that does not depend on the file: it decides ties in the
+    layout."""
     graph, order = group.graph, group.order
     first = sorted(set(graph.start), key=lambda node: order.place[node])
     starts = [] if group.bare else [Connector(START, node) for node in first]
@@ -110,28 +117,34 @@ def _connector(wire: Wire, labels: Labels, m: DensityMeasures) -> Connector:
 
 
 def flow(frame: Frame, connector: Connector) -> Curve:
-    """Down through the ranks; only between ranks, where nothing stands, does it go sideways."""
+    """The curve down through the ranks. It moves sideways only between ranks, where there is nothing to
+    cross."""
     items = frame.strands[connector]
     points: list[Point] = []
     for number, item in enumerate(items):
         top, bottom, x = frame.tops[item.rank], frame.bottoms[item.rank], item.x
         if not item.solid:
+            # A rank without height needs no point of its own, unless the flow begins or ends there.
             if top < bottom or number in (0, len(items) - 1):
                 points += [(x, top), (x, bottom)]
             continue
         leaving = number == 0
         part = frame.part(connector.source if leaving else connector.target)
+        # A part may be lower than its rank: the line continues straight to it, through the free space.
         low, high = frame.middle(item.rank) + item.height / 2, frame.middle(item.rank) - item.height / 2
         x += frame.port(part, connector, out=leaving)
         points += [(x, low), (x, bottom)] if leaving else [(x, top), (x, high)]
+    # A flow that begins or ends at the border continues to it, where the piece of the other frame
+    # begins.
     if not items[0].solid:
         points.insert(0, (points[0][0], 0))
     if not items[-1].solid:
         points.append((points[-1][0], frame.height))
-    return _smooth([_placed(frame, x, y) for x, y in points])
+    return _curved([_placed(frame, x, y) for x, y in points])
 
 
 def lane(frame: Frame, connector: Connector) -> Curve:
+    """The curve upwards: to the right into a lane, up, and to the left to its target."""
     source, target = frame.part(connector.source), frame.part(connector.target)
     x = frame.lanes[connector]
     points = _to_lane(frame, connector, source, x) + _from_lane(frame, connector, target, x)
@@ -139,13 +152,15 @@ def lane(frame: Frame, connector: Connector) -> Curve:
 
 
 def self_curve(frame: Frame, connector: Connector) -> Curve:
+    """The curve of an edge from a node to itself, on its right; several are nested."""
     part = frame.part(connector.source)
     cell = frame.cells[part]
-    held = frame.self_edges[part]
-    number = held.index(connector)
+    beside = frame.self_edges[part]
+    number = beside.index(connector)
     bulge = frame.measures.bulge
-    reach = sum(bulge + other.label_width for other in held[:number]) + bulge
+    reach = sum(bulge + other.label_width for other in beside[:number]) + bulge
     x, y = cell.x + cell.left, frame.middle(cell.rank)
+    # Outer self-edges start further from the middle, so that they surround the inner ones.
     high = min(cell.height / 2 - 8, 10.0 + 5 * number)
     start, end = _placed(frame, x, y + high), _placed(frame, x, y - high)
     out = _placed(frame, x + reach * 1.2, y)[0]
@@ -153,6 +168,8 @@ def self_curve(frame: Frame, connector: Connector) -> Curve:
 
 
 def _to_lane(frame: Frame, connector: Connector, part: GroupPart, x: float) -> list[Point]:
+    """From a part into a lane: down into a track if something is in the way, else straight to the
+    right."""
     cell = frame.cells[part]
     if connector in frame.below:
         at = cell.x + _foot(frame, frame.below, connector, part)
@@ -163,6 +180,8 @@ def _to_lane(frame: Frame, connector: Connector, part: GroupPart, x: float) -> l
 
 
 def _from_lane(frame: Frame, connector: Connector, part: GroupPart, x: float) -> list[Point]:
+    """From a lane to a part: through a track above it if something is in the way, else straight to the
+    left."""
     cell = frame.cells[part]
     if connector in frame.above:
         at = cell.x + _foot(frame, frame.above, connector, part)
@@ -173,7 +192,8 @@ def _from_lane(frame: Frame, connector: Connector, part: GroupPart, x: float) ->
 
 
 def _foot(frame: Frame, tracks: dict[Connector, float], connector: Connector, part: GroupPart) -> float:
-    """Where it meets a loop's border; at a node beside the middle, where lines downwards begin or end."""
+    """Where it meets a loop's border; at a node, to the right of the centre, which is for lines
+    downwards."""
     if part in frame.inner:
         return frame.port(part, connector, out=tracks is frame.below)
     same = [other for other in tracks if _end(frame, other, tracks is frame.below) is part]
@@ -182,7 +202,8 @@ def _foot(frame: Frame, tracks: dict[Connector, float], connector: Connector, pa
 
 
 def _stagger(frame: Frame, connector: Connector, part: GroupPart, leaving: bool) -> float:
-    """Connectors that meet the same side keep apart; the outer lane takes the outer place."""
+    """Keeps connectors on the same side of a part apart; the outer lane takes the outer place, so none
+    cross."""
     tracks = frame.below if leaving else frame.above
     same = [other for other in frame.lanes if other not in tracks and _end(frame, other, leaving) is part]
     room = frame.size(part)[1] / 2 - 6
@@ -197,7 +218,8 @@ def _placed(frame: Frame, x: float, y: float) -> Point:
     return frame.x + frame.measures.pad + x, frame.y + y
 
 
-def _smooth(points: list[Point]) -> Curve:
+def _curved(points: list[Point]) -> Curve:
+    """A line through the points, with a curve wherever it moves sideways."""
     curve: Curve = [(points[0],)]
     for (x, y), (to_x, to_y) in pairwise(points):
         if abs(x - to_x) + abs(y - to_y) < 0.1:
@@ -205,13 +227,15 @@ def _smooth(points: list[Point]) -> Curve:
         if abs(x - to_x) < 0.5:
             curve.append(((to_x, to_y),))
         else:
+            # Handles straight above and below the ends: the curve leaves and arrives vertically.
             half = (y + to_y) / 2
             curve.append(((x, half), (to_x, half), (to_x, to_y)))
     return curve
 
 
 def simplified(curve: Curve) -> Curve:
-    """The same curve with each straight line as one piece: a flow has a point at the border of each rank."""
+    """The same curve with each straight line as one piece: a flow has points at the borders of each
+    rank."""
     found = curve[:1]
     for piece in curve[1:]:
         x, y = piece[-1]
@@ -230,6 +254,7 @@ def simplified(curve: Curve) -> Curve:
 
 
 def _rounded(points: list[Point]) -> Curve:
+    """Lines with round corners; short lines get a smaller radius, so that two corners do not overlap."""
     curve: Curve = [(points[0],)]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         radius = min(RADIUS, _distance(before, corner) / 2, _distance(corner, after) / 2)
@@ -240,6 +265,7 @@ def _rounded(points: list[Point]) -> Curve:
 
 
 def _distance(one: Point, other: Point) -> float:
+    """The distance along the axes, exact here: lanes and tracks are horizontal or vertical."""
     return abs(one[0] - other[0]) + abs(one[1] - other[1])
 
 

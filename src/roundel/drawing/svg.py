@@ -1,6 +1,8 @@
-"""How the SVG looks: colours for light and dark, a colour and an icon for each node type.
+"""A drawing as an SVG file that needs nothing else, and follows the reader's light or dark scheme.
 
-A drawing as an SVG that needs nothing beside itself, and follows the reader's light or dark scheme.
+It is made from the `Drawing` alone: no layout happens here, so a picture and the JSON of the same
+workflow agree. Colours for both schemes are in the style sheet of the file. All text is escaped, and
+nothing is executed or loaded, so that the file is safe to show inside a page.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from roundel.workflow.diagnostics import Diagnostic
 OTHER = "other"
 KINDS = ("agent", "human", "python", "literal", "passthrough", "subgraph", "guard")
 
-# Each in a square of 16, drawn with strokes.
+# Paths in a square of 16 pixels, drawn with strokes.
 ICONS = {
     "agent": "M8 1.5 9.7 6.3 14.5 8 9.7 9.7 8 14.5 6.3 9.7 1.5 8 6.3 6.3Z",
     "human": "M8 7.5a3 3 0 1 0 0-6 3 3 0 0 0 0 6ZM2.5 14.5c.3-3 2.4-4.8 5.5-4.8s5.2 1.8 5.5 4.8",
@@ -71,8 +73,8 @@ _DARK = {
     "fault": "#ff8a84",
 }
 
-# Selector and declarations; `$name` is a colour. Colours are written out, not left to CSS variables, which
-# programs other than browsers often do not know.
+# Selectors and declarations; `$name` is a colour. Colours are substituted here and not left to CSS
+# variables, which many programs other than browsers do not support.
 RULES = {
     "text": "font-family: ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', "
     "'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif; fill: $ink",
@@ -113,15 +115,17 @@ FAULT_RULES = {
     ".badge circle": "fill: $fault; stroke: $page; stroke-width: 1.5",
     ".badge path": "fill: none; stroke: $page; stroke-width: 2; stroke-linecap: round",
 }
-"""Added where something has an error, so that other pictures stay as they are."""
+"""Rules that are added only if something has an error, so that all other files stay byte for byte the
+same."""
 
 
 def stylesheet(rules: Mapping[str, str] = RULES) -> str:
+    """The rules twice: for the light scheme, and for the dark one if the reader prefers it."""
     return f"{_sheet(rules, _LIGHT)}@media (prefers-color-scheme: dark) {{\n{_sheet(rules, _DARK)}}}\n"
 
 
 def _sheet(rules: Mapping[str, str], colours: dict[str, str]) -> str:
-    # Under a class of our own, so that it touches nothing else on a page that holds the drawing.
+    # Below a class of our own: inside a page, the style sheet of an SVG applies to the whole page.
     lines = (f".roundel {selector} {{ {declared} }}\n" for selector, declared in rules.items())
     return Template("".join(lines)).substitute(colours)
 
@@ -136,7 +140,7 @@ def icon_of(node: DrawnNode) -> str:
 KINDS_OF_EDGE = ("edge", "back", "leave")
 FAULT = "fault"
 BADGE = 7.5
-"""The radius of the mark at what has an error."""
+"""The radius of the mark on something with an error."""
 
 
 def svg(drawing: Drawing) -> str:
@@ -144,6 +148,9 @@ def svg(drawing: Drawing) -> str:
 
 
 class _Picture:
+    """Writes one file. The order of the elements is the order of painting: regions, edges, labels,
+    nodes."""
+
     def __init__(self, drawing: Drawing) -> None:
         self.drawing = drawing
         self.m: DensityMeasures = MEASURES[drawing.density]
@@ -166,6 +173,7 @@ class _Picture:
         yield from self._title((drawing.title, *drawing.captions), self.m.pad, 0)
         for region in drawing.regions:
             yield from self._region(region)
+        # Labels after all edges, so that no line crosses a text.
         yield from map(self._edge, drawing.edges)
         for edge in drawing.edges:
             if edge.label is not None:
@@ -175,6 +183,7 @@ class _Picture:
         yield "</svg>"
 
     def _rules(self) -> dict[str, str]:
+        # The font sizes of the density, by which the layout has measured the texts.
         m = self.m
         sizes = {
             ".id": f"font-size: {_n(m.id_size)}px; font-weight: 600",
@@ -224,7 +233,7 @@ class _Picture:
     def _node(self, node: DrawnNode) -> str:
         icon = icon_of(node)
         inside = [f"<title>{escape(f'{node.id} ({node.type})')}{_error_text(node.problems)}</title>"]
-        if not node.region:
+        if not node.region:  # the region is the card of a node with graphs inside
             inside += self._card(node, icon)
         if node.end:
             inside += self._end(node.box, icon)
@@ -257,6 +266,7 @@ class _Picture:
 
 
 def _arrow_head(kind: str) -> str:
+    # One marker for each colour: a marker cannot inherit the colour of its line in all programs.
     return (
         f'<marker id="{kind}-head" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="9" markerHeight="9" '
         'markerUnits="userSpaceOnUse" orient="auto">'
@@ -298,7 +308,7 @@ def _badge(x: float, y: float, problems: tuple[Diagnostic, ...]) -> str:
 
 
 def _error_text(problems: tuple[Diagnostic, ...]) -> str:
-    """What is shown when the mouse is over something faulty. A message may quote any text of the file."""
+    """The errors for the tooltip. A message may quote any text of the file, so it is made safe."""
     errors = (found for found in problems if found.severity == "error")
     return "".join(f" {escape(visible(f'{found.severity}: {found.message}'))}" for found in errors)
 
@@ -313,4 +323,5 @@ def _rect_attributes(box: Rect) -> str:
 
 
 def _n(value: float) -> str:
+    """A coordinate as short as possible; a tenth of a pixel is enough."""
     return f"{value:.1f}".removesuffix(".0")

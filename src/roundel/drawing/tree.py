@@ -1,6 +1,9 @@
-"""A workflow as a tree of text: graphs and loops are branches, edges stand under the node they leave.
+"""A workflow as a tree of text: graphs and loops are branches, and edges are below the node that they
+leave.
 
-Nodes of a layer and the edges of a node come in the order of the file, so that the tree reads like it."""
+Nodes of a layer and the edges of a node are in the order of the file, unlike in the picture, so that the
+tree reads like the file. It needs no layout, so it can be larger than a picture.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from roundel.workflow.diagnostics import Diagnostic, Finding
 from roundel.workflow.graph_reader import is_missing
 
 Wires = dict[int, list[Wire]]
-"""By the node that they leave."""
+"""Edges by the node that they leave."""
 
 
 def tree(plan: Plan, findings: Iterable[Finding] = (), *, mask: Mask = str) -> Tree:
@@ -25,6 +28,8 @@ def tree(plan: Plan, findings: Iterable[Finding] = (), *, mask: Mask = str) -> T
 
 
 class _Branches:
+    """Builds the branches of one tree."""
+
     def __init__(self, labels: Labels, problems: Problems) -> None:
         self.labels = labels
         self.problems = problems
@@ -84,12 +89,14 @@ class _Branches:
             line.append("▶ ", "green")
         line.append(self.labels.line(node.id), "bold yellow" if bound else "bold")
         line.append(f"  {self.labels.node(node)}", "red" if is_missing(node.node) else "cyan")
-        marks = [name for name, holds in (("start", group.starts(node)), ("end", group.ends(node))) if holds]
+        roles = (("start", group.starts(node)), ("end", group.ends(node)))
+        marks = [name for name, applies in roles if applies]
         if marks:
             line.append(f"  ({', '.join(marks)})", "green")
         return line.append(f"  {bound}", "dim") if bound else line
 
     def _edge_line(self, wire: Wire) -> Text:
+        """An edge by its target: ↺ begins the next round, ⇥ leaves a loop, ⇢ carries only data."""
         edge = wire.edge.edge
         sign = ("⇥" if wire.leaves else "") + ("↺" if wire.back else "")
         colour = "yellow" if wire.back else "green" if wire.leaves else ""

@@ -1,18 +1,17 @@
-"""What runs do, for those who watch over them: spans and metrics for OpenTelemetry, metrics for Prometheus.
+"""Telemetry of runs: spans and metrics for OpenTelemetry, metrics for Prometheus.
 
-All of it is middleware that looks at events and does nothing else. It is off unless somebody turns it on: by
-the standard variables (`from_environment`), or by giving a run a `Telemetry` or a `Metrics`. The packages
-that it needs are imported then, and not before.
+All of it is middleware that observes events and does nothing else: it cannot change a run, and it delays
+the end of one by at most a few seconds (export.py). It is off unless the standard variables configure it
+(`from_environment`), or a program passes a `Telemetry` or a `Metrics` to a run. The packages that it
+needs are imported then, and not before.
 
-    spans         from events to spans; with part, node_spans, agent_spans, round_spans and notes
-    traces        one trace a run, also when it goes on elsewhere
-    tally         from events to figures, whoever keeps them
-    measures      the figures as metrics of OpenTelemetry
-    prometheus    the figures as metrics of Prometheus
-    middleware    spans and measures as one middleware
-    setup         what the standard variables ask for
-    sending       what is sent at the end of a run, in bounded time
-    conventions   the names of OpenTelemetry's conventions for generative AI
+    conventions    the names of OpenTelemetry's conventions for generative AI, and of our own
+    spans          events become spans: one trace for each run, also across processes
+    metrics        events become figures, for any sink
+    middleware     spans and metrics for OpenTelemetry as one middleware
+    prometheus     the figures as metrics of Prometheus
+    export         what the standard variables configure, and the flush at the end of a run
+    id_generator   ids for a program's own TracerProvider
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def __getattr__(name: str) -> Any:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     except ModuleNotFoundError as error:
         raise explain_missing_extra(error) from None
-    globals()[name] = value
+    globals()[name] = value  # so that the next use does not come here
     return value
 
 

@@ -1,12 +1,8 @@
-"""The names of OpenTelemetry's conventions for generative AI, and those of our own beside them.
+"""The names of OpenTelemetry's conventions for generative AI, and our own names beside them.
 
-They are still in development there, so they stand in one place here.
-
-What is around an address, from the inside out.
-
-When an event happened, as OpenTelemetry counts time.
-
-The names of things: of workflows, agents, tools.
+The conventions are still in development, so all of their names are in one place here. The helpers that
+spans and metrics share are here as well: addresses around an address, timestamps, and limits on the
+number of labels.
 """
 
 from __future__ import annotations
@@ -49,7 +45,7 @@ REASON = "roundel.reason"
 COST = "roundel.cost_usd"
 CACHED = "roundel.cached"
 PARTIAL = "roundel.partial"
-"""Its beginning was not seen: the run has gone on from elsewhere."""
+"""Marks a span whose beginning this process has not seen, because the run was resumed here."""
 
 CAPTURE_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CAPTURE_VALUES = ("true", "1", "span_only", "span_and_event")
@@ -60,7 +56,7 @@ AGENT_BUCKETS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204
 WORKFLOW_BUCKETS = (1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0)
 
 SCRIPT = "script"
-"""The provider of what a script says."""
+"""The provider of scripted replies."""
 _PROVIDERS = {
     "azure": "azure.ai.openai",
     "bedrock": "aws.bedrock",
@@ -80,7 +76,7 @@ _PROVIDERS = {
 
 
 def model_attributes(model: str) -> dict[str, Any]:
-    """Of a model as it stands in events, `provider:name`; of a script if it is empty."""
+    """The attributes of a model, which events name as `provider:name`; an empty name is a script."""
     if not model:
         return {PROVIDER: SCRIPT}
     provider, colon, name = model.partition(":")
@@ -90,7 +86,7 @@ def model_attributes(model: str) -> dict[str, Any]:
 
 
 def format_message(role: str, text: str) -> str:
-    """One message, in the form in which messages stand in spans."""
+    """One message, in the form that the conventions use for spans."""
     message: dict[str, Any] = {"role": role, "parts": [{"type": "text", "content": text}]}
     if role == "assistant":
         message["finish_reason"] = "stop"
@@ -102,14 +98,16 @@ def to_json(value: Any) -> str:
 
 
 _SEPARATORS = "/.[#"
-"""Names in addresses hold none of these; they are escaped there."""
+"""Names in addresses contain none of these, since addresses escape them."""
 
 
 def enclosing_addresses(address: str) -> Iterator[str]:
-    """Every place that may hold what is at an address, the nearest first.
+    """Every address that may contain an address, the nearest first.
 
-    `Writer[3].Analyst[2]/mean` is in round 2 of the node `Writer[3]/Analyst`, in round 3 of the loop Writer:
-    where the address of a node has a slash, its rounds have a dot."""
+    `Writer[3].Analyst[2]/mean` is in round 2 of the node `Writer[3]/Analyst`, in round 3 of the loop
+    Writer. A node in a loop has a slash in its address, but its rounds have a dot, so both forms are
+    tried.
+    """
     while True:
         cut = max(map(address.rfind, _SEPARATORS))
         if cut < 0:
@@ -129,7 +127,11 @@ NANOSECONDS_PER_SECOND = 1_000_000_000
 
 @lru_cache(maxsize=16)  # events of one step share a timestamp
 def to_nanoseconds(timestamp: str) -> int:
-    """Since 1970, from the timestamp of an event."""
+    """The timestamp of an event as OpenTelemetry counts time: nanoseconds since 1970.
+
+    The time of the event is used, so that durations do not depend on when a process observes it. Integer
+    arithmetic: a float has too few digits for nanoseconds.
+    """
     return (datetime.fromisoformat(timestamp) - _EPOCH) // _MICROSECOND * 1000
 
 
@@ -139,8 +141,11 @@ OTHER = "(other)"
 
 
 class LabelLimiter:
-    """Names as labels of metrics. There is a series for each, so all beyond the first ones are called the
-    same: a model may ask for tools that it makes up, and a server may run any workflow."""
+    """Limits the number of names that become labels of a metric.
+
+    Each label makes a series, and models may request tools that they invent. So all names after the
+    first MAX_NAMES are reported as OTHER.
+    """
 
     def __init__(self, max_names: int = MAX_NAMES) -> None:
         self._known: set[str] = set()
@@ -155,7 +160,10 @@ class LabelLimiter:
 
 
 class RunRegistry:
-    """What is known of the runs that were seen lately: their workflow, and which nodes are agents."""
+    """The workflow and the agents of runs that were seen recently.
+
+    The oldest of MAX_RUNS is dropped, so that a server that runs for months does not grow.
+    """
 
     def __init__(self) -> None:
         self._runs: OrderedDict[str, tuple[str, frozenset[str]]] = OrderedDict()
@@ -166,7 +174,8 @@ class RunRegistry:
             self._runs.popitem(last=False)
 
     def lookup(self, event: Event) -> tuple[str, frozenset[str]]:
-        """Of the run that an event tells of; nothing if it began elsewhere, and nobody has said."""
+        """The workflow and the agents of the run of an event; empty if the run began elsewhere and is
+        not registered."""
         if event.event == "run_started" and event.run_id not in self._runs:
             self.register(event.run_id, event.data.get("workflow", ""))
         return self._runs.get(event.run_id, ("", frozenset()))

@@ -1,10 +1,10 @@
-"""Why telemetry that was asked for cannot be had.
+"""What the standard variables of OpenTelemetry configure, and the flush at the end of a run.
 
-What is still to be sent when a run comes to rest.
+Nothing of OpenTelemetry is imported unless the variables ask for it.
 
-A collector that is away neither fails a run nor holds it up.
-
-What the standard variables of OpenTelemetry ask for. Unless they do, nothing of it is imported.
+A collector that is slow or down must neither fail a run nor delay it by more than FLUSH_TIMEOUT.
+Flushing is blocking code of the SDK without a reliable timeout, so a daemon thread does it. There is one
+`Flusher` for all runs, so that runs that end at the same time share a flush.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _EXTRAS = {"opentelemetry": "telemetry", "prometheus_client": "prometheus"}
 
 
 class TelemetryError(Exception):
-    """Telemetry was asked for and cannot be had; the text says what to do."""
+    """Telemetry is configured but not available; the text says what to do."""
 
 
 def explain_missing_extra(error: ModuleNotFoundError) -> Exception:
-    """What to install; the error itself if it is about something else."""
+    """An error that names the extra to install; the error itself if it is about another module."""
     extra = _EXTRAS.get((error.name or "").partition(".")[0])
     if extra is None:
         return error
@@ -46,13 +46,17 @@ def explain_missing_extra(error: ModuleNotFoundError) -> Exception:
 logger = logging.getLogger("roundel.telemetry")
 
 FLUSH_TIMEOUT = 3.0
-"""How long a run waits at its end."""
+"""How many seconds a run waits at its end for its telemetry to be sent."""
 MAX_REASON_LENGTH = 300
 _Waiter = tuple[asyncio.AbstractEventLoop, asyncio.Event]
 
 
 class Flusher:
-    """One for all runs. What ends while something is being sent may be too late for it, and is sent next."""
+    """Sends pending telemetry in a thread of its own; one instance for all runs of a `Telemetry`.
+
+    A run that ends during a flush may be too late for it, so its request makes the thread flush once
+    more.
+    """
 
     def __init__(self, *flushes: Callable[[], object], seconds: float = FLUSH_TIMEOUT) -> None:
         self._flushes = flushes
@@ -61,10 +65,12 @@ class Flusher:
         self._waiting: list[_Waiter] = []
         self._thread: threading.Thread | None = None
         self._timed_out = False
-        """Whether somebody has given up on what is being sent now."""
+        """Whether a run has given up on the present flush: later runs then do not wait for it at all."""
 
     async def flush_pending(self) -> None:
-        """Waits until everything is sent, but not for long, and not twice for the same collector."""
+        """Waits until everything is sent, for `seconds` at most, and not again while a flush is
+        stuck."""
+        # An event of the caller's loop: runs of several threads and loops may share one flusher.
         done = asyncio.Event()
         if not self._request_flush(asyncio.get_running_loop(), done):
             return
@@ -76,13 +82,13 @@ class Flusher:
 
     def _request_flush(self, loop: asyncio.AbstractEventLoop, done: asyncio.Event) -> bool:
         with self._lock:
-            # A process that was forked has none of its parent's threads.
+            # Not `is not None` alone: after a fork the thread of the parent does not exist here.
             is_running = self._thread is not None and self._thread.is_alive()
             if is_running and self._timed_out:
                 return False
             self._waiting.append((loop, done))
             if not is_running:
-                # Not one of the loop's own threads: the end of the program would wait for those.
+                # Not a thread of the loop's executor: the end of the program would wait for it.
                 self._timed_out = False
                 self._thread = threading.Thread(
                     target=self._flush_loop, name="roundel-telemetry", daemon=True
@@ -97,13 +103,17 @@ class Flusher:
                     flush()
                 except Exception as error:
                     EXPORT_FAILURES.warn_once(repr(error))
-            self._timed_out = False
+            self._timed_out = False  # the collector answers again
             for loop, done in waiting:
-                with contextlib.suppress(RuntimeError):  # nobody waits any more
+                with contextlib.suppress(RuntimeError):  # the loop is closed
                     loop.call_soon_threadsafe(done.set)
 
     def _take_waiting(self) -> list[_Waiter]:
-        """Those for whom everything is to be sent now; if there are none, the thread ends."""
+        """Takes the requests for the next flush; without any, the thread ends.
+
+        Both under the lock: a request that arrives between the check and the end of the thread would
+        never be served.
+        """
         with self._lock:
             waiting, self._waiting = self._waiting, []
             if not waiting:
@@ -112,7 +122,8 @@ class Flusher:
 
 
 def _collect_secrets() -> SecretMasker:
-    """Those of the environment, and the headers that exporters take from it."""
+    """The secrets of the environment, and the headers that exporters read from it: errors may quote
+    them."""
     secrets = SecretMasker()
     for name, value in os.environ.items():
         if name.startswith("OTEL_") and name.endswith("_HEADERS"):
@@ -124,7 +135,10 @@ def _collect_secrets() -> SecretMasker:
 
 
 class _ExportFailureFilter(logging.Filter):
-    """Says once what the exporters would say again and again, each in several lines."""
+    """Replaces the log of the exporters by one warning: they repeat each failure, in several lines.
+
+    The warning masks secrets, since an exporter may log its headers.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,7 +154,7 @@ class _ExportFailureFilter(logging.Filter):
         if not self._has_warned:
             self._has_warned = True
             shown = _collect_secrets().mask(reason)[:MAX_REASON_LENGTH]
-            logger.warning("telemetry is being lost, and the run goes on: %s", shown)
+            logger.warning("telemetry is being lost, and the run continues: %s", shown)
 
     def attach(self, loggers: Sequence[str]) -> None:
         for name in loggers:
@@ -148,7 +162,7 @@ class _ExportFailureFilter(logging.Filter):
 
 
 EXPORT_FAILURES = _ExportFailureFilter()
-"""One for the whole program, as the loggers of exporters are."""
+"""One for the whole program, like the loggers of the exporters."""
 
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
@@ -157,7 +171,8 @@ PROTOCOL = "http/protobuf"
 
 
 def from_environment() -> Telemetry | None:
-    """Telemetry as the variables say; None if they ask for none. TelemetryError if it cannot be had."""
+    """The telemetry that the variables configure, or None; raises TelemetryError if it is not
+    available."""
     traces, metrics = _exporter("TRACES"), _exporter("METRICS")
     if traces == metrics == "none":
         return None
@@ -168,11 +183,15 @@ def from_environment() -> Telemetry | None:
     except ModuleNotFoundError as error:
         raise explain_missing_extra(error) from None
     except ValueError as error:
-        raise TelemetryError(f"the variables of OpenTelemetry cannot be followed: {error}") from None
+        raise TelemetryError(f"the OTEL_ variables are invalid: {error}") from None
 
 
 def _exporter(signal: str) -> str:
-    """Where a signal goes: one of EXPORTERS."""
+    """The exporter of a signal: one of EXPORTERS.
+
+    Without a variable for the exporter, an endpoint turns it on. The SDK would default to `otlp` on
+    localhost; then every run on a machine without a collector would try to connect.
+    """
     if _read_variable("OTEL_SDK_DISABLED").lower() == "true":
         return "none"
     name = f"OTEL_{signal}_EXPORTER"
@@ -181,7 +200,7 @@ def _exporter(signal: str) -> str:
         has_endpoint = _read_variable(ENDPOINT) or _read_variable(f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")
         return "otlp" if has_endpoint else "none"
     if chosen not in EXPORTERS:
-        raise TelemetryError(f"{name} is '{chosen}'; known are {', '.join(EXPORTERS)}")
+        raise TelemetryError(f"{name} is '{chosen}'; set it to one of {', '.join(EXPORTERS)}")
     return chosen
 
 
@@ -190,7 +209,7 @@ def _check_protocol(signal: str, exporter: str) -> None:
     protocol = _read_variable(name) or _read_variable("OTEL_EXPORTER_OTLP_PROTOCOL") or PROTOCOL
     if exporter == "otlp" and protocol != PROTOCOL:
         text = (
-            f"the protocol '{protocol}' is not spoken here; set {name} to {PROTOCOL}, and the endpoint for it"
+            f"the protocol '{protocol}' is not supported; set {name} to {PROTOCOL}, and a matching endpoint"
         )
         raise TelemetryError(text)
 
@@ -221,10 +240,12 @@ def _resource() -> Resource:
     named = _read_variable("OTEL_SERVICE_NAME") or "service.name=" in _read_variable(
         "OTEL_RESOURCE_ATTRIBUTES"
     )
+    # Only if the user gave no name: an explicit attribute would override the variables.
     return Resource.create({} if named else {"service.name": "roundel"})
 
 
-# The providers do not shut down when the program ends, which may take long: all is sent when a run is closed.
+# The providers do not shut down at the end of the program, which may take long: everything is sent when
+# a run is closed.
 
 
 def _tracer_provider(exporter: str, resource: Resource) -> TracerProvider:
@@ -263,5 +284,4 @@ def _meter_provider(exporter: str, resource: Resource) -> MeterProvider:
 
 
 def _filter_exporter_log(logger: str) -> None:
-
     EXPORT_FAILURES.attach([logger])

@@ -1,4 +1,4 @@
-"""Ids for a program's own TracerProvider, so that each run is one trace."""
+"""Ids for a program's own TracerProvider, so that each run is one trace (see spans.py)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from roundel.telemetry.spans import pending_span_ids
 
 
 class RunIds(RandomIdGenerator):
-    """For `TracerProvider(id_generator=RunIds())`. All spans but those of runs have random ids."""
+    """An id generator for `TracerProvider(id_generator=RunIds())`; spans that are not of runs have
+    random ids.
+
+    The API of OpenTelemetry gives no way to choose the ids of a span, so they are passed in a context
+    variable.
+    """
 
     def generate_trace_id(self) -> int:
         ids = pending_span_ids.get()

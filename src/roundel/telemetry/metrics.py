@@ -1,6 +1,8 @@
-"""From events to figures, whoever keeps them: what is counted, and how long things took.
+"""Turns events into figures, for any sink: counts, and how long things took.
 
-Figures have no addresses and no run ids, since there would be a series for each.
+Figures have no addresses and no run ids, since each would make a series of its own. Durations come from
+the timestamps of events. A run may be resumed here in the middle: without its beginning a duration is
+unknown (None), and is left out rather than reported too short.
 """
 
 from __future__ import annotations
@@ -15,16 +17,20 @@ from roundel.telemetry.conventions import (
 
 
 class _NodeTiming:
+    """A node in flight."""
+
     __slots__ = ("agent", "model_since", "since")
 
     def __init__(self, since: int, agent: bool) -> None:
         self.since = since
         self.model_since = since
-        """Since when its model is at work, if it is an agent."""
+        """When its present model call began, if it is an agent. Events report only the end of a call."""
         self.agent = agent
 
 
 class _RunTiming:
+    """A run in flight in this process, with its open nodes and tool calls."""
+
     __slots__ = ("agents", "last", "last_limit", "nodes", "seq", "since", "tools", "workflow")
 
     def __init__(self, workflow: str, agents: frozenset[str], since: int) -> None:
@@ -33,17 +39,18 @@ class _RunTiming:
         self.since = self.last = since
         self.seq = 0
         self.last_limit = ""
-        """What was met last: a limit, or what trips the breaker."""
+        """The last limit or trigger of the breaker: the reason for a lock that may follow."""
         self.nodes: dict[str, _NodeTiming] = {}
         self.tools: dict[str, int] = {}
 
     def find_agent(self, call: str) -> _NodeTiming | None:
-        """Who made a call of a tool."""
+        """The agent that made a tool call."""
         return next((self.nodes[place] for place in enclosing_addresses(call) if place in self.nodes), None)
 
 
 class MetricsSink:
-    """Who keeps the figures. `seconds` is None where the beginning was not seen."""
+    """Receives the figures; one subclass for each metrics library. `seconds` is None if the beginning is
+    unknown."""
 
     def on_run_started(self) -> None: ...
 
@@ -65,7 +72,7 @@ class MetricsSink:
 
 
 class MetricsAggregator:
-    """Tells figures to those who keep them, from the events of any number of runs."""
+    """Computes figures from the events of any number of runs, and passes them to a sink."""
 
     def __init__(self, sink: MetricsSink) -> None:
         self._sink = sink
@@ -73,6 +80,7 @@ class MetricsAggregator:
         self.runs = RunRegistry()
 
     def observe(self, event: Event) -> None:
+        # Transient events are not stored and have no number: they would look like a gap.
         if event.event in TRANSIENT:
             return
         now = to_nanoseconds(event.timestamp)
@@ -95,6 +103,8 @@ class MetricsAggregator:
                 self._state(run, event)
 
     def close_run(self, run_id: str, status: str = "lost") -> None:
+        """Ends a run: it is idle, or this process no longer executes it. Then its last event is its
+        end."""
         run = self._runs.pop(run_id, None)
         if run is not None:
             self._sink.on_run_stopped(run.workflow, status, (run.last - run.since) / NANOSECONDS_PER_SECOND)
@@ -103,6 +113,8 @@ class MetricsAggregator:
         run = self._runs.get(event.run_id)
         if run is not None and event.seq == run.seq + 1:
             return run
+        # A gap: the run continued in another process in between, and what was open here has an unknown
+        # end.
         self.close_run(event.run_id)
         run = self._runs[event.run_id] = _RunTiming(*self.runs.lookup(event), now)
         self._sink.on_run_started()
@@ -110,6 +122,7 @@ class MetricsAggregator:
 
     def _state(self, run: _RunTiming, event: Event) -> None:
         status = event.data.get("status", "")
+        # The event with the cause precedes the change of status.
         if status == "suspended_locked":
             self._sink.on_run_locked(run.last_limit)
         if status != "running":
@@ -121,6 +134,7 @@ class MetricsAggregator:
             run.nodes[address] = _NodeTiming(now, event.node_id in run.agents)
             return
         node = run.nodes.pop(address, None)
+        # A node that was skipped before it ran is not an execution; one that was cancelled in flight is.
         if node is not None or status != "skipped":
             seconds = (now - node.since) / NANOSECONDS_PER_SECOND if node is not None else None
             self._sink.on_node_ended(event.node_id or "", status, seconds, node is not None and node.agent)
@@ -128,9 +142,11 @@ class MetricsAggregator:
     def _tokens(self, run: _RunTiming, event: Event, now: int) -> None:
         data, node = event.data, run.nodes.get(event.address or "")
         seconds = None
+        # `aside` is the computation of vectors for a memory, before the model call.
         if node is not None and not data.get("aside"):
             seconds = (now - node.model_since) / NANOSECONDS_PER_SECOND
             node.agent, node.model_since = True, now
+        # A reply from the cache was no call, but it still marks the end of the agent's waiting.
         if not data.get("cached"):
             input_tokens, output_tokens = data.get("input_tokens", 0), data.get("output_tokens", 0)
             cost = data.get("cost_usd")
@@ -140,7 +156,8 @@ class MetricsAggregator:
         status, address = event.data.get("status", ""), event.address or ""
         agent = run.find_agent(address)
         if agent is not None:
-            agent.agent, agent.model_since = True, now  # it is asked again when all its tools are back
+            # The model is called again after the last tool, so the last event is the start of that call.
+            agent.agent, agent.model_since = True, now
         if status == "running":
             run.tools[address] = now
         elif status != "waiting":

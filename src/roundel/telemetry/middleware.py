@@ -1,7 +1,4 @@
-"""The figures as metrics of OpenTelemetry.
-
-Spans and metrics for OpenTelemetry, as middleware.
-"""
+"""Spans and metrics for OpenTelemetry, as one middleware."""
 
 from __future__ import annotations
 
@@ -46,18 +43,22 @@ WHAT = "roundel.what"
 
 
 class OtelMetrics(MetricsSink):
+    """The figures as metrics of OpenTelemetry; `Telemetry` creates it."""
+
     def __init__(self, meter: Meter) -> None:
         self._tokens = _histogram(meter, "gen_ai.client.token.usage", "{token}", TOKEN_BUCKETS)
         self._calls = _histogram(meter, "gen_ai.client.operation.duration", "s", CALL_BUCKETS)
         self._agents = _histogram(meter, "gen_ai.invoke_agent.duration", "s", AGENT_BUCKETS)
         self._tools = _histogram(meter, "gen_ai.execute_tool.duration", "s", CALL_BUCKETS)
         self._workflows = _histogram(meter, "gen_ai.workflow.duration", "s", WORKFLOW_BUCKETS)
-        self._runs = meter.create_counter("roundel.runs", "{run}", "Runs that came to rest, by status.")
+        self._runs = meter.create_counter("roundel.runs", "{run}", "Runs that became idle, by status.")
         self._rounds = meter.create_counter("roundel.rounds", "{round}", "Rounds of loops.")
-        self._locks = meter.create_counter("roundel.locks", "{lock}", "Runs that were locked, by what.")
-        self._tool_calls = meter.create_counter("roundel.tool_calls", "{call}", "Calls of tools, by status.")
-        self._cost = meter.create_counter("roundel.cost_usd", "{USD}", "What models cost, where it is known.")
-        self._failures = meter.create_counter("roundel.memory_errors", "{error}", "Failures of memory.")
+        self._locks = meter.create_counter("roundel.locks", "{lock}", "Runs that were locked, by cause.")
+        self._tool_calls = meter.create_counter("roundel.tool_calls", "{call}", "Tool calls, by status.")
+        self._cost = meter.create_counter(
+            "roundel.cost_usd", "{USD}", "The cost of model calls with a known price."
+        )
+        self._failures = meter.create_counter("roundel.memory_errors", "{error}", "Memory errors.")
         self._workflow_names, self._node_names = LabelLimiter(), LabelLimiter()
         self._tool_names, self._loop_names, self._model_names = LabelLimiter(), LabelLimiter(), LabelLimiter()
 
@@ -83,6 +84,7 @@ class OtelMetrics(MetricsSink):
             self._cost.add(cost, named)
 
     def _model(self, model: str) -> Mapping[str, Any]:
+        # Provider and model are limited together: the pair is one series.
         if self._model_names(model) == OTHER:
             return {PROVIDER: OTHER, REQUEST_MODEL: OTHER}
         return model_attributes(model)
@@ -113,9 +115,12 @@ def _error(status: str, *errors: str) -> Mapping[str, Any]:
 
 
 class Telemetry(Middleware):
-    """One for any number of runs. Without providers, those that the program has set are used.
+    """Middleware that records spans and metrics; `from_environment` or a program creates it, for any
+    number of runs.
 
-    What is said is recorded only with `capture_content`; None: as the standard variable says."""
+    Without providers it uses the global ones of the program. Texts of messages, arguments and results
+    are recorded only with `capture_content`; None means that the standard variable decides.
+    """
 
     def __init__(
         self,
@@ -132,18 +137,21 @@ class Telemetry(Middleware):
         self._flusher = flusher
 
     def begin(self, run_id: str, workflow: str, nodes: Sequence[Node]) -> None:
+        # Events name neither the workflow of a resumed run nor which nodes are agents.
         agents = agent_ids(nodes)
         self._spans.runs.register(run_id, workflow, agents)
         self._metrics.runs.register(run_id, workflow, agents)
 
     def observe(self, event: Event) -> None:
+        """Called for each event. Providers of `from_environment` send in threads of their own."""
         self._spans.observe(event)
         self._metrics.observe(event)
 
     async def close(self, run_id: str) -> None:
+        """Ends the open spans of a run, and waits a short time until they are sent."""
         try:
             self._spans.close_run(run_id)
-        finally:  # a span processor of the program may be broken, and is not to leave runs behind here
+        finally:  # a broken span processor of the program must not leave runs open here
             self._metrics.close_run(run_id)
             if self._flusher is not None:
                 await self._flusher.flush_pending()

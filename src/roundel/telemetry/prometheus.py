@@ -1,4 +1,4 @@
-"""The figures as metrics of Prometheus: one set for all the runs of a server."""
+"""The figures as metrics of Prometheus: one set for all runs of a server."""
 
 from __future__ import annotations
 
@@ -21,11 +21,15 @@ from roundel.workflow.graph import Node
 
 BUCKETS = (0.01, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 SCRIPT = "script"
-"""The model of what a script says."""
+"""The label for scripted models."""
 
 
 class Metrics(Middleware):
-    """Middleware for any number of runs; `exposition` is what a scrape is answered with."""
+    """Middleware for any number of runs, which a server creates; `exposition` is the answer to a scrape.
+
+    It has a registry of its own by default, so that two servers in one process do not register a name
+    twice.
+    """
 
     content_type = CONTENT_TYPE_LATEST
 
@@ -43,10 +47,13 @@ class Metrics(Middleware):
         self._metrics.close_run(run_id)
 
     def exposition(self) -> bytes:
+        """All metrics as text; serve it with `content_type`."""
         return generate_latest(self.registry)
 
 
 class _PrometheusMetrics(MetricsSink):
+    """The sink for Prometheus. The names of metrics and labels are an interface for dashboards."""
+
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(f"roundel_{name}", text, labels, registry=registry)
@@ -54,20 +61,21 @@ class _PrometheusMetrics(MetricsSink):
         def seconds(name: str, text: str, *labels: str) -> Histogram:
             return Histogram(f"roundel_{name}_seconds", text, labels, registry=registry, buckets=BUCKETS)
 
-        self._active_runs = Gauge("roundel_runs_at_work", "Runs that are at work now.", registry=registry)
-        self._runs = counter("runs", "Runs that came to rest.", "workflow", "status")
-        self._run_seconds = seconds("run", "From where runs began or went on to rest.", "workflow")
-        self._nodes = counter("nodes", "Times that nodes ran.", "node", "status")
-        self._node_seconds = seconds("node", "How long nodes took.", "node")
+        self._active_runs = Gauge("roundel_runs_at_work", "Runs that are in flight now.", registry=registry)
+        self._runs = counter("runs", "Runs that became idle.", "workflow", "status")
+        self._run_seconds = seconds("run", "From the start or resume of a run until it is idle.", "workflow")
+        self._nodes = counter("nodes", "Executions of nodes.", "node", "status")
+        self._node_seconds = seconds("node", "Duration of node executions.", "node")
         self._models = counter("model_calls", "Model calls whose tokens are known.", "model")
-        self._model_seconds = seconds("model_call", "How long models took.", "model")
-        self._tokens = counter("tokens", "Tokens that models read and wrote.", "model", "direction")
-        self._cost = counter("cost_usd", "What models cost, where it is known.", "model")
-        self._tools = counter("tool_calls", "Calls of tools.", "tool", "status")
-        self._tool_seconds = seconds("tool_call", "How long tools took.", "tool")
+        self._model_seconds = seconds("model_call", "Duration of model calls.", "model")
+        self._tokens = counter("tokens", "Input and output tokens of models.", "model", "direction")
+        self._cost = counter("cost_usd", "The cost of model calls with a known price.", "model")
+        self._tools = counter("tool_calls", "Tool calls.", "tool", "status")
+        self._tool_seconds = seconds("tool_call", "Duration of tool calls.", "tool")
         self._rounds = counter("rounds", "Rounds of loops.", "loop")
-        self._locks = counter("locks", "Times that runs were locked.", "what")
-        self._failures = counter("memory_errors", "Failures of memory.")
+        self._locks = counter("locks", "Locks of runs.", "what")
+        self._failures = counter("memory_errors", "Memory errors.")
+        # One limiter for each label, so that invented tools do not use up the names of nodes.
         self._names = {label: LabelLimiter() for label in ("workflow", "node", "model", "tool", "loop")}
 
     def on_run_started(self) -> None:

@@ -1,31 +1,22 @@
-"""One trace a run, also when it goes on in another process.
+"""Turns events into spans: one trace for each run, even if several processes execute it.
 
-The trace id is made from the run id, and so is the id of the first part's span, to which later parts link.
-Each part is a root of its own in that trace: a part that a crash cut off is never sent, and must not leave
-the others without a parent. Samplers that go by the trace id decide the same for all parts, so a run is
+There is a span for each segment of a run, each execution of a node, each round of a loop, and each tool
+call. An event about anything smaller becomes an event of the span in which it happened. Addresses tell
+what is inside what, so no state beside the open spans is needed.
+
+A segment is the part of a run from its start or resume until it is idle. The trace id is derived from
+the run id, and so is the span id of the first segment, to which later segments link. Each segment is a
+root of its own in that trace: a segment that a crash cut off is never sent, and must not leave the
+others without a parent. Samplers that use the trace id decide the same for all segments, so a run is
 sampled as a whole.
 
-A part of a run, from where it begins or goes on to where it comes to rest, and what is open in it.
+Events may arrive without the events before them, since a run is resumed from wherever it was left. A
+node that is first seen when it ends has a span as long as what was seen of it, with the attribute
+`roundel.partial`.
 
-Events of a run that become events of the span in which they happened.
-
-A span each time that a node runs.
-
-What agents use: tokens, on the span of their node, and tools, each call with a span of its own.
-
-Events do not say which nodes are agents. If nobody said it when the run began here, a node is known for one
-by using tokens or tools.
-
-A span for each round of a loop. No event says that one is over: it ends with what happened last in it.
-
-From events to spans.
-
-There is a span for each part of a run, each time that a node runs, each round of a loop, and each call of a
-tool. An event about anything smaller becomes an event of the span in which it happened. Addresses tell what
-is inside of what.
-
-Events may come without those before them, since a run goes on from wherever it was left. A node that is first
-heard of when it ends has a span as long as what was seen of it.
+Two things have no event of their own. Nothing says which nodes are agents: unless the run was registered
+here, a node is recognised as an agent when it uses tokens or tools. Nothing says that a round is over:
+its span ends with the last thing that happened in it.
 """
 
 from __future__ import annotations
@@ -72,18 +63,19 @@ from roundel.telemetry.conventions import (
 from roundel.workflow.limits import dollars, picodollars
 
 pending_span_ids: ContextVar[tuple[int, int | None] | None] = ContextVar("wanted", default=None)
-"""The trace id, and if it matters the span id, of the span that is being started."""
+"""The trace id, and for a first segment the span id, of the span that is being started; `RunIds` reads
+it."""
 
 
 def derive_ids(run_id: str) -> tuple[int, int]:
-    """The trace id of a run, and the span id of its first part."""
+    """The trace id of a run, and the span id of its first segment. 0 would be invalid."""
     digest = hashlib.sha256(run_id.encode()).digest()
     return int.from_bytes(digest[:16]) or 1, int.from_bytes(digest[16:24]) or 1
 
 
 @contextmanager
 def use_run_ids(run_id: str, first: bool) -> Iterator[None]:
-    """The span that is started meanwhile is a part of the run, if the provider has `RunIds`."""
+    """Gives the span that starts inside the block the ids of the run, if the provider uses `RunIds`."""
     trace_id, span_id = derive_ids(run_id)
     token = pending_span_ids.set((trace_id, span_id if first else None))
     try:
@@ -93,7 +85,8 @@ def use_run_ids(run_id: str, first: bool) -> Iterator[None]:
 
 
 def link_to_first_segment(run_id: str, segment: Span) -> None:
-    """Links a later part to the first one, if they are in one trace."""
+    """Links a later segment to the first one, if the provider uses `RunIds` and so put both in one
+    trace."""
     trace_id, span_id = derive_ids(run_id)
     if segment.get_span_context().trace_id == trace_id:
         flags = TraceFlags(TraceFlags.SAMPLED)
@@ -104,7 +97,7 @@ MAX_REASON_LENGTH = 1000
 
 
 class OpenSpan:
-    """A span that has begun, and those inside of it."""
+    """A span that has begun, and the open spans inside it; `RunSegment` creates it."""
 
     __slots__ = (
         "address",
@@ -132,12 +125,13 @@ class OpenSpan:
         self.parent = parent
         self.children: dict[str, OpenSpan] = {}
         self.last = start
-        """When something last happened in it."""
+        """The time of the last event in it or inside it: the end of a round."""
         self.used = self.agent = False
         self.input_tokens = self.output_tokens = 0
         self.cost = 0  # in picodollars
 
     def touch(self, now: int) -> None:
+        """Notes that something happened here, and in everything around it; stops where that is known."""
         place: OpenSpan | None = self
         while place is not None and place.last < now:
             place.last = now
@@ -149,6 +143,8 @@ class OpenSpan:
 
 
 class RunSegment:
+    """The open spans of one segment of a run; `SpanRecorder` creates it."""
+
     def __init__(
         self, tracer: Tracer, root: Span, start: int, seq: int, content: bool, agents: frozenset[str]
     ) -> None:
@@ -157,22 +153,24 @@ class RunSegment:
         self.root = OpenSpan("run", "", "", root, start, None)
         self.since = start
         self.seq = seq
-        """The number of the last event that was seen."""
+        """The number of the last event; a gap means that another process executed the run in between."""
         self.agents = agents
         self.content = content
-        """Whether to record what was said."""
+        """Whether to record texts of messages, arguments and results."""
 
     def get(self, address: str) -> OpenSpan | None:
         return self._open.get(address)
 
     def nearest(self, address: str | None) -> OpenSpan:
-        """What is at an address, or else the nearest around it."""
+        """The open span at an address, or else the nearest around it."""
         if not address:
             return self.root
         return self._open.get(address) or self.enclosing(address)
 
     def enclosing(self, address: str) -> OpenSpan:
-        """The nearest around an address."""
+        """The nearest open span around an address."""
+        # Only open spans are parents, so a span whose enclosing node was not seen moves up to the next
+        # one.
         for place in enclosing_addresses(address):
             found = self._open.get(place)
             if found is not None and found.kind != "tool":  # `mean#2` is not inside of `mean`
@@ -192,7 +190,7 @@ class RunSegment:
         return begun
 
     def end(self, ended: OpenSpan, now: int, status: str = "") -> None:
-        """Ends a span, and first whatever is still open inside of it."""
+        """Ends a span, after all open spans inside it."""
         for one in list(ended.children.values()):
             self.end(one, now, status)
         if status:
@@ -204,8 +202,8 @@ class RunSegment:
             self._open.pop(ended.address, None)
 
     def end_rounds(self, enclosing: OpenSpan, loop: str, idle: bool) -> None:
-        """Ends the rounds of a loop, each when something last happened in it; with `idle` only those in which
-        nothing is at work any more."""
+        """Ends the rounds of a loop, each at its last event; with `idle` only those without open
+        spans."""
         rounds = [one for one in enclosing.children.values() if one.kind == "round" and one.name == loop]
         for one in rounds:
             if not idle or (one.used and not one.children):
@@ -222,10 +220,15 @@ _SHOWN_FIELDS = {
     "memory_error": ("store", "error"),
     "score_regression": ("score", "previous", "fall", "round"),
 }
-"""What is told of an event. Other fields may quote what was said, and are told only with content."""
+"""The fields of an event that are recorded. Others may quote messages, and are recorded only with
+content."""
 
 
 def add_span_event(segment: RunSegment, event: Event, now: int) -> None:
+    """Records an event without a span of its own on the nearest open span.
+
+    This is also the handler for unknown events, so that a new event is never lost.
+    """
     shown = ((name, event.data.get(name)) for name in _SHOWN_FIELDS.get(event.event, ()))
     attributes: dict[str, Any] = {f"roundel.{name}": value for name, value in shown if value is not None}
     if event.address:
@@ -236,8 +239,14 @@ def add_span_event(segment: RunSegment, event: Event, now: int) -> None:
 
 
 def on_node_state_change(segment: RunSegment, event: Event, now: int) -> None:
+    """Begins or ends the span of a node.
+
+    `skipped` has two meanings: a node that never ran is only an event of the span around it, and a node
+    that was cancelled in flight ends its span.
+    """
     status, open_span = event.data.get("status"), segment.get(event.address or "")
     if status == "running":
+        # A second start without an end at the same address: the first execution was lost.
         if open_span is not None:
             segment.end(open_span, now, "lost")
         _begin_node(segment, event, now)
@@ -248,7 +257,7 @@ def on_node_state_change(segment: RunSegment, event: Event, now: int) -> None:
 
 
 def begin_unseen_node(segment: RunSegment, event: Event) -> OpenSpan:
-    """A node that was at work before this part of the run."""
+    """Begins the span of a node that was already in flight when this segment began."""
     begun = _begin_node(segment, event, segment.since)
     begun.span.set_attribute(PARTIAL, True)
     return begun
@@ -267,6 +276,7 @@ def _begin_node(segment: RunSegment, event: Event, start: int) -> OpenSpan:
 
 
 def mark_agent(node: OpenSpan) -> None:
+    """Makes the span of a node the span of an agent, with the name that the conventions ask for."""
     if not node.agent:
         node.agent = True
         node.span.update_name(f"invoke_agent {node.name}")
@@ -294,7 +304,7 @@ def _add_skipped_event(segment: RunSegment, event: Event, now: int) -> None:
 
 
 def innermost_round(address: str) -> int:
-    """The round of the innermost loop around an address; 0 outside of any."""
+    """The round of the innermost loop around an address; 0 outside any loop."""
     number = address.rpartition("[")[2].partition("]")[0]
     return int(number) if "[" in address and number.isdigit() else 0
 
@@ -303,13 +313,19 @@ CALLED_STATUSES = ("completed", "failed")
 
 
 def on_token_usage(segment: RunSegment, event: Event, now: int) -> None:
+    """Adds the tokens of a model call to the span of its node.
+
+    A model call has no span of its own: events report only its end, so its start would be a guess.
+    An attribute
+    of a span can only be set, so each call sets the sums so far.
+    """
     data = event.data
     node = segment.get(event.address or "") or begin_unseen_node(segment, event)
     mark_agent(node)
     node.touch(now)
     if not data.get("aside"):
         node.span.set_attributes(model_attributes(data.get("model", "")))
-    if data.get("cached"):
+    if data.get("cached"):  # the reply comes from the cache: no tokens were used
         node.span.set_attribute(CACHED, True)
         return
     node.input_tokens += data.get("input_tokens", 0)
@@ -321,6 +337,8 @@ def on_token_usage(segment: RunSegment, event: Event, now: int) -> None:
 
 
 def on_tool_call(segment: RunSegment, event: Event, now: int) -> None:
+    """Begins or ends the span of a tool call; a call that was only requested is an event of its
+    agent."""
     status, address = event.data.get("status", ""), event.address or ""
     enclosing, call = segment.enclosing(address), segment.get(address)
     if enclosing.kind == "node":
@@ -353,7 +371,7 @@ def _begin_tool(segment: RunSegment, event: Event, now: int) -> OpenSpan:
 def _end_tool(segment: RunSegment, call: OpenSpan, event: Event, now: int) -> None:
     status, result = event.data.get("status", ""), event.data.get("result", "")
     if status == "failed":
-        call.fail(result if segment.content else "")
+        call.fail(result if segment.content else "")  # an error text may quote arguments
     if segment.content:
         call.span.set_attribute(TOOL_ARGUMENTS, to_json(event.data.get("arguments", {})))
         call.span.set_attribute(TOOL_RESULT, result)
@@ -361,10 +379,14 @@ def _end_tool(segment: RunSegment, call: OpenSpan, event: Event, now: int) -> No
 
 
 def on_round_started(segment: RunSegment, event: Event, now: int) -> None:
+    """Begins the span of a round, and ends earlier rounds of the same loop, for which there is no
+    event."""
     address, loop = event.address or "", event.data.get("loop", "")
     same = segment.get(address)
     if same is not None:
         segment.end(same, same.last)
+    # Rounds may overlap, as those of a list do, so a new round ends only those in which nothing is in
+    # flight.
     segment.end_rounds(segment.enclosing(address), loop, idle=True)
     number = event.data.get("round", 0)
     attributes: dict[str, Any] = {RUN_ID: event.run_id, LOOP: loop, ROUND: number, ADDRESS: address}
@@ -372,7 +394,7 @@ def on_round_started(segment: RunSegment, event: Event, now: int) -> None:
 
 
 def on_loop_exit(segment: RunSegment, event: Event, now: int) -> None:
-    """A loop of edges is left in its last round, any other at its node."""
+    """A loop of edges is left at its last round, a looping node at the node itself."""
     add_span_event(segment, event, now)
     place = segment.nearest(event.address)
     enclosing = place.parent if place.kind == "round" and place.parent is not None else place
@@ -383,7 +405,7 @@ TOTALS = ("model_calls", "tool_calls", "input_tokens", "output_tokens")
 
 
 class SpanRecorder:
-    """The spans of any number of runs."""
+    """Records the spans of any number of runs; `Telemetry` creates it."""
 
     def __init__(self, tracer: Tracer, content: bool) -> None:
         self._tracer = tracer
@@ -392,6 +414,8 @@ class SpanRecorder:
         self.runs = RunRegistry()
 
     def observe(self, event: Event) -> None:
+        # Transient events, such as token streams, are not stored and have no number: they would look
+        # like a gap.
         if event.event in TRANSIENT:
             return
         now = to_nanoseconds(event.timestamp)
@@ -400,13 +424,14 @@ class SpanRecorder:
         _HANDLERS.get(event.event, add_span_event)(segment, event, now)
         if event.event in ("run_state_change", "run_finished") and event.data.get("status") != "running":
             segment.end(segment.root, now, event.data.get("status", ""))
-            del self._segments[event.run_id]
+            del self._segments[event.run_id]  # a later event begins a new segment
 
     def close_run(self, run_id: str) -> None:
-        """Ends what is open of a run that nobody here is at work on any more, and that never came to rest."""
+        """Ends the open spans of a run that this process no longer executes, and that never became
+        idle."""
         segment = self._segments.pop(run_id, None)
         if segment is not None:
-            segment.root.fail("nobody is at work on the run any more", "lost")
+            segment.root.fail("this process no longer executes the run", "lost")
             segment.end(segment.root, segment.root.last, "lost")
 
     def _get_segment(self, event: Event, now: int) -> RunSegment:
@@ -414,11 +439,13 @@ class SpanRecorder:
         if segment is not None and event.seq == segment.seq + 1:
             return segment
         if segment is not None:
-            self.close_run(event.run_id)  # it went on elsewhere meanwhile
+            self.close_run(event.run_id)  # another process executed it in between
         segment = self._segments[event.run_id] = self._begin(event, now)
         return segment
 
     def _begin(self, event: Event, now: int) -> RunSegment:
+        # If a span of the program is current, such as that of a request, it becomes the parent, and the
+        # ids of the run do not apply.
         first = event.event == "run_started"
         workflow, agents = self.runs.lookup(event)
         attributes = {OPERATION: "invoke_workflow", RUN_ID: event.run_id}
@@ -428,6 +455,7 @@ class SpanRecorder:
             name = f"invoke_workflow {workflow}".rstrip()
             root = self._tracer.start_span(name, attributes=attributes, start_time=now)
         if not first:
+            # A link and not a parent: the first segment may never have been sent.
             root.set_attribute(PARTIAL, True)
             link_to_first_segment(event.run_id, root)
         return RunSegment(self._tracer, root, now, event.seq, self._content, agents)
@@ -459,7 +487,7 @@ def _on_run_finished(segment: RunSegment, event: Event, _: int) -> None:
 
 
 def _ignore_event(segment: RunSegment, event: Event, now: int) -> None:
-    """It is told again when the node ends."""
+    """For events whose content is repeated when the node ends."""
 
 
 _HANDLERS: dict[str, Callable[[RunSegment, Event, int], None]] = {
