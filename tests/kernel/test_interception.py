@@ -162,9 +162,9 @@ def test_a_veto_gives_back_what_was_reserved_and_counts_no_call() -> None:
     run.tell(Failed("A", "vetoed", run.now()))
     assert run.state.root is not None
     (budget,) = {id(each): each for each in run.state.root.budgets.values()}.values()
-    first = budget[0] if isinstance(budget, tuple) else budget
-    assert first.reserved["tokens"] == 60
-    assert first.spent_amounts(0)["model_calls"] == 0
+    figures = budget[0] if isinstance(budget, tuple) else budget
+    assert figures.reserved["tokens"] == 60
+    assert figures.spent_amounts(0)["model_calls"] == 0
 
 
 def test_what_waits_for_middleware_when_the_run_fails_does_not_begin() -> None:

@@ -201,8 +201,8 @@ def test_the_command_knows_prices(tmp_path: Path) -> None:
 def test_no_price_is_looked_for_if_no_agent_names_a_model(tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text(json.dumps(review(2).mapping()))
     code = (
-        "import sys; from roundel.cli.workflows import forecast_command as command; "
-        "command(['flow.yaml'], standalone_mode=False); "
+        "import sys; from roundel.cli.workflows import forecast_command; "
+        "forecast_command(['flow.yaml'], standalone_mode=False); "
         "print('imported' if 'genai_prices' in sys.modules or 'pydantic_ai' in sys.modules else 'clean')"
     )
     done = subprocess.run(

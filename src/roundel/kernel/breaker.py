@@ -1,5 +1,4 @@
-"""The breaker: locks a run whose loop is dead (dead_loop.py), whose tokens surge, or that takes too
-long.
+"""The breaker: locks a run whose loop is dead, whose tokens surge, or that takes too long.
 
 A lock does not end the run: calls in flight finish, nothing new begins, and a person can unlock it
 (unlock.py). `lock` serves all limits, also caps and budgets; `trip` adds the evidence and the event of

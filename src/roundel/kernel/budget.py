@@ -3,8 +3,8 @@
 What is about to be spent is reserved first, in every budget around it, so that parallel calls never
 exceed a budget together. A model call reserves its `max_tokens`, or what the node's largest call has
 used if that was more: the prompt counts as well, and nobody knows its tokens before the call. What does
-not fit is not started: the run is locked. So a budget can be exceeded by one call that turns out larger
-than all before, but not by the sum of parallel ones.
+not fit is not started: the run is locked. Only a call that turns out larger than its reservation can
+exceed a budget.
 
 A budget counts over all entries of its loop and all runs of its node, in one execution of their graph.
 

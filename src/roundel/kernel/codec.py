@@ -5,10 +5,10 @@ which names its type, the version that this program writes, and for each older v
 upgrades its decoded JSON to the next version:
 
     facts        one line each in a chunk, whose row has the version (facts.py, journal/run_journal.py)
-    decisions    after their fact in the same line, under the same version (facts.py) commands     the
-    version is a prefix (commands.py) events       of pruned runs, whose row has the version (events.py)
-    snapshots    the version is a prefix; older ones are not read, since facts can rebuild them
-    (snapshot.py)
+    decisions    after their fact in the same line, under the same version (facts.py)
+    commands     the version is a prefix (commands.py)
+    events       of pruned runs, whose row has the version (events.py)
+    snapshots    the version is a prefix; older ones are not read, facts can rebuild them (snapshot.py)
 
 A type may change without a new version as long as the JSON of the old one still decodes to the same
 value: a new field with a default can be added. Every other change needs a version and an upgrade.

@@ -13,8 +13,8 @@ unreadable. So a step records each such decision, the journal stores them in the
 caused them, and a replay reads them back in the same order instead of deciding again
 (docs/decisions/0018).
 
-    live      `record_or_replay(decide, …)` calls `decide` and records its result or its exception replay
-    `record_or_replay(decide, …)` returns the recorded result or raises it; `decide` is not called
+    live      `record_or_replay(decide, …)` calls `decide` and records its result or its exception
+    replay    `record_or_replay(decide, …)` returns or raises what was recorded, without calling `decide`
 
 A decision is a plain JSON value but not a mapping; a mapping stands for an exception: {"error": its
 text}. What follows from it without such sources (sums, comparisons of numbers, order) is computed both

@@ -11,8 +11,9 @@ text around it is. In five sentences:
 3. A message without new units is a repetition, unless it drops units, contains a number that falls with
    every message or, in a long text, moves a part, combines units as never before, or changes a number in
    a place where no other message does.
-4. In a text that consists mostly of numbers, the numbers are its words. 5. The novelty is the share of
-new text, raised to at least FLOOR if anything is new; it is 0 if nothing is.
+4. In a text that consists mostly of numbers, the numbers are its words.
+5. The novelty is the share of new text, raised to at least FLOOR if anything is new; it is 0 if nothing
+   is.
 
 What a message turns out to be may depend on later ones: the second name in a place shows that the first
 was no news. So the functions take the whole series of a speaker, and the last messages are judged again

@@ -12,9 +12,10 @@ units in layers, and for each unit the number of other units that it waits for.
                     -> a folded loop with one marked node is entered there; with none it is skipped; with
                        several the run fails
                     -> if the loop was left in an earlier layer, the unit is skipped
-    node runs       takes the messages in its queue, clears its mark, becomes a command to the host node
-    completes  its messages walk its edges (walk.py): they are queued at their targets and mark them; an
-                    edge that leaves loops records the exit in each of them; then the unit settles
+    node runs       takes the messages in its queue, clears its mark, becomes a command to the host
+    node completes  its messages walk its edges (walk.py): they are queued at their targets and mark
+                    them; an edge that leaves loops records the exit in each of them; then the unit
+                    settles
     round ends      when all units have settled
                     exit recorded -> marks are cleared, and the loop settles in the scope around it
                     entry marked  -> the next round, unless the cap is reached: then the run is locked
