@@ -470,9 +470,12 @@ class McpSession:
         return stdio_transport(self._server, self._folder, self._tail, self._note_end)
 
     def _note_status(self, status: int) -> None:
+        # A success resets it, so that an old error is not taken for the cause of a later one.
         self._status = status if status >= 400 else 0
 
     def _note_end(self) -> None:
+        """The program closed its output: no call can be answered any more, so the session closes at
+        once."""
         self.ended = True
         self._closing.set()
 
@@ -508,6 +511,7 @@ def _import_mcp() -> None:
 
 
 async def _list_tools(client: Client) -> list[Tool]:
+    """All tools of a server, which may list them in pages."""
     page = await client.list_tools()
     tools = list(page.tools)
     while page.next_cursor:

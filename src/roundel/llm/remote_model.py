@@ -188,6 +188,8 @@ def parse_response(response: ModelResponse, model: str, cost_usd: float | None) 
 
 
 def _tool_request(part: Any) -> ToolRequest:
+    """A tool call of a response. Unreadable arguments are a problem of this call, which the model can
+    correct, and no error of the whole reply."""
     try:
         arguments, problem = part.args_as_dict(raise_if_invalid=True), ""
     except (ValueError, AssertionError):

@@ -327,9 +327,13 @@ class ScriptRecorder:
 
 
 def _recorded_arguments(call: ToolRequest) -> Any:
+    """The arguments as the model sent them: unreadable ones are recorded as text, and are unreadable
+    again in a replay of the script."""
     return call.problem.removeprefix(UNREADABLE_ARGUMENTS) if call.problem else call.arguments
 
 
+# Replies arrive in the order in which calls ended. Sorted by ordinal, a record is the same for the same
+# run, and still usable by order where an address has changed.
 def _sort_key(replies: tuple[int, str, int, dict[str, Any]]) -> tuple[int, str, int]:
     return replies[:3]
 

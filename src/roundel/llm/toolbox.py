@@ -201,6 +201,8 @@ class AgentTools:
             self._register([(entry, entry.tool) for entry in entries if entry.tool is not None])
 
     async def specs(self) -> tuple[ToolSpec, ...]:
+        """The declarations of all tools. The first call connects to the servers; the result stays the
+        same for the run."""
         if self._specs is None:
             return self._register([(entry, tool) for entry in self._entries for tool in await entry.tools()])
         return self._specs

@@ -136,6 +136,7 @@ class MemoryQuery:
             embedded = await self._embed_entries(memories, embedder, now)
         embedded += await self._embed_imported(embedder, [match.entry for match in imported])
         (query_vector,) = await embedder.embed([question], question=True)
+        # In a thread: comparing thousands of vectors would block the event loop.
         ranked: list[MemoryEntry] = await run_in_thread(self._ranked, embedded, pack_vector(query_vector))
         return ranked
 
@@ -164,6 +165,7 @@ class MemoryQuery:
     async def _embed_imported(
         self, embedder: _MeteredEmbedder, entries: list[MemoryEntry]
     ) -> list[tuple[MemoryEntry, bytes]]:
+        """The entries of a JSON file with their vectors, which are made once for each run."""
         new = [entry.text for entry in entries if entry.text not in self._imported_vectors]
         for first in range(0, len(new), EMBEDDING_BATCH):
             some = new[first : first + EMBEDDING_BATCH]
@@ -205,6 +207,7 @@ class AgentMemoryReader:
         meter = EmbeddingMeter()
         queries = [(use, query) for use, query in self._queries if use.is_read_at(stage)]
         found = await asyncio.gather(*(self._read(use, one, question, meter) for use, one in queries))
+        # In the order of the agent's memories; a text that two of them have is shown once.
         texts = dict.fromkeys(text for texts, _ in found for text in texts)
         events = tuple(("memory_error", data) for _, problems in found for data in problems)
         return RecalledMemories(format_memories(texts), events, meter.usage())

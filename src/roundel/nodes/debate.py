@@ -95,6 +95,7 @@ class DebateController(ParticipantController):
         return self._finish("break", [], events)
 
     def _next_round(self, events: Events = ()) -> CompositeAction:
+        """Starts a round with its first pair."""
         self.round += 1
         self.pair_index, self.round_start = 0, len(self.transcript)
         self.latest = {speaker: Message() for speaker, _ in self.pairs}
@@ -159,6 +160,8 @@ class DebateController(ParticipantController):
         return self._finish(held[0], held, events) if held else self._next_round(events)
 
     def _finish(self, reason: str, held: list[str], events: Events) -> CompositeAction:
+        """Ends the debate. The output is the last answer, with the history of all answers in its
+        data."""
         last = self.transcript[-1] if self.transcript else Message()
         report = {"total_rounds": self.round, "exit_reason": reason, "held": held}
         data = {**(last.data or {}), "debate_history": self.history, **report}

@@ -127,17 +127,17 @@ class LoopController:
         return CompositeAction(outcome=Outcome(messages, report=report, reason=reason), reached=reached)
 
     def report(self) -> dict[str, Any]:
+        """The fields about the loop itself; `_ANNOTATIONS` has to list them."""
         return {"results": self.results, "rounds": self.rounds_done}
 
 
 def as_round_input(message: Message) -> Message:
-    """The output of a round in the role of the next round's input: `user`, whoever said it."""
+    """The output of a round in the role of the next round's input: always `user`."""
     return Message(message.content, "user", message.data, message.metadata)
 
 
 def as_output(message: Message) -> Message:
-    """A message in the role of the node's output. Its metadata, such as the source, belongs to the
-    body."""
+    """A message in the role of the node's output. Its metadata, such as its source, is dropped."""
     return Message(message.content, "assistant", message.data)
 
 
