@@ -8,11 +8,12 @@ names a path instead of a line; pydantic reports all errors, but importing it ta
 
 A type takes part in its own reading by these names:
 
-    __read__(at, reader)     a classmethod that reads the whole value, for types with short forms
-    __check__(at, report)    rules over several fields, called on the finished struct; False makes it
-    INVALID __aliases__              other spellings of its keys, each with the key that it stands for
-    __hints__                a hint for keys that people try by mistake Meta(extra={"wrap": True})   a
-    list of one item may be written without the list
+    __read__(at, reader)    a classmethod that reads the whole value, for types with short forms
+    __check__(at, report)   rules over several fields, called on the finished struct; False rejects it
+    __aliases__             other spellings of its keys, each with the name of the key
+    __hints__               a hint for keys that people try by mistake
+
+A list type with `Meta(extra={"wrap": True})` accepts a single item without the list.
 
 A reader returns INVALID for a value that it could not read, after reporting the reason. Callers pass
 INVALID on and continue with the siblings, so that one report has all errors. INVALID is not None, which

@@ -225,7 +225,7 @@ VARIABLE, VARIABLE_OR_NULL = "variable", "variable_or_null"
 SECRET: Schema = {
     "type": "object",
     "properties": {
-        "value": {"title": "Value", "description": "The value, if it stands in the file."},
+        "value": {"title": "Value", "description": "The value, if it is in the file."},
         "secret": {"title": "Secret", "description": "Marks the variable as secret.", "const": True},
     },
     "required": ["secret"],

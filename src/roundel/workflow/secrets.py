@@ -112,7 +112,7 @@ class SecretMasker:
         return bool(self._get_needles())
 
     def mask(self, text: str) -> str:
-        """The text without secrets; the same object if it holds none."""
+        """Masks a text. Returns the same object if it contains no secret."""
         # One search for each needle with `in` is faster than one regular expression over all of them,
         # since most texts contain none.
         found = [pair for pair in self._get_needles() if pair[0] in text]

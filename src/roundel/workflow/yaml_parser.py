@@ -218,7 +218,7 @@ class _Composer:
 
     def _refuse_alias(self, event: Any) -> None:
         if event.anchor in self._anchors:
-            message = f"the alias {_quote('*' + event.anchor)} stands inside the value that it names"
+            message = f"the alias {_quote('*' + event.anchor)} is inside the value that it names"
             self._error("recursive-alias", message, event)
         else:
             message = f"there is no anchor {_quote('&' + event.anchor)} above"
@@ -321,8 +321,8 @@ class _Composer:
         try:
             return data.decode("utf-16-le")
         except UnicodeDecodeError:
-            hint = "escapes from \\ud800 to \\udfff only stand for a character in pairs"
-            self._error("lone-surrogate", "the text holds half of a surrogate pair", event, hint)
+            hint = "escapes from \\ud800 to \\udfff represent a character only in pairs"
+            self._error("lone-surrogate", "the text contains half of a surrogate pair", event, hint)
             return data.decode("utf-16-le", "replace")
 
 
@@ -358,7 +358,7 @@ _EXPLANATIONS: Final = (
     ("escape", "this escape is not known", _BACKSLASH),
     ("hex", "the digits of this escape are not complete", _BACKSLASH),
     ("document start", "there is more text after the end", "check quotes, brackets and indentation"),
-    ("unexpected document", "a line --- or ... stands inside quotes", "is a closing quote missing above?"),
+    ("unexpected document", "a line --- or ... is inside quotes", "is a closing quote missing above?"),
     (
         "block scalar",
         "no text may follow | or > on this line",
@@ -441,7 +441,7 @@ def _explain_brackets(fault: _SyntaxFault) -> _Explanation:
 
 def _explain_colon(fault: _SyntaxFault) -> _Explanation:
     if ": " in fault.line:
-        return "a second `: ` in one line", "text that holds `: ` needs quotes", fault.at
+        return "a second `: ` in one line", "text that contains `: ` needs quotes", fault.at
     hint = "does the line above lack its colon, or the space after it, or is this line indented too far?"
     return "a key is not allowed here", hint, fault.at
 
@@ -546,7 +546,7 @@ def compose_yaml(text: str, json_error: Exception, report: Report) -> Located | 
     ) as error:  # Errors without a mark concern forbidden characters, excluded above.
         report_syntax_error(error, json_error, text, report)
     except (ValueError, OverflowError):  # From PyYAML's Python scanner, for escapes beyond U+10FFFF.
-        report.error("syntax", "the text holds an escape that is not a character")
+        report.error("syntax", "the text contains an escape that is not a character")
     return None
 
 
