@@ -102,6 +102,8 @@ class Reader:
         return self._read_leaf(at, kind, what)
 
     def _read_one(self, at: Located, kind: Any, meta: Meta | None, full: Any, what: str) -> Any:
+        # `full` is the type as declared: a leaf is converted with it, so that msgspec checks bounds and
+        # allows None.
         base, own = _strip_annotation(kind)
         origin = get_origin(base)
         if base is Any:
@@ -179,6 +181,8 @@ class Reader:
         return None
 
     def _read_list(self, at: Located, kind: Any, meta: Meta | None, what: str) -> Any:
+        # Lists become tuples, since structs are frozen. All items are read before the result is
+        # rejected, to report all their errors.
         if not isinstance(at.value, list):
             if meta is None or not (meta.extra or {}).get("wrap") or at.value is None:
                 return self._report_wrong_type(at, what, "a list", "write each item behind a `- `")
@@ -379,6 +383,8 @@ def _describe_bounds(meta: Meta | None) -> str:
 
 
 def _leaf_hint(value: object, kind: Any) -> str:
+    """A hint for the usual mistakes: a number where text is wanted, `yes` of YAML 1.1, and a misspelt
+    choice."""
     options = _union_members(_strip_annotation(kind)[0])
     if str in options and isinstance(value, (int, float)):
         return f'put it in quotes: "{value}"'

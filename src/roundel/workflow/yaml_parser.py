@@ -138,6 +138,7 @@ class _Composer:
         computed."""
 
     def document(self) -> Located | None:
+        """Composes the only document of the stream; None if it is empty. A second one is an error."""
         next(self._events)  # StreamStart
         opening = next(self._events)
         first = None if isinstance(opening, ev.StreamEndEvent) else next(self._events)
@@ -233,6 +234,8 @@ class _Composer:
         return Located(items, *_start_position(event))
 
     def _compose_mapping(self, event: Any, depth: int) -> Located:
+        # Values of rejected and duplicate keys are composed all the same: their events have to be
+        # consumed, and mistakes in them reported. The first of two equal keys wins.
         values: dict[str, Located] = {}
         places: _Places = {}
         merged: Located | None = None
@@ -332,6 +335,7 @@ def _start_position(event: Any) -> tuple[int, int]:
 
 
 def _is_empty(event: Any) -> bool:
+    # `---` alone is a document with an empty scalar; a text of comments alone has no document at all.
     return isinstance(event, ev.ScalarEvent) and not (event.value or event.style or event.tag or event.anchor)
 
 
@@ -402,6 +406,10 @@ def report_syntax_error(
 
 
 def _explain(fault: _SyntaxFault) -> _Explanation:
+    """The message, the hint and the location for a syntax error.
+
+    The parser reports what it expected; the author wants to know what to change. The same message of the
+    parser has several usual causes, which the text around the location tells apart."""
     problem = fault.problem
     if "tab character" in problem or fault.next == "\t":
         return "a tab is used for indentation", "indent with spaces", fault.at
@@ -426,6 +434,7 @@ def _explain(fault: _SyntaxFault) -> _Explanation:
 def _explain_brackets(fault: _SyntaxFault) -> _Explanation:
     if fault.ended:
         return "a bracket is opened and never closed", "add the missing ] or }", fault.opened
+    # `[${A}, ${B}]`: inside brackets, YAML reads the brace as the start of a mapping.
     if fault.line.endswith("$") and fault.next == "{":
         hint = 'inside { } and [ ] write "${NAME}" in quotes'
         return "a placeholder without quotes inside brackets", hint, fault.at
