@@ -205,7 +205,7 @@ class Reader:
             # number or a truth value is wanted. Strict for numbers: otherwise 0 and 1 would pass as
             # false and true.
             value = msgspec.convert(at.value, kind, strict=isinstance(at.value, int))
-        except (ValidationError, UnicodeEncodeError):  # The latter for lone surrogates in text from Python.
+        except (ValidationError, UnicodeEncodeError):  # The latter for lone surrogates.
             return self._report_wrong_type(at, what, describe_expected(kind), _leaf_hint(at.value, kind))
         # YAML has .inf and .nan. As a limit they would defeat comparisons, and JSON cannot store them.
         if isinstance(value, float) and not isfinite(value):

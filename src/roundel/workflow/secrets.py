@@ -304,9 +304,8 @@ def _encode_json(needle: str) -> bytes:
     try:
         return msgspec.json.encode(needle)[1:-1]
     except UnicodeEncodeError:
-        return (
-            b"\x00"  # A lone surrogate cannot be encoded, and no JSON contains a raw NUL: this never matches.
-        )
+        # A lone surrogate cannot be encoded. No JSON contains a raw NUL, so this never matches.
+        return b"\x00"
 
 
 # Places that contain secrets
