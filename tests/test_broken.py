@@ -285,7 +285,7 @@ def test_a_script_that_holds_itself_is_refused() -> None:
     script: dict[str, Any] = {}
     script["Writer"] = [script]
     workflow = {"graph": {"start": "Writer", "nodes": [{"id": "Writer", "type": "agent"}]}}
-    with pytest.raises(WorkflowError, match="holds itself"):
+    with pytest.raises(WorkflowError, match="contains itself"):
         roundel.run(workflow, script=script)
 
 

@@ -166,7 +166,7 @@ BREAKS: dict[str, tuple[Any, str]] = {
     ),
     "a value that is no workflow": (
         lambda written: written.update(workflow={"t": []}),
-        "holds no workflow",
+        "contains no workflow",
     ),
     "another form": (lambda written: written.pop("functions"), "cannot be read: KeyError"),
 }

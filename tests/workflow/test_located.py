@@ -19,7 +19,7 @@ def test_a_python_value_is_located_nowhere() -> None:
 def test_a_python_value_that_holds_itself_is_refused() -> None:
     knot: list[Any] = []
     knot.append(knot)
-    with pytest.raises(ValueError, match="holds itself"):
+    with pytest.raises(ValueError, match="contains itself"):
         locate(knot)
 
 

@@ -58,6 +58,7 @@ def describe(types: Mapping[str, NodeType]) -> dict[str, Any]:
         catalog.add_object(kind)
     kinds = dict.fromkeys(types[name] for name in types)
     node_types = {kind.name: catalog.node_type(kind) for kind in kinds}
+    # The envelope declares `type` as text. Only here are the node types known.
     choice = next(field for field in catalog.objects["node"]["fields"] if field["key"] == "type")
     choice["choices"] = [{"value": name, "title": about["title"]} for name, about in node_types.items()]
     return {"node_types": node_types, "objects": catalog.objects}
@@ -69,6 +70,7 @@ def localize(data: Any, language: Language) -> Any:
         return [localize(item, language) for item in data]
     if not isinstance(data, dict):
         return data
+    # No other mapping of the catalog has exactly these keys.
     if data.keys() == {"en", "zh"}:
         return data[language]
     return {key: localize(value, language) for key, value in data.items()}
@@ -131,6 +133,7 @@ class _Catalog:
         }
 
     def _selector(self, variants: Variants) -> list[dict[str, Any]]:
+        """The fields for the selecting key and for the config, which are not fields of any struct."""
         titles = {name: get_description(form) for name, form in variants.forms.items()}
         choices = {name: (about.en[0], about.zh[0]) for name, about in titles.items()}
         kind: Any = Literal.__getitem__(tuple(variants.forms))

@@ -107,11 +107,11 @@ class Keyword(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
             zh=("关键词", "在消息文本中查找词语。三个列表至少填写一个。"),
             fields={
                 "none": Field(
-                    en=("None of", "If the message holds any of these, the condition is false."),
+                    en=("None of", "If the message contains any of these, the condition is false."),
                     zh=("不含", "消息含有其中任何一个时，条件为假。"),
                 ),
                 "any": Field(
-                    en=("Any of", "Else, if the message holds any of these, the condition is true."),
+                    en=("Any of", "Else, if the message contains any of these, the condition is true."),
                     zh=("含有", "否则，消息含有其中任何一个时，条件为真。"),
                 ),
                 "regex": Field(

@@ -247,7 +247,7 @@ class _SubjectIndex:
     def find_enclosing(self, spot: LocationKey) -> LocationKey | None:
         """The start of the innermost subject around a location; None if there is none."""
         if not spot[1]:
-            return None
+            return None  # Line 0: about the file as a whole, or from Python.
         if self._starts is None:
             self._starts = self._build()
         number = bisect_right(self._starts, spot) - 1
@@ -256,6 +256,8 @@ class _SubjectIndex:
         return self._starts[number] if number >= 0 else None
 
     def _build(self) -> list[LocationKey]:
+        # A sweep over the sorted starts; `open_` has the subjects around the current one, the innermost
+        # last.
         found = {(file, at.line, at.column): (file, *_end_of(at)) for file, at in self._subjects}
         begins = sorted(found)
         open_: list[int] = []

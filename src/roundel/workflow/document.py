@@ -144,7 +144,7 @@ def _locate(value: Any, depth: int) -> Located:
     if not isinstance(value, (Mapping, list, tuple)):
         return Located(value)
     if depth > MAX_DEPTH:
-        raise ValueError(f"the value is nested more than {MAX_DEPTH} deep, or holds itself")
+        raise ValueError(f"the value is nested more than {MAX_DEPTH} deep, or contains itself")
     if isinstance(value, Mapping):
         return Located({str(key): _locate(item, depth + 1) for key, item in value.items()}, keys={})
     return Located([_locate(item, depth + 1) for item in value])

@@ -21,8 +21,7 @@ key, so that plain data of users (dicts in `config` or `vars`) can never be mist
     {"d": [[key, value], ...]}          a dict
     {"n": name}                         a node type
     {"p": path}                         a path
-    {"x": [text, [name], text, ...]}    a text with secrets: pieces and names alternate, text first and
-    last
+    {"x": [text, [name], text, ...]}    a text with secrets: text and names alternate
 
 Omitting defaults keeps a stored workflow at 2 to 5 KB, but makes the defaults of config structs part of
 the format: changing one changes what stored runs mean. Class paths and field names are part of it as
@@ -62,7 +61,7 @@ class EncodingError(ValueError):
 
 def encode_workflow(workflow: Workflow) -> str:
     """Encodes a workflow as JSON text. Raises EncodingError for a config with values that JSON cannot
-    hold.
+    represent.
 
     The node types stand beside the workflow, so that the decoder can import them first: their packages
     are the only ones whose structs it creates."""
@@ -90,7 +89,7 @@ def decode_workflow(text: str, types: NodeTypes, environment: Environment | None
         decoder = _Decoder(types, secrets, encoded["types"])
         workflow = decoder.value(encoded["workflow"])
         if not isinstance(workflow, Workflow):
-            raise EncodingError("it holds no workflow")
+            raise EncodingError("it contains no workflow")
         functions = dict.fromkeys(encoded["functions"])
     except EncodingError:
         raise

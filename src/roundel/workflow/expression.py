@@ -276,7 +276,7 @@ class _Estimate:
             return self._sequence(head)
         if isinstance(head, FunctionCall):
             return self._call(head)
-        # A list of literals stays known: it may hold the patterns of a `matches` inside a macro.
+        # A list of literals stays known: it may contain the patterns of a `matches` inside a macro.
         parts = [self._sequence(item) for item in head.items]
         texts = [part.values for part in parts if isinstance(part, KnownValues)]
         if len(texts) == len(parts) and all(len(values) == 1 for values in texts):
@@ -451,6 +451,7 @@ def _quote(source: str) -> str:
 
 
 def _syntax_message(text: str) -> str:
+    """Shortens the error of the evaluator's parser, which lists every token that it expected."""
     found = re.search(r"<input>:(\d+):(\d+): (?:Syntax error: )?([^\n]*)", text)
     if not found:
         return text.split("\n", maxsplit=1)[0]

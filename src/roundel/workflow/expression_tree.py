@@ -126,6 +126,8 @@ class _Parser:
     def __init__(self, source: str) -> None:
         self._tokens = [(kind, text) for kind, text in _tokens(source) if kind != "space"]
         self._at = 0
+        # The variables of the macros around the current position: at most one, as macros cannot be
+        # nested.
         self._bound: list[str] = []
         self._names: set[str] = set()
         self._mentioned: set[str] = set()
@@ -175,6 +177,8 @@ class _Parser:
         return self._tokens[self._at - 1]
 
     def _sequence(self) -> OperandSequence:
+        """A whole expression, up to a token that cannot continue it. `? :` counts as two binary
+        operators."""
         operands, operators = [self._operand()], set()
         while (mark := self._peek()) in _OPERATORS or mark == "in":
             self._at += 1
@@ -183,6 +187,8 @@ class _Parser:
         return OperandSequence(tuple(operands), frozenset(operators))
 
     def _sequences(self, end: str) -> tuple[OperandSequence, ...]:
+        """Expressions separated by commas, up to the closing mark. A trailing comma is allowed, as in
+        CEL."""
         found = []
         while not self._accept(end):
             found.append(self._sequence())
@@ -192,6 +198,7 @@ class _Parser:
         return tuple(found)
 
     def _operand(self) -> Chain:
+        """A value with everything that is accessed or called on it."""
         while self._peek() in ("!", "-"):  # Unary operators cost next to nothing.
             self._at += 1
         head = self._head()
@@ -265,6 +272,7 @@ class _Parser:
         return MacroCall(kind, variable, bodies)
 
     def _record_name(self, name: str, links: list[Any]) -> None:
+        """Notes the use of a name, and whether only a field of it is read."""
         self._mentioned.add(name)
         if name in self._bound:
             return
@@ -305,6 +313,8 @@ def _unescape(found: re.Match[str]) -> str:
     two, four, eight, octal, letter = found.groups()
     if letter is not None:
         return _LETTERS.get(letter, letter)
+    # A code beyond Unicode has been rejected by the evaluator, if it checks; here only the length of the
+    # text matters.
     code = int(octal, 8) if octal else int(two or four or eight, 16)
     return chr(code) if code < 0x110000 else "?"
 
@@ -312,6 +322,7 @@ def _unescape(found: re.Match[str]) -> str:
 def _tokens(source: str) -> list[tuple[str, str]]:
     tokens, at = [], 0
     while at < len(source):
+        # `match` at a position, not `finditer`, which would skip characters that are no token.
         found = _TOKEN.match(source, at)
         if found is None or found.lastgroup is None:
             raise UnsupportedSyntax(f"{source[at]!r} is not expected")

@@ -8,11 +8,12 @@ names a path instead of a line; pydantic reports all errors, but importing it ta
 
 A type takes part in its own reading by these names:
 
-    __read__(at, reader)     a classmethod that reads the whole value, for types with short forms
-    __check__(at, report)    rules over several fields, called on the finished struct; False makes it
-    INVALID __aliases__              other spellings of its keys, each with the key that it stands for
-    __hints__                a hint for keys that people try by mistake Meta(extra={"wrap": True})   a
-    list of one item may be written without the list
+    __read__(at, reader)    a classmethod that reads the whole value, for types with short forms
+    __check__(at, report)   rules over several fields, called on the finished struct; False rejects it
+    __aliases__             other spellings of its keys, each with the name of the key
+    __hints__               a hint for keys that people try by mistake
+
+A list type with `Meta(extra={"wrap": True})` accepts a single item without the list.
 
 A reader returns INVALID for a value that it could not read, after reporting the reason. Callers pass
 INVALID on and continue with the siblings, so that one report has all errors. INVALID is not None, which
@@ -101,6 +102,8 @@ class Reader:
         return self._read_leaf(at, kind, what)
 
     def _read_one(self, at: Located, kind: Any, meta: Meta | None, full: Any, what: str) -> Any:
+        # `full` is the type as declared: a leaf is converted with it, so that msgspec checks bounds and
+        # allows None.
         base, own = _strip_annotation(kind)
         origin = get_origin(base)
         if base is Any:
@@ -178,6 +181,8 @@ class Reader:
         return None
 
     def _read_list(self, at: Located, kind: Any, meta: Meta | None, what: str) -> Any:
+        # Lists become tuples, since structs are frozen. All items are read before the result is
+        # rejected, to report all their errors.
         if not isinstance(at.value, list):
             if meta is None or not (meta.extra or {}).get("wrap") or at.value is None:
                 return self._report_wrong_type(at, what, "a list", "write each item behind a `- `")
@@ -200,7 +205,7 @@ class Reader:
             # number or a truth value is wanted. Strict for numbers: otherwise 0 and 1 would pass as
             # false and true.
             value = msgspec.convert(at.value, kind, strict=isinstance(at.value, int))
-        except (ValidationError, UnicodeEncodeError):  # The latter for lone surrogates in text from Python.
+        except (ValidationError, UnicodeEncodeError):  # The latter for lone surrogates.
             return self._report_wrong_type(at, what, describe_expected(kind), _leaf_hint(at.value, kind))
         # YAML has .inf and .nan. As a limit they would defeat comparisons, and JSON cannot store them.
         if isinstance(value, float) and not isfinite(value):
@@ -378,6 +383,8 @@ def _describe_bounds(meta: Meta | None) -> str:
 
 
 def _leaf_hint(value: object, kind: Any) -> str:
+    """A hint for the usual mistakes: a number where text is wanted, `yes` of YAML 1.1, and a misspelt
+    choice."""
     options = _union_members(_strip_annotation(kind)[0])
     if str in options and isinstance(value, (int, float)):
         return f'put it in quotes: "{value}"'

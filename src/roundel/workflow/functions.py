@@ -123,7 +123,7 @@ def _import_guard(name: str) -> Iterator[None]:
             yield
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # Also SystemExit: a script that calls sys.exit() must not end the host.
+    except BaseException as error:  # Also SystemExit: sys.exit() in a module must not end the host.
         raise ModuleError(f"cannot import '{name}': {_format_cause(error)}") from error
 
 

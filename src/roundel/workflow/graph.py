@@ -452,7 +452,7 @@ class NodeEnvelope(Struct, frozen=True, omit_defaults=True):
                     unit="seconds",
                 ),
                 "log_output": Field(
-                    en=("Show the output", "Whether the events of the node hold what it says."),
+                    en=("Show the output", "Whether the events of the node contain its output."),
                     zh=("显示输出", "节点的事件中是否包含它的输出内容。"),
                 ),
                 "input": Field(
@@ -577,7 +577,7 @@ class GraphSettings(Struct, frozen=True, omit_defaults=True):
     def __describe__() -> Description:
         return Description(
             name="graph",
-            en=("Graph", "Nodes, the edges between them, and what holds for all of them."),
+            en=("Graph", "Nodes, the edges between them, and settings that apply to all of them."),
             zh=("图", "节点、节点之间的边，以及对它们共同生效的设置。"),
             fields={
                 "nodes": Field(

@@ -265,6 +265,7 @@ class GraphReader(NodeReader):
         if items == [] and not has_misspelling(at, "nodes", GraphSettings):
             self.report.error("no-nodes", "the graph has no nodes", at)
         for item in items or ():
+            # Read before the id is checked: a duplicate may have other mistakes, and its draft is drawn.
             node = self.read(item, Node, "a node")
             name = _get_string(item, "id")
             if name is None:
@@ -333,6 +334,8 @@ class GraphReader(NodeReader):
         self.report.error("unknown-node", f"{what} names the node '{name}', which does not exist", at, hint)
 
     def _check_port(self, item: Located, edge: Edge, source: Node | None) -> None:
+        # The ports of a node depend on its config, so they are unknown for a node that could not be
+        # read.
         if edge.port is None or source is None:
             return
         ports = source.kind.ports(source.config)
@@ -346,6 +349,8 @@ class GraphReader(NodeReader):
         self.report.error("unknown-port", message, item.value["port"], hint)
 
     def _check_functions(self, item: Located, edge: Edge) -> None:
+        # For the short form (`condition: name`), `child` stops at the condition itself, which is the
+        # name.
         if edge.condition is not None and edge.condition.function is not None:
             place = child(item, "condition", "config", "name")
             self.check_function("condition", edge.condition.function, place)
@@ -385,6 +390,7 @@ class GraphReader(NodeReader):
         for name in settings.loops:
             if name not in nodes:
                 self._report_unknown_node(locate_key(at.value["loops"], name), name, "'loops'", nodes)
+        # With majority voting every node gets the input.
         lacks_start = not settings.start and not settings.is_majority_voting
         if lacks_start and not has_misspelling(at, "start", GraphSettings):
             self.report.error("no-start", "the graph has no 'start'", at, "name the node that gets the input")
@@ -394,6 +400,7 @@ class GraphReader(NodeReader):
 
     def _check_memory(self, at: Located, settings: GraphSettings) -> None:
         seen: set[str] = set()
+        # Not strict: without memories, `child` returns the graph itself, as one item.
         for store, place in zip(settings.memory, _as_list(child(at, "memory")), strict=False):
             if store.name in seen:
                 self.report.error("duplicate-id", f"there are two memories '{store.name}'", place)

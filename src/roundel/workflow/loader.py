@@ -100,7 +100,10 @@ class WorkflowFile(Struct, frozen=True, omit_defaults=True):
                     zh=("版本", "工作流的版本，仅供参考。"),
                 ),
                 "vars": Field(
-                    en=("Variables", "Values by name, which `${NAME}` stands for elsewhere in the file."),
+                    en=(
+                        "Variables",
+                        "Values by name. `${NAME}` elsewhere in the file is replaced by the value.",
+                    ),
                     zh=("变量", "按名称给出的值，文件其他位置以 `${NAME}` 引用。"),
                     see="workflow-files.md#variables",
                 ),
@@ -448,7 +451,8 @@ class WorkflowReader(GraphReader):
         # (docs/decisions/0012). It is searched all the same: the error can then name the folder to
         # allow, instead of "no such file".
         places = [place / name for folder in folders for place in (folder, folder / "subgraphs")]
-        # os.path.isfile returns False for a name that is too long or holds a NUL; Path.is_file raises.
+        # os.path.isfile returns False for a name that is too long or contains a NUL; Path.is_file
+        # raises.
         there = next((place for place in places if os.path.isfile(place)), None)  # noqa: PTH113
         return None if there is None else self.access.resolve_inside(there)
 

@@ -176,7 +176,7 @@ class Profile(Struct, frozen=True, omit_defaults=True):
                     unit="seconds",
                 ),
                 "price": Field(
-                    en=("Price", "What the model costs, if the price is not known or another one holds."),
+                    en=("Price", "The price of the model, if it is not known, or differs for you."),
                     zh=("价格", "模型的价格；用于价格未知或与公开价格不同的情况。"),
                     see="agents.md#cost",
                 ),

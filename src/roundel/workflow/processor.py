@@ -80,7 +80,7 @@ class RegexExtract(Struct, frozen=True, omit_defaults=True):
                     zh=("全部匹配", "提取所有匹配，每行一个，而不只是第一个。"),
                 ),
                 "template": Field(
-                    en=("Template", "What to make of each match; `{match}` stands for it."),
+                    en=("Template", "The text for each match; `{match}` is replaced by it."),
                     zh=("模板", "每个匹配的输出格式，其中 `{match}` 代表匹配内容。"),
                     widget="textarea",
                 ),

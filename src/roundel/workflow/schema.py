@@ -71,6 +71,8 @@ def inspect_type(kind: Any) -> ValueInfo:
     options = [option for option in _union_members(base) if option is not NoneType]
     optional = len(options) < len(_union_members(base))
     if len(options) != 1:
+        # A union of scalars is shown as its first type (`str | int` as text); any other union has no
+        # single widget.
         first = inspect_type(options[0])
         plain = all(option in _VALUE_TYPES for option in options)
         return (
@@ -108,11 +110,14 @@ def _union_members(kind: Any) -> tuple[Any, ...]:
 
 
 def read_bounds(meta: Meta | None) -> dict[str, float]:
+    """The bounds of a number under the names of the catalog; those of JSON Schema are in
+    `_SCHEMA_BOUNDS`."""
     found = {} if meta is None else {word: getattr(meta, name) for name, word in _BOUND_NAMES.items()}
     return {word: bound for word, bound in found.items() if bound is not None}
 
 
-# Descriptions, given or derived
+# Descriptions, given or derived. Cached by type, since the schema and the catalog visit most types many
+# times.
 
 
 @lru_cache(maxsize=512)
@@ -147,6 +152,8 @@ def field_infos(kind: Any) -> dict[str, msgspec.structs.FieldInfo]:
 
 
 def _derive_field(kind: type[Struct], info: msgspec.structs.FieldInfo) -> Field:
+    """Describes a field without a description: by its `Meta`, else by its name and docstring, in both
+    languages alike."""
     meta = strip_annotation(info.type)[1]
     title = (meta.title if meta is not None else None) or humanize(info.encode_name)
     text = (meta.description if meta is not None else None) or _field_docstrings(kind).get(info.name, "")
@@ -225,7 +232,7 @@ VARIABLE, VARIABLE_OR_NULL = "variable", "variable_or_null"
 SECRET: Schema = {
     "type": "object",
     "properties": {
-        "value": {"title": "Value", "description": "The value, if it stands in the file."},
+        "value": {"title": "Value", "description": "The value, if it is in the file."},
         "secret": {"title": "Secret", "description": "Marks the variable as secret.", "const": True},
     },
     "required": ["secret"],
@@ -342,6 +349,8 @@ class SchemaBuilder:
         return {"anyOf": [*map(self.for_type, options), *([NULL] if nullable else [])]}
 
     def _list(self, item: Any, allows_single: bool, nullable: bool) -> Schema:
+        # A list of texts that may be written as one text needs no `anyOf`: `items` applies to arrays
+        # only.
         items = self.for_type(item)
         if not allows_single:
             return {"type": _type_names("array", nullable), "items": items}
@@ -372,6 +381,8 @@ class SchemaBuilder:
         return {"$ref": f"{REFERENCE}{name}_or_null"}
 
     def _object(self, kind: Any, about: Description) -> Schema:
+        """The schema of a described object, with its title and text: by `__schema__`, with short forms,
+        or as a mapping."""
         if hasattr(kind, "__schema__"):
             made: Schema = kind.__schema__(self)
         elif about.short:
@@ -386,6 +397,8 @@ class SchemaBuilder:
         return {"title": about.en[0], "description": about.en[1], **self._mapping(kind, about)}
 
     def _mapping(self, kind: Any, about: Description) -> Schema:
+        """The long form of an object. Unknown keys are not allowed: the reader only warns, but an editor
+        should mark them."""
         infos = field_infos(kind)
         properties: dict[str, Schema] = {}
         required = []
@@ -433,6 +446,7 @@ class SchemaBuilder:
         schema = self.for_type(kind, nullable=not required)
         about: Schema = {"title": field.en[0], "description": field.en[1]}
         default = json_default(info)
+        # Empty defaults say nothing that the type does not, so they are left out.
         if not required and default not in (None, "", [], {}):
             about["default"] = default
         return {**about, **schema}

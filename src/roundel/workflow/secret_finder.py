@@ -115,7 +115,7 @@ class SecretFinder:
         pending = [root]
         while pending:
             at = pending.pop()
-            if id(at) in seen:  # Variables and aliases make the tree a graph: the same object in many places.
+            if id(at) in seen:  # Variables and aliases put the same object in many places.
                 continue
             seen.add(id(at))
             if isinstance(at.value, dict):
@@ -158,7 +158,7 @@ class SecretFinder:
                     for held in item.value.values():
                         self._add_field(held, header=key != "env")
                 elif key in _SECRET_MAPPINGS:
-                    self._add_field(item)  # It should be a mapping; the error about that must not quote it.
+                    self._add_field(item)  # Not a mapping: the error about that must not quote it.
                 if key not in _SCHEMA_KEYS:
                     yield item
 

@@ -112,7 +112,7 @@ class SecretMasker:
         return bool(self._get_needles())
 
     def mask(self, text: str) -> str:
-        """The text without secrets; the same object if it holds none."""
+        """Masks a text. Returns the same object if it contains no secret."""
         # One search for each needle with `in` is faster than one regular expression over all of them,
         # since most texts contain none.
         found = [pair for pair in self._get_needles() if pair[0] in text]
@@ -304,9 +304,8 @@ def _encode_json(needle: str) -> bytes:
     try:
         return msgspec.json.encode(needle)[1:-1]
     except UnicodeEncodeError:
-        return (
-            b"\x00"  # A lone surrogate cannot be encoded, and no JSON contains a raw NUL: this never matches.
-        )
+        # A lone surrogate cannot be encoded. No JSON contains a raw NUL, so this never matches.
+        return b"\x00"
 
 
 # Places that contain secrets

@@ -30,6 +30,8 @@ from roundel.workflow.diagnostics import Diagnostic, Report, did_you_mean, match
 from roundel.workflow.document import MAX_DEPTH, Located, locate
 from roundel.workflow.secret_finder import SecretFinder
 
+# The common core of the `.env` dialects: `NAME=value`, an optional `export`, quotes, and comments after
+# a blank. Values are not expanded, and do not span lines: programs differ there.
 _ENTRY = re.compile(r"\s*(?:export\s+)?(?P<name>[^\W\d][\w.-]*)\s*=(?P<value>.*)")
 _QUOTED = re.compile(r"""\s*(?:'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)")\s*(?:\#.*)?""")
 _COMMENT = re.compile(r"\s\#.*")
@@ -184,6 +186,8 @@ class _Substitution:
         self._hints: dict[str, str] = {}
 
     def document(self, root: Located, own: Located | None) -> Located:
+        """Resolves the variables, then substitutes them in the whole document."""
+        # All variables, also unused ones: their mistakes are reported, and secrets among them are found.
         for name, node in self._variables.items():
             self._lookup(name, node, 1)
             if name in self._overrides and self._secrets.is_secret(name):
@@ -224,6 +228,7 @@ class _Substitution:
         return self._values[name]
 
     def _find_value(self, name: str, at: Located, depth: int) -> Located | None:
+        # The order of precedence. Only `vars` is resolved further; the others are literal.
         if name in self._overrides:
             return locate(self._overrides[name])
         if name in self._variables:
@@ -235,6 +240,7 @@ class _Substitution:
         return None
 
     def _resolve(self, name: str, depth: int) -> Located | None:
+        """Substitutes the placeholders in the value of a variable of the file."""
         node = self._variables[name]
         self._chain.append(name)
         value = self._walk(node, depth + 1)
@@ -248,6 +254,8 @@ class _Substitution:
 
     def _refuse_cycle(self, name: str, at: Located) -> None:
         circle = [*self._chain[self._chain.index(name) :], name]
+        # A frequent mistake is `PATH: "${PATH}:bin"`: the author means the environment's variable, which
+        # `vars` hides.
         hides = any(name in source for source in self._external_sources)
         hint = f"{name} in `vars` hides the one of the environment; give it another name" if hides else ""
         self._report.error(
@@ -259,6 +267,7 @@ class _Substitution:
         self._report.error("variable-chain", message, at)
 
     def _refuse_unknown(self, name: str, at: Located) -> None:
+        # Cached by name: a name that is used a thousand times is compared with the known names once.
         if name not in self._hints:
             self._hints[name] = self._suggestion(name)
         self._report.error("unresolved-variable", f"${{{name}}} has no value", at, self._hints[name])
@@ -315,6 +324,10 @@ class _Substitution:
         self._report.error("too-deep", f"with its variables, this is nested more than {MAX_DEPTH} deep", at)
 
     def _substitute_whole(self, name: str, node: Located, depth: int) -> Located:
+        """Replaces a text that is nothing but a placeholder. The value keeps its type, so `max: ${N}` is
+        a number.
+
+        On any error the placeholder stays, and reading continues with it."""
         found = self._lookup(name, node, depth)
         if found is None:
             return node
@@ -331,6 +344,7 @@ class _Substitution:
         return Located(found.value, node.line, node.column, found.keys)
 
     def _substitute_inside(self, text: str, node: Located, depth: int) -> Located:
+        """Replaces placeholders inside a longer text by the texts of their values."""
         parts: list[str] = []
         end = 0
         for match in _PLACEHOLDER.finditer(text):
@@ -389,6 +403,7 @@ class _Substitution:
 
 
 def _to_text(node: Located) -> str:
+    """A value as text: as YAML would write a scalar, and JSON for lists and mappings."""
     value = node.value
     if value is None:
         return ""

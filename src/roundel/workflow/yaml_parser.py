@@ -138,6 +138,7 @@ class _Composer:
         computed."""
 
     def document(self) -> Located | None:
+        """Composes the only document of the stream; None if it is empty. A second one is an error."""
         next(self._events)  # StreamStart
         opening = next(self._events)
         first = None if isinstance(opening, ev.StreamEndEvent) else next(self._events)
@@ -218,7 +219,7 @@ class _Composer:
 
     def _refuse_alias(self, event: Any) -> None:
         if event.anchor in self._anchors:
-            message = f"the alias {_quote('*' + event.anchor)} stands inside the value that it names"
+            message = f"the alias {_quote('*' + event.anchor)} is inside the value that it names"
             self._error("recursive-alias", message, event)
         else:
             message = f"there is no anchor {_quote('&' + event.anchor)} above"
@@ -233,6 +234,8 @@ class _Composer:
         return Located(items, *_start_position(event))
 
     def _compose_mapping(self, event: Any, depth: int) -> Located:
+        # Values of rejected and duplicate keys are composed all the same: their events have to be
+        # consumed, and mistakes in them reported. The first of two equal keys wins.
         values: dict[str, Located] = {}
         places: _Places = {}
         merged: Located | None = None
@@ -321,8 +324,8 @@ class _Composer:
         try:
             return data.decode("utf-16-le")
         except UnicodeDecodeError:
-            hint = "escapes from \\ud800 to \\udfff only stand for a character in pairs"
-            self._error("lone-surrogate", "the text holds half of a surrogate pair", event, hint)
+            hint = "escapes from \\ud800 to \\udfff represent a character only in pairs"
+            self._error("lone-surrogate", "the text contains half of a surrogate pair", event, hint)
             return data.decode("utf-16-le", "replace")
 
 
@@ -332,6 +335,7 @@ def _start_position(event: Any) -> tuple[int, int]:
 
 
 def _is_empty(event: Any) -> bool:
+    # `---` alone is a document with an empty scalar; a text of comments alone has no document at all.
     return isinstance(event, ev.ScalarEvent) and not (event.value or event.style or event.tag or event.anchor)
 
 
@@ -358,7 +362,7 @@ _EXPLANATIONS: Final = (
     ("escape", "this escape is not known", _BACKSLASH),
     ("hex", "the digits of this escape are not complete", _BACKSLASH),
     ("document start", "there is more text after the end", "check quotes, brackets and indentation"),
-    ("unexpected document", "a line --- or ... stands inside quotes", "is a closing quote missing above?"),
+    ("unexpected document", "a line --- or ... is inside quotes", "is a closing quote missing above?"),
     (
         "block scalar",
         "no text may follow | or > on this line",
@@ -402,6 +406,10 @@ def report_syntax_error(
 
 
 def _explain(fault: _SyntaxFault) -> _Explanation:
+    """The message, the hint and the location for a syntax error.
+
+    The parser reports what it expected; the author wants to know what to change. The same message of the
+    parser has several usual causes, which the text around the location tells apart."""
     problem = fault.problem
     if "tab character" in problem or fault.next == "\t":
         return "a tab is used for indentation", "indent with spaces", fault.at
@@ -426,6 +434,7 @@ def _explain(fault: _SyntaxFault) -> _Explanation:
 def _explain_brackets(fault: _SyntaxFault) -> _Explanation:
     if fault.ended:
         return "a bracket is opened and never closed", "add the missing ] or }", fault.opened
+    # `[${A}, ${B}]`: inside brackets, YAML reads the brace as the start of a mapping.
     if fault.line.endswith("$") and fault.next == "{":
         hint = 'inside { } and [ ] write "${NAME}" in quotes'
         return "a placeholder without quotes inside brackets", hint, fault.at
@@ -441,7 +450,7 @@ def _explain_brackets(fault: _SyntaxFault) -> _Explanation:
 
 def _explain_colon(fault: _SyntaxFault) -> _Explanation:
     if ": " in fault.line:
-        return "a second `: ` in one line", "text that holds `: ` needs quotes", fault.at
+        return "a second `: ` in one line", "text that contains `: ` needs quotes", fault.at
     hint = "does the line above lack its colon, or the space after it, or is this line indented too far?"
     return "a key is not allowed here", hint, fault.at
 
@@ -546,7 +555,7 @@ def compose_yaml(text: str, json_error: Exception, report: Report) -> Located | 
     ) as error:  # Errors without a mark concern forbidden characters, excluded above.
         report_syntax_error(error, json_error, text, report)
     except (ValueError, OverflowError):  # From PyYAML's Python scanner, for escapes beyond U+10FFFF.
-        report.error("syntax", "the text holds an escape that is not a character")
+        report.error("syntax", "the text contains an escape that is not a character")
     return None
 
 
