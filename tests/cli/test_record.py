@@ -64,7 +64,7 @@ def test_python_keeps_a_record_too(folder: Path) -> None:
     with Wire() as wire:
         assert roundel.run(flow(folder, wire), "tea", record=kept).output == "好茶"
     assert roundel.run(folder / "flow.yaml", "tea", script=kept).output == "好茶"
-    with pytest.raises(ValueError, match="with script= none is called"):
+    with pytest.raises(ValueError, match="with script= no model is called"):
         roundel.run(folder / "flow.yaml", "tea", script=kept, record=kept)
     with pytest.raises(OSError, match=r"nowhere/said\.yaml' cannot be written: No such file"):
         roundel.run(folder / "flow.yaml", "tea", record=folder / "nowhere" / "said.yaml")
@@ -84,7 +84,7 @@ def test_a_run_that_is_stopped_by_a_failure_keeps_what_was_said(folder: Path) ->
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--record", "said.yaml", "--script", "said.yaml"], "with --script none is asked"),
+        (["--record", "said.yaml", "--script", "said.yaml"], "with --script no model is called"),
         (["--record", "nowhere/said.yaml"], "the record 'nowhere/said.yaml' cannot be written: No such"),
         (["--record", "."], "not a file"),
         (["--record", os.devnull], "not a file"),
