@@ -20,7 +20,7 @@ def shout(text: str) -> str:
     return text.upper()
 
 
-def test_an_agent_runs_alone() -> None:
+def test_single_agent_runs() -> None:
     assert roundel.run(Agent("Writer", role="Write."), "tea", script={"Writer": "Tea."}).output == "Tea."
 
 
@@ -33,7 +33,7 @@ def test_an_agent_is_a_node_like_any_other() -> None:
     assert graph.workflow().graph == plain.workflow().graph
 
 
-def test_one_after_the_other() -> None:
+def test_sequential_agents_run_in_order() -> None:
     words = roundel.Graph("Words", start="Join", end="Join").node("Join", "passthrough")
     sequence = SequentialAgent("Team", [Agent("Writer"), shout, words])
     events: list[roundel.Event] = []
@@ -48,7 +48,7 @@ def test_a_sequence_in_a_graph_is_one_node() -> None:
     assert roundel.run(graph, "x", script={}).nodes == {"Team": 1, "A": 1, "B": 1}
 
 
-def test_a_sequence_needs_somebody() -> None:
+def test_empty_sequence_is_rejected() -> None:
     with pytest.raises(roundel.WorkflowError, match="'Team' has no agents"):
         SequentialAgent("Team", [])
 
@@ -77,7 +77,7 @@ TWICE = Agent("A")
         [Agent("A"), roundel.Graph("A", start="x", end="x").node("x", "passthrough")],
     ],
 )
-def test_two_of_the_same_name_are_refused_where_they_are_put_together(steps: Any) -> None:
+def test_duplicate_step_names_are_rejected_on_construction(steps: Any) -> None:
     found = refused(lambda: SequentialAgent("Team", steps))
     assert found.code == "duplicate-id"
     assert found.message == "'Team' has more than one step that is named 'A'"
@@ -142,7 +142,7 @@ def test_the_name_of_the_model_is_not_that_of_the_node() -> None:
     assert graph.workflow().graph.nodes[0].config.name == "gpt-4o"
 
 
-def test_a_model_that_was_taken_for_the_name_of_the_node_is_said() -> None:
+def test_model_name_given_as_node_name_is_reported() -> None:
     found = refused(lambda: Agent(name="gpt-4o", provider="openai"))
     assert found.message == "'gpt-4o' names the node, so the provider 'openai' has no model"
     assert found.hint == """name the node first: Agent("Writer", provider='openai', name='gpt-4o')"""
@@ -191,7 +191,7 @@ def test_the_same_workflow_as_a_file(tmp_path: Path) -> None:
     assert agent.workflow().graph == roundel.load(file).graph
 
 
-def test_every_way_to_run_a_workflow_takes_agents() -> None:
+def test_every_run_function_accepts_agents() -> None:
     agent = LoopAgent("Loop", shout, LoopMode.count(1))
 
     async def watch() -> list[str]:
@@ -211,7 +211,7 @@ def test_a_loop_agent_in_a_graph() -> None:
     assert roundel.run(graph, "a").output == "a+++"
 
 
-def test_functions_of_the_same_name_do_not_meet() -> None:
+def test_functions_with_the_same_name_do_not_collide() -> None:
     """Lambdas all have one name, and each loop, inside or beside, has its own."""
     inner = LoopAgent(
         "Inner", lambda text: text + "i", LoopMode.condition(lambda messages: len(messages) > 2)
@@ -243,7 +243,7 @@ def test_a_graph_inside_itself_is_refused() -> None:
         (Agent, "'Polish' cannot run"),
     ],
 )
-def test_exactly_one_body(body: Any, message: str) -> None:
+def test_loop_agent_takes_exactly_one_body(body: Any, message: str) -> None:
     with pytest.raises(roundel.WorkflowError) as caught:
         LoopAgent("Polish", body, LoopMode.count(2))
     [found] = caught.value.diagnostics
@@ -272,7 +272,7 @@ class NoStrategy:
         (LoopMode.count, "'Polish': LoopMode.count is not a loop strategy: it makes one when it is called"),
     ],
 )
-def test_a_strategy_that_is_one(strategy: Any, message: str) -> None:
+def test_invalid_strategy_is_rejected(strategy: Any, message: str) -> None:
     with pytest.raises(roundel.WorkflowError) as caught:
         LoopAgent("Polish", Agent("A"), strategy)
     [found] = caught.value.diagnostics
@@ -281,7 +281,7 @@ def test_a_strategy_that_is_one(strategy: Any, message: str) -> None:
     assert "LoopMode.count(3)" in found.hint
 
 
-def test_a_mapping_says_it_as_a_file_does() -> None:
+def test_strategy_may_be_a_mapping_as_in_a_file() -> None:
     agent = LoopAgent("Polish", shout, {"mode": "count", "max": 2})
     assert roundel.run(agent, "a").nodes["shout"] == 2
     with pytest.raises(roundel.WorkflowError, match="'cuont' is not a loop strategy"):
@@ -292,7 +292,7 @@ def test_a_mapping_says_it_as_a_file_does() -> None:
     "mode",
     [LoopMode.count("many"), LoopMode.condition("x > 1"), LoopMode.array(max_parallel=0)],  # type: ignore[arg-type]
 )
-def test_what_a_file_would_be_refused_for(mode: LoopMode) -> None:
+def test_strategies_invalid_in_a_file_are_rejected(mode: LoopMode) -> None:
     with pytest.raises(roundel.WorkflowError):
         LoopAgent("Polish", shout, mode).workflow()
 
@@ -314,7 +314,7 @@ async def slow(text: str) -> str:
         {"executor": 3, "max_parallel": 3},
     ],
 )
-def test_so_many_elements_at_once(arguments: Any) -> None:
+def test_parallelism_sets_max_parallel(arguments: Any) -> None:
     agent = LoopAgent("Each", slow, LoopMode.array(), **arguments)
     assert agent.strategy["max_parallel"] == 3
     events: list[roundel.Event] = []
@@ -370,7 +370,7 @@ class Inline(Executor):
         ),
     ],
 )
-def test_what_cannot_be_is_refused(mode: LoopMode, arguments: Any, code: str, message: str) -> None:
+def test_invalid_parallelism_is_rejected(mode: LoopMode, arguments: Any, code: str, message: str) -> None:
     with pytest.raises(roundel.WorkflowError) as caught:
         LoopAgent("Each", slow, mode, **arguments)
     [found] = caught.value.diagnostics
@@ -388,7 +388,9 @@ def test_what_cannot_be_is_refused(mode: LoopMode, arguments: Any, code: str, me
         (LoopMode.condition("true"), {"executor": Inline()}, None),
     ],
 )
-def test_rounds_at_once_and_threads_are_two_things(mode: LoopMode, arguments: Any, width: int | None) -> None:
+def test_max_parallel_and_executor_workers_are_independent(
+    mode: LoopMode, arguments: Any, width: int | None
+) -> None:
     assert LoopAgent("Each", slow, mode, **arguments).strategy.get("max_parallel") == width
 
 
@@ -420,11 +422,11 @@ def test_functions_of_the_body_run_on_the_executor(strategy: LoopMode) -> None:
         assert pool.submit(thread, "").result() == "own_0"  # it stays open
 
 
-def test_a_number_is_a_pool_of_so_many_threads() -> None:
+def test_integer_executor_is_a_thread_pool() -> None:
     assert roundel.run(LoopAgent("Loop", thread, LoopMode.count(2), executor=2), "a").output == "Loop_0"
 
 
-def test_so_many_functions_at_once_as_there_are_workers() -> None:
+def test_functions_run_on_all_workers_concurrently() -> None:
     together = threading.Barrier(3, timeout=20)
 
     def meet(text: str) -> str:
@@ -448,7 +450,7 @@ def test_a_body_runs_on_its_executor_as_a_whole_and_an_inner_loop_on_its_own() -
     assert result.output == "at Outer Outer Outer Inner roundel-where"
 
 
-def test_a_function_on_an_executor_is_given_what_it_asks_for_and_may_break() -> None:
+def test_function_on_an_executor_receives_its_parameters_and_may_break() -> None:
     def grow(text: str, round: int) -> Any:
         return roundel.break_loop(text) if round > 3 else f"{text}{round}"
 
@@ -496,23 +498,23 @@ def test_an_executor_that_is_closed_fails_the_node() -> None:
     assert "cannot schedule new futures after shutdown" in str(result.error)
 
 
-def test_one_function_in_several_nodes_keeps_its_name_on_an_executor() -> None:
+def test_function_used_twice_keeps_its_name_on_an_executor() -> None:
     graph = roundel.Graph(start="A", end="B").node("A", "python", function=shout)
     graph.node("B", "python", function=shout).edge("A", "B")
     functions = LoopAgent("Loop", graph, LoopMode.count(1), executor=1).workflow().functions
     assert list(functions) == ["shout"]
 
 
-def test_one_at_a_time_is_always_possible() -> None:
+def test_max_parallel_of_one_is_always_allowed() -> None:
     assert roundel.run(LoopAgent("Loop", shout, LoopMode.count(2), max_parallel=1), "a").nodes["shout"] == 2
 
 
-def test_a_pool_of_processes_says_how_many_it_has() -> None:
+def test_process_pool_size_sets_max_parallel() -> None:
     with ProcessPoolExecutor(2) as pool:
         assert LoopAgent("Each", slow, LoopMode.array(), executor=pool).strategy["max_parallel"] == 2
 
 
-def test_a_strategy_has_to_say_when() -> None:
+def test_strategy_must_implement_its_decision() -> None:
     result = roundel.run(LoopAgent("Loop", shout, roundel.LoopStrategy()), "a")
     assert result.status == "failed"
     assert "NotImplementedError" in str(result.error)

@@ -40,13 +40,13 @@ def built() -> roundel.Graph:
     return graph.edge("Writer", "Final", condition={"type": "keyword", "config": {"any": ["DONE"]}})
 
 
-def test_a_builder_gives_the_same_workflow_as_a_file(tmp_path: Path) -> None:
+def test_builder_and_file_give_the_same_workflow(tmp_path: Path) -> None:
     file = tmp_path / "review.yaml"
     file.write_text(FILE)
     assert roundel.load(file).graph == built().workflow().graph
 
 
-def test_run_gives_the_result() -> None:
+def test_run_returns_the_result() -> None:
     result = roundel.run(built(), "go", script={"Writer": ["one", "DONE"]})
     assert result.completed
     assert result.output == "DONE"
@@ -54,7 +54,7 @@ def test_run_gives_the_result() -> None:
     assert result.usage["model_calls"] == 2
 
 
-def test_run_takes_files_mappings_builders_workflows_and_plans(tmp_path: Path) -> None:
+def test_run_accepts_files_mappings_builders_workflows_and_plans(tmp_path: Path) -> None:
     file = tmp_path / "review.yaml"
     file.write_text(FILE)
     graph = built()
@@ -63,7 +63,7 @@ def test_run_takes_files_mappings_builders_workflows_and_plans(tmp_path: Path) -
         assert roundel.run(source, "go", script={"Writer": "DONE"}).output == "DONE"
 
 
-def test_events_come_as_they_happen() -> None:
+def test_stream_yields_events_as_they_happen() -> None:
     async def watch() -> list[str]:
         stream = roundel.stream(built(), "go", script={"Writer": ["one", "DONE"]})
         return [event.event async for event in stream]
@@ -74,7 +74,7 @@ def test_events_come_as_they_happen() -> None:
     assert seen.count("loop_round") == 2
 
 
-def test_to_leave_the_stream_is_to_stop_the_run() -> None:
+def test_closing_the_stream_stops_the_run() -> None:
     stopped = []
     graph = roundel.Graph(start="A", end="A")
 
@@ -96,7 +96,7 @@ def test_to_leave_the_stream_is_to_stop_the_run() -> None:
     assert stopped == [True]
 
 
-def test_a_stream_raises_what_the_workflow_lacks() -> None:
+def test_stream_raises_workflow_errors() -> None:
     async def watch() -> None:
         async for _ in roundel.stream(built(), "go"):
             pass
@@ -105,7 +105,7 @@ def test_a_stream_raises_what_the_workflow_lacks() -> None:
         asyncio.run(watch())
 
 
-def test_functions_stand_wherever_a_file_would_name_one() -> None:
+def test_functions_are_accepted_wherever_a_file_names_one() -> None:
     graph = roundel.Graph(start="Count", end="Out")
 
     @graph.function("Count", ports=["again", "done"])
@@ -147,7 +147,7 @@ def test_a_processor_may_drop_a_message_and_then_nothing_is_triggered() -> None:
     assert [event.data for event in events if event.event == "end_not_reached"] == [{"edges": ["A → B"]}]
 
 
-def test_what_is_wrong_is_said_all_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     graph = roundel.Graph(start="A", end="Nowhere")
     graph.node("A", "literal").node("B", "loop_countr")
     with pytest.raises(roundel.WorkflowError) as caught:
@@ -156,7 +156,7 @@ def test_what_is_wrong_is_said_all_at_once() -> None:
     assert codes == {"missing-key", "unknown-type", "unknown-node"}
 
 
-def test_check_gives_the_report() -> None:
+def test_check_returns_the_report() -> None:
     graph = roundel.Graph(start="A", end="A")
     graph.node("A", "literal", content="x").node("B", "passthrough")
     workflow, report = roundel.check(graph)
@@ -176,14 +176,14 @@ def test_subgraphs_nest_in_python() -> None:
     assert roundel.run(outer, "quiet").output == "QUIET"
 
 
-def test_public_names_are_there() -> None:
+def test_public_names_exist() -> None:
     for name in roundel.__all__:
         assert getattr(roundel, name) is not None
     with pytest.raises(AttributeError):
         _ = roundel.nothing_of_the_kind
 
 
-def test_an_option_that_there_is_not_is_named() -> None:
+def test_unknown_option_is_reported_by_name() -> None:
     with pytest.raises(TypeError, match="there is no option 'scrpt'; known are script, ask"):
         roundel.run(built(), "go", scrpt={})  # type: ignore[call-arg]
 

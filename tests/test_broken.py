@@ -99,14 +99,14 @@ def assert_readable(found: Diagnostic) -> None:
     assert found.code in _ABOUT_TEXT or _NAMED.search(found.message), found
 
 
-def test_there_are_many_and_each_says_what_it_is_for() -> None:
+def test_every_broken_file_states_its_expected_diagnostics() -> None:
     assert len(FILES) >= 100
     assert [path.name for path in FILES if not expectations(path)] == []
     assert set(JSON_FILES) == {path.name for path in FILES if path.suffix == ".json"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_broken_file_is_refused_with_everything_that_is_wrong(path: Path) -> None:
+def test_broken_file_is_rejected_with_all_its_errors(path: Path) -> None:
     _, report = roundel.check(path)
     shown = "\n".join(map(str, report.diagnostics))
     wanted = expectations(path)
@@ -156,7 +156,9 @@ VALID = b"graph:\n  start: Writer\n  nodes:\n    - {id: Writer, type: agent}\n"
     ],
     ids=lambda value: f"{len(value)}-bytes" if isinstance(value, bytes) else None,
 )
-def test_bytes_that_are_no_text(tmp_path: Path, data: bytes, line: int, code: str, message: str) -> None:
+def test_undecodable_file_is_rejected(
+    tmp_path: Path, data: bytes, line: int, code: str, message: str
+) -> None:
     path = tmp_path / "flow.yaml"
     path.write_bytes(data)
     workflow, report = roundel.check(path)
@@ -167,7 +169,7 @@ def test_bytes_that_are_no_text(tmp_path: Path, data: bytes, line: int, code: st
     assert_readable(found)
 
 
-def test_paths_that_are_no_files(tmp_path: Path) -> None:
+def test_paths_that_are_not_files_are_rejected(tmp_path: Path) -> None:
     codes = {}
     for name in ("", "none.yaml", "x" * 5000, "none/none.yaml"):
         [found] = roundel.check(tmp_path / name)[1].errors
@@ -192,7 +194,7 @@ def _subgraph(*paths: str) -> str:
     return json.dumps({"graph": {"start": list(paths), "nodes": nodes}})
 
 
-def test_files_inside_files_have_an_end(tmp_path: Path) -> None:
+def test_nesting_of_subgraph_files_is_limited(tmp_path: Path) -> None:
     for number in range(200):
         (tmp_path / f"{number}.yaml").write_text(_subgraph(f"{number + 1}.yaml"))
     _, report = roundel.check(tmp_path / "0.yaml")
@@ -200,7 +202,7 @@ def test_files_inside_files_have_an_end(tmp_path: Path) -> None:
     assert "'33.yaml'" in report.errors[0].message
 
 
-def test_files_that_each_use_the_next_one_twice_do_not_explode(tmp_path: Path) -> None:
+def test_exponential_subgraph_files_are_rejected(tmp_path: Path) -> None:
     for number in range(30):
         (tmp_path / f"{number}.yaml").write_text(_subgraph(f"{number + 1}.yaml", f"./{number + 1}.yaml"))
     (tmp_path / "30.yaml").write_bytes(VALID)
@@ -219,7 +221,7 @@ def test_files_that_each_use_the_next_one_twice_do_not_explode(tmp_path: Path) -
     ],
 )
 @pytest.mark.parametrize("key", ["condition", "process"])
-def test_a_module_that_cannot_be_imported(tmp_path: Path, key: str, code: str, message: str) -> None:
+def test_unimportable_module_is_an_error(tmp_path: Path, key: str, code: str, message: str) -> None:
     (tmp_path / "beside.py").write_text(code)
     use = json.dumps({"type": "function", "config": {"name": "beside:f"}})
     edge = f"  edges:\n    - {{from: Writer, to: Writer, {key}: {use}}}\n"
@@ -235,7 +237,7 @@ def test_a_module_that_cannot_be_imported(tmp_path: Path, key: str, code: str, m
 # Workflows and scripts given in Python
 
 
-def test_a_mapping_that_holds_itself_is_refused() -> None:
+def test_recursive_mapping_is_rejected() -> None:
     endless: dict[str, Any] = {}
     endless["graph"] = endless
     workflow, report = roundel.check(endless)
@@ -244,7 +246,7 @@ def test_a_mapping_that_holds_itself_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [b"bytes", {"a", "set"}, object(), 1j, lambda: None])
-def test_python_values_that_no_file_could_hold_are_refused(value: object) -> None:
+def test_python_values_that_are_not_yaml_are_rejected(value: object) -> None:
     node = {"id": "Writer", "type": "agent", "config": {"role": value}}
     workflow, report = roundel.check({"graph": {"start": "Writer", "nodes": [node]}})
     assert workflow is None
@@ -269,7 +271,7 @@ def test_python_values_that_no_file_could_hold_are_refused(value: object) -> Non
         ({"Writer": [b"bytes"]}, "wrong-type", "a reply of 'Writer' cannot be written as text"),
     ],
 )
-def test_a_bad_script_is_refused_before_anything_runs(script: Any, code: str, message: str) -> None:
+def test_invalid_script_is_rejected_before_the_run(script: Any, code: str, message: str) -> None:
     workflow = {"graph": {"start": "Writer", "nodes": [{"id": "Writer", "type": "agent"}]}}
     events: list[object] = []
     with pytest.raises(WorkflowError) as caught:
@@ -281,7 +283,7 @@ def test_a_bad_script_is_refused_before_anything_runs(script: Any, code: str, me
     assert_readable(found)
 
 
-def test_a_script_that_holds_itself_is_refused() -> None:
+def test_recursive_script_is_rejected() -> None:
     script: dict[str, Any] = {}
     script["Writer"] = [script]
     workflow = {"graph": {"start": "Writer", "nodes": [{"id": "Writer", "type": "agent"}]}}
@@ -348,7 +350,7 @@ def test_check_prints_one_json_object(command: Roundel, name: str) -> None:
     assert all(expected.fits(found) for expected, found in zip(wanted, errors, strict=True))
 
 
-def test_check_tells_people_the_place_the_problem_and_the_hint(command: Roundel) -> None:
+def test_check_prints_location_problem_and_hint(command: Roundel) -> None:
     path = FOLDER / "unknown-processor-type.yaml"
     done = command("check", str(path))
     assert done.returncode == 2
@@ -369,7 +371,7 @@ def test_check_of_several_files_reports_on_all_of_them(command: Roundel) -> None
     ]
 
 
-def test_warnings_count_only_if_they_are_asked_to(command: Roundel, tmp_path: Path) -> None:
+def test_warnings_fail_only_with_strict(command: Roundel, tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_bytes(VALID + b"  colour: x\n")
     assert command("check", "odd.yaml").returncode == 0
     strict = command("check", "odd.yaml", "--strict")
@@ -377,7 +379,7 @@ def test_warnings_count_only_if_they_are_asked_to(command: Roundel, tmp_path: Pa
     assert "known keys: args, breaker" in strict.stdout
 
 
-def test_show_draws_what_can_be_read_and_says_what_cannot(command: Roundel) -> None:
+def test_show_draws_the_valid_part_and_reports_errors(command: Roundel) -> None:
     path = FOLDER / "many-errors.yaml"
     errors = [expected for expected in expectations(path) if expected.severity == "error"]
     done = command("show", str(path))
@@ -390,7 +392,7 @@ def test_show_draws_what_can_be_read_and_says_what_cannot(command: Roundel) -> N
 @pytest.mark.parametrize(
     "name", ["missing-graph.yaml", "yaml-list-at-the-root.yaml", "yaml-only-comments.yaml"]
 )
-def test_show_draws_nothing_where_there_is_no_graph(command: Roundel, name: str) -> None:
+def test_show_rejects_files_without_a_graph(command: Roundel, name: str) -> None:
     assert_refused(command("show", str(FOLDER / name)), ": error: ")
 
 
@@ -404,7 +406,7 @@ def test_no_command_runs_a_broken_file(command: Roundel, arguments: tuple[str, .
 
 
 @pytest.mark.parametrize("name", ["none.yaml", ".", "flow.yaml/x", ""])
-def test_run_of_what_is_no_file(command: Roundel, name: str) -> None:
+def test_run_rejects_paths_that_are_not_files(command: Roundel, name: str) -> None:
     assert_refused(command("run", name, "--json"), "error: ")
 
 
@@ -427,7 +429,7 @@ def test_a_bad_script_file(command: Roundel, tmp_path: Path, script: str | None,
     assert_refused(command("run", "flow.yaml", "--json", "--script", "script.yaml"), *pieces)
 
 
-def test_a_script_for_a_node_that_is_not_there_is_a_warning(command: Roundel, tmp_path: Path) -> None:
+def test_script_for_an_unknown_node_is_a_warning(command: Roundel, tmp_path: Path) -> None:
     (tmp_path / "script.yaml").write_text("Writr: [a]\nPerson: [{mood: b}]\n'*': [ok]\n")
     done = command("run", "flow.yaml", "--json", "--script", "script.yaml", "--input", "x")
     assert done.returncode == 0
@@ -473,7 +475,7 @@ def test_bad_usage(command: Roundel, arguments: list[str], piece: str) -> None:
         ("Writer: [ok]", [], "waiting", 4),
     ],
 )
-def test_exit_codes_say_how_a_run_ended(
+def test_exit_codes_reflect_the_run_status(
     command: Roundel, tmp_path: Path, script: str, arguments: list[str], status: str, code: int
 ) -> None:
     (tmp_path / "script.yaml").write_text(script)
@@ -482,5 +484,5 @@ def test_exit_codes_say_how_a_run_ended(
     assert json.loads(done.stdout.splitlines()[-1])["data"]["status"] == status
 
 
-def test_an_agent_without_a_model_is_refused_before_anything_runs(command: Roundel) -> None:
+def test_agent_without_a_model_is_rejected_before_the_run(command: Roundel) -> None:
     assert_refused(command("run", "flow.yaml", "--json"), "flow.yaml:4:7: error: agent 'Writer' has no model")

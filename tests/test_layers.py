@@ -88,7 +88,7 @@ def test_a_package_imports_only_what_the_table_allows(room: str) -> None:
     assert not wrong
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
+def test_modules_have_no_import_cycles() -> None:
     graph = {name_of(path): set(imports(path, at_import=True)) for path in modules()}
     done: set[str] = set()
 
@@ -104,7 +104,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         visit(name, ())
 
 
-def test_only_the_journal_knows_its_database() -> None:
+def test_only_the_journal_uses_sqlite() -> None:
     """Every other package works with any store; `extend` only passes the names on."""
     wrong = {
         f"{name_of(path)} mentions {word}"

@@ -23,7 +23,7 @@ FIELDS = [
 ]
 
 
-def test_one_decision() -> None:
+def test_process_returns_one_decision() -> None:
     decided = LoopProcessor(max_rounds=3, exit_on_score=90).process({"iteration": 2, "score": 91})
     assert list(decided) == FIELDS
     stamp = decided.pop("timestamp")
@@ -39,7 +39,7 @@ def test_one_decision() -> None:
     }
 
 
-def test_each_call_is_a_round_so_a_loop_always_ends() -> None:
+def test_each_call_counts_as_a_round() -> None:
     processor, rounds = LoopProcessor(), 0
     while not processor.process()["should_exit"]:
         rounds += 1
@@ -58,7 +58,7 @@ def test_each_call_is_a_round_so_a_loop_always_ends() -> None:
         ([3.0, None, 9], [3, 4, 9]),
     ],
 )
-def test_it_counts_as_the_node_does(given: list[Any], rounds: list[int]) -> None:
+def test_processor_counts_like_the_loop_node(given: list[Any], rounds: list[int]) -> None:
     processor = LoopProcessor(max_rounds=99)
     assert [processor.process({"iteration": each})["current_round"] for each in given] == rounds
 
@@ -81,7 +81,7 @@ ROUNDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_it_decides_as_the_node_does(settings: dict[str, Any]) -> None:
+def test_processor_decides_like_the_loop_node(settings: dict[str, Any]) -> None:
     graph = roundel.Graph(start="Writer", end="Done", breaker=False).node("Writer", "agent")
     graph.node("Gate", "loop", **settings).node("Done", "passthrough")
     graph.edge("Writer", "Gate").edge("Gate", "Writer", port="continue").edge("Gate", "Done", port="exit")
@@ -99,7 +99,7 @@ def test_it_decides_as_the_node_does(settings: dict[str, Any]) -> None:
     assert decided["should_exit"]
 
 
-def test_consensus_is_said_or_found_in_what_participants_said() -> None:
+def test_consensus_is_given_or_read_from_messages() -> None:
     def processor(**consensus: Any) -> LoopProcessor:
         return LoopProcessor(max_rounds=9, exit_condition="consensus", consensus=consensus)
 
@@ -116,7 +116,7 @@ def test_consensus_is_said_or_found_in_what_participants_said() -> None:
         processor().process({"messages": ["I agree"]})
 
 
-def test_what_it_is_given_stays_as_it_is() -> None:
+def test_process_does_not_mutate_its_argument() -> None:
     given = {"score": 50}
     LoopProcessor().process(given)
     assert given == {"score": 50}

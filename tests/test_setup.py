@@ -23,11 +23,11 @@ def uv_settings(**environment: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_without_settings_of_pip_there_are_none_for_uv() -> None:
+def test_no_pip_settings_give_no_uv_settings() -> None:
     assert uv_settings() == []
 
 
-def test_files_and_variables_of_pip_hold_for_uv(tmp_path: Path) -> None:
+def test_pip_files_and_variables_become_uv_settings(tmp_path: Path) -> None:
     file = tmp_path / "pip.conf"
     file.write_text(
         "[global]\nindex-url = https://one.test/simple\nextra-index-url =\n  https://two.test/a\n"
@@ -44,7 +44,7 @@ def test_files_and_variables_of_pip_hold_for_uv(tmp_path: Path) -> None:
     ]
 
 
-def test_a_variable_of_uv_wins(tmp_path: Path) -> None:
+def test_uv_variable_overrides_pip(tmp_path: Path) -> None:
     file = tmp_path / "pip.conf"
     file.write_text("[global]\nindex-url = https://one.test/simple\n")
     printed = uv_settings(PIP_CONFIG_FILE=str(file), UV_DEFAULT_INDEX="https://own.test")

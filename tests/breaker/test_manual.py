@@ -30,7 +30,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("row", ROWS)
-def test_the_table_of_examples_is_true(row: str) -> None:
+def test_manual_table_of_examples_is_correct(row: str) -> None:
     texts, value = ROWS[row]
     assert round(novelty_at(texts, len(texts) - 1), 1) == value
     (line,) = [line for line in PAGE.splitlines() if line.startswith(f"| {row}")]
@@ -41,7 +41,7 @@ def caught(series: list[Series], rounds: int) -> int:
     return sum((first_trip(one) or 99) <= one.first + rounds for one in series)
 
 
-def test_the_rates_are_true() -> None:
+def test_manual_rates_are_correct() -> None:
     history, others = list(revisions()), list(made_up())
     plain = list(dead(REPEATS, (1, 2, 3)))
     several, one = list(dead(VARIATIONS, (2, 3))), list(dead(VARIATIONS, (1,)))

@@ -50,7 +50,7 @@ def test_new_overwrites_nothing(tmp_path: Path) -> None:
     assert (tmp_path / "tea.script.yaml").read_text() == "mine"
 
 
-def test_the_schema_accepts_what_the_reader_accepts(tmp_path: Path) -> None:
+def test_schema_accepts_the_examples_and_rejects_a_wrong_type(tmp_path: Path) -> None:
     schema = json.loads(roundel(tmp_path, "schema").stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
@@ -61,7 +61,7 @@ def test_the_schema_accepts_what_the_reader_accepts(tmp_path: Path) -> None:
     assert not validator.is_valid(wrong)
 
 
-def test_the_fields_are_printed_in_one_language_or_in_both(tmp_path: Path) -> None:
+def test_fields_are_printed_in_one_or_both_languages(tmp_path: Path) -> None:
     both = json.loads(roundel(tmp_path, "schema", "--fields").stdout)
     assert both["node_types"]["literal"]["title"] == {"en": "Literal", "zh": "固定文本"}
     chinese = json.loads(roundel(tmp_path, "schema", "--fields", "--lang", "zh").stdout)
@@ -87,7 +87,7 @@ graph: {start: A, end: End, edges: [{from: A, to: B},
 """
 
 
-def test_check_speaks_of_every_file_and_their_loops(tmp_path: Path) -> None:
+def test_check_reports_every_file_and_its_loops(tmp_path: Path) -> None:
     (tmp_path / "good.yaml").write_text(GUARDED)
     (tmp_path / "odd.yaml").write_text(GUARDED + "colour: blue\n")
     (tmp_path / "bad.yaml").write_text("graph: {nodes: []}\n")
@@ -99,13 +99,13 @@ def test_check_speaks_of_every_file_and_their_loops(tmp_path: Path) -> None:
     assert "bad.yaml: not ok" in done.stdout
 
 
-def test_strict_makes_warnings_count(tmp_path: Path) -> None:
+def test_check_strict_fails_on_warnings(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_text(GUARDED + "colour: blue\n")
     assert roundel(tmp_path, "check", "odd.yaml").returncode == 0
     assert roundel(tmp_path, "check", "odd.yaml", "--strict").returncode == 2
 
 
-def test_check_as_json_is_one_object(tmp_path: Path) -> None:
+def test_check_json_prints_one_object(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_text(GUARDED + "colour: blue\n")
     report = json.loads(roundel(tmp_path, "check", "odd.yaml", "--json").stdout)
     (found,) = report["diagnostics"]
@@ -173,7 +173,7 @@ def test_show_draws_the_sound_part_of_a_broken_file(tmp_path: Path) -> None:
     assert (missing["id"], missing["problems"][0]["code"]) == ("C", "unknown-node")
 
 
-def test_show_of_a_graph_without_nodes(tmp_path: Path) -> None:
+def test_show_renders_a_graph_without_nodes(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("graph: {nodes: []}\n")
     done = roundel(tmp_path, "show", "bad.yaml")
     assert (done.returncode, done.stdout) == (2, "workflow  0 nodes, 0 edges, 0 loops\n")

@@ -42,7 +42,7 @@ def values(folder: Path, *words: str, **variables: str) -> list[str]:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def folder_with_runs(tmp_path: Path) -> Path:
     prepare(tmp_path)
     assert run(tmp_path).exit_code == 4
     assert roundel(tmp_path, "stop", "last").exit_code == 0
@@ -50,12 +50,12 @@ def kept(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_commands_are_offered_with_what_they_do(tmp_path: Path) -> None:
+def test_commands_are_completed_with_their_help(tmp_path: Path) -> None:
     assert asked(tmp_path, "") == list(COMMANDS.items())
     assert values(tmp_path, "re") == ["resume", "replay"]
 
 
-def test_a_workflow_is_completed_to_files_that_may_be_one_and_to_folders(tmp_path: Path) -> None:
+def test_workflow_argument_completes_to_workflow_files_and_folders(tmp_path: Path) -> None:
     for name in ("a.yaml", "b.yml", "c.json", "notes.txt", ".hidden.yaml", "my flow.yaml"):
         (tmp_path / name).touch()
     for folder in ("more", "more/inside", "more/inside/deep", "other"):
@@ -74,27 +74,27 @@ def test_a_workflow_is_completed_to_files_that_may_be_one_and_to_folders(tmp_pat
     assert values(tmp_path, "run", "nowhere/x") == []
 
 
-def test_a_run_is_completed_to_its_id_with_what_it_is(kept: Path) -> None:
-    newest, oldest = (row["run_id"] for row in runs(kept))
+def test_run_argument_completes_to_run_ids_with_name_and_status(folder_with_runs: Path) -> None:
+    newest, oldest = (row["run_id"] for row in runs(folder_with_runs))
     offered = [("last", "the newest run"), (newest, "press, waiting"), (oldest, "press, stopped")]
     for command in ("log", "answer", "resume", "unlock", "stop", "pause", "fork", "replay", "plot"):
-        assert asked(kept, command, "") == offered, command
-    assert values(kept, "log", oldest[:6]) == [oldest]
-    assert values(kept, "log", "la") == ["last"]
-    assert values(kept, "prune", oldest, newest[:6]) == [newest]
-    assert values(kept, "memory", "quarantine", newest[:6]) == [newest]
+        assert asked(folder_with_runs, command, "") == offered, command
+    assert values(folder_with_runs, "log", oldest[:6]) == [oldest]
+    assert values(folder_with_runs, "log", "la") == ["last"]
+    assert values(folder_with_runs, "prune", oldest, newest[:6]) == [newest]
+    assert values(folder_with_runs, "memory", "quarantine", newest[:6]) == [newest]
 
 
-def test_the_store_that_is_meant_is_the_one_that_is_looked_into(kept: Path) -> None:
-    newest = runs(kept)[0]["run_id"]
-    (kept / ".roundel" / "runs.db").rename(kept / "other.db")
-    assert values(kept, "log", newest[:6]) == []
-    assert values(kept, "log", "--store", "other.db", newest[:6]) == [newest]
-    assert values(kept, "log", "--store", "sqlite:///other.db?sync=off", newest[:6]) == [newest]
-    assert values(kept, "log", newest[:6], ROUNDEL_STORE="other.db") == [newest]
+def test_completion_reads_the_store_from_option_or_environment(folder_with_runs: Path) -> None:
+    newest = runs(folder_with_runs)[0]["run_id"]
+    (folder_with_runs / ".roundel" / "runs.db").rename(folder_with_runs / "other.db")
+    assert values(folder_with_runs, "log", newest[:6]) == []
+    assert values(folder_with_runs, "log", "--store", "other.db", newest[:6]) == [newest]
+    assert values(folder_with_runs, "log", "--store", "sqlite:///other.db?sync=off", newest[:6]) == [newest]
+    assert values(folder_with_runs, "log", newest[:6], ROUNDEL_STORE="other.db") == [newest]
 
 
-def test_a_store_is_neither_made_nor_changed(kept: Path, tmp_path: Path) -> None:
+def test_completion_neither_creates_nor_changes_a_store(folder_with_runs: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     assert values(empty, "log", "") == []
@@ -103,14 +103,14 @@ def test_a_store_is_neither_made_nor_changed(kept: Path, tmp_path: Path) -> None
     (empty / ".roundel" / "runs.db").write_text("this is no database, and never was one\n")
     assert values(empty, "log", "") == []
     assert "no database" in (empty / ".roundel" / "runs.db").read_text()
-    before = (kept / ".roundel" / "runs.db").read_bytes()
-    assert len(values(kept, "log", "")) == 3
-    assert (kept / ".roundel" / "runs.db").read_bytes() == before
+    before = (folder_with_runs / ".roundel" / "runs.db").read_bytes()
+    assert len(values(folder_with_runs, "log", "")) == 3
+    assert (folder_with_runs / ".roundel" / "runs.db").read_bytes() == before
 
 
-def test_options_are_completed_by_the_command(kept: Path) -> None:
-    assert values(kept, "log", "last", "--fo") == ["--follow"]
-    assert values(kept, "runs", "--status", "wai") == ["waiting"]
+def test_options_are_completed_by_the_command(folder_with_runs: Path) -> None:
+    assert values(folder_with_runs, "log", "last", "--fo") == ["--follow"]
+    assert values(folder_with_runs, "runs", "--status", "wai") == ["waiting"]
 
 
 def test_a_name_cannot_break_the_protocol(tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_a_name_cannot_break_the_protocol(tmp_path: Path) -> None:
     assert told == "a b\N{REPLACEMENT CHARACTER}[31m, c, waiting"
 
 
-def test_in_bash(kept: Path) -> None:
+def test_completion_works_in_bash(folder_with_runs: Path) -> None:
     """The script that `roundel` gives is read by a real bash, which then completes a line."""
-    (kept / "my flow.yaml").touch()
+    (folder_with_runs / "my flow.yaml").touch()
     script = """
         eval "$(_ROUNDEL_COMPLETE=bash_source roundel)"
         complete -p roundel
@@ -140,7 +140,7 @@ def test_in_bash(kept: Path) -> None:
     environment = {**os.environ, "PATH": f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"}
     done = subprocess.run(
         ["bash", "--norc", "-c", script],
-        cwd=kept,
+        cwd=folder_with_runs,
         env=environment,
         capture_output=True,
         text=True,
@@ -171,7 +171,7 @@ finally:
 
 
 @pytest.mark.parametrize("words", ["", "run ", "log "])
-def test_what_is_asked_most_imports_nothing_heavy(kept: Path, words: str) -> None:
+def test_completion_imports_no_heavy_modules(folder_with_runs: Path, words: str) -> None:
     environment = {
         **os.environ,
         "_ROUNDEL_COMPLETE": "bash_complete",
@@ -179,13 +179,18 @@ def test_what_is_asked_most_imports_nothing_heavy(kept: Path, words: str) -> Non
         "COMP_CWORD": str(1 + bool(words)),
     }
     done = subprocess.run(
-        [sys.executable, "-c", LISTING], cwd=kept, env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", LISTING],
+        cwd=folder_with_runs,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.splitlines()[-1] == "heavy: []", done.stderr
     assert len(done.stdout.splitlines()) > 1
 
 
-def test_the_lists_of_commands_agree_with_the_commands() -> None:
+def test_command_lists_match_the_registered_commands() -> None:
     context = click.Context(cli)
     first: dict[str, str] = {}
     for name in COMMANDS:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 
-def test_without_a_terminal_it_asks_nothing_and_ends_by_itself() -> None:
+def test_demo_without_a_terminal_completes_without_prompting() -> None:
     command = [sys.executable, "-m", "roundel", "demo"]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False

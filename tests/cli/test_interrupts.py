@@ -250,7 +250,7 @@ def test_an_interrupted_run_is_resumed_to_the_same_end(tmp_path: Path, name: str
     assert trace(folder) == trace(plain)
 
 
-def test_an_interrupted_model_call_is_made_again(tmp_path: Path) -> None:
+def test_interrupted_model_call_is_repeated_on_resume(tmp_path: Path) -> None:
     flow = graph([{"id": "A", "type": "agent"}, {"id": "B", "type": "agent"}], [("A", "B")])
     prepare(tmp_path, flow, {"A": ["a"], "B": [{"text": "b", "delay": 3600}]})
     (tmp_path / "quick.yaml").write_text("A: [not asked]\nB: [b]\n")
@@ -296,7 +296,7 @@ def test_without_a_store_an_interrupted_run_is_stopped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["resume", "answer", "unlock", "fork"])
-def test_every_command_that_drives_a_run_leaves_it_to_be_resumed(tmp_path: Path, command: str) -> None:
+def test_interrupting_any_executing_command_pauses_the_run(tmp_path: Path, command: str) -> None:
     nodes = [{"id": "Ask", "type": "human"}, python("B", "node"), python("C", "quick")]
     limits = {"limits": {"steps": 1}} if command == "unlock" else {}
     prepare(tmp_path, graph(nodes, [("Ask", "B"), ("B", "C")], **limits), {})
@@ -325,7 +325,9 @@ def test_every_command_that_drives_a_run_leaves_it_to_be_resumed(tmp_path: Path,
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("command", ["run", "resume"])
-def test_while_code_is_imported(tmp_path: Path, command: str, number: signal.Signals) -> None:
+def test_interrupt_during_imports_leaves_the_run_unchanged(
+    tmp_path: Path, command: str, number: signal.Signals
+) -> None:
     slow = "from pathlib import Path\nimport time\n"
     slow += "def quick(text):\n    return text\n"
     ask = {"id": "Ask", "type": "human"}
@@ -348,7 +350,7 @@ def test_while_code_is_imported(tmp_path: Path, command: str, number: signal.Sig
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
-def test_a_reader_that_goes_away_leaves_the_run_to_be_resumed(tmp_path: Path, stream: str) -> None:
+def test_closed_output_pipe_pauses_the_run(tmp_path: Path, stream: str) -> None:
     """As in `roundel run … | head -n 2`."""
     flow = graph([python("A", "quick"), python("B", "node"), python("C", "quick")], [("A", "B"), ("B", "C")])
     prepare(tmp_path, flow, {})
@@ -375,7 +377,7 @@ def test_a_reader_that_goes_away_leaves_the_run_to_be_resumed(tmp_path: Path, st
     assert begun(tmp_path) == ["B"], "it had finished, and is not repeated"
 
 
-def test_an_interrupt_when_nobody_reads_any_more(tmp_path: Path) -> None:
+def test_interrupt_with_closed_stdout_pauses_the_run(tmp_path: Path) -> None:
     prepare(tmp_path, *tool_flow("blocking")[:2])
     with in_flight(tmp_path) as process:
         assert process.popen.stdout is not None
@@ -389,7 +391,7 @@ def test_an_interrupt_when_nobody_reads_any_more(tmp_path: Path) -> None:
 # More than one signal, and other signals.
 
 
-def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
+def test_second_ctrl_c_exits_immediately(tmp_path: Path) -> None:
     """The tool does not end when it is cancelled. The run is as after a crash."""
     prepare(tmp_path, *tool_flow("stubborn")[:2])
     with in_flight(tmp_path) as process:
@@ -407,7 +409,7 @@ def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("numbers", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP, signal.SIGTERM)])
-def test_more_of_sigterm_and_sighup_change_nothing(
+def test_repeated_sigterm_and_sighup_have_no_effect(
     tmp_path: Path, numbers: tuple[signal.Signals, signal.Signals]
 ) -> None:
     """As when a service is stopped or a terminal is closed: the run is left in good order."""
@@ -423,7 +425,9 @@ def test_more_of_sigterm_and_sighup_change_nothing(
 
 
 @pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
-def test_two_signals_in_quick_succession(tmp_path: Path, second: signal.Signals) -> None:
+def test_two_signals_in_quick_succession_leave_a_resumable_run(
+    tmp_path: Path, second: signal.Signals
+) -> None:
     prepare(tmp_path, *tool_flow("waiting")[:2])
     with in_flight(tmp_path) as process:
         process.popen.send_signal(signal.SIGINT)
@@ -438,7 +442,7 @@ def test_two_signals_in_quick_succession(tmp_path: Path, second: signal.Signals)
     assert roundel(tmp_path, "resume", "last").exit_code == 0
 
 
-def test_what_does_not_end_in_time_is_left(tmp_path: Path) -> None:
+def test_calls_that_outlast_the_grace_period_are_abandoned(tmp_path: Path) -> None:
     prepare(tmp_path, *tool_flow("stubborn")[:2])
     code = "import roundel.cli as cli, roundel.cli.signals as signals; signals.GRACE = 0.1; cli.main()"
     command = [sys.executable, "-c", code, *RUN]
@@ -453,9 +457,7 @@ def test_what_does_not_end_in_time_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_a_signal_that_was_ignored_from_the_start_stays_ignored(
-    tmp_path: Path, number: signal.Signals
-) -> None:
+def test_signal_ignored_at_startup_stays_ignored(tmp_path: Path, number: signal.Signals) -> None:
     """As by nohup, or in a background job of a script."""
     prepare(tmp_path, *tool_flow("blocking")[:2])
     code = f"import os, signal, sys; signal.signal({number:d}, signal.SIG_IGN); "
@@ -470,7 +472,7 @@ def test_a_signal_that_was_ignored_from_the_start_stays_ignored(
     assert json.loads(out.splitlines()[-1])["data"]["status"] == "completed"
 
 
-def test_an_ignored_ctrl_c_leaves_sigterm(tmp_path: Path) -> None:
+def test_sigterm_pauses_the_run_when_sigint_is_ignored(tmp_path: Path) -> None:
     prepare(tmp_path, *tool_flow("blocking")[:2])
     command = f"{sys.executable} -m roundel {' '.join(RUN)} & echo $! > pid; wait $!; echo $? > code"
     with subprocess.Popen(["sh", "-c", command], cwd=tmp_path) as shell:
@@ -485,7 +487,7 @@ def test_an_ignored_ctrl_c_leaves_sigterm(tmp_path: Path) -> None:
 # In a terminal.
 
 
-def test_ctrl_c_in_the_live_view(tmp_path: Path) -> None:
+def test_ctrl_c_in_the_live_view_pauses_the_run(tmp_path: Path) -> None:
     prepare(tmp_path, *tool_flow("blocking")[:2])
     with Terminal(tmp_path, *RUN) as terminal:
         until(lambda: begun(tmp_path), terminal.popen)
@@ -499,7 +501,7 @@ def test_ctrl_c_in_the_live_view(tmp_path: Path) -> None:
     assert runs(tmp_path)[0]["status"] == "paused"
 
 
-def test_a_terminal_that_is_closed_leaves_the_run_to_be_resumed(tmp_path: Path) -> None:
+def test_closing_the_terminal_pauses_the_run(tmp_path: Path) -> None:
     prepare(tmp_path, *tool_flow("blocking")[:2])
     with Terminal(tmp_path, *RUN) as terminal:
         until(lambda: begun(tmp_path), terminal.popen)
@@ -527,7 +529,7 @@ PROMPTS = {"a question": (human, "yes, quickly\n"), "an approval": (approval, "u
     "keys", [CTRL_C, CTRL_D, b"half a line" + CTRL_C], ids=["ctrl-c", "ctrl-d", "typing"]
 )
 @pytest.mark.parametrize("what", PROMPTS)
-def test_at_a_prompt_the_question_stays_open(tmp_path: Path, what: str, keys: bytes) -> None:
+def test_interrupt_at_a_prompt_leaves_the_question_open(tmp_path: Path, what: str, keys: bytes) -> None:
     make, output = PROMPTS[what]
     prepare(tmp_path, *make())
     open_gate(tmp_path)
@@ -544,7 +546,7 @@ def test_at_a_prompt_the_question_stays_open(tmp_path: Path, what: str, keys: by
     assert (answered.exit_code, answered.stdout) == (0, output), answered.output
 
 
-def test_a_question_is_left_open_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_ctrl_d_leaves_a_question_open_and_other_branches_continue(tmp_path: Path) -> None:
     """Ctrl-D is no answer to one question; what does not depend on it is done."""
     flow = graph([{"id": "H", "type": "human"}, python("B", "node"), python("C", "quick")], [("B", "C")])
     flow["graph"]["start"] = ["H", "B"]
@@ -560,7 +562,7 @@ def test_a_question_is_left_open_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert runs(tmp_path)[0]["status"] == "waiting"
 
 
-def test_with_a_question_and_a_call_the_run_is_paused(tmp_path: Path) -> None:
+def test_interrupt_with_an_open_question_and_a_call_in_flight_pauses_the_run(tmp_path: Path) -> None:
     flow = graph(
         [{"id": "H", "type": "human"}, python("B", "node"), python("C", "quick")], [("B", "C"), ("H", "C")]
     )
@@ -578,7 +580,7 @@ def test_with_a_question_and_a_call_the_run_is_paused(tmp_path: Path) -> None:
     assert begun(tmp_path) == ["B", "B"]
 
 
-def test_ctrl_c_at_the_prompt_for_the_input(tmp_path: Path) -> None:
+def test_ctrl_c_at_the_input_prompt_creates_no_run(tmp_path: Path) -> None:
     prepare(tmp_path, *human())
     for keys, code in ((CTRL_C, 130), (CTRL_D, 1)):
         with Terminal(tmp_path, "run", "flow.yaml") as terminal:
@@ -591,7 +593,7 @@ def test_ctrl_c_at_the_prompt_for_the_input(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("answers", [[], ["because"], ["because", "y", "y"]], ids=["reason", "first", "last"])
 @pytest.mark.parametrize("keys", [CTRL_C, CTRL_D], ids=["ctrl-c", "ctrl-d"])
-def test_at_the_prompts_of_unlock_the_run_stays_locked(
+def test_interrupt_at_an_unlock_prompt_leaves_the_run_locked(
     tmp_path: Path, answers: list[str], keys: bytes
 ) -> None:
     nodes = [python("A", "quick"), python("B", "quick")]
@@ -620,7 +622,7 @@ def test_ctrl_c_in_the_demo(tmp_path: Path) -> None:
     assert "Traceback" not in terminal.seen
 
 
-def test_a_command_that_follows_a_run_is_interrupted_alone(tmp_path: Path) -> None:
+def test_interrupting_log_follow_does_not_interrupt_the_run(tmp_path: Path) -> None:
     stored_runs.prepare(tmp_path, opened=False)
     with stored_runs.begun(tmp_path) as process:
         with Process(tmp_path, "log", "last", "--follow") as looker:

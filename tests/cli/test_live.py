@@ -116,7 +116,7 @@ def logged(plan: Plan, script: dict[str, Any] | None = None) -> list[str]:
 # Plain lines.
 
 
-def test_a_log_gets_a_line_for_each_round_and_each_finished_node() -> None:
+def test_log_has_a_line_per_round_and_finished_node() -> None:
     *lines, ending = logged(plan_of(REVIEW), SCRIPT | {"Reviewer": ["more colour please", "ACCEPT"]})
     assert lines == [
         "Writer[1]  round 1 of 3 · Loop Guard",
@@ -132,14 +132,14 @@ def test_a_log_gets_a_line_for_each_round_and_each_finished_node() -> None:
     assert ending.startswith("completed in 0.") and ending.endswith("4 model calls · 1,234 tokens")
 
 
-def test_a_log_holds_no_control_codes_whatever_a_model_says() -> None:
+def test_log_strips_control_codes_from_model_output() -> None:
     lines = logged(plan_of(REVIEW), {"Writer": "\x1b[31mred\x07\nnext\u202e", "Reviewer": "word " * 80})
     assert all(line.isprintable() for line in lines)
     assert lines[1] == "Writer[1]/Writer  completed  �[31mred� next�"
     assert lines[2].endswith("…") and len(lines[2]) < 140
 
 
-def test_a_log_tells_of_failures_questions_and_ends_that_were_not_reached() -> None:
+def test_log_reports_failures_questions_and_unreached_ends() -> None:
     assert "Writer[1]/Writer  failed  rate limit" in logged(
         plan_of(REVIEW), {"Writer": {"error": "rate limit"}}
     )
@@ -152,7 +152,7 @@ def test_a_log_tells_of_failures_questions_and_ends_that_were_not_reached() -> N
     assert "no end was reached; these did not fire: Writer → Final Output" in logged(plan_of(closed))
 
 
-def test_a_log_says_which_limit_was_met() -> None:
+def test_log_reports_the_limit_that_was_reached() -> None:
     capped = REVIEW | {"loops": {"Writer": {"max_rounds": 2}}}
     lines = logged(plan_of(capped))
     assert "Writer[2]  limit reached  2 rounds" in lines
@@ -162,7 +162,7 @@ def test_a_log_says_which_limit_was_met() -> None:
 # The display.
 
 
-def test_the_display_shows_the_round_as_a_bar_who_is_at_work_and_what_was_said() -> None:
+def test_display_shows_rounds_running_nodes_and_outputs() -> None:
     plan = plan_of(REVIEW)
     lines = picture(plan, until(events_of(plan), "Writer[2]/Reviewer", "running")).splitlines()
     assert lines[0][2:].startswith("review  running · 0:00 · 3 model calls")
@@ -175,7 +175,7 @@ def test_the_display_shows_the_round_as_a_bar_who_is_at_work_and_what_was_said()
     ]
 
 
-def test_nested_loops_are_indented_and_found_inside_subgraphs() -> None:
+def test_nested_loops_are_indented_even_inside_subgraphs() -> None:
     outer = {
         "id": "outer",
         "nodes": [
@@ -255,7 +255,7 @@ def test_a_terminal_gets_a_display_and_then_the_tables() -> None:
     assert "✓ completed in 0." in tables and "6 model calls" in tables
 
 
-def test_the_tables_stand_below_each_other_where_there_is_no_room() -> None:
+def test_tables_are_stacked_on_narrow_terminals() -> None:
     plan, file = plan_of(REVIEW), io.StringIO()
     progress = Progress(plan)
     for event in events_of(plan):
@@ -266,7 +266,7 @@ def test_the_tables_stand_below_each_other_where_there_is_no_room() -> None:
     assert ["loop", "rounds", "left", "by"] in lines
 
 
-def test_a_suspended_display_keeps_still_until_it_comes_back() -> None:
+def test_suspended_display_does_not_refresh() -> None:
     file = io.StringIO()
     view = LiveView(plan_of(REVIEW), console_to(file, True), interactive=True)
     with view:
@@ -287,7 +287,7 @@ def test_without_colour_the_display_has_none(monkeypatch: pytest.MonkeyPatch) ->
     assert "\x1b[3" not in file.getvalue() and "\x1b[9" not in file.getvalue()
 
 
-def test_times_are_told_as_people_tell_them() -> None:
+def test_durations_are_formatted_for_people() -> None:
     assert [clock(7.9), clock(754), clock(3723)] == ["0:07", "12:34", "1:02:03"]
     assert [duration(1.25), duration(192), duration(3900)] == ["1.2 s", "3 min 12 s", "1 h 5 min"]
 
@@ -322,20 +322,20 @@ def ask(keys: bytes, keyboard: int) -> tuple[Result, str]:
     return result, Text.from_ansi(file.getvalue()).plain
 
 
-def test_a_person_sees_the_input_and_the_question_and_answers(terminal: int) -> None:
+def test_prompt_shows_input_and_question_and_reads_the_answer(terminal: int) -> None:
     result, text = ask("够好了\n".encode(), terminal)
     assert result.status == "completed" and result.output == "够好了"
     assert "a draft" in text and "Good enough?" in text
     assert text.rindex("✓ completed") > text.rindex("Good enough?")
 
 
-def test_a_backslash_goes_on_in_the_next_line(terminal: int) -> None:
+def test_trailing_backslash_continues_the_answer_on_the_next_line(terminal: int) -> None:
     result, text = ask(b"not yet:\\\nshorter\n", terminal)
     assert result.output == "not yet:\nshorter"
     assert "… " in text
 
 
-def test_at_the_end_of_input_the_question_stays_open(terminal: int) -> None:
+def test_end_of_input_leaves_the_question_open(terminal: int) -> None:
     result, _ = ask(b"\x04", terminal)
     assert (result.status, result.error) == ("waiting", None)
 
@@ -349,7 +349,7 @@ async def readers(many: int) -> None:
     raise AssertionError(f"there are not {many} of them")
 
 
-def test_an_interrupted_question_leaves_the_terminal_to_the_next_one(terminal: int) -> None:
+def test_cancelled_prompt_releases_the_terminal_to_the_next_one(terminal: int) -> None:
     view = LiveView(plan_of(ASKING), console_to(io.StringIO(), True), interactive=True)
     question = Question("Me", "Me", "", ())
 

@@ -67,7 +67,7 @@ def analyst(models: dict[str, Any] | None = None, **config: Any) -> Plan:
 # Tools.
 
 
-def test_a_log_has_a_line_when_a_tool_is_called_and_one_when_it_is_done() -> None:
+def test_log_has_a_line_per_tool_call_start_and_end() -> None:
     lines = logged(analyst(), SCRIPT)
     assert lines[1:3] == [
         'Analyst[1].Analyst[1]/mean  called  {"data": [1, 2, 3]}',
@@ -94,7 +94,7 @@ def test_the_display_shows_the_tools_of_the_latest_round_below_their_agent() -> 
     assert "3 model calls · 3 tool calls" in over.splitlines()[0]
 
 
-def test_many_tools_at_once_leave_room_for_the_rest() -> None:
+def test_many_concurrent_tool_calls_are_abbreviated() -> None:
     plan = analyst()
     calls = [{"name": "mean", "arguments": {"data": [number]}} for number in range(20)]
     events = events_of(plan, {"Analyst": [{"tool_calls": calls}, "done"]})
@@ -135,7 +135,7 @@ def of_tools(events: list[Event], status: str) -> list[tuple[str, Any]]:
     ]
 
 
-def test_a_person_sees_the_call_and_allows_it_or_says_why_not(terminal: int) -> None:
+def test_approval_prompt_shows_the_call_and_accepts_or_rejects_it(terminal: int) -> None:
     result, events, text = approve([b"y\n", b"reject: no empty lists\n"], terminal)
     assert result.status == "completed", result.error
     assert "May the tool 'mean' be called?" in text and '"data": [' in text
@@ -145,12 +145,12 @@ def test_a_person_sees_the_call_and_allows_it_or_says_why_not(terminal: int) -> 
     assert rejected[0].endswith("/fmean") and "no empty lists" in rejected[1]
 
 
-def test_a_person_may_call_it_with_other_arguments(terminal: int) -> None:
+def test_approval_may_replace_the_arguments(terminal: int) -> None:
     _, events, _ = approve([b'{"data": [10, \\\n 20]}\n'], terminal)
     assert ("Analyst[1].Analyst[1]/mean", "15") in of_tools(events, "completed")
 
 
-def test_whatever_is_neither_yes_nor_no_is_asked_again(terminal: int) -> None:
+def test_unclear_approval_is_asked_again(terminal: int) -> None:
     _, events, text = approve([b'sure\n\n{"data": 3\nok\n'], terminal)
     assert text.count("Say approve, reject, reject: why") == 3
     assert "These arguments are not JSON" in text
@@ -169,7 +169,7 @@ def test_unclear_answers(answer: str) -> None:
     assert approval_answer_problem(Message(answer))
 
 
-def test_a_log_shows_the_arguments_of_a_question() -> None:
+def test_log_shows_the_arguments_of_an_approval_question() -> None:
     *_, asks, _ = [line for line in logged(analyst(approval=["mean"]), SCRIPT) if "fmean" not in line]
     assert asks == "Analyst[1].Analyst[1]/mean  asks  May the tool 'mean' be called? {\"data\": [1, 2, 3]}"
 
@@ -180,7 +180,7 @@ TEXT = "Tea has travelled further than most people. " * 12
 
 
 @pytest.fixture(scope="module")
-def spoken() -> tuple[Plan, list[Event]]:
+def streaming_run() -> tuple[Plan, list[Event]]:
     """A run with a real client: a tool, then a long answer in two attempts; then a short one."""
     events: list[Event] = []
     with Wire() as wire:
@@ -204,8 +204,8 @@ def streamed(events: list[Event], words: str) -> list[Event]:
     return events[: at + 1]
 
 
-def test_the_display_shows_the_end_of_what_a_model_is_saying(spoken: tuple[Plan, list[Event]]) -> None:
-    plan, events = spoken
+def test_display_shows_the_tail_of_streamed_text(streaming_run: tuple[Plan, list[Event]]) -> None:
+    plan, events = streaming_run
     lines = picture(plan, streamed(events, "people."), width=60).splitlines()
     first, last = lines[4:6]
     assert first.startswith("      … ") and last.startswith("        ")
@@ -219,14 +219,14 @@ def test_the_display_shows_the_end_of_what_a_model_is_saying(spoken: tuple[Plan,
     assert "… " not in over.split("✓")[0]
 
 
-def test_the_cost_so_far_stands_in_the_headline(spoken: tuple[Plan, list[Event]]) -> None:
-    plan, events = spoken
+def test_headline_shows_the_cost_so_far(streaming_run: tuple[Plan, list[Event]]) -> None:
+    plan, events = streaming_run
     first = picture(plan, until(events, "Analyst[1].Analyst[1]/mean", "running")).splitlines()[0]
     assert first.endswith("1 model call · 110 tokens · $0.20")
 
 
-def test_what_is_said_is_no_line_of_a_log(spoken: tuple[Plan, list[Event]]) -> None:
-    plan, events = spoken
+def test_streamed_text_is_not_logged_line_by_line(streaming_run: tuple[Plan, list[Event]]) -> None:
+    plan, events = streaming_run
     file = io.StringIO()
     view = LiveView(plan, console_to(file, False), interactive=False)
     with view:
@@ -249,15 +249,15 @@ def test_what_is_said_is_no_line_of_a_log(spoken: tuple[Plan, list[Event]]) -> N
         (UsageTotals(3, 0, 10, 0.0, 3, paid=False), ""),
     ],
 )
-def test_a_cost_that_nobody_knows_is_never_nothing(usage: UsageTotals, words: str) -> None:
+def test_unknown_cost_is_never_shown_as_zero(usage: UsageTotals, words: str) -> None:
     assert cost_words(usage) == words
 
 
-def test_small_sums_are_told_as_they_need() -> None:
+def test_small_amounts_are_formatted_with_enough_digits() -> None:
     assert [dollars(0.00423), dollars(0.00001), dollars(0.5)] == ["$0.0042", "under $0.0001", "$0.50"]
 
 
-def test_the_command_says_what_a_run_with_real_models_used(tmp_path: Path) -> None:
+def test_run_reports_usage_of_real_models(tmp_path: Path) -> None:
     with Wire() as wire:
         wire.replies(Reply("one", input_tokens=1_000_000, output_tokens=0), Reply("two"))
         (tmp_path / "flow.yaml").write_text(f"""

@@ -42,7 +42,7 @@ def entries(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_what_a_group_remembers(folder: Path) -> None:
+def test_list_shows_the_memory_of_a_group(folder: Path) -> None:
     shown = roundel(folder, "memory", "list", "--group", "team").stdout.splitlines()
     assert [line.split()[1] for line in shown] == ["path:notes.json", "working"]
     assert all(line.endswith("oolong tastes of peaches") for line in shown)
@@ -53,14 +53,14 @@ def test_what_a_group_remembers(folder: Path) -> None:
     assert entry["about"] == {"input": "taste!"}
 
 
-def test_what_another_remembers_is_not_shown(folder: Path) -> None:
+def test_list_and_search_hide_other_groups(folder: Path) -> None:
     done = roundel(folder, "memory", "list", "--group", "others")
     assert (done.exit_code, done.stdout) == (0, "")
     assert "group 'others' has no entries" in done.stderr
     assert entries(folder, "search", "oolong", "--group", "others") == []
 
 
-def test_a_run_of_another_group(folder: Path) -> None:
+def test_run_with_a_group_option_remembers_in_that_group(folder: Path) -> None:
     roundel(folder, "run", "flow.yaml", "--script", "script.yaml", "--input", "x", "--group", "others")
     assert len(entries(folder, "list", "--group", "others")) == 2
     assert len(entries(folder, "list", "--group", "team")) == 2
@@ -126,14 +126,16 @@ def test_quarantine(folder: Path) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_what_cannot_be_done(folder: Path, arguments: list[str], code: int, message: str) -> None:
+def test_invalid_memory_commands_are_rejected(
+    folder: Path, arguments: list[str], code: int, message: str
+) -> None:
     done = roundel(folder, "memory", *arguments)
     assert done.exit_code == code, done.stderr
     assert message in done.stderr
     assert done.stdout == ""
 
 
-def test_a_group_may_be_told_something_before_its_first_run(tmp_path: Path) -> None:
+def test_promote_works_before_the_first_run_of_a_group(tmp_path: Path) -> None:
     done = roundel(tmp_path, "memory", "promote", "--group", "team", "--text", "tea is hot")
     assert done.exit_code == 0, done.stderr
     assert [entry["text"] for entry in entries(tmp_path, "list", "--group", "team")] == ["tea is hot"]

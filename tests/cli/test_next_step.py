@@ -95,14 +95,14 @@ def shell(tmp_path: Path) -> Shell:
 
 
 @pytest.mark.parametrize("store", ["", ODD, "sqlite:///runs.db?sync=normal"])
-def test_every_command_says_which_store_is_meant(shell: Shell, store: str) -> None:
+def test_suggested_command_names_the_store(shell: Shell, store: str) -> None:
     shell.store = f" --store {shlex.quote(store)}" if store else ""
     ask = shell.run({"Writer": ["one", "two"]}, code=WAITING)
     assert ask == f"roundel answer {shell.last()}{shell.store}"
     assert "OK, or what to change?" in shell(ask, DONE).stdout
 
 
-def test_a_run_is_taken_from_its_start_to_its_end_by_what_each_command_says_next(shell: Shell) -> None:
+def test_suggested_commands_lead_a_run_from_start_to_end(shell: Shell) -> None:
     ask = shell.run({"Writer": ["one", "two"]}, code=WAITING)
     assert ask == f"roundel answer {shell.last()}{shell.store}"
     asked = shell(ask, DONE)
@@ -148,7 +148,7 @@ def test_a_locked_run_names_unlock_and_unlock_names_its_options(shell: Shell) ->
     assert "unlocked  TEXT" in shell(log, DONE).stdout
 
 
-def test_in_a_terminal_unlock_shows_the_evidence_and_asks(shell: Shell) -> None:
+def test_unlock_in_a_terminal_shows_the_evidence_and_prompts(shell: Shell) -> None:
     shell.run({"Writer": "one", "Editor": ["no", "no", "OK"]}, "--limit", "rounds=2", code=LOCKED)
     refused = without_colours(
         in_terminal(shell.folder, "unlock", "last", "--store", ODD, typed="why not\ny\nn\ny\n")
@@ -174,7 +174,7 @@ def test_a_run_that_is_locked_twice_names_the_options_that_change_something(shel
     shell(f"{unlock} --exit Final", DONE)
 
 
-def test_a_failed_run_is_forked_where_it_failed(shell: Shell) -> None:
+def test_failed_run_suggests_a_fork_at_the_failed_node(shell: Shell) -> None:
     log = shell.run({"Writer": {"error": "no credit"}}, code=FAILED)
     assert log == f"roundel log {shell.last()}{shell.store}"
     fork = next_of(shell(log, DONE))
@@ -183,7 +183,7 @@ def test_a_failed_run_is_forked_where_it_failed(shell: Shell) -> None:
     assert shell(f"{fork} --script script.json", DONE).stdout == "OK\n"
 
 
-def test_a_stopped_run_is_forked(shell: Shell) -> None:
+def test_stopped_run_suggests_a_fork(shell: Shell) -> None:
     shell.run({"Writer": "one"}, code=WAITING)
     fork = next_of(shell(f"roundel stop last{shell.store}", DONE))
     assert fork == f"roundel fork {shell.last()}{shell.store}"
@@ -192,7 +192,7 @@ def test_a_stopped_run_is_forked(shell: Shell) -> None:
     shell(fork, WAITING)
 
 
-def test_with_json_it_is_still_on_standard_error_alone(shell: Shell) -> None:
+def test_next_step_with_json_goes_to_stderr_only(shell: Shell) -> None:
     shell.run({"Writer": "one"}, "--json", code=WAITING)
     done = shell(f"roundel answer last OK --json{shell.store}", DONE)
     assert next_of(done) == f"roundel log {shell.last()}{shell.store}"
@@ -203,7 +203,7 @@ def test_with_json_it_is_still_on_standard_error_alone(shell: Shell) -> None:
 STEERING = ("log", "answer", "resume", "unlock", "stop", "pause", "fork", "replay", "plot")
 
 
-def test_a_run_or_a_store_that_is_not_there(shell: Shell) -> None:
+def test_unknown_run_or_store_suggests_a_command(shell: Shell) -> None:
     for command in STEERING:
         done = roundel(shell.folder, command, "last", "--store", ODD)
         assert (done.exit_code, done.stderr.splitlines()[-1]) == (INVALID, "next: roundel run --help")
@@ -213,7 +213,7 @@ def test_a_run_or_a_store_that_is_not_there(shell: Shell) -> None:
         assert (done.exit_code, done.stderr.splitlines()[-1]) == (INVALID, f"next: roundel runs{shell.store}")
 
 
-def test_the_variable_may_have_been_set_for_one_command_only(tmp_path: Path) -> None:
+def test_store_set_by_environment_is_repeated_as_an_option(tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text(FLOW)
     (tmp_path / "script.json").write_text('{"Writer": "one"}')
     shell = Shell(tmp_path)
@@ -223,7 +223,7 @@ def test_the_variable_may_have_been_set_for_one_command_only(tmp_path: Path) -> 
     assert "OK, or what to change?" in shell(ask, DONE).stdout
 
 
-def test_a_run_that_is_not_kept_is_run_again_and_kept(tmp_path: Path) -> None:
+def test_unstored_run_suggests_running_it_again_with_a_store(tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text(FLOW)
     (tmp_path / "a script.json").write_text('{"Writer": "one"}')
     shell = Shell(tmp_path)
@@ -232,7 +232,7 @@ def test_a_run_that_is_not_kept_is_run_again_and_kept(tmp_path: Path) -> None:
     assert next_of(shell(again, WAITING)) == f"roundel answer {shell.last()}"
 
 
-def test_files(tmp_path: Path) -> None:
+def test_commands_on_files_suggest_the_next_command(tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     run = next_of(shell("roundel new 'my flow'", DONE))
     assert shell(run, DONE).stdout.startswith("Tea is a drink")
@@ -249,7 +249,7 @@ def test_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["run", "run flow.yaml --nonsense", "log", "unlock x --limit nonsense=3"])
-def test_wrong_usage(tmp_path: Path, wrong: str) -> None:
+def test_wrong_usage_suggests_the_help_of_the_command(tmp_path: Path, wrong: str) -> None:
     done = roundel(tmp_path, *wrong.split())
     assert (done.exit_code, done.stderr.splitlines()[-1]) == (
         INVALID,
@@ -257,13 +257,13 @@ def test_wrong_usage(tmp_path: Path, wrong: str) -> None:
     )
 
 
-def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+def test_unknown_command_suggests_help(tmp_path: Path) -> None:
     done = roundel(tmp_path, "nonsense")
     assert (done.exit_code, done.stderr.splitlines()[-1]) == (INVALID, "next: roundel --help")
 
 
 @pytest.mark.parametrize("how", ["python -m roundel", "a path", "below the working folder"])
-def test_the_program_is_called_as_it_was_called(tmp_path: Path, how: str) -> None:
+def test_suggestion_uses_the_program_name_as_invoked(tmp_path: Path, how: str) -> None:
     """It is not on the path."""
     called = {"python -m roundel": f"{sys.executable} -m roundel", "a path": str(PROGRAM)}.get(how)
     if called is None:
@@ -296,7 +296,7 @@ def test_the_demo_ends_with_a_command_that_works_and_shows_the_one_that_unlocks(
     shell(again, DONE)
 
 
-def test_memory_and_schema(tmp_path: Path) -> None:
+def test_memory_and_schema_commands_suggest_the_next_command(tmp_path: Path) -> None:
     made = roundel(tmp_path, "memory", "promote", "--group", "the team", "--text", "tea is a drink")
     assert made.stderr.splitlines()[-1] == "next: roundel memory list --group 'the team'"
     found = roundel(tmp_path, "memory", "list", "--group", "the team")
@@ -305,7 +305,7 @@ def test_memory_and_schema(tmp_path: Path) -> None:
     assert roundel(tmp_path, "schema").stderr == "next: roundel check --help\n"
 
 
-def test_a_store_that_is_refused_names_no_run(tmp_path: Path) -> None:
+def test_rejected_store_suggests_no_run(tmp_path: Path) -> None:
     """The run was never created, so there is nothing to resume."""
     (tmp_path / "flow.yaml").write_text(FLOW)
     foreign = tmp_path / "other.db"

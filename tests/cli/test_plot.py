@@ -40,7 +40,7 @@ def test_a_few_rounds_have_a_bar_each() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 24, 25, 1000])
-def test_it_fits_into_80_columns(count: int) -> None:
+def test_plot_fits_into_80_columns(count: int) -> None:
     lines = text(loop(count), loop(2, "審査の輪", cost=None))
     assert max(map(len, lines)) <= 80
     assert not any("…" in line for line in lines)
@@ -61,7 +61,7 @@ def test_bars_and_lines() -> None:
     assert lower[-1] == "█" and lower[0] == "▁"
 
 
-def test_what_nobody_knows_is_left_out() -> None:
+def test_unknown_measures_are_omitted() -> None:
     bare = LoopRounds("A", (Round("A[1]", 1, None, 0, None, None, 0),), "")
     assert [measure.name for measure in measures(bare)] == ["time"]
     partly = LoopRounds("A", (*loop(1).rounds, Round("A[2]", 2, None, 0, None, None, 1)), "")
@@ -72,7 +72,7 @@ def test_what_nobody_knows_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 4, 30, 31, 3000])
-def test_the_picture_holds_a_chart_for_each_measure(count: int) -> None:
+def test_svg_has_a_chart_for_each_measure(count: int) -> None:
     page = ET.fromstring(svg([loop(count), loop(2, "<b>&")], "a & b"))
     assert page.find(f"{SVG}title").text == "a & b: the rounds of its loops"  # type: ignore[union-attr]
     charts = page.findall(f"{SVG}g")

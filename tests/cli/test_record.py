@@ -46,7 +46,7 @@ def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return command(folder, "run", "flow.yaml", "--input", "tea", *options)
 
 
-def test_what_models_said_is_a_script_that_gives_the_same_run(folder: Path) -> None:
+def test_recorded_replies_replay_as_a_script(folder: Path) -> None:
     with Wire() as wire:
         flow(folder, wire)
         first = run(folder, "--record", "said.yaml")
@@ -59,7 +59,7 @@ def test_what_models_said_is_a_script_that_gives_the_same_run(folder: Path) -> N
     assert not list(folder.glob("*.part"))
 
 
-def test_python_keeps_a_record_too(folder: Path) -> None:
+def test_python_api_records_replies(folder: Path) -> None:
     kept = folder / "said.yaml"
     with Wire() as wire:
         assert roundel.run(flow(folder, wire), "tea", record=kept).output == "好茶"
@@ -70,7 +70,7 @@ def test_python_keeps_a_record_too(folder: Path) -> None:
         roundel.run(folder / "flow.yaml", "tea", record=folder / "nowhere" / "said.yaml")
 
 
-def test_a_run_that_is_stopped_by_a_failure_keeps_what_was_said(folder: Path) -> None:
+def test_failed_run_still_writes_its_record(folder: Path) -> None:
     with Wire() as wire:
         flow(folder, wire)
         wire.replies(*REPLIES[:2], Reply(status=400))
@@ -90,7 +90,7 @@ def test_a_run_that_is_stopped_by_a_failure_keeps_what_was_said(folder: Path) ->
         (["--record", os.devnull], "not a file"),
     ],
 )
-def test_a_record_that_cannot_be_is_refused_before_anybody_is_asked(
+def test_invalid_record_option_is_rejected_before_any_model_call(
     folder: Path, options: list[str], said: str
 ) -> None:
     (folder / "said.yaml").write_text("Writer: kept\n")
@@ -103,7 +103,7 @@ def test_a_record_that_cannot_be_is_refused_before_anybody_is_asked(
     assert (folder / "said.yaml").read_text() == "Writer: kept\n"
 
 
-def test_a_record_that_fails_on_the_way_loses_no_result(folder: Path) -> None:
+def test_unwritable_record_does_not_lose_the_result(folder: Path) -> None:
     (folder / "shouting.py").write_text(
         "import pathlib\n\n\ndef shout(text: str) -> str:\n    kept = pathlib.Path('said.yaml')\n"
         "    kept.unlink(missing_ok=True)\n    kept.mkdir()\n    return text\n"

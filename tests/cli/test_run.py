@@ -76,14 +76,14 @@ def events(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_the_result_goes_to_standard_output_and_the_rest_beside_it(folder: Path) -> None:
+def test_result_goes_to_stdout_and_progress_to_stderr(folder: Path) -> None:
     done = roundel(folder, "run", "review.yaml", "--script", "script.yaml", "--input", "tea")
     assert (done.returncode, done.stdout) == (0, "ACCEPT\n")
     assert "Writer[2]/Reviewer" in done.stderr
     assert "\x1b" not in done.stderr, "no colours where nobody sees them"
 
 
-def test_json_is_one_event_a_line_and_ends_with_run_finished(folder: Path) -> None:
+def test_json_prints_one_event_per_line_ending_with_run_finished(folder: Path) -> None:
     done = roundel(folder, "run", "review.yaml", "--script", "script.yaml", "--input", "tea", "--json")
     found = events(done)
     assert [event["seq"] for event in found] == list(range(1, len(found) + 1))
@@ -122,7 +122,7 @@ def test_a_limit_locks_the_run(folder: Path) -> None:
     )
 
 
-def test_without_an_answer_the_run_waits(folder: Path) -> None:
+def test_unanswered_question_leaves_the_run_waiting(folder: Path) -> None:
     (folder / "writer.yaml").write_text("Writer: [one]\n")
     done = roundel(folder, "run", "review.yaml", "--script", "writer.yaml", "--json")
     assert done.returncode == 4
@@ -141,7 +141,7 @@ def test_a_failed_run(folder: Path) -> None:
     assert "failed: Writer[1]/Writer: no credit" in done.stderr
 
 
-def test_without_a_script_it_says_what_is_missing_before_it_starts(folder: Path) -> None:
+def test_missing_model_is_reported_before_the_run(folder: Path) -> None:
     done = roundel(folder, "run", "review.yaml", "--json")
     assert (done.returncode, done.stdout) == (2, "")
     assert "review.yaml:7:7: error: agent 'Writer' has no model" in done.stderr
@@ -177,7 +177,7 @@ def test_bad_usage(folder: Path, arguments: list[str], said: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_reader_that_goes_away_ends_the_run(folder: Path) -> None:
+def test_closed_output_pipe_ends_the_run(folder: Path) -> None:
     command = f"{sys.executable} -m roundel run endless.yaml --json | head -n 2"
     done = subprocess.run(
         command, shell=True, cwd=folder, capture_output=True, text=True, timeout=60, check=False
@@ -186,7 +186,7 @@ def test_a_reader_that_goes_away_ends_the_run(folder: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_in_a_terminal_a_person_is_asked(folder: Path) -> None:
+def test_terminal_prompts_for_human_input(folder: Path) -> None:
     (folder / "writer.yaml").write_text("Writer: [first draft, second draft]\n")
     command = [
         sys.executable,

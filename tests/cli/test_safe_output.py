@@ -130,7 +130,7 @@ def plain(folder: Path, *arguments: str, input: str = "") -> subprocess.Complete
 RUN = ("run", "flow.json", "--script", "script.json")
 
 
-def test_no_command_about_a_run_lets_messages_steer_a_terminal(folder: Path) -> None:
+def test_run_commands_escape_terminal_control_codes(folder: Path) -> None:
     assert is_safe(in_terminal(folder, *RUN, "--input", TYPED, typed="fine\n"))
     assert is_safe(in_terminal(folder, *RUN, "--input", TYPED, "--limit", "steps=3"))
     for command in (
@@ -160,7 +160,7 @@ def test_no_command_about_a_run_lets_messages_steer_a_terminal(folder: Path) -> 
     assert is_safe(in_terminal(folder, "log", "last"))
 
 
-def test_no_command_about_a_file_lets_it_steer_a_terminal(folder: Path) -> None:
+def test_file_commands_escape_terminal_control_codes(folder: Path) -> None:
     for command in (
         ("check", "flow.json"),
         ("check", "bad\x1b[31m.json"),
@@ -181,7 +181,7 @@ def test_no_command_about_a_file_lets_it_steer_a_terminal(folder: Path) -> None:
         assert is_safe(in_terminal(folder, *command, typed="\n")), command
 
 
-def test_the_result_reaches_a_pipe_as_it_is(folder: Path) -> None:
+def test_result_is_written_to_a_pipe_unchanged(folder: Path) -> None:
     flow = {"graph": {"start": "A", "nodes": [{"id": "A", "type": "agent"}]}}
     (folder / "one.json").write_text(json.dumps(flow))
     (folder / "one.script.json").write_text(json.dumps({"A": CANARY}))
@@ -193,7 +193,7 @@ def test_the_result_reaches_a_pipe_as_it_is(folder: Path) -> None:
     assert is_safe(in_terminal(folder, *arguments))
 
 
-def test_json_holds_every_character_and_no_control_code(folder: Path) -> None:
+def test_json_preserves_text_without_raw_control_codes(folder: Path) -> None:
     done = plain(folder, *RUN, "--input", TYPED, "--json")
     assert UNSAFE.search(done.stdout.replace("\n", "")) is None
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -204,7 +204,7 @@ def test_json_holds_every_character_and_no_control_code(folder: Path) -> None:
 @pytest.mark.parametrize(
     "command", [("show", "flow.json", "--format", "svg"), ("plot", "last", "--format", "svg")]
 )
-def test_a_drawing_is_sound_xml(folder: Path, command: tuple[str, ...]) -> None:
+def test_drawing_is_well_formed_xml(folder: Path, command: tuple[str, ...]) -> None:
     assert plain(folder, *RUN, "--input", TYPED).returncode == 4
     drawn = plain(folder, *command, "--format", "svg")
     assert drawn.returncode == 0, drawn.stderr

@@ -32,24 +32,24 @@ def test_a_suggested_command_does_not_repeat_a_variable(flow: str, command: str,
     assert KEY not in result.output
 
 
-def test_a_variable_that_is_written_wrong(flow: str) -> None:
+def test_malformed_variable_is_masked_in_the_error(flow: str) -> None:
     result = CliRunner().invoke(cli, ["check", flow, "--var", f"API_TOKEN:{KEY}"])
     assert "--var takes NAME=VALUE, not '***'" in result.output
     assert KEY not in result.output
 
 
-def test_the_next_command_knows_nothing_of_the_last(flow: str) -> None:
+def test_secrets_do_not_leak_into_the_next_command(flow: str) -> None:
     CliRunner().invoke(cli, ["check", flow, "--var", "API_TOKEN=flow.yaml"])
     assert "flow.yaml: ok" in CliRunner().invoke(cli, ["check", flow]).output
 
 
-def test_a_store_that_nobody_knows(flow: str) -> None:
+def test_password_of_an_unknown_store_url_is_masked(flow: str) -> None:
     result = CliRunner().invoke(cli, ["run", flow, "--store", "mysql://ann:tea@host/runs"])
     assert "'mysql://ann:***@host/runs' is no store" in result.output
     assert "tea" not in result.output
 
 
-def test_an_error_that_nobody_has_foreseen(flow: str) -> None:
+def test_unexpected_traceback_is_masked(flow: str) -> None:
     code = (
         "import roundel.cli.workflows as check\n"
         "def fail(*_, **__): raise RuntimeError('it broke with ' + repr(check.sys.argv))\n"

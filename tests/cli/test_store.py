@@ -34,7 +34,7 @@ def finished(folder: Path) -> Path:
 # Where runs are kept.
 
 
-def test_a_run_is_kept_in_the_working_folder_unless_told_otherwise(
+def test_run_is_stored_in_the_working_folder_by_default(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(folder)
@@ -46,14 +46,14 @@ def test_a_run_is_kept_in_the_working_folder_unless_told_otherwise(
     assert len(roundel(folder, "runs", "--json", "--store", "here.db").stdout.splitlines()) == 1
 
 
-def test_nothing_is_kept_without_a_store(folder: Path) -> None:
+def test_no_store_writes_nothing(folder: Path) -> None:
     done = run(folder, "--no-store")
     assert done.exit_code == 4
     assert not (folder / ".roundel").exists()
     assert "run it in a terminal" in done.stderr and not done.stderr.startswith("run ")
 
 
-def test_to_look_makes_no_store(folder: Path) -> None:
+def test_reading_commands_create_no_store(folder: Path) -> None:
     assert "there are no runs" in roundel(folder, "runs").stderr
     assert roundel(folder, "runs", "--json").stdout == ""
     assert not (folder / ".roundel").exists()
@@ -70,9 +70,7 @@ def test_to_look_makes_no_store(folder: Path) -> None:
         ("sqlite:///runs.db?mode=ro", 2, "no option 'mode'"),
     ],
 )
-def test_a_store_that_cannot_be_used_is_told_before_the_run(
-    folder: Path, place: str, code: int, said: str
-) -> None:
+def test_unusable_store_is_reported_before_the_run(folder: Path, place: str, code: int, said: str) -> None:
     done = run(folder, "--store", place)
     assert (done.exit_code, done.stdout) == (code, "")
     assert said in done.stderr
@@ -81,7 +79,7 @@ def test_a_store_that_cannot_be_used_is_told_before_the_run(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of processes are those of POSIX")
-def test_a_disk_that_is_full_in_the_middle_ends_the_run_and_tells_how_to_go_on(folder: Path) -> None:
+def test_full_disk_ends_the_run_and_suggests_resume(folder: Path) -> None:
     (folder / "flow.yaml").write_text(
         """
 breaker: false
@@ -140,7 +138,7 @@ def test_runs_are_listed_with_the_newest_first(finished: Path) -> None:
     assert "no runs with status failed" in roundel(finished, "runs", "--status", "failed").stderr
 
 
-def test_a_run_is_named_by_a_beginning_of_its_id(finished: Path) -> None:
+def test_run_is_found_by_a_prefix_of_its_id(finished: Path) -> None:
     (row,) = runs(finished)
     for name in (row["run_id"], row["run_id"][:5], "last"):
         assert roundel(finished, "log", name).exit_code == 0
@@ -153,7 +151,7 @@ def test_a_run_is_named_by_a_beginning_of_its_id(finished: Path) -> None:
     assert f"'{shared}' may be any of" in unclear.stderr and "give more of the id" in unclear.stderr
 
 
-def test_the_log_tells_what_happened(finished: Path) -> None:
+def test_log_shows_the_events_of_a_run(finished: Path) -> None:
     lines = roundel(finished, "log", "last").stdout.splitlines()
     told = [line[14:] for line in lines]
     assert told[0] == "started  press  tea"
@@ -172,7 +170,7 @@ def test_the_log_tells_what_happened(finished: Path) -> None:
 
 
 @pytest.mark.parametrize("follow", [(), ("--follow",)])
-def test_the_log_is_read_on_behind_an_event(finished: Path, follow: tuple[str, ...]) -> None:
+def test_log_after_skips_events_already_read(finished: Path, follow: tuple[str, ...]) -> None:
     everything = roundel(finished, "log", "last", "--json").stdout.splitlines()
     for after in (0, 1, 7, len(everything) - 1, len(everything)):
         rest = roundel(finished, "log", "last", "--json", "--after", str(after), *follow)
@@ -183,7 +181,7 @@ def test_the_log_is_read_on_behind_an_event(finished: Path, follow: tuple[str, .
     assert roundel(finished, "log", "last", "--after", "-1").exit_code == 2
 
 
-def test_the_log_of_a_pruned_run_is_read_on_too(finished: Path) -> None:
+def test_log_after_works_on_a_pruned_run(finished: Path) -> None:
     assert roundel(finished, "prune", "last", "--keep", "first").exit_code == 0
     everything = [json.loads(line) for line in roundel(finished, "log", "last", "--json").stdout.splitlines()]
     rest = roundel(finished, "log", "last", "--json", "--after", "9").stdout.splitlines()
@@ -191,7 +189,7 @@ def test_the_log_of_a_pruned_run_is_read_on_too(finished: Path) -> None:
     assert 0 < len(rest) < len(everything)
 
 
-def test_a_fork_begins_where_it_is_told_to(finished: Path) -> None:
+def test_fork_starts_at_the_given_address(finished: Path) -> None:
     (old,) = runs(finished)
     forked = roundel(finished, "fork", "last", "--at", "Writer[2]", "--message", "Make it rhyme.", "--json")
     assert forked.exit_code == 4, forked.stderr
@@ -204,7 +202,7 @@ def test_a_fork_begins_where_it_is_told_to(finished: Path) -> None:
     assert runs(finished)[0]["status"] == "running", "no process executes it yet"
 
 
-def test_a_fork_has_other_replies_and_another_workflow(finished: Path) -> None:
+def test_fork_accepts_another_script_and_workflow(finished: Path) -> None:
     (finished / "other.yaml").write_text("Writer: [a third draft]\nEditor: [OK]\n")
     done = roundel(finished, "fork", "last", "--at", "Writer[2]", "--script", "other.yaml")
     assert (done.exit_code, done.stdout) == (0, "a third draft\n")
@@ -218,7 +216,7 @@ def test_a_fork_has_other_replies_and_another_workflow(finished: Path) -> None:
     assert replayed.stdout.startswith("Writer[2]/")
 
 
-def test_a_locked_run_goes_on_as_a_fork_with_a_higher_limit(folder: Path) -> None:
+def test_locked_run_continues_as_a_fork_with_a_higher_limit(folder: Path) -> None:
     (folder / "script.yaml").write_text("Writer: [draft]\nEditor: [no, no, OK]\n")
     assert run(folder, "--limit", "rounds=2").exit_code == 3
     locked = roundel(folder, "resume", "last")
@@ -230,7 +228,7 @@ def test_a_locked_run_goes_on_as_a_fork_with_a_higher_limit(folder: Path) -> Non
     assert (done.exit_code, done.stdout) == (0, "draft\n"), done.stderr
 
 
-def test_the_reason_of_a_pause_and_of_a_stop_is_kept(folder: Path) -> None:
+def test_pause_and_stop_reasons_are_stored(folder: Path) -> None:
     assert run(folder).exit_code == 4
     assert roundel(folder, "pause", "last", "--reason", "lunch").exit_code == 0
     assert roundel(folder, "stop", "last", "--reason", "no tea today").exit_code == 0
@@ -242,7 +240,7 @@ def test_the_reason_of_a_pause_and_of_a_stop_is_kept(folder: Path) -> None:
 CHECKED = ("--cause-understood", "--cost-accepted", "--workflow-reviewed")
 
 
-def test_a_locked_run_is_unlocked_and_goes_on_in_the_same_round(folder: Path) -> None:
+def test_unlocked_run_resumes_in_the_same_round(folder: Path) -> None:
     (folder / "script.yaml").write_text("Writer: [draft]\nEditor: [no, no, OK]\n")
     assert run(folder, "--limit", "rounds=2").exit_code == 3
     refused: dict[tuple[str, ...], tuple[int, str]] = {
@@ -270,7 +268,7 @@ def test_a_locked_run_is_unlocked_and_goes_on_in_the_same_round(folder: Path) ->
     assert (unlocked["by"], unlocked["limits"]) == ("Kim", {"rounds": 5})
 
 
-def test_pruned_runs_can_still_be_looked_at(finished: Path) -> None:
+def test_pruned_runs_can_still_be_read(finished: Path) -> None:
     before = len(roundel(finished, "log", "last", "--json").stdout.splitlines())
     dry = roundel(finished, "prune", "--older-than", "0d", "--keep", "last", "--dry-run")
     assert (dry.stdout.split()[1:], "1 run would be pruned" in dry.stderr) == (["press", "completed"], True)
@@ -302,7 +300,7 @@ def test_pruning_makes_the_file_smaller(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
-def test_a_run_whose_store_goes_away_fails_and_says_what_to_do(tmp_path: Path, how: str) -> None:
+def test_run_fails_with_a_hint_when_its_store_disappears(tmp_path: Path, how: str) -> None:
     prepare(tmp_path, opened=False)
     store = tmp_path / ".roundel" / "runs.db"
     with begun(tmp_path) as process:
@@ -323,7 +321,7 @@ def test_a_run_whose_store_goes_away_fails_and_says_what_to_do(tmp_path: Path, h
 @pytest.mark.parametrize(
     "command", [["runs"], ["log", "last"], ["stop", "last"], ["memory", "list", "--group", "x"]]
 )
-def test_commands_name_what_is_wrong_with_a_store(folder: Path, command: list[str]) -> None:
+def test_commands_report_the_problem_of_a_store(folder: Path, command: list[str]) -> None:
     (folder / "notes").mkdir()
     with closing(sqlite3.connect(folder / "other.db")) as other:
         other.execute("CREATE TABLE places (url TEXT)")
@@ -360,7 +358,7 @@ NO_RUN = [
 
 
 @pytest.mark.parametrize("command", NO_RUN, ids=lambda command: command[0])
-def test_a_run_that_is_not_there(folder: Path, command: list[str]) -> None:
+def test_unknown_run_is_rejected(folder: Path, command: list[str]) -> None:
     nowhere = roundel(folder, *command)
     assert nowhere.exit_code == 2
     assert "there is no store at .roundel/runs.db" in nowhere.stderr
@@ -400,14 +398,14 @@ def test_a_run_that_is_not_there(folder: Path, command: list[str]) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_wrong_input(finished: Path, arguments: list[str], code: int, said: str) -> None:
+def test_invalid_arguments_are_rejected(finished: Path, arguments: list[str], code: int, said: str) -> None:
     done = roundel(finished, *arguments)
     assert (done.exit_code, done.stdout) == (code, "")
     assert said in done.stderr
     assert done.exception is None or isinstance(done.exception, SystemExit)
 
 
-def test_a_question_that_is_not_asked(folder: Path) -> None:
+def test_answer_to_an_address_without_question_is_rejected(folder: Path) -> None:
     run(folder)
     wrong = roundel(folder, "answer", "last", "OK", "--at", "Writer[2]/Editor")
     assert wrong.exit_code == 1
@@ -415,7 +413,7 @@ def test_a_question_that_is_not_asked(folder: Path) -> None:
     assert roundel(folder, "prune", "last", "--keep", "best").exit_code == 1
 
 
-def test_one_of_several_questions_has_to_be_named(folder: Path) -> None:
+def test_answer_must_name_one_of_several_questions(folder: Path) -> None:
     (folder / "flow.yaml").write_text(
         "graph: {start: [Ada, Bo], nodes: [{id: Ada, type: human}, {id: Bo, type: human}]}\n"
     )
@@ -428,7 +426,7 @@ def test_one_of_several_questions_has_to_be_named(folder: Path) -> None:
     assert roundel(folder, "answer", "last", "no").exit_code == 0
 
 
-def test_a_slip_of_the_hand_does_not_decide_about_a_tool(folder: Path) -> None:
+def test_misspelt_approval_is_rejected(folder: Path) -> None:
     (folder / "flow.yaml").write_text(
         """
 tools: {mean: {python: "statistics:mean", description: Mean}}
@@ -449,7 +447,7 @@ graph:
 
 
 @pytest.mark.parametrize("command", [["runs"], ["run", "flow.yaml"], ["log", "last"]])
-def test_a_store_in_memory_is_of_no_use_to_a_command(folder: Path, command: list[str]) -> None:
+def test_commands_reject_an_in_memory_store(folder: Path, command: list[str]) -> None:
     refused = roundel(folder, *command, "--store", "memory:")
     assert refused.exit_code == 2
     assert "a store in memory ends with the command; name a file" in refused.stderr

@@ -115,7 +115,7 @@ def test_no_other_process_can_execute_a_run_meanwhile(folder: Path) -> None:
         assert process.end() == 4
 
 
-def test_one_may_look_on_until_the_end(folder: Path) -> None:
+def test_log_follow_streams_until_the_run_ends(folder: Path) -> None:
     with begun(folder) as process, Process(folder, "log", "last", "--follow") as looker:
         looker.until_running("Gate")
         open_gate(folder)
@@ -157,7 +157,7 @@ def test_an_answer_to_a_paused_run_leaves_it_paused(folder: Path) -> None:
     assert roundel(folder, "resume", "last").stdout == "first draft\n"
 
 
-def test_the_files_may_be_gone_or_changed(folder: Path) -> None:
+def test_resume_works_after_files_are_deleted_or_changed(folder: Path) -> None:
     open_gate(folder)
     run(folder)
     (folder / "flow.yaml").unlink()
@@ -168,7 +168,7 @@ def test_the_files_may_be_gone_or_changed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["resume", "answer"])
-def test_in_a_terminal_the_id_is_shown_and_the_person_is_asked_on(folder: Path, command: str) -> None:
+def test_terminal_shows_the_run_id_and_keeps_prompting(folder: Path, command: str) -> None:
     open_gate(folder)
     run(folder)
     run_id = runs(folder)[0]["run_id"]
@@ -200,7 +200,7 @@ def read_until(terminal: int, *texts: str) -> str:
     return seen
 
 
-def test_help_and_check_load_nothing_of_the_store() -> None:
+def test_help_and_check_do_not_import_the_store() -> None:
     heavy = "{'sqlite3', 'asyncio', 'rich', 'roundel.runs', 'roundel.journal'}"
     # What is there before, measures coverage.
     code = "import sys; there = set(sys.modules); import roundel.cli, roundel.cli.workflows; "

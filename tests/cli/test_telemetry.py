@@ -43,7 +43,7 @@ def roundel(folder: Path, *arguments: str, **variables: str) -> subprocess.Compl
 RUN = ("run", "flow.yaml", "--script", "script.yaml", "--input", "x")
 
 
-def test_a_run_that_is_answered_in_another_process_is_one_trace(folder: Path) -> None:
+def test_run_answered_in_another_process_is_one_trace(folder: Path) -> None:
     with Collector() as collector:
         assert roundel(folder, *RUN, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url).returncode == 4
         answered = roundel(folder, "answer", "last", "yes", OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
@@ -54,14 +54,14 @@ def test_a_run_that_is_answered_in_another_process_is_one_trace(folder: Path) ->
     assert "gen_ai.client.token.usage" in collector.metric_names
 
 
-def test_what_the_environment_asks_for_in_vain_is_told_before_anything_is_done(folder: Path) -> None:
+def test_unknown_exporter_is_rejected_before_the_run(folder: Path) -> None:
     refused = roundel(folder, *RUN, OTEL_TRACES_EXPORTER="zipkin")
     assert refused.returncode == 1
     assert "OTEL_TRACES_EXPORTER is 'zipkin'; known are otlp, console, none" in refused.stderr
     assert "there are no runs" in roundel(folder, "runs").stderr
 
 
-def test_without_it_nothing_of_it_is_loaded(folder: Path) -> None:
+def test_opentelemetry_is_not_imported_when_disabled(folder: Path) -> None:
     code = (
         "import sys; from roundel.cli import main; sys.argv = ['roundel', *sys.argv[1:]]\n"
         "try: main()\n"

@@ -96,7 +96,7 @@ def killed(folder: Path, *command: str, after: int) -> None:
 
 
 @pytest.mark.parametrize("what", LIMITS)
-def test_locked_killed_and_unlocked_elsewhere(what: str, tmp_path: Path) -> None:
+def test_killed_locked_run_is_unlocked_in_another_process(what: str, tmp_path: Path) -> None:
     low, high = LIMITS[what]
     plain, folder = tmp_path / "plain", tmp_path / "locked"
     prepare(plain)

@@ -35,7 +35,7 @@ Kill = tuple[str, int]
 Report = Callable[[int], None]
 
 
-def carry_out(cases: Iterable[dict[str, Any]]) -> None:
+def run_cases(cases: Iterable[dict[str, Any]]) -> None:
     lines = "".join(json.dumps(case) + "\n" for case in cases)
     command = [sys.executable, "-m", "tests.crash.driver"]
     done = subprocess.run(command, input=lines, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -93,7 +93,7 @@ def by_place(trace: list[Event]) -> dict[str | None, list[tuple[Any, ...]]]:
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Story]:
     """The story as it goes if nobody disturbs it, one after the other and several at a time."""
     stories = {width: Story(tmp_path_factory.mktemp("story") / str(width), width, []) for width in (1, 2)}
-    carry_out(story.case for story in stories.values())
+    run_cases(story.case for story in stories.values())
     return stories
 
 
@@ -168,7 +168,7 @@ def check_rows(story: Story) -> None:
 
 
 def check(stories: list[Story], other: Story, report: Report, *, in_order: bool) -> None:
-    carry_out(story.case for story in stories)
+    run_cases(story.case for story in stories)
     for story in stories:
         compare(story, other, in_order=in_order)
     report(sum(len(story.lines("killed")) for story in stories))
@@ -178,7 +178,7 @@ PLACES = {"event": "event", "before commit": "before commit", "after commit": "b
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_killed_everywhere(
+def test_run_killed_at_every_point_resumes(
     place: str, unbroken: dict[int, Story], tmp_path: Path, count_kills: Report
 ) -> None:
     many = unbroken[1].result["counted"][PLACES[place]]
@@ -189,7 +189,7 @@ def test_killed_everywhere(
 
 
 @pytest.mark.parametrize("place", ["before effect", "after effect"])
-def test_killed_in_a_tool(
+def test_run_killed_inside_a_tool_resumes(
     place: str, unbroken: dict[int, Story], tmp_path: Path, count_kills: Report
 ) -> None:
     """What was cut off is made again, once and with the same key: the call, or those of the same round."""
@@ -202,7 +202,7 @@ def test_killed_in_a_tool(
         assert len({key.rpartition("/")[0] for key in again}) == 1
 
 
-def test_killed_at_each_step_it_takes(
+def test_run_killed_after_every_commit_resumes(
     unbroken: dict[int, Story], tmp_path: Path, count_kills: Report
 ) -> None:
     """No process gets further than one commit."""
@@ -213,7 +213,7 @@ def test_killed_at_each_step_it_takes(
     assert len(story.lines("killed")) > many // 3
 
 
-def test_killed_with_several_things_at_work(
+def test_run_killed_with_several_calls_in_flight_resumes(
     unbroken: dict[int, Story], tmp_path: Path, count_kills: Report
 ) -> None:
     chance = random.Random(7)
@@ -226,7 +226,7 @@ def test_killed_with_several_things_at_work(
 
 
 @pytest.mark.parametrize("width", [1, 2])
-def test_killed_at_random_moments(
+def test_run_killed_at_random_moments_resumes(
     width: int, unbroken: dict[int, Story], tmp_path: Path, count_kills: Report
 ) -> None:
     chance = random.Random(width)
@@ -238,7 +238,9 @@ def test_killed_at_random_moments(
 
 
 @pytest.mark.parametrize("place", ["event", "before commit", "before effect"])
-def test_interrupted_everywhere(place: str, unbroken: dict[int, Story], tmp_path: Path) -> None:
+def test_run_interrupted_at_every_point_resumes(
+    place: str, unbroken: dict[int, Story], tmp_path: Path
+) -> None:
     """The same with commands and SIGINT: the run is paused in good order, and resumed."""
     many = unbroken[1].result["counted"][PLACES.get(place, place)]
     stories = [
@@ -248,7 +250,7 @@ def test_interrupted_everywhere(place: str, unbroken: dict[int, Story], tmp_path
     assert sum(len(story.lines("killed")) for story in stories) > many // 2, "some came after the end"
 
 
-def test_interrupted_again_and_again_with_several_calls_in_flight(
+def test_run_interrupted_repeatedly_with_several_calls_in_flight_resumes(
     unbroken: dict[int, Story], tmp_path: Path
 ) -> None:
     chance = random.Random(11)

@@ -68,7 +68,7 @@ def test_a_counter_with_an_edge_given_twice() -> None:
     assert [(found.code, found.line) for found in report.diagnostics] == [("duplicate-edge", 20)]
 
 
-def test_a_verdict_ends_the_loop() -> None:
+def test_keyword_verdict_ends_the_loop() -> None:
     script = {
         "Actor": ["draft one", "draft two"],
         "Judge": ["Verdict: CONTINUE", "Score: 1\nverdict: stop"],

@@ -88,7 +88,7 @@ def written(file: Path, nodes: list[dict[str, Any]], edges: list[dict[str, Any]]
     return file
 
 
-def test_tools_are_found_beside_the_folder_of_the_file(tree: Path) -> None:
+def test_tools_are_found_next_to_the_folder_of_the_file(tree: Path) -> None:
     file = written(tree / "yaml_instance" / "flow.yaml", [agent("add", "twice")])
     assert roundel.check(file)[1].diagnostics == []
     story = told(file, {"A": [wants("add", one=1, other=2), wants("twice", number=4), "done"]})
@@ -109,7 +109,7 @@ def test_a_function_is_taken_from_the_file_that_defines_it(tree: Path) -> None:
     assert told(file, {"A": [wants("doubled", number=4), "done"]}).results() == ["8"]
 
 
-def test_a_tree_beside_the_file_comes_first(tree: Path) -> None:
+def test_functions_folder_next_to_the_file_wins(tree: Path) -> None:
     own = tree / "yaml_instance" / "functions" / "function_calling"
     own.mkdir(parents=True)
     (own / "sums.py").write_text("def add(one: int) -> int:\n    return -one\n")
@@ -117,7 +117,7 @@ def test_a_tree_beside_the_file_comes_first(tree: Path) -> None:
     assert told(file, {"A": [wants("add", one=1), "done"]}).results() == ["-1"]
 
 
-def test_a_subgraph_has_the_functions_of_the_file_that_uses_it(tree: Path) -> None:
+def test_subgraph_uses_the_functions_of_the_outer_file(tree: Path) -> None:
     written(tree / "yaml_instance" / "subgraphs" / "inner.yaml", [agent("add")])
     config = {"type": "file", "config": {"path": "inner.yaml"}}
     file = written(tree / "yaml_instance" / "flow.yaml", [{"id": "S", "type": "subgraph", "config": config}])
@@ -126,7 +126,7 @@ def test_a_subgraph_has_the_functions_of_the_file_that_uses_it(tree: Path) -> No
     assert roundel.check(tree / "yaml_instance" / "subgraphs" / "inner.yaml")[1].diagnostics == []
 
 
-def test_conditions_and_processors_are_found_too(tree: Path) -> None:
+def test_conditions_and_processors_are_found_in_the_functions_folder(tree: Path) -> None:
     nodes = [agent("add"), {"id": "Long", "type": "passthrough"}]
     process = {"type": "function", "config": {"name": "framed"}}
     edges = [{"from": "A", "to": "Long", "condition": "is_long", "process": process}]
@@ -159,7 +159,7 @@ def test_a_module_that_cannot_be_imported_is_a_warning_with_the_cause(
     assert told(file, {"A": [wants("add", one=1), "done"]}).results() == ["2"]
 
 
-def test_a_tree_further_up_is_not_found(tree: Path) -> None:
+def test_functions_folder_further_up_is_not_found(tree: Path) -> None:
     folder = tree / "yaml_instance" / "deeper"
     folder.mkdir()
     _, report = roundel.check(written(folder / "flow.yaml", [agent("add")]))

@@ -155,7 +155,7 @@ def _line_pattern(line: str) -> str:
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
-def test_whatever_a_page_shows_works(page: Path, tmp_path: Path) -> None:
+def test_commands_and_code_on_a_page_work(page: Path, tmp_path: Path) -> None:
     copy_examples(tmp_path)
     reader = Reader(tmp_path)
     for block in blocks(page):
@@ -163,7 +163,7 @@ def test_whatever_a_page_shows_works(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_fragments_can_be_read(page: Path) -> None:
+def test_code_fragments_can_be_parsed(page: Path) -> None:
     for block in blocks(page):
         if block.kind == "yaml":
             report = Report(f"{page.name}, the block at line {block.line}")
@@ -172,7 +172,7 @@ def test_fragments_can_be_read(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_resolve(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", without_blocks(page)):
         if target.startswith(("http://", "https://")):
             continue
@@ -188,7 +188,7 @@ def test_the_index_names_every_page() -> None:
     assert not missing
 
 
-def test_the_drawing_is_the_one_that_show_makes(tmp_path: Path) -> None:
+def test_drawing_in_the_docs_is_up_to_date(tmp_path: Path) -> None:
     drawn = Reader(ROOT).run("roundel show examples/review_loop/workflow.yaml --format svg")
     kept = (DOCS / "review-loop.svg").read_text(encoding="utf-8")
     assert _without_next(drawn) == kept, "draw it again: roundel show … --format svg > docs/review-loop.svg"

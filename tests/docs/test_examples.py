@@ -82,12 +82,12 @@ def run(folder: Path, name: str, script: str = "script.yaml", *more: str) -> dic
     return last
 
 
-def test_every_example_is_known_here() -> None:
+def test_every_example_is_tested() -> None:
     assert set(NAMES) == set(ENDS)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_is_sound_and_ends_as_it_says(name: str, folder: Path) -> None:
+def test_example_passes_check_and_gives_the_expected_result(name: str, folder: Path) -> None:
     checked = roundel(folder, "check", "--strict", f"examples/{name}/workflow.yaml")
     assert checked.returncode == 0, checked.stderr
     end = run(folder, name)
@@ -96,7 +96,7 @@ def test_an_example_is_sound_and_ends_as_it_says(name: str, folder: Path) -> Non
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_example_says_how_to_run_it(name: str) -> None:
+def test_example_header_shows_the_run_command(name: str) -> None:
     text = (EXAMPLES / name / "workflow.yaml").read_text(encoding="utf-8")
     head = "".join(line.removeprefix("#") for line in text.splitlines(keepends=True) if line.startswith("#"))
     commands = re.sub(r"\\\n +", "", head)
@@ -104,24 +104,24 @@ def test_an_example_says_how_to_run_it(name: str) -> None:
     assert f"roundel run {example}/workflow.yaml --script {example}/script.yaml --input" in commands
 
 
-def test_the_guard_of_the_review_loop_ends_it(folder: Path) -> None:
+def test_review_loop_ends_by_its_guard(folder: Path) -> None:
     end = run(folder, "review_loop", "script.yaml", "--var", "ROUNDS=2")
     assert end["output"] == "Tea is a drink that has travelled further than most people."
     assert end["loops"]["Writer"]["exit_reason"] == "max_iterations_reached"
 
 
-def test_the_best_copy_is_kept_if_none_is_good_enough(folder: Path) -> None:
+def test_polish_example_outputs_the_best_round(folder: Path) -> None:
     end = run(folder, "polish", "script.yaml", "--var", "ROUNDS=3")
     assert end["output"] == "Our tea is picked before the sun is up."
     assert end["loops"]["Writer"]["exit_reason"] == "max_rounds_reached"
 
 
-def test_a_person_who_is_not_there_is_waited_for(folder: Path) -> None:
+def test_human_review_example_waits_for_input(folder: Path) -> None:
     end = run(folder, "human_review", "writer_only.yaml")
     assert end["status"] == "waiting"
 
 
-def test_nothing_is_ordered_unless_a_person_allows_it(folder: Path) -> None:
+def test_analyst_example_orders_only_after_approval(folder: Path) -> None:
     end = run(folder, "analyst")
     (orders,) = folder.glob(".roundel/work/*/orders.json")
     (order,) = json.loads(orders.read_text(encoding="utf-8")).values()
@@ -133,18 +133,18 @@ def test_nothing_is_ordered_unless_a_person_allows_it(folder: Path) -> None:
     assert len(list(folder.glob(".roundel/work/*/orders.json"))) == 1
 
 
-def test_the_clock_ends_the_timed_loop(folder: Path) -> None:
+def test_timed_loop_ends_by_its_timer(folder: Path) -> None:
     end = run(folder, "timer", "script.yaml", "--var", "SECONDS=0.2")
     assert end["loops"]["Searcher"] == {"rounds": 2, "exit_reason": "max_duration_reached", "entries": 1}
 
 
-def test_the_workflow_built_in_python_ends_as_the_file_does(folder: Path) -> None:
+def test_python_example_gives_the_same_result_as_the_file(folder: Path) -> None:
     done = python(folder, "examples/python_functions/build.py")
     assert done.stdout == "completed after 3 rounds: Please close the door\n", done.stderr
     assert run(folder, "python_functions")["loops"]["Writer"]["rounds"] == 3
 
 
-def test_the_subgraph_file_runs_alone(folder: Path) -> None:
+def test_subgraph_example_runs_on_its_own(folder: Path) -> None:
     example = "examples/subgraph"
     given = ("--script", f"{example}/script.yaml", "--var", "LANGUAGE=English")
     done = roundel(folder, "run", f"{example}/polish.yaml", *given, "--input", "x")

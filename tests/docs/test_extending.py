@@ -32,18 +32,18 @@ def imported(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_code_of_a_page_imports_public_modules_alone(page: Path) -> None:
+def test_code_on_pages_imports_only_public_modules(page: Path) -> None:
     for block in blocks(page):
         if block.kind == "python":
             assert imported(block.text) <= PUBLIC, f"the block at line {block.line}"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_the_code_of_an_example_imports_public_modules_alone(path: Path) -> None:
+def test_code_of_examples_imports_only_public_modules(path: Path) -> None:
     assert imported(path.read_text(encoding="utf-8")) <= PUBLIC
 
 
-def test_packages_that_extend_roundel_import_the_two_modules_alone() -> None:
+def test_extension_packages_import_only_the_extension_module() -> None:
     files = [block for block in blocks(DOCS / "extending.md") if block.kind == "python" and block.file]
     assert len(files) == 7
     assert {name for block in files for name in imported(block.text)} == {"roundel.extend"}
@@ -67,7 +67,7 @@ def test_the_page_lists_every_name() -> None:
     assert sorted(extend._LOCATIONS) == sorted(extend.__all__) == sorted(dir(extend))
 
 
-def test_every_name_is_there_and_the_same_as_elsewhere() -> None:
+def test_extension_names_exist_and_match_the_public_ones() -> None:
     for name in extend.__all__:
         assert getattr(extend, name) is not None
     both = set(extend.__all__) & set(roundel.__all__)
@@ -77,7 +77,7 @@ def test_every_name_is_there_and_the_same_as_elsewhere() -> None:
         _ = extend.Nothing
 
 
-def test_importing_it_imports_nothing_else_of_roundel() -> None:
+def test_importing_extend_imports_nothing_else_of_roundel() -> None:
     program = (
         "import sys, roundel.extend\n"
         "print(*sorted(name for name in sys.modules if name.startswith('roundel')))\n"

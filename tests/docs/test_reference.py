@@ -78,7 +78,7 @@ def test_the_fields_of_a_proof_and_of_a_decision_are_listed() -> None:
     assert listed == [*decision.fields(""), "score_error"]
 
 
-def test_what_is_said_of_agents_and_tools_is_complete() -> None:
+def test_manual_of_agents_and_tools_is_complete() -> None:
     agents, tools = sections(DOCS / "agents.md"), sections(DOCS / "tools.md")
     assert first_column(agents["Model input"]) == list(prompt.PROMPT_VARIABLES)
     listed = first_column(agents["Retries and fallback"])
@@ -91,11 +91,11 @@ def test_what_is_said_of_agents_and_tools_is_complete() -> None:
     assert first_column(tools["Rounds and their limit"]) == list(limits)
 
 
-def test_what_is_said_of_memory_is_complete() -> None:
+def test_manual_of_memory_is_complete() -> None:
     assert first_column(FILES["Memories"]) == list(MEMORY_FORMS)
 
 
-def test_the_assumptions_of_a_forecast_are_those_of_the_manual() -> None:
+def test_forecast_assumptions_are_in_the_manual() -> None:
     assert all(assumption in (DOCS / "proof.md").read_text(encoding="utf-8") for assumption in ASSUMPTIONS)
 
 
@@ -107,7 +107,7 @@ def test_the_names_of_expressions_are_listed() -> None:
     assert set(MACROS) <= words
 
 
-def test_the_functions_that_are_always_there_are_listed() -> None:
+def test_builtin_functions_are_listed() -> None:
     # One is registered when its module is imported, which running a workflow does.
     importlib.import_module("roundel.nodes.python")
     registered = {

@@ -17,7 +17,7 @@ ELSEWHERE = {"consensus": "judged_consensus", "map_settings": "tree_settings"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_page_has_the_tables_that_the_descriptions_give(page: Path) -> None:
+def test_manual_tables_match_the_descriptions(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == WRITTEN[page.name], "out of date; run: make tables"
 
 
@@ -41,13 +41,13 @@ def test_every_node_type_has_an_entry_with_its_ports_fields_and_example() -> Non
     assert "```yaml\n- id: Board\n" in vote
 
 
-def test_a_marker_that_names_nothing_is_an_error(tmp_path: Path) -> None:
+def test_unknown_marker_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("# Page\n\n<!-- fields: egde -->\n<!-- end -->\n")
     with pytest.raises(SystemExit, match=r"docs/page.md: `<!-- fields: egde -->` names nothing.*edge"):
         Manual(tmp_path).written()
 
 
-def test_what_is_written_by_hand_stays(tmp_path: Path) -> None:
+def test_handwritten_text_around_tables_is_preserved(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text(
         "# Page\n\nBefore.\n\n<!-- fields: price -->\nold\n<!-- end -->\n\nAfter.\n"
     )
@@ -57,5 +57,5 @@ def test_what_is_written_by_hand_stays(tmp_path: Path) -> None:
     assert "old" not in written
 
 
-def test_the_pages_are_those_of_the_manual() -> None:
+def test_every_manual_page_is_written() -> None:
     assert set(WRITTEN) == {page.name for page in DOCS.glob("*.md")}

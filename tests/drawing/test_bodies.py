@@ -84,7 +84,7 @@ def test_the_tree_marks_a_loop_agent_with_its_bound_and_counts_it() -> None:
     ]
 
 
-def test_the_tree_shows_who_takes_part_in_a_debate() -> None:
+def test_tree_shows_the_participants_of_a_debate() -> None:
     assert lines(plan_of(debate())) == [
         "sample  4 nodes, 1 edge, 1 loop",
         "├── ▶ Council  debate  (start)  at most 4 rounds, by Council",
@@ -95,7 +95,7 @@ def test_the_tree_shows_who_takes_part_in_a_debate() -> None:
     ]
 
 
-def test_the_tree_shows_who_takes_part_in_a_vote_which_is_no_loop() -> None:
+def test_tree_shows_the_participants_of_a_vote_without_a_loop() -> None:
     title, board, *rest = lines(plan_of(vote()))
     assert title == "sample  8 nodes, 2 edges, 0 loops"
     assert board == "├── ▶ Board  vote  (start)"
@@ -130,7 +130,7 @@ def test_the_tree_nests_loops_of_all_kinds() -> None:
 
 
 @pytest.mark.parametrize("described", ALL)
-def test_every_format_says_of_each_loop_what_check_proves(described: Any) -> None:
+def test_every_format_shows_the_proven_bound_of_each_loop(described: Any) -> None:
     plan = plan_of(described())
     proofs = prove(plan)
     tree, chart, said = shown(plan), mermaid(plan), texts(picture(plan))
@@ -151,7 +151,7 @@ def test_every_format_shows_every_node(described: Any) -> None:
         assert name in texts(picture(plan))
 
 
-def test_a_loop_agent_without_rounds_has_none() -> None:
+def test_loop_agent_with_zero_rounds_shows_a_bound_of_zero() -> None:
     plan = plan_of(graph([repeated("Idle", rounds=0)], []))
     assert "Idle  loop_agent  (start, end)  at most 0 rounds, by Idle" in shown(plan)
 
@@ -173,7 +173,7 @@ def test_mermaid_draws_a_debate_as_a_block_with_its_participants() -> None:
     assert "class n0 loop\n" in text and "class n0 first\n" in text and "class n3 last" in text
 
 
-def test_mermaid_draws_a_vote_as_a_block_that_is_no_loop() -> None:
+def test_mermaid_draws_a_vote_as_a_block_without_a_loop() -> None:
     text = mermaid(plan_of(vote()))
     assert 'subgraph n0["▶ Board · vote"]' in text
     assert "classDef loop" not in text
@@ -198,27 +198,27 @@ def test_mermaid_nests_blocks_and_marks_each_loop() -> None:
 
 
 @pytest.mark.parametrize("described", ALL)
-def test_bodies_stand_inside_their_nodes(described: Any) -> None:
+def test_bodies_are_drawn_inside_their_nodes(described: Any) -> None:
     drawing = draw(plan_of(described()))
     assert_tidy(drawing)
     for drawn in drawing.edges:
         assert_unbroken(drawn)
 
 
-def test_participants_stand_in_their_order_four_beside_each_other() -> None:
+def test_participants_are_drawn_in_order_four_per_row() -> None:
     drawing = draw(plan_of(vote()))
     *first, last = (placed(drawing, name).box for name in PEOPLE)
     assert all(one.right < other.x and one.y == other.y for one, other in pairwise(first))
     assert last.x == first[0].x and last.y > first[0].bottom
 
 
-def test_a_participant_has_no_start_and_no_end_of_its_own() -> None:
+def test_participants_have_no_start_or_end_marks() -> None:
     drawing = draw(plan_of(debate()))
     assert [mark.text for mark in drawing.marks] == ["start"]
     assert [found.id for found in drawing.nodes if found.end] == ["Secretary"]
 
 
-def test_frames_nest_as_the_loops_do() -> None:
+def test_frames_nest_like_the_loops() -> None:
     drawing = draw(plan_of(nested()))
     [loop] = [region.box for region in drawing.regions if region.kind == "loop"]
     frames = [*(placed(drawing, name).box for name in ("Team", "Council", "Bo")), loop]
@@ -227,7 +227,7 @@ def test_frames_nest_as_the_loops_do() -> None:
     assert not placed(drawing, "Bo").box.holds(placed(drawing, "Ada").box)
 
 
-def test_a_majority_vote_inside_a_node_is_said_on_its_frame() -> None:
+def test_frame_notes_majority_voting_inside_a_node() -> None:
     voting = {"nodes": [node("A"), node("B")], "is_majority_voting": True}
     said = texts(picture(plan_of(graph([held("Jury", voting)], []))))
     assert "majority voting: the most common answer of 2 nodes wins" in said

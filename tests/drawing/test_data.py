@@ -43,7 +43,7 @@ def test_a_loop_is_a_region_with_its_bound_and_its_entry() -> None:
     assert placed(drawing, "Guard").guard and placed(drawing, "Guard").caption == "loop_counter, 3 times"
 
 
-def test_edges_say_how_they_lie_to_the_loop() -> None:
+def test_edges_are_classified_relative_to_the_loop() -> None:
     found = {(drawn.source, drawn.target): drawn for drawn in review().edges}
     assert {ends for ends, drawn in found.items() if drawn.back} == {
         ("Reviewer", "Writer"),

@@ -98,7 +98,7 @@ def chain_of(names: tuple[str, ...]) -> dict[str, Any]:
 # The tree.
 
 
-def test_the_tree_shows_the_loop_its_bounds_and_how_its_edges_lie() -> None:
+def test_tree_shows_loops_bounds_and_edge_kinds() -> None:
     expected = """\
 review  4 nodes, 6 edges, 1 loop
 ├── loop Writer: Writer, Reviewer, Loop Guard  at most 3 rounds, by Loop Guard
@@ -124,14 +124,14 @@ def test_loops_nest_and_long_conditions_are_cut() -> None:
     assert "↺ Plan [data.score < 90 && round < 5 && text.si…]" in text
 
 
-def test_a_cap_stands_in_the_tree_where_it_comes_first() -> None:
+def test_tree_shows_the_cap_when_it_is_the_lower_bound() -> None:
     described = review_loop() | {"loops": {"Writer": {"max_rounds": 2}}}
     assert "at most 2 rounds, by its cap" in shown(plan_of(described))
     assert "loop Plan: Plan, Draft, Critic, Editor  at most 1 round" in shown(plan_of(nested_loops()))
     assert "loop Draft: Draft, Critic  nothing but its cap of 100 rounds" in shown(plan_of(nested_loops()))
 
 
-def test_a_subgraph_is_a_branch_and_a_vote_is_noted() -> None:
+def test_tree_shows_subgraphs_as_branches_and_notes_votes() -> None:
     text = shown(plan_of(with_subgraph()))
     assert "├── B  subgraph" in text
     assert "│   ├── loop Writer: Writer, Reviewer, Loop Guard" in text
@@ -166,7 +166,7 @@ def test_mermaid_draws_data_edges_dotted_and_subgraphs_as_blocks() -> None:
     assert text.count("subgraph ") == text.count("\n    end") + text.count("\n        end")
 
 
-def test_mermaid_sees_of_a_nasty_id_nothing_but_words_and_numbers() -> None:
+def test_mermaid_escapes_special_characters_in_ids() -> None:
     text = mermaid(plan_of(chain_of(NASTY)))
     labels = re.findall(r'"(.*?)"', text)
     assert 'n0["▶ #60;b#62;' in text and 'n1["a#34;b' in text
@@ -178,7 +178,7 @@ def test_mermaid_sees_of_a_nasty_id_nothing_but_words_and_numbers() -> None:
 
 
 @given(st.text(max_size=30))
-def test_a_quoted_label_says_the_same_text(text: str) -> None:
+def test_quoted_label_decodes_to_the_same_text(text: str) -> None:
     label = quoted(text)
     assert label[0] == label[-1] == '"'
     told = re.sub(r"#(\d+);", lambda match: chr(int(match[1])), label[1:-1])
@@ -220,13 +220,13 @@ def test_a_long_id_is_truncated_and_shown_in_full_on_hover() -> None:
     assert f"<title>{name} (literal)</title>" in drawing
 
 
-def test_wide_characters_take_twice_the_room() -> None:
+def test_wide_characters_take_twice_the_width() -> None:
     assert text_width("评论员", 13) > 1.7 * text_width("abc", 13)
     assert text_width(fit("评论员和作者" * 5, 11, 100), 11) <= 100
     assert all(text_width(line, 11) <= 80 for line in wrap("one two three four five six " * 3, 11, 80, 3))
 
 
-def test_lines_break_between_words_and_else_inside_names() -> None:
+def test_lines_wrap_between_words_or_inside_names() -> None:
     assert wrap("one two three four", 11, 80, 3) == ("one two", "three four")
     assert wrap("functions:without_quotes", 11, 100, 3) == ("functions:", "without_quotes")
     assert wrap("x" * 30, 11, 100, 2)[0] == "x" * 14
@@ -236,7 +236,7 @@ def test_lines_break_between_words_and_else_inside_names() -> None:
 
 
 @pytest.mark.parametrize("described", [review_loop(), nested_loops(), with_subgraph(), voting()])
-def test_nothing_lies_on_anything_else(described: dict[str, Any]) -> None:
+def test_drawn_elements_do_not_overlap(described: dict[str, Any]) -> None:
     drawing = draw(plan_of(described))
     assert_tidy(drawing)
     for drawn in drawing.edges:
@@ -250,14 +250,14 @@ def test_a_subgraph_box_holds_its_nodes() -> None:
     assert held == {"B", "Writer", "Reviewer", "Loop Guard", "Final Output"}
 
 
-def test_a_long_line_goes_straight_down() -> None:
+def test_long_edge_is_drawn_straight_down() -> None:
     described = review_loop()
     described["edges"].append(edge("Writer", "Final Output", trigger=False))
     [line] = [drawn for drawn in draw(plan_of(described)).edges if not drawn.triggers]
     assert [len(piece) for piece in line.route] == [1, 3, 1, 3]
 
 
-def test_edges_pass_beside_nodes_and_end_at_their_target() -> None:
+def test_edges_avoid_nodes_and_end_at_their_target() -> None:
     drawing = draw(plan_of(nested_loops()))
     boxes = {node.key: node.box for node in drawing.nodes}
     for drawn in drawing.edges:
@@ -293,7 +293,7 @@ def random_graphs(draw: st.DrawFn) -> dict[str, Any]:
 
 @settings(deadline=None, max_examples=150)
 @given(random_graphs())
-def test_random_graphs_are_tidy_too(described: dict[str, Any]) -> None:
+def test_random_graphs_are_drawn_tidily(described: dict[str, Any]) -> None:
     plan = plan_of(described)
     for density in DENSITIES:
         drawing = draw(plan, density=density)

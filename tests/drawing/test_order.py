@@ -79,13 +79,13 @@ def test_the_order_of_the_file_does_not_change_the_drawing(described: dict[str, 
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_nor_does_it_change_that_of_a_dense_graph(seed: int) -> None:
+def test_file_order_does_not_change_the_drawing_of_a_dense_graph(seed: int) -> None:
     """Guards, ports, several entries: loops whose nesting depends on where they are entered."""
     described = dense(seed, most=20)["graph"]
     assert_same_drawing(described, Random(seed))
 
 
-def test_the_first_node_of_a_loop_is_on_top_whatever_comes_first_in_the_file() -> None:
+def test_loop_entry_is_on_top_regardless_of_file_order() -> None:
     nodes = [node("Reviewer"), node("Out"), node("Writer"), node("Start")]
     edges = [
         edge("Reviewer", "Writer"),
@@ -100,7 +100,7 @@ def test_the_first_node_of_a_loop_is_on_top_whatever_comes_first_in_the_file() -
     assert heights == sorted(heights)
 
 
-def test_a_loop_that_nothing_enters_begins_at_its_first_id() -> None:
+def test_unentered_loop_starts_at_its_first_id() -> None:
     edges = [edge("Step 10", "Step 9"), edge("Step 9", "Step 10"), edge("A", "Z")]
     nodes = [node("A"), node("Z"), node("Step 10"), node("Step 9")]
     [loop] = draw(plan_of(graph(nodes, edges))).regions
@@ -137,7 +137,7 @@ def test_ids_sort_by_their_numbers() -> None:
     assert sorted(names, key=natural_key) == ["9", "10", "1" * 5000, "Step", "Step 9", "Step 9b", "Step 10"]
 
 
-def test_nodes_of_the_same_id_inside_different_nodes_have_different_keys() -> None:
+def test_equal_ids_in_different_parents_have_different_keys() -> None:
     inner = graph([node("A"), node("B")], [edge("A", "B")])
     drawing = draw(plan_of(graph([held("One", inner), held("Two/3", inner)], [edge("One", "Two/3")])))
     assert [found.key for found in drawing.nodes] == [

@@ -57,7 +57,7 @@ def edge_codes(drawing: Drawing) -> dict[tuple[str, str], list[str]]:
 # What is faulty, and where it shows.
 
 
-def test_an_edge_to_a_node_that_does_not_exist_leads_to_a_stand_in() -> None:
+def test_edge_to_an_unknown_node_ends_at_a_placeholder() -> None:
     drawing = drawn(LOOP.replace("to: Reviewer", "to: Reviwer"))
     missing = placed(drawing, "Reviwer")
     assert missing.missing and missing.type == "missing"
@@ -89,21 +89,21 @@ def test_an_edge_with_a_bad_condition_is_still_drawn() -> None:
     assert codes(found.problems) == ["bad-expression"] and not found.triggers
 
 
-def test_a_loop_that_never_ends_is_marked_as_a_whole() -> None:
+def test_non_terminating_loop_is_marked() -> None:
     drawing = drawn(LOOP)
     [loop] = drawing.regions
     assert codes(loop.problems) == ["no-way-out"]
     assert not any(codes(found.problems) for found in drawing.nodes)
 
 
-def test_a_loop_whose_way_out_never_fires_is_marked_with_that_way() -> None:
+def test_loop_whose_exit_never_fires_is_marked_with_the_exit() -> None:
     text = LOOP + "    - {from: Reviewer, to: Out, condition: false}\n"
     drawing = drawn(text.replace("  edges:", "    - {id: Out, type: passthrough}\n  edges:"))
     assert codes(drawing.regions[0].problems) == ["no-way-out"]
     assert edge_codes(drawing)["Reviewer", "Out"] == ["no-way-out"]
 
 
-def test_of_two_nodes_with_one_id_the_first_has_the_edges() -> None:
+def test_first_of_two_nodes_with_the_same_id_has_the_edges() -> None:
     again = "    - {id: Writer, type: human}\n  edges:"
     drawing = drawn(LOOP.replace("  edges:", again))
     first, second = sorted(
@@ -129,7 +129,7 @@ def test_a_graph_without_nodes_is_drawn(text: str) -> None:
     assert drawing.width > 0 and drawing.height > 0
 
 
-def test_nodes_and_ids_that_are_no_text_are_drawn() -> None:
+def test_nodes_with_non_text_ids_are_drawn() -> None:
     drawing = drawn(
         "graph: {start: 1, nodes: [{id: 1, type: human}, {type: human}, text], edges: [{from: 1, to: 2}]}"
     )
@@ -152,7 +152,7 @@ def test_errors_inside_a_node_show_inside_it() -> None:
     assert names["Reviewer"] == ["unreadable-node"] and names["Writer"] == []
 
 
-def test_a_participant_that_cannot_be_read_stands_beside_the_others() -> None:
+def test_invalid_participant_is_drawn_with_the_others() -> None:
     config = "{participants: [{id: Ada, type: human}, {id: Bo, type: robot}], max_rounds: 2}"
     drawing = drawn(LOOP.replace("type: passthrough", f"type: debate, config: {config}"))
     assert codes(placed(drawing, "Bo").problems) == ["unknown-type"]
@@ -160,7 +160,7 @@ def test_a_participant_that_cannot_be_read_stands_beside_the_others() -> None:
     assert placed(drawing, "Bo").parent == placed(drawing, "Ada").parent == placed(drawing, "Reviewer").region
 
 
-def test_a_sound_subgraph_after_a_faulty_node_is_read_in_full() -> None:
+def test_valid_subgraph_after_an_invalid_node_is_drawn() -> None:
     inner = "{type: config, config: {start: A, nodes: [{id: A, type: human}]}}"
     text = LOOP.replace("type: literal", "type: litral")
     drawing = drawn(text.replace("type: passthrough", f"type: subgraph, config: {inner}"))
@@ -203,7 +203,7 @@ def test_a_variable_without_a_value_shows_at_the_node_that_uses_it() -> None:
 # How each format marks it.
 
 
-def test_every_format_marks_what_is_faulty() -> None:
+def test_every_format_marks_errors() -> None:
     plan, report = draft_text_plan(LOOP.replace("to: Reviewer", "to: Reviwer").replace("passthrough", "agnt"))
     assert plan is not None
     tree, chart, picture = (
@@ -221,7 +221,7 @@ def test_every_format_marks_what_is_faulty() -> None:
     assert "missing" in texts(picture)
 
 
-def test_a_loop_that_never_ends_is_marked_in_every_format() -> None:
+def test_non_terminating_loop_is_marked_in_every_format() -> None:
     plan, report = draft_text_plan(LOOP)
     assert plan is not None
     assert "nothing but its cap of 100 rounds  ✗ the loop Writer" in shown(plan, findings=report.findings)
@@ -231,7 +231,7 @@ def test_a_loop_that_never_ends_is_marked_in_every_format() -> None:
     assert '<rect class="loop fault"' in svg(draw(plan, report.findings))
 
 
-def test_warnings_are_data_and_leave_the_picture_alone() -> None:
+def test_warnings_do_not_change_the_picture() -> None:
     text = LOOP + "    - {from: Reviewer, to: Out, condition: {type: keyword, config: {any: [ok]}}}\n"
     plan, report = draft_text_plan(text.replace("  edges:", "    - {id: Out, type: passthrough}\n  edges:"))
     assert plan is not None and report.ok
@@ -241,14 +241,14 @@ def test_warnings_are_data_and_leave_the_picture_alone() -> None:
     assert shown(plan, findings=report.findings) == shown(plan)
 
 
-def test_what_is_too_large_is_said_not_raised() -> None:
+def test_oversized_graph_is_reported_not_raised() -> None:
     for described, words in ((complete(40), "too many to draw"), (ladder(400), "nested too deep")):
         drawing = draw(plan_of(described["graph"]))
         assert drawing.nodes == () and codes(drawing.problems) == ["too-large-to-draw"]
         assert words in drawing.problems[0].message
 
 
-def test_a_secret_in_a_text_is_masked_before_it_is_cut() -> None:
+def test_secret_is_masked_before_truncation() -> None:
     secret = "sesame-open-" * 5
     plan = plan_of(graph([node("A"), node("B")], [edge("A", "B", condition={"cel": f"text == '{secret}'"})]))
     densities: tuple[Density, ...] = ("normal", "compact")
@@ -257,7 +257,7 @@ def test_a_secret_in_a_text_is_masked_before_it_is_cut() -> None:
         assert "sesame" not in svg(drawing) and "***" in svg(drawing)
 
 
-def test_a_draft_says_nothing_about_the_bounds_of_its_loops() -> None:
+def test_draft_with_errors_shows_no_loop_bounds() -> None:
     """What cannot be read may be what ends the loop; a sound loop without an end keeps its bound."""
     [loop] = drawn(LOOP.replace("type: literal", "type: litteral")).regions
     assert loop.captions == ("no proof until the errors are corrected",)

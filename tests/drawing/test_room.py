@@ -10,7 +10,7 @@ import roundel.drawing
 ALLOWED = ("roundel.drawing", "roundel.plan", "roundel.workflow")
 
 
-def test_it_imports_only_plans_and_workflows() -> None:
+def test_drawing_imports_only_plans_and_workflows() -> None:
     folder = Path(roundel.drawing.__path__[0])
     modules = sorted(folder.glob("*.py"))
     assert len(modules) > 10

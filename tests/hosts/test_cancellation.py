@@ -82,7 +82,7 @@ async def cancelled(
 
 @pytest.mark.parametrize("in_step", [True, False], ids=["written", "being written"])
 @pytest.mark.parametrize("width", [1, 3])
-def test_a_run_that_is_cancelled_after_so_many_turns_is_stopped_or_absent(
+def test_run_cancelled_at_any_loop_turn_is_stopped_or_absent(
     tmp_path: Path, width: int, in_step: bool
 ) -> None:
     plan = roundel.prepare(endless(width))
@@ -100,7 +100,7 @@ def test_a_run_that_is_cancelled_after_so_many_turns_is_stopped_or_absent(
     assert not [thread for thread in threading.enumerate() if thread.name == "roundel-journal"]
 
 
-def test_a_second_cancellation_leaves_nothing_half_done(tmp_path: Path) -> None:
+def test_second_cancellation_leaves_a_consistent_store(tmp_path: Path) -> None:
     plan = roundel.prepare(endless(2))
 
     async def story(store: SqliteStore) -> None:
@@ -133,7 +133,7 @@ async def others_are_done() -> None:
 
 @pytest.mark.parametrize("how", ["aclose", "break", "cancelled"])
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 40])
-def test_a_stream_that_is_left_early_stops_its_run(tmp_path: Path, how: str, count: int) -> None:
+def test_closing_a_stream_early_stops_its_run(tmp_path: Path, how: str, count: int) -> None:
     async def iterate(store: SqliteStore) -> None:
         events = roundel.stream(endless(2), "go", store=store)
         seen = 0

@@ -82,14 +82,14 @@ class Work:
         return host
 
 
-def tell(story: Callable[[SqliteStore, Work], Awaitable[None]], path: Path) -> None:
+def run_with_store(story: Callable[[SqliteStore, Work], Awaitable[None]], path: Path) -> None:
     async def told(store: SqliteStore) -> None:
         await story(store, Work())
 
     asyncio.run(using(path / "runs.db", told))
 
 
-def test_a_pause_holds_back_the_next_node(tmp_path: Path) -> None:
+def test_pause_prevents_the_next_node_from_starting(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         host = await work.host(store)
         running = asyncio.create_task(host.run(()))
@@ -104,7 +104,7 @@ def test_a_pause_holds_back_the_next_node(tmp_path: Path) -> None:
         result = await resumed(store, "run", workflow=work.graph)
         assert (result.status, result.output, work.ran) == ("completed", "b", ["A", "B"])
 
-    tell(story, tmp_path)
+    run_with_store(story, tmp_path)
 
 
 def test_a_pause_can_be_resumed_and_cannot_be_requested_twice(tmp_path: Path) -> None:
@@ -121,10 +121,10 @@ def test_a_pause_can_be_resumed_and_cannot_be_requested_twice(tmp_path: Path) ->
         work.go.set()
         assert (await running).completed
 
-    tell(story, tmp_path)
+    run_with_store(story, tmp_path)
 
 
-def test_a_stop_is_done_when_it_is_written(tmp_path: Path) -> None:
+def test_stop_is_acknowledged_once_committed(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
         await work.begun.wait()
@@ -139,7 +139,7 @@ def test_a_stop_is_done_when_it_is_written(tmp_path: Path) -> None:
         assert task is not None
         assert not task.cancelling()
 
-    tell(story, tmp_path)
+    run_with_store(story, tmp_path)
 
 
 class Slow(SqliteStore):
@@ -159,7 +159,7 @@ class Slow(SqliteStore):
         await super().append(claim, first, chunk, *told)
 
 
-def test_an_answer_is_not_acknowledged_before_it_is_safe(tmp_path: Path) -> None:
+def test_answer_is_acknowledged_only_after_its_commit(tmp_path: Path) -> None:
     async def story() -> None:
         store = Slow(tmp_path / "runs.db")
         graph = roundel.Graph(start="H", end="H").node("H", "human", description="Well?")
@@ -185,7 +185,7 @@ def test_an_answer_is_not_acknowledged_before_it_is_safe(tmp_path: Path) -> None
     asyncio.run(story())
 
 
-def test_the_first_answer_counts(tmp_path: Path) -> None:
+def test_first_of_two_answers_wins(tmp_path: Path) -> None:
     """Two answers in one look, and the person at the run's own process answers at the same time."""
 
     async def story(store: SqliteStore) -> None:
@@ -213,7 +213,7 @@ def test_the_first_answer_counts(tmp_path: Path) -> None:
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_a_request_that_cannot_be_applied_is_refused_with_the_reason(tmp_path: Path) -> None:
+def test_inapplicable_request_is_refused_with_a_reason(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
         await work.begun.wait()
@@ -233,10 +233,10 @@ def test_a_request_that_cannot_be_applied_is_refused_with_the_reason(tmp_path: P
         work.go.set()
         assert (await running).completed
 
-    tell(story, tmp_path)
+    run_with_store(story, tmp_path)
 
 
-def test_a_run_that_is_left_is_stopped_whatever_is_being_written(tmp_path: Path) -> None:
+def test_cancelled_run_commits_its_stop_after_any_write_in_progress(tmp_path: Path) -> None:
     """The commit that is on its way is seen through, and the end follows it without a gap."""
 
     async def story(delay: float, path: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_paused_run_with_open_questions_is_released(tmp_path: Path) -> None:
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_two_answers_at_once_are_one_where_middleware_is_asked_about_it(tmp_path: Path) -> None:
+def test_concurrent_answers_to_an_intercepted_node_apply_once(tmp_path: Path) -> None:
     """Both have arrived when the run looks; what middleware is asked then is at the same address."""
 
     class Look(roundel.Middleware):
@@ -340,7 +340,7 @@ def test_two_answers_at_once_are_one_where_middleware_is_asked_about_it(tmp_path
     asyncio.run(story())
 
 
-def test_a_run_that_cannot_be_controlled_any_more_is_released(tmp_path: Path) -> None:
+def test_run_with_unreadable_control_requests_is_released(tmp_path: Path) -> None:
     """Whatever is wrong: nobody would keep the claim alive."""
 
     async def story(store: SqliteStore, work: Work) -> None:
@@ -352,11 +352,11 @@ def test_a_run_that_cannot_be_controlled_any_more_is_released(tmp_path: Path) ->
             await running
         assert (await store.row("run")).owner == ""
 
-    tell(story, tmp_path)
+    run_with_store(story, tmp_path)
 
 
 @pytest.mark.parametrize("failing", ["driver", "services"])
-def test_a_run_is_released_whatever_cannot_be_closed(
+def test_lease_is_released_when_closing_fails(
     tmp_path: Path, failing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fail(_self: object) -> None:
@@ -372,10 +372,10 @@ def test_a_run_is_released_whatever_cannot_be_closed(
             await host.run(())
         assert (await store.row("run")).owner == ""
 
-    tell(story, tmp_path)
+    run_with_store(story, tmp_path)
 
 
-def test_a_stop_of_a_live_run_says_why(tmp_path: Path) -> None:
+def test_stopping_a_live_run_reports_the_reason(tmp_path: Path) -> None:
     async def story(store: SqliteStore, work: Work) -> None:
         running = asyncio.create_task((await work.host(store)).run(()))
         await work.begun.wait()
@@ -383,7 +383,7 @@ def test_a_stop_of_a_live_run_says_why(tmp_path: Path) -> None:
         result = await running
         assert (result.status, result.error) == ("stopped", "too dear")
 
-    tell(story, tmp_path)
+    run_with_store(story, tmp_path)
 
 
 def test_a_run_that_is_being_interrupted_can_be_stopped(tmp_path: Path) -> None:

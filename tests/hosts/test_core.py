@@ -53,7 +53,7 @@ def same(host: CoreHost, seed: int) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(seeds, st.booleans())
-def test_a_run_is_the_same_in_whatever_order_calls_finish(seed: int, stored: bool) -> None:
+def test_run_does_not_depend_on_the_order_of_results(seed: int, stored: bool) -> None:
     plan, text, script = case_of(seed)
     dice = random.Random(seed)
     host = CoreHost(plan, script, dice, stored=stored).begin(text)
@@ -65,7 +65,7 @@ def test_a_run_is_the_same_in_whatever_order_calls_finish(seed: int, stored: boo
 
 @settings(max_examples=100, deadline=None)
 @given(seeds)
-def test_pauses_hold_back_and_lose_nothing(seed: int) -> None:
+def test_random_pauses_do_not_change_the_run(seed: int) -> None:
     plan, text, script = case_of(seed)
     host = CoreHost(plan, script, random.Random(seed)).begin(text)
     host.run(disturb)
@@ -103,7 +103,7 @@ def test_a_killed_run_repeats_only_the_calls_that_were_in_flight(seed: int) -> N
 
 @settings(max_examples=60, deadline=None)
 @given(seeds)
-def test_a_request_is_settled_when_it_is_committed_and_not_before(seed: int) -> None:
+def test_request_is_settled_only_after_its_commit(seed: int) -> None:
     plan, text, script = case_of(seed)
     dice = random.Random(seed)
     host = CoreHost(plan, script, dice).begin(text)
@@ -157,7 +157,7 @@ def host_of(flow: Any, **options: Any) -> CoreHost:
     return CoreHost(plan_of(flow), {}, random.Random(1), **options).begin("go")
 
 
-def test_an_effect_waits_for_the_commit_of_what_it_depends_on() -> None:
+def test_effect_waits_for_the_commit_of_its_cause() -> None:
     host = host_of(LINE)
     assert host.core.next() is Action.COMMIT
     host.commit()
@@ -171,7 +171,7 @@ def test_without_a_journal_nothing_is_committed() -> None:
     assert getattr(host.core.next(), "address", "") == "A"
 
 
-def test_a_control_request_comes_before_a_result_that_arrived_first() -> None:
+def test_control_request_is_applied_before_an_earlier_result() -> None:
     host = host_of(LINE, stored=False)
     host.core.next()
     host.finish_one()
@@ -188,7 +188,7 @@ def test_an_illegal_request_is_refused_with_the_reason() -> None:
     assert host.core.settled == [("token", "the run is not paused; it is running")]
 
 
-def test_calls_beside_each_other_are_not_alone() -> None:
+def test_is_alone_is_false_for_concurrent_calls() -> None:
     host = host_of(FORKED, stored=False)
     host.core.next()
     assert host.core.is_alone()
@@ -204,7 +204,7 @@ def test_a_result_that_follows_a_lone_call_starts_the_next_one() -> None:
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_following_up_makes_the_same_run_as_queues_do(stored: bool) -> None:
+def test_follow_up_path_matches_the_queued_path(stored: bool) -> None:
     for seed in range(60):
         plan, text, script = case_of(seed)
         host = CoreHost(plan, script, random.Random(seed), stored=stored).begin(text)
@@ -225,7 +225,7 @@ def test_following_up_makes_the_same_run_as_queues_do(stored: bool) -> None:
         same(host, seed)
 
 
-def test_a_run_waits_when_only_people_can_continue_it() -> None:
+def test_run_waits_when_only_human_input_is_pending() -> None:
     host = host_of(ASKING, person=True).run()
     assert (host.log.state.status, host.core.questions) == ("waiting", {"H"})
     assert not host.log.has_uncommitted
@@ -245,7 +245,7 @@ def test_a_result_of_a_cancelled_effect_is_dropped() -> None:
     assert host.core.next() is Action.IDLE
 
 
-def test_pure_nodes_leave_the_event_loop_to_others() -> None:
+def test_long_chains_of_pure_nodes_yield_to_the_event_loop() -> None:
     nodes = [{"id": f"P{number}", "type": "passthrough"} for number in range(2 * MAX_CALLS_BEFORE_YIELD)]
     ids = [node["id"] for node in nodes]
     edges = [{"from": one, "to": other} for one, other in pairwise(ids)]
@@ -253,7 +253,7 @@ def test_pure_nodes_leave_the_event_loop_to_others() -> None:
     assert host.core.next() is Action.YIELD
 
 
-def test_a_run_that_is_left_keeps_what_has_finished() -> None:
+def test_interrupted_run_keeps_finished_results() -> None:
     host = host_of(FORKED)
     host.commit()
     host.core.next()

@@ -22,7 +22,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "POLL_SECONDS", 0.01)
 
 
-def test_a_pause_beside_a_call_is_not_acknowledged_before_it_is_safe(tmp_path: Path) -> None:
+def test_pause_during_a_call_is_acknowledged_only_after_its_commit(tmp_path: Path) -> None:
     """Nor does the run go on, when the call ends meanwhile, nor is anybody shown anything."""
 
     async def story() -> None:
@@ -51,7 +51,7 @@ def test_a_pause_beside_a_call_is_not_acknowledged_before_it_is_safe(tmp_path: P
     asyncio.run(story())
 
 
-def test_a_run_that_is_left_while_a_pause_is_written_is_stopped_behind_it(tmp_path: Path) -> None:
+def test_run_cancelled_during_a_pause_commit_is_stopped_after_it(tmp_path: Path) -> None:
     async def story() -> None:
         store = Slow(tmp_path / "runs.db")
         work = Work()
@@ -81,7 +81,7 @@ def graph_of(function: Any) -> roundel.Graph:
     return graph
 
 
-def test_a_call_has_one_task_from_its_beginning_to_its_end(tmp_path: Path) -> None:
+def test_call_runs_in_a_single_task(tmp_path: Path) -> None:
     """Time limits, groups of tasks and the libraries that are built on them need that."""
     tasks: list[Any] = []
 
@@ -106,7 +106,7 @@ def test_a_call_has_one_task_from_its_beginning_to_its_end(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("how", ["swallows", "fails"])
-def test_a_stop_takes_effect_although_a_node_swallows_the_cancellation(how: str, tmp_path: Path) -> None:
+def test_stop_takes_effect_when_a_node_swallows_the_cancellation(how: str, tmp_path: Path) -> None:
     begun = asyncio.Event()
 
     async def a() -> str:
@@ -131,7 +131,7 @@ def test_a_stop_takes_effect_although_a_node_swallows_the_cancellation(how: str,
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_a_run_of_a_task_that_was_cancelled_before_is_not_stopped_by_that(tmp_path: Path) -> None:
+def test_earlier_cancellation_of_the_task_does_not_stop_the_run(tmp_path: Path) -> None:
     """To clean up, say."""
 
     async def a() -> str:
@@ -153,7 +153,7 @@ def test_a_run_of_a_task_that_was_cancelled_before_is_not_stopped_by_that(tmp_pa
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_a_node_that_cancels_itself_for_its_own_ends_does_not_stop_the_run(tmp_path: Path) -> None:
+def test_node_that_cancels_its_own_task_does_not_stop_the_run(tmp_path: Path) -> None:
     """As libraries do that know no `uncancel`."""
 
     async def a() -> str:

@@ -16,7 +16,7 @@ def lines(caplog: pytest.LogCaptureFixture, level: str) -> list[str]:
     return [record.getMessage().split(" ", 1)[1] for record in caplog.records if record.name == "roundel"]
 
 
-def test_every_event_from_debug_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_debug_level_logs_every_event(caplog: pytest.LogCaptureFixture) -> None:
     assert [line.split()[0] for line in lines(caplog, "DEBUG")] == [
         "run_started",
         "node_state_change",
@@ -25,11 +25,11 @@ def test_every_event_from_debug_on(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_what_is_done_from_info_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_info_level_logs_completed_nodes_and_run_state(caplog: pytest.LogCaptureFixture) -> None:
     found = lines(caplog, "INFO")
     assert len(found) == 3
     assert found[1].startswith("node_state_change A {'status': 'completed'")
 
 
-def test_only_trouble_from_warning_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_warning_level_logs_only_problems(caplog: pytest.LogCaptureFixture) -> None:
     assert lines(caplog, "WARNING") == []

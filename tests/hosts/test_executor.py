@@ -118,14 +118,14 @@ within, inside = Deadline(outcome), Deadline(pure)
 
 @pytest.mark.parametrize("name", RAISED)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_plain_function_that_raises_is_a_failure_that_names_it(kind: str, name: str) -> None:
+def test_raising_function_fails_the_node_and_is_named(kind: str, name: str) -> None:
     status, error = within(kind, name, False)
     assert status == "failed" and f"{name}: no more" in error
 
 
 @pytest.mark.parametrize("name", RAISED)
 @pytest.mark.parametrize("kind", KINDS)
-def test_so_is_a_coroutine(kind: str, name: str) -> None:
+def test_raising_coroutine_fails_the_node_and_is_named(kind: str, name: str) -> None:
     status, error = within(kind, name, True)
     assert status == "failed" and name in error
 
@@ -142,7 +142,7 @@ def test_middleware_that_raises_is_named_too(moment: str, name: str) -> None:
 
 @pytest.mark.parametrize("name", RAISED)
 @pytest.mark.parametrize("hook", ["begin", "observe", "close"])
-def test_middleware_that_only_watches_does_not_hurt_the_run(hook: str, name: str) -> None:
+def test_failing_observer_middleware_does_not_fail_the_run(hook: str, name: str) -> None:
     assert within(hook, name, False) == ("completed", "None")
 
 
@@ -152,7 +152,7 @@ def test_a_pure_function_that_raises_fails_its_node(kind: str, name: str) -> Non
     assert inside(kind, name) == ("failed", f"A: a function on A → B failed: {name}: no more")
 
 
-def test_a_run_that_is_cancelled_is_cancelled_whatever_its_functions_do_with_that() -> None:
+def test_cancelling_a_run_cancels_its_edge_functions() -> None:
     async def story() -> str:
         started = asyncio.Event()
         graph = roundel.Graph(start="A", end="B").node("A", "passthrough").node("B", "passthrough")

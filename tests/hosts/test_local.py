@@ -33,7 +33,7 @@ def diamond() -> roundel.Graph:
     return graph
 
 
-def test_nodes_that_do_not_depend_on_each_other_run_at_the_same_time() -> None:
+def test_independent_nodes_run_concurrently() -> None:
     graph, seen = diamond(), []
     together = asyncio.Barrier(3)
 
@@ -50,7 +50,7 @@ def test_nodes_that_do_not_depend_on_each_other_run_at_the_same_time() -> None:
     assert len(seen) == 3
 
 
-def test_a_slow_branch_does_not_hold_up_the_other() -> None:
+def test_slow_branch_does_not_delay_the_other() -> None:
     order: list[str] = []
     graph = roundel.Graph(start=["Slow", "Quick"], end="Last")
 
@@ -80,7 +80,7 @@ def test_a_slow_branch_does_not_hold_up_the_other() -> None:
     assert order == ["quick", "next", "slow", "last"]
 
 
-def test_a_fact_that_waits_is_not_held_up_by_a_call_in_place() -> None:
+def test_inline_call_does_not_delay_a_queued_result() -> None:
     """Two calls end in the same turn; what follows from both must run side by side."""
     graph = roundel.Graph(start=["A", "B"], end="B2")
     together = asyncio.Barrier(2)
@@ -99,7 +99,7 @@ def test_a_fact_that_waits_is_not_held_up_by_a_call_in_place() -> None:
     assert roundel.run(graph).output == "met"
 
 
-def test_functions_that_block_do_not_block_each_other() -> None:
+def test_blocking_functions_run_concurrently() -> None:
     graph = diamond()
     together = threading.Barrier(4)
 
@@ -126,7 +126,7 @@ def test_a_node_that_raises_fails_the_run_with_its_address() -> None:
 
 
 @pytest.mark.parametrize("way", ["cancelled", "exit"])
-def test_a_node_that_gives_up_in_a_strange_way_fails_and_does_not_hang(way: str) -> None:
+def test_node_raising_cancelled_or_system_exit_fails_without_hanging(way: str) -> None:
     graph = diamond()
 
     async def strange() -> str:
@@ -156,7 +156,7 @@ def test_a_time_limit_on_a_node() -> None:
     assert (result.status, result.error) == ("failed", "A: no answer after 0.05 seconds")
 
 
-def test_a_failing_node_is_tried_again() -> None:
+def test_failing_node_is_retried() -> None:
     graph, tries = roundel.Graph(start="A", end="A"), []
 
     @graph.function("A", retry={"max_attempts": 3, "min_wait_seconds": 0, "max_wait_seconds": 0})
@@ -170,7 +170,7 @@ def test_a_failing_node_is_tried_again() -> None:
     assert (result.output, len(tries), result.nodes) == ("at last", 3, {"A": 1})
 
 
-def test_attempts_are_limited() -> None:
+def test_retry_attempts_are_limited() -> None:
     graph, tries = roundel.Graph(start="A", end="A"), []
 
     @graph.function("A", retry={"max_attempts": 2, "min_wait_seconds": 0, "max_wait_seconds": 0})
@@ -182,7 +182,7 @@ def test_attempts_are_limited() -> None:
     assert len(tries) == 2
 
 
-def test_a_run_that_is_cancelled_stops_its_nodes_and_says_so() -> None:
+def test_cancelled_run_cancels_its_nodes_and_reports_stopped() -> None:
     stopped: list[str] = []
     graph = roundel.Graph(start=["A", "B"], end="A")
 
@@ -233,7 +233,7 @@ def human_graph() -> roundel.Graph:
     return graph.edge("Ask", "Out")
 
 
-def test_without_anybody_to_ask_the_run_waits() -> None:
+def test_run_without_an_ask_callback_waits() -> None:
     events: list[roundel.Event] = []
     result = run_host(host_for(human_graph(), on_event=events.append))
     assert result.status == "waiting"
@@ -242,7 +242,7 @@ def test_without_anybody_to_ask_the_run_waits() -> None:
     assert events[-1].data == {"status": "waiting", "reason": "for Ask"}
 
 
-def test_a_person_is_asked_and_answers() -> None:
+def test_ask_callback_answers_a_human_node() -> None:
     async def ask(question: roundel.Question) -> str:
         assert (question.node_id, question.prompt) == ("Ask", "Which colour?")
         return "blue"
@@ -254,7 +254,7 @@ def test_a_person_is_asked_and_answers() -> None:
     assert states == ["waiting", "running"]
 
 
-def test_a_person_is_asked_one_question_at_a_time() -> None:
+def test_questions_are_asked_one_at_a_time() -> None:
     asking: list[int] = []
     graph = diamond()
 
@@ -272,7 +272,7 @@ def test_a_person_is_asked_one_question_at_a_time() -> None:
     assert result.output == "C"
 
 
-def test_other_branches_continue_while_nobody_answers() -> None:
+def test_other_branches_continue_while_a_question_is_open() -> None:
     graph = human_graph()
     graph.node("Other", "literal", content="x").node("Beside", "passthrough").edge("Other", "Beside")
     graph.edge("Beside", "Out")
@@ -283,7 +283,7 @@ def test_other_branches_continue_while_nobody_answers() -> None:
     assert result.nodes == {"Ask": 1, "Other": 1, "Beside": 1}
 
 
-def test_a_run_that_lacks_something_says_all_of_it_before_it_starts(tmp_path: Path) -> None:
+def test_all_missing_requirements_are_reported_before_the_run(tmp_path: Path) -> None:
     file = tmp_path / "flow.yaml"
     file.write_text(
         "graph:\n"
@@ -302,7 +302,7 @@ def test_a_run_that_lacks_something_says_all_of_it_before_it_starts(tmp_path: Pa
     assert "'C' has no model" in found[1][1]
 
 
-def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
+def test_state_of_long_loops_does_not_grow() -> None:
     """The queue, the marks and the activations after many rounds are those after a few."""
     sizes = []
     for rounds in (10, 3000):
@@ -327,7 +327,7 @@ def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
     assert sizes[0] == sizes[1]
 
 
-def test_drafts_that_will_be_cleared_do_not_pile_up() -> None:
+def test_messages_that_will_be_cleared_do_not_accumulate() -> None:
     graph = roundel.Graph(start="Writer", end="Final", limits={"rounds": 10**6}, breaker=False)
     graph.node("Writer", "agent").node("Final", "passthrough")
     graph.node("Gate", "loop_counter", max_iterations=500)
@@ -377,7 +377,7 @@ def test_a_cancelled_call_may_swallow_the_cancellation(tmp_path: Path, kept: boo
     assert (result.status, result.output) == ("completed", '["stop"]')
 
 
-def test_whatever_a_node_raises_that_is_no_error_fails_the_run() -> None:
+def test_node_raising_a_base_exception_fails_the_run() -> None:
     graph = diamond()
 
     async def leave(text: str) -> str:

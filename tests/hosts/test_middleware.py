@@ -57,7 +57,7 @@ def chain(*names: str, **settings: Any) -> dict[str, Any]:
 SCRIPT = {"A": "a", "B": "b"}
 
 
-def test_each_is_asked_in_order_before_as_after() -> None:
+def test_middleware_runs_in_order_before_and_after_a_node() -> None:
     first, second = Mark("1"), Mark("2")
     events: list[roundel.Event] = []
     result = roundel.run(chain("A"), script=SCRIPT, middleware=[first, second], on_event=events.append)
@@ -66,7 +66,7 @@ def test_each_is_asked_in_order_before_as_after() -> None:
     assert events[-2].data == {"status": "completed", "output": "a12"}
 
 
-def test_what_it_gives_may_be_a_message_several_or_none() -> None:
+def test_middleware_may_return_any_number_of_messages() -> None:
     class Split(roundel.Middleware):
         def after(self, visit: roundel.Visit, messages: Messages) -> Any:
             if visit.node.id == "A":
@@ -77,7 +77,7 @@ def test_what_it_gives_may_be_a_message_several_or_none() -> None:
     assert roundel.run(chain("C"), script=SCRIPT, middleware=[Split()]).output == ""
 
 
-def test_all_kinds_of_nodes_are_asked_about() -> None:
+def test_middleware_intercepts_every_node_type() -> None:
     inner = {"nodes": [{"id": "Inner", "type": "passthrough"}], "start": "Inner"}
     body = {"nodes": [{"id": "Worker", "type": "agent"}], "start": "Worker"}
     nodes = [
@@ -118,7 +118,7 @@ def test_all_kinds_of_nodes_are_asked_about() -> None:
     ]
 
 
-def test_a_visit_says_where_it_is() -> None:
+def test_middleware_context_has_address_round_key_and_inputs() -> None:
     visits: list[roundel.Visit] = []
 
     class Look(roundel.Middleware):
@@ -269,15 +269,15 @@ def run_file(folder: Path, named: str, **options: Any) -> roundel.Result:
         ("[]", "a"),
     ],
 )
-def test_a_file_names_what_it_runs_with(tmp_path: Path, middleware: str, output: str) -> None:
+def test_workflow_file_names_its_middleware(tmp_path: Path, middleware: str, output: str) -> None:
     assert run_file(tmp_path, middleware).output == output
 
 
-def test_what_python_gives_comes_after_what_the_workflow_names(tmp_path: Path) -> None:
+def test_middleware_from_python_runs_after_that_of_the_workflow(tmp_path: Path) -> None:
     assert run_file(tmp_path, "rules:Sign", middleware=[Mark("!")]).output == "a?!"
 
 
-def test_a_name_may_be_registered_or_offered_by_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_middleware_name_may_be_registered_or_an_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
     roundel.middleware("marked")(Mark)
 
     class Point:
@@ -309,7 +309,7 @@ def test_missing_middleware_is_reported_before_the_run(tmp_path: Path, middlewar
     assert "flow.yaml:1:" in str(raised.value)
 
 
-def test_in_the_file_of_a_subgraph_it_has_no_effect(tmp_path: Path) -> None:
+def test_middleware_in_a_subgraph_file_has_no_effect(tmp_path: Path) -> None:
     (tmp_path / "inner.yaml").write_text(
         "middleware: 'x:Y'\ngraph: {nodes: [{id: A, type: passthrough}], start: A}"
     )
@@ -343,7 +343,7 @@ def test_events_emitted_before_a_veto_are_published(tmp_path: Path, kept: bool) 
     ]
 
 
-def test_a_veto_counts_although_its_events_cannot_be_stored(tmp_path: Path) -> None:
+def test_veto_applies_when_its_events_cannot_be_stored(tmp_path: Path) -> None:
     class Warn(roundel.Middleware):
         def before(self, visit: roundel.Visit) -> None:
             visit.tell("warning", about=object())
@@ -363,7 +363,7 @@ def test_middleware_that_returns_no_message_is_named() -> None:
     assert result.error.startswith("A: the middleware Odd failed after the node: TypeError: ")
 
 
-def test_a_hook_need_not_know_its_object() -> None:
+def test_hook_may_be_a_static_method() -> None:
     class Plain(roundel.Middleware):
         @staticmethod
         def before(visit: roundel.Visit) -> None:

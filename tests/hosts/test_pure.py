@@ -47,9 +47,7 @@ def test_a_pure_node_gets_a_clock_and_nothing_else(pure: Any, tmp_path: Path, st
 
 
 @pytest.mark.parametrize("stored", [True, False])
-def test_a_pure_node_may_be_a_coroutine_that_waits_for_nothing(
-    pure: Any, tmp_path: Path, stored: bool
-) -> None:
+def test_pure_node_may_be_a_coroutine_that_never_suspends(pure: Any, tmp_path: Path, stored: bool) -> None:
     def prepare(_node: Any, _services: Any) -> Any:
         async def behave(call: Call) -> str:
             return call.inputs[-1].text.upper()
@@ -60,7 +58,7 @@ def test_a_pure_node_may_be_a_coroutine_that_waits_for_nothing(
     assert result.output == "TEA"
 
 
-def test_a_pure_node_that_waits_fails_and_says_why(pure: Any) -> None:
+def test_pure_node_that_awaits_fails_with_an_explanation(pure: Any) -> None:
     def prepare(_node: Any, _services: Any) -> Any:
         async def behave(_call: Call) -> str:
             await asyncio.sleep(0)

@@ -125,7 +125,7 @@ ERRORS = [RuntimeError("boom"), MemoryError(), RecursionError("too deep"), Syste
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_the_call_whose_result_breaks_a_step_off_has_failed(tmp_path: Path, error: BaseException) -> None:
+def test_call_whose_result_crashes_the_step_fails(tmp_path: Path, error: BaseException) -> None:
     async def story(store: SqliteStore) -> None:
         FAULTS["begin"] = [error]
         work = Work()
@@ -170,7 +170,7 @@ def test_a_loop_that_catches_failures_continues_from_the_rebuilt_run(tmp_path: P
     on_answer(tmp_path, story)
 
 
-def test_if_the_failure_breaks_off_too_the_run_stays_as_it_was_and_can_be_resumed(tmp_path: Path) -> None:
+def test_run_stays_resumable_when_recording_the_failure_crashes_too(tmp_path: Path) -> None:
     graph = roundel.Graph(start="Fragile", end="Fragile")
     called: list[str] = []
 
@@ -194,7 +194,7 @@ def test_if_the_failure_breaks_off_too_the_run_stays_as_it_was_and_can_be_resume
     on_answer(tmp_path, story)
 
 
-def test_a_keyboard_interrupt_in_the_middle_of_a_step_stops_the_run_as_anywhere_else(tmp_path: Path) -> None:
+def test_keyboard_interrupt_during_a_step_stops_the_run(tmp_path: Path) -> None:
     FAULTS["begin"] = [KeyboardInterrupt()]
     work = Work()
     shown: list[roundel.Event] = []
@@ -235,7 +235,7 @@ def test_without_a_journal_the_run_fails(error: BaseException) -> None:
     assert numbers(shown) == list(range(1, len(shown) + 1))
 
 
-def test_without_a_journal_what_is_in_flight_is_cancelled() -> None:
+def test_without_a_journal_calls_in_flight_are_cancelled() -> None:
     work = Work(start="Start")
     cancelled: list[str] = []
     begun = asyncio.Event()
@@ -277,7 +277,7 @@ def asking() -> roundel.Graph:
     return graph.node("Fragile", "fragile", body=INNER).edge("Person", "Fragile")
 
 
-def test_an_answer_that_breaks_a_step_off_is_refused_and_the_question_stays_open(tmp_path: Path) -> None:
+def test_answer_that_crashes_the_step_is_refused_and_the_question_stays_open(tmp_path: Path) -> None:
     async def nobody(_question: roundel.Question) -> str:
         await asyncio.Event().wait()
         raise AssertionError
@@ -298,7 +298,7 @@ def test_an_answer_that_breaks_a_step_off_is_refused_and_the_question_stays_open
     on_answer(tmp_path, story)
 
 
-def test_an_answer_that_breaks_a_step_off_is_refused_although_the_run_cannot_be_rebuilt(
+def test_answer_that_crashes_the_step_is_refused_even_if_rebuilding_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def nobody(_question: roundel.Question) -> str:
@@ -321,7 +321,7 @@ def test_an_answer_that_breaks_a_step_off_is_refused_although_the_run_cannot_be_
     on_answer(tmp_path, story)
 
 
-def test_an_answer_to_a_run_that_nobody_executes_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+def test_crashing_answer_to_an_unowned_run_leaves_the_store_unchanged(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         run_id = (await roundel.run_async(asking(), "tea", store=store)).run_id
         _, _, before = await newest(store)

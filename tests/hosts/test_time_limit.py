@@ -28,7 +28,7 @@ async def goes_on(_message: Any) -> str:
     return "never"
 
 
-async def gives_up(_message: Any) -> str:
+async def raises_on_cancellation(_message: Any) -> str:
     try:
         await asyncio.sleep(60)
     except asyncio.CancelledError:
@@ -36,15 +36,15 @@ async def gives_up(_message: Any) -> str:
     return "never"
 
 
-def test_a_coroutine_that_blocks_past_its_limit_has_failed_and_is_told_why() -> None:
+def test_coroutine_blocking_past_its_timeout_fails_with_an_explanation() -> None:
     result = roundel.run(roundel.Graph(start="A", end="A").node("A", "python", function=blocks, timeout=0.05))
     assert (result.status, result.output) == ("failed", "")
     assert str(result.error).startswith(f"A: {BLOCKED}")
     assert "make it a plain function" in str(result.error)
 
 
-@pytest.mark.parametrize("function", [goes_on, gives_up])
-def test_a_coroutine_that_does_not_end_when_it_is_cancelled_has_failed(function: Any) -> None:
+@pytest.mark.parametrize("function", [goes_on, raises_on_cancellation])
+def test_coroutine_ignoring_its_timeout_fails(function: Any) -> None:
     result = roundel.run(
         roundel.Graph(start="A", end="A").node("A", "python", function=function, timeout=0.05)
     )
@@ -52,7 +52,7 @@ def test_a_coroutine_that_does_not_end_when_it_is_cancelled_has_failed(function:
     assert str(result.error) == "A: no answer after 0.05 seconds; it did not end when it was cancelled"
 
 
-def test_it_is_tried_again_like_any_other() -> None:
+def test_timed_out_node_is_retried() -> None:
     calls = []
 
     async def slow_at_first(_message: Any) -> str:
@@ -67,7 +67,7 @@ def test_it_is_tried_again_like_any_other() -> None:
     assert roundel.run(graph).output == "call 2"
 
 
-def test_a_tool_that_blocks_past_its_limit_has_failed() -> None:
+def test_tool_blocking_past_its_timeout_fails() -> None:
     tools = {"blocks": {"python": blocks, "timeout": 0.05}, "goes_on": {"python": goes_on, "timeout": 0.05}}
     graph = roundel.Graph(start="A", end="A", tools=tools).node("A", "agent", tools=list(tools))
     one, other = wants("blocks", _message=1), wants("goes_on", _message=1)
@@ -77,7 +77,7 @@ def test_a_tool_that_blocks_past_its_limit_has_failed() -> None:
     assert second == "no answer after 0.05 seconds; it did not end when it was cancelled"
 
 
-def test_what_is_in_time_is_what_it_gives() -> None:
+def test_time_limit_raises_only_after_expiry() -> None:
     async def story() -> tuple[str, str]:
         async with TimeLimit(None):
             first = "without a limit"

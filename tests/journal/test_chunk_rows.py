@@ -15,7 +15,7 @@ from roundel.kernel.facts import Waited
 from tests.journal.stores import STARTED, chunk, new, query, using, waits
 
 
-async def begun(store: SqliteStore, runs: int) -> list[Claim]:
+async def create_runs(store: SqliteStore, runs: int) -> list[Claim]:
     return [await store.create(new(f"run{number}"), chunk(STARTED)) for number in range(runs)]
 
 
@@ -23,11 +23,11 @@ async def append(store: SqliteStore, claim: Claim, first: int, quiet: bool = Tru
     await store.append(claim, first, chunk(Waited(first)), "running", None, quiet)
 
 
-def test_how_many_facts_there_are_follows_from_the_chunks(tmp_path: Path) -> None:
+def test_fact_count_is_derived_from_the_chunks(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
 
     async def write(store: SqliteStore) -> None:
-        (claim,) = await begun(store, 1)
+        (claim,) = await create_runs(store, 1)
         for first in range(1, 6):
             await append(store, claim, first)
         await store.save_snapshot(claim, Snapshot(4, 9, b""), {})
@@ -52,7 +52,7 @@ def test_a_runs_row_is_updated_once_a_second_and_on_every_status(tmp_path: Path)
 
     async def story(store: SqliteStore) -> None:
         nonlocal now
-        (claim,) = await begun(store, 1)
+        (claim,) = await create_runs(store, 1)
         seen = []
         for first, (later, status) in enumerate(moments, 1):
             now += later
@@ -78,11 +78,11 @@ def test_a_runs_row_is_updated_once_a_second_and_on_every_status(tmp_path: Path)
 
 @pytest.mark.parametrize("runs", [1, 2])
 @pytest.mark.parametrize("sync", ["full", "off"])
-def test_a_stolen_run_is_not_written_to(runs: int, sync: str, tmp_path: Path) -> None:
+def test_fenced_run_is_not_written_to(runs: int, sync: str, tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
 
     async def story(store: SqliteStore) -> None:
-        claim = (await begun(store, runs))[0]
+        claim = (await create_runs(store, runs))[0]
         await append(store, claim, 1)
         query(path, "UPDATE runs SET fence = fence + 1 WHERE id = 'run0'")
         before = query(path, "SELECT * FROM runs"), query(path, "SELECT * FROM chunks")
@@ -96,11 +96,9 @@ def test_a_stolen_run_is_not_written_to(runs: int, sync: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("runs", [1, 2])
 @pytest.mark.parametrize("status", ["running", "waiting"])
-def test_nothing_is_written_behind_a_gap_or_over_another_chunk(
-    runs: int, status: str, tmp_path: Path
-) -> None:
+def test_append_that_leaves_a_gap_or_overlaps_is_rejected(runs: int, status: str, tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        claim = (await begun(store, runs))[0]
+        claim = (await create_runs(store, runs))[0]
         await append(store, claim, 1)
         for first in (0, 1, 3, 4):
             with pytest.raises(StoreError, match=rf"runs.db: run run0 has 2 facts where {first} should be"):
@@ -111,11 +109,11 @@ def test_nothing_is_written_behind_a_gap_or_over_another_chunk(
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_one_of_many_that_is_refused_does_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_rejected_append_in_a_batch_does_not_affect_the_others(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
 
     async def story(store: SqliteStore) -> None:
-        claims = await begun(store, 20)
+        claims = await create_runs(store, 20)
         query(path, "UPDATE runs SET fence = fence + 1 WHERE id = 'run3'")
         before = store.commits
         told = await asyncio.gather(
@@ -133,9 +131,9 @@ def test_one_of_many_that_is_refused_does_not_hold_up_the_others(tmp_path: Path)
     asyncio.run(using(path, story))
 
 
-def test_once_one_is_lost_all_that_follow_are_refused(tmp_path: Path) -> None:
+def test_appends_after_a_lost_one_are_rejected(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        claim, _ = await begun(store, 2)
+        claim, _ = await create_runs(store, 2)
         lost = (append(store, claim, first) for first in range(2, 8))
         told = await asyncio.gather(*lost, return_exceptions=True)
         assert all("has 1 facts where" in str(failure) for failure in told)
@@ -144,7 +142,7 @@ def test_once_one_is_lost_all_that_follow_are_refused(tmp_path: Path) -> None:
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_runs_beside_each_other_do_not_mix(tmp_path: Path) -> None:
+def test_chunks_of_different_runs_stay_separate(tmp_path: Path) -> None:
     """Their chunks stand in one table, one run's behind the other's."""
 
     async def story(store: SqliteStore) -> None:
@@ -177,7 +175,7 @@ def test_an_append_may_be_repeated(runs: int, status: str, tmp_path: Path) -> No
     path = tmp_path / "runs.db"
 
     async def story(store: SqliteStore) -> None:
-        claim = (await begun(store, runs))[0]
+        claim = (await create_runs(store, runs))[0]
         for first in (1, 2):
             await store.append(claim, first, chunk(Waited(first)), status, None, True)
         before = query(path, "SELECT * FROM chunks"), query(path, "SELECT * FROM runs")
@@ -195,7 +193,7 @@ def test_an_append_of_an_old_claim_may_not_be_repeated(runs: int, tmp_path: Path
     path = tmp_path / "runs.db"
 
     async def story(store: SqliteStore) -> None:
-        claim = (await begun(store, runs))[0]
+        claim = (await create_runs(store, runs))[0]
         await append(store, claim, 1)
         query(path, "UPDATE runs SET fence = fence + 1 WHERE id = 'run0'")
         with pytest.raises(Fenced):
@@ -204,9 +202,9 @@ def test_an_append_of_an_old_claim_may_not_be_repeated(runs: int, tmp_path: Path
     asyncio.run(using(path, story))
 
 
-def test_a_repeated_append_among_many_does_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_repeated_append_in_a_batch_does_not_affect_the_others(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        claims = await begun(store, 5)
+        claims = await create_runs(store, 5)
         await append(store, claims[2], 1)
         await asyncio.gather(*(append(store, claim, 1) for claim in claims))
         for claim in claims:
@@ -220,7 +218,7 @@ def test_a_repeated_append_among_many_does_not_hold_up_the_others(tmp_path: Path
 
 def test_appends_are_read_in_the_order_of_their_commits(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
-        one, other = await begun(store, 2)
+        one, other = await create_runs(store, 2)
         await append(store, other, 1)
         await append(store, one, 1)
         await store.append(other, 2, chunk(*waits(2, 3)), "waiting", None)
@@ -239,7 +237,7 @@ def test_appends_are_read_in_the_order_of_their_commits(tmp_path: Path) -> None:
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_a_position_is_never_given_again(tmp_path: Path) -> None:
+def test_positions_are_never_reused(tmp_path: Path) -> None:
     """The newest run is deleted, and another takes its place at the end of the table."""
 
     async def story(store: SqliteStore) -> None:
@@ -281,7 +279,7 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 """
 
 
-def test_a_reader_misses_nothing_while_several_processes_write(tmp_path: Path) -> None:
+def test_reader_sees_every_chunk_while_several_processes_write(tmp_path: Path) -> None:
     """It goes on from the last position that it has seen, and finds every chunk of every run, once."""
     path, count = tmp_path / "runs.db", 150
     names = [f"run{number}" for number in range(3)]

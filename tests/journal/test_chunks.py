@@ -23,13 +23,13 @@ FACTS: list[Fact] = [
 DECISIONS: list[tuple[Any, ...]] = [(), (True, "a\ttab and\na line", None, [0.25, 1.0], {"error": "no"}), ()]
 
 
-def test_what_was_packed_comes_back() -> None:
+def test_packed_entries_round_trip() -> None:
     entries = [Entry(fact, decided) for fact, decided in zip(FACTS, DECISIONS, strict=True)]
     assert unpack(pack(map(encode_entry, entries))) == entries
     assert unpack(pack([])) == []
 
 
-def test_much_of_the_same_takes_little_room_and_noise_no_more_than_it_has() -> None:
+def test_repetitive_facts_compress_and_noise_is_stored_plain() -> None:
     same: list[Fact] = [Failed("A", "word " * 20, float(number)) for number in range(100)]
     body = pack(map(encode_fact, same))
     assert len(body) < sum(len(encode_fact(fact)) for fact in same) / 10
@@ -38,7 +38,7 @@ def test_much_of_the_same_takes_little_room_and_noise_no_more_than_it_has() -> N
     assert pack([noise]) == run_journal.PLAIN + noise
 
 
-def test_an_older_version_is_brought_up_to_date_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_version_is_upgraded_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     def second(fields: dict[str, Any]) -> dict[str, Any]:
         return {**fields, "type": "pause" if fields["type"] == "halt" else fields["type"]}
 
@@ -59,7 +59,7 @@ def test_a_newer_version_is_refused() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20])
-def test_damage_is_noticed(cut: int) -> None:
+def test_truncated_chunk_is_detected(cut: int) -> None:
     body = pack([encode_fact(Waited(float(number))) for number in range(100)])
     with pytest.raises(ValueError, match="the facts are damaged"):
         unpack(body[:-cut])

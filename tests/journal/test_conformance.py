@@ -81,7 +81,7 @@ async def append(store: Store, claim: Claim, first: int, *times: float, status: 
 # The store itself.
 
 
-def test_a_store_is_a_store_and_says_where_it_is(stores: Stores) -> None:
+def test_store_implements_the_protocol_and_reports_its_location(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         assert isinstance(store, Store)
@@ -95,7 +95,7 @@ def is_empty(folder: Path) -> bool:
     return not list(folder.iterdir())
 
 
-def test_to_look_for_a_store_creates_nothing(stores: Stores, tmp_path: Path) -> None:
+def test_exists_creates_nothing(stores: Stores, tmp_path: Path) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         before = await store.exists()
@@ -107,7 +107,7 @@ def test_to_look_for_a_store_creates_nothing(stores: Stores, tmp_path: Path) -> 
     stores(story)
 
 
-def test_deleted_and_pruned_runs_give_back_their_room(stores: Stores) -> None:
+def test_compact_reclaims_space_of_deleted_and_pruned_runs(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         for name in ("pruned", "deleted"):
@@ -156,7 +156,7 @@ def test_a_store_has_memories(stores: Stores) -> None:
 # Creating and appending.
 
 
-def test_a_new_run_is_there_with_its_first_facts_and_claimed(stores: Stores) -> None:
+def test_create_stores_first_facts_and_claims_the_run(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         pinned = Pinned("{}", 1, {"max_cost": 2.0}, "script")
@@ -176,7 +176,7 @@ def test_a_new_run_is_there_with_its_first_facts_and_claimed(stores: Stores) -> 
     stores(story)
 
 
-def test_an_id_is_given_once(stores: Stores) -> None:
+def test_duplicate_run_id_is_rejected(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -188,7 +188,7 @@ def test_an_id_is_given_once(stores: Stores) -> None:
     stores(story)
 
 
-def test_facts_come_back_in_order_from_any_number_on(stores: Stores) -> None:
+def test_facts_are_read_in_order_from_any_offset(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -208,7 +208,7 @@ def test_facts_come_back_in_order_from_any_number_on(stores: Stores) -> None:
     stores(story)
 
 
-def test_what_is_missing_or_damaged_is_an_error(stores: Stores) -> None:
+def test_missing_or_damaged_facts_raise(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -238,7 +238,7 @@ def test_a_status_can_change_without_facts(stores: Stores) -> None:
     stores(story)
 
 
-def test_nothing_is_written_behind_a_gap_and_nothing_that_follows_it(stores: Stores) -> None:
+def test_append_after_a_gap_is_rejected(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -250,7 +250,7 @@ def test_nothing_is_written_behind_a_gap_and_nothing_that_follows_it(stores: Sto
     stores(story)
 
 
-def test_appends_that_are_made_at_once_are_written_in_order(stores: Stores) -> None:
+def test_concurrent_appends_are_written_in_order(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claims = [await store.create(new(name), chunk(STARTED)) for name in ("a", "b")]
@@ -279,7 +279,7 @@ def test_repeating_an_append_changes_nothing(stores: Stores) -> None:
     stores(story)
 
 
-def test_an_append_whose_caller_is_cancelled_is_written_or_not_but_never_half(stores: Stores) -> None:
+def test_cancelled_append_is_atomic(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -317,7 +317,7 @@ def test_a_run_is_read_while_it_is_written(stores: Stores) -> None:
 # Claims.
 
 
-def test_only_one_claims_a_run(stores: Stores) -> None:
+def test_only_one_process_can_claim_a_run(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store, other = open_store(), open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -335,7 +335,7 @@ def test_only_one_claims_a_run(stores: Stores) -> None:
     stores(story)
 
 
-def test_a_claim_knows_how_far_the_run_is(stores: Stores) -> None:
+def test_claim_reports_fence_facts_and_facts_since_snapshot(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -348,7 +348,7 @@ def test_a_claim_knows_how_far_the_run_is(stores: Stores) -> None:
     stores(story)
 
 
-def test_a_claim_or_a_new_run_whose_caller_is_cancelled_leaves_nothing(stores: Stores) -> None:
+def test_cancelled_claim_or_create_leaves_nothing(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store, other = open_store(), open_store()
         await store.release(await store.create(new(), chunk(STARTED)))
@@ -370,7 +370,7 @@ def test_a_claim_or_a_new_run_whose_caller_is_cancelled_leaves_nothing(stores: S
     stores(story)
 
 
-def test_force_takes_a_run_over_from_a_live_owner(stores: Stores) -> None:
+def test_forced_claim_takes_over_from_a_live_owner(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         first, second = open_store(), open_store()
         old = await first.create(new(), chunk(STARTED))
@@ -395,7 +395,7 @@ def test_force_takes_a_run_over_from_a_live_owner(stores: Stores) -> None:
     stores(story)
 
 
-def test_a_forced_claim_whose_caller_is_cancelled_leaves_the_run_to_its_owner(stores: Stores) -> None:
+def test_cancelled_forced_claim_leaves_the_run_to_its_owner(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store, other = open_store(), open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -428,7 +428,7 @@ def test_a_released_claim_can_be_released_again(stores: Stores) -> None:
     stores(story)
 
 
-def test_a_deleted_run_is_gone_for_its_owner(stores: Stores) -> None:
+def test_deleted_run_is_lost_to_its_owner(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store, other = open_store(), open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -472,7 +472,7 @@ def test_positions_rise_in_commit_order_over_all_runs(stores: Stores) -> None:
     stores(story)
 
 
-def test_a_position_is_not_given_again(stores: Stores) -> None:
+def test_positions_are_not_reused_after_delete_or_prune(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         for keep in ("delete", "prune"):
@@ -517,7 +517,7 @@ def test_a_waiter_is_woken_by_an_append_to_any_run(stores: Stores) -> None:
     stores(story)
 
 
-def test_a_waiter_that_is_alone_with_one_run_is_woken_too(stores: Stores) -> None:
+def test_waiter_is_woken_by_quiet_appends_of_a_single_run(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -551,7 +551,7 @@ def test_a_waiter_may_be_cancelled(stores: Stores) -> None:
     stores(story)
 
 
-def test_closing_a_store_ends_the_wait(stores: Stores) -> None:
+def test_closing_a_store_ends_wait_for_append(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         await store.create(new(), chunk(STARTED))
@@ -567,7 +567,7 @@ def test_closing_a_store_ends_the_wait(stores: Stores) -> None:
 # Control requests.
 
 
-def test_one_query_gives_the_open_requests_of_many_runs(stores: Stores) -> None:
+def test_requests_returns_open_requests_of_several_runs(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store, other = open_store(), open_store()
         a, b, _ = [await store.create(new(name), chunk(STARTED)) for name in ("a", "b", "c")]
@@ -618,7 +618,7 @@ def test_only_the_owner_settles_requests(stores: Stores) -> None:
     stores(story)
 
 
-def test_requests_are_gone_with_their_run(stores: Stores) -> None:
+def test_requests_are_deleted_with_their_run(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store = open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -639,7 +639,7 @@ def test_requests_are_gone_with_their_run(stores: Stores) -> None:
 # Snapshots.
 
 
-def test_the_newest_snapshot_at_or_before_an_event(stores: Stores) -> None:
+def test_snapshot_lookup_returns_the_newest_at_or_before_an_event(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store, reader = open_store(), open_store()
         claim = await store.create(new(), chunk(STARTED))
@@ -699,7 +699,7 @@ def test_runs_are_listed_the_newest_first(stores: Stores) -> None:
     stores(story)
 
 
-def test_a_pruned_run_keeps_some_events_and_nothing_else(stores: Stores) -> None:
+def test_pruned_run_keeps_only_the_chosen_events(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store, reader = open_store(), open_store()
         claim = await store.create(new(), chunk(STARTED, *waits(1, 2)))
@@ -728,7 +728,7 @@ def test_a_pruned_run_keeps_some_events_and_nothing_else(stores: Stores) -> None
     stores(story)
 
 
-def test_a_deleted_run_leaves_nothing(stores: Stores) -> None:
+def test_delete_removes_everything_of_a_run(stores: Stores) -> None:
     async def story(open_store: Open) -> None:
         store, reader = open_store(), open_store()
         claim = await store.create(new(), chunk(STARTED))

@@ -57,13 +57,13 @@ def refused(path: Path, work: Callable[[SqliteStore], Any] = add) -> str:
     return str(caught.value)
 
 
-def test_a_directory(tmp_path: Path) -> None:
+def test_store_path_that_is_a_directory_is_rejected(tmp_path: Path) -> None:
     assert refused(tmp_path) == (
         f"{tmp_path} is a directory; a store is a file, for example {tmp_path}/runs.db"
     )
 
 
-def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
+def test_store_below_a_regular_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "notes").touch()
     for path in (tmp_path / "notes/runs.db", tmp_path / "notes/deep/runs.db"):
         assert refused(path) == f"{path}: {tmp_path}/notes is a file, not a folder; use another --store"
@@ -71,7 +71,7 @@ def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
             asyncio.run(SqliteStore(path).exists())
 
 
-def test_a_drive_that_is_not_there(tmp_path: Path) -> None:
+def test_store_below_a_dangling_link_is_rejected(tmp_path: Path) -> None:
     """A link to where it would be mounted, for its folder and for the file itself."""
     (tmp_path / "drive").symlink_to("/missing/drive")
     path = tmp_path / "drive/runs.db"
@@ -82,7 +82,7 @@ def test_a_drive_that_is_not_there(tmp_path: Path) -> None:
     assert not Path("/missing").exists()
 
 
-def test_a_folder_that_cannot_be_created() -> None:
+def test_store_in_an_uncreatable_folder_is_rejected() -> None:
     """Linux has a place where even root may not: no folder can be made there."""
     path = Path("/proc/self/nothing/runs.db" if Path("/proc/self").exists() else "/dev/null/x/runs.db")
     told = refused(path)
@@ -96,7 +96,7 @@ def test_pipes_and_devices_are_not_opened(tmp_path: Path) -> None:
     assert "is a device, not a file" in refused(Path(os.devnull))
 
 
-def test_a_path_that_no_file_can_have(tmp_path: Path) -> None:
+def test_impossible_store_path_is_rejected(tmp_path: Path) -> None:
     assert "file name too long" in refused(tmp_path / ("x" * 300))
     assert "null" in refused(tmp_path / "a\0b")
 
@@ -129,7 +129,7 @@ def kept(public: Path) -> Path:
     return store
 
 
-def test_what_may_not_be_read_or_entered(kept: Path) -> None:
+def test_unreadable_store_or_folder_is_reported(kept: Path) -> None:
     kept.chmod(0o000)
     done = roundel_as_other_user(kept, "runs")
     assert done.returncode == 1
@@ -146,7 +146,7 @@ def test_what_may_not_be_read_or_entered(kept: Path) -> None:
         assert without_hint(done.stderr) == told
 
 
-def test_a_folder_that_may_not_be_written(public: Path) -> None:
+def test_unwritable_folder_is_reported(public: Path) -> None:
     (public / "short.yaml").write_text(FLOW)
     (public / "script.yaml").write_text(SCRIPT)
     public.chmod(0o555)
@@ -208,7 +208,7 @@ def exhausted(path: Path, when: str, sync: str = "off") -> str:
     return done.stdout.strip()
 
 
-def test_too_many_open_files(tmp_path: Path) -> None:
+def test_too_many_open_files_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     assert exhausted(path, "first").startswith(
         f"{path}: too many open files; raise the limit (ulimit -n), or run less at the same time"
@@ -217,13 +217,13 @@ def test_too_many_open_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sync", ["off", "full"])
-def test_too_many_open_files_during_a_run_are_no_fault_of_the_store(tmp_path: Path, sync: str) -> None:
+def test_too_many_open_files_during_a_run_do_not_fail_it(tmp_path: Path, sync: str) -> None:
     assert exhausted(tmp_path / "runs.db", "later", sync) == "completed"
     (row,) = asyncio.run(using(tmp_path / "runs.db", look))
     assert row.status == "completed"
 
 
-def test_to_look_at_a_store_writes_nothing(tmp_path: Path) -> None:
+def test_reading_a_store_writes_nothing(tmp_path: Path) -> None:
     """So it can be done when the disk is full."""
     asyncio.run(using(tmp_path / "runs.db", add))
     before = snapshot(tmp_path)
@@ -270,7 +270,7 @@ def test_the_database_of_another_program_is_refused_and_not_changed(
 
 
 @pytest.mark.parametrize("with_index", [True, False])
-def test_the_log_of_another_program_is_not_touched(tmp_path: Path, with_index: bool) -> None:
+def test_write_ahead_log_of_a_foreign_database_is_not_touched(tmp_path: Path, with_index: bool) -> None:
     """Its process was killed: what it wrote last is in the log alone."""
     folder = tmp_path / "copy"
     folder.mkdir()
@@ -287,7 +287,7 @@ def test_the_log_of_another_program_is_not_touched(tmp_path: Path, with_index: b
 
 
 @pytest.mark.parametrize("content", [b"This is a letter, not a database. " * 200, b"\x00" * 5000, b"short"])
-def test_a_file_that_is_no_database(content: bytes, tmp_path: Path) -> None:
+def test_file_that_is_not_a_database_is_rejected(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_bytes(content)
     for work in (look, add):
@@ -303,7 +303,7 @@ def test_an_empty_database_becomes_a_store(tmp_path: Path) -> None:
     assert query(path, "PRAGMA application_id") == [(APPLICATION_ID,)]
 
 
-def test_a_new_store_is_marked_in_the_file_itself(tmp_path: Path) -> None:
+def test_new_store_sets_its_application_id(tmp_path: Path) -> None:
     """Not only in its log, which may be all that a killed process leaves."""
 
     async def story(store: SqliteStore) -> None:
@@ -320,7 +320,7 @@ def unmarked(path: Path) -> None:
     query(path, "PRAGMA application_id = 0")
 
 
-def test_a_store_from_before_there_was_a_mark_opens_and_gets_it(tmp_path: Path) -> None:
+def test_unmarked_store_opens_and_gets_the_application_id(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     unmarked(path)
     assert len(asyncio.run(using(path, look))) == 1
@@ -329,7 +329,7 @@ def test_a_store_from_before_there_was_a_mark_opens_and_gets_it(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("with_index", [True, False])
-def test_an_old_store_whose_tables_are_all_in_its_log(tmp_path: Path, with_index: bool) -> None:
+def test_unmarked_store_with_tables_only_in_the_wal_opens(tmp_path: Path, with_index: bool) -> None:
     path, copy = tmp_path / "runs.db", tmp_path / "copy"
     copy.mkdir()
     with closing(sqlite3.connect(path, isolation_level=None)) as old:
@@ -359,7 +359,7 @@ def close_to_others(store: Path) -> None:
     store.parent.chmod(0o555)
 
 
-def test_a_store_that_may_only_be_read_can_be_looked_at(kept: Path) -> None:
+def test_read_only_store_can_be_read(kept: Path) -> None:
     close_to_others(kept)
     before = snapshot(kept.parent)
     for command in LOOKS:
@@ -369,7 +369,7 @@ def test_a_store_that_may_only_be_read_can_be_looked_at(kept: Path) -> None:
     assert snapshot(kept.parent) == before
 
 
-def test_a_store_that_may_only_be_read_is_not_written(kept: Path) -> None:
+def test_read_only_store_rejects_writes(kept: Path) -> None:
     close_to_others(kept)
     before = snapshot(kept.parent)
     files = (str(kept.parent / "short.yaml"), "--script", str(kept.parent / "script.yaml"))
@@ -400,7 +400,7 @@ def left_open(kept: Path, *, index: bool) -> Path:
 
 
 @pytest.mark.parametrize("index", [True, False])
-def test_what_is_in_the_log_of_such_a_store_is_read_too(kept: Path, index: bool) -> None:
+def test_read_only_store_includes_its_write_ahead_log(kept: Path, index: bool) -> None:
     store = left_open(kept, index=index)
     close_to_others(store)
     before = snapshot(store.parent)
@@ -410,7 +410,7 @@ def test_what_is_in_the_log_of_such_a_store_is_read_too(kept: Path, index: bool)
     assert snapshot(store.parent) == before
 
 
-def test_such_a_store_that_has_no_tables_yet_is_read_as_an_empty_one(kept: Path) -> None:
+def test_read_only_store_without_tables_reads_as_empty(kept: Path) -> None:
     """The process that created it was killed between the mark and the tables."""
     kept.unlink()
     query(kept, f"PRAGMA application_id = {APPLICATION_ID}")
@@ -422,7 +422,7 @@ def test_such_a_store_that_has_no_tables_yet_is_read_as_an_empty_one(kept: Path)
     assert not list(Path(tempfile.gettempdir()).glob("roundel-*/runs.db"))
 
 
-def test_a_reader_sees_what_others_write_meanwhile(kept: Path) -> None:
+def test_read_only_reader_sees_concurrent_writes(kept: Path) -> None:
     """It may not write; another user may, and does."""
     code = f"""
 import asyncio, codecs, os, sys
@@ -518,7 +518,7 @@ LOST = [Path.unlink, move, replace, delete_folder, put_a_file_in_place_of_its_fo
 
 @pytest.mark.parametrize("sync", ["off", "full"])
 @pytest.mark.parametrize("disturb", LOST, ids=lambda disturb: disturb.__name__)
-def test_a_run_whose_store_goes_away_ends_with_an_error(
+def test_run_raises_when_its_store_disappears(
     tmp_path: Path, disturb: Callable[[Path], object], sync: str
 ) -> None:
     path = tmp_path / "store" / "runs.db"
@@ -530,14 +530,14 @@ def test_a_run_whose_store_goes_away_ends_with_an_error(
         assert not path.parent.exists(), "nothing makes it again"
 
 
-def test_a_log_that_is_deleted_ends_the_run(tmp_path: Path) -> None:
+def test_deleted_write_ahead_log_ends_the_run(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     loop = Loop(path.with_name("runs.db-wal").unlink)
     with pytest.raises(Gone, match=r"the write-ahead log of the store, runs\.db-wal, was deleted"):
         asyncio.run(using(path, loop.run))
 
 
-def test_a_store_that_is_put_back_has_everything(tmp_path: Path) -> None:
+def test_restored_store_resumes_the_run(tmp_path: Path) -> None:
     path, aside = tmp_path / "runs.db", tmp_path / "aside.db"
     loop = Loop(lambda: path.rename(aside))
     with pytest.raises(Gone):
@@ -554,7 +554,7 @@ def test_a_store_that_is_put_back_has_everything(tmp_path: Path) -> None:
     asyncio.run(using(path, later))
 
 
-def test_a_run_that_waits_notices_it_too(tmp_path: Path) -> None:
+def test_waiting_run_notices_a_missing_store(tmp_path: Path) -> None:
     """Whatever a call in flight may still cost, it is not worth waiting for."""
     path = tmp_path / "runs.db"
     graph = roundel.Graph(start="Wait", end="Wait")
@@ -608,7 +608,7 @@ HARMLESS = [back_up, copy_atomically, checkpoint, vacuum, link, touch, leave]
 
 
 @pytest.mark.parametrize("disturb", HARMLESS, ids=lambda disturb: disturb.__name__)
-def test_what_leaves_the_store_where_it_is_disturbs_no_run(
+def test_backup_checkpoint_and_vacuum_do_not_disturb_a_run(
     tmp_path: Path, disturb: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -620,7 +620,7 @@ def test_what_leaves_the_store_where_it_is_disturbs_no_run(
     assert row.status == "completed"
 
 
-def test_a_run_that_was_deleted_is_not_said_to_be_taken_over(tmp_path: Path) -> None:
+def test_append_to_a_deleted_run_raises_gone_not_fenced(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         claim = await store.create(new(), chunk(STARTED))
         await store.delete("run")
@@ -658,7 +658,7 @@ def test_a_run_that_was_deleted_is_not_said_to_be_taken_over(tmp_path: Path) -> 
         ),
     ],
 )
-def test_damage_is_an_error_of_the_store(tmp_path: Path, damage: str, work: Any, said: str) -> None:
+def test_damaged_file_raises_store_error(tmp_path: Path, damage: str, work: Any, said: str) -> None:
     path = tmp_path / "runs.db"
     asyncio.run(using(path, add))
     query(path, damage)

@@ -83,7 +83,9 @@ def limited_pages(monkeypatch: pytest.MonkeyPatch, pages: int) -> Iterator[None]
         yield
 
 
-def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_ends_the_run_and_it_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loop = Loop()
     path = tmp_path / "runs.db"
     told = r"runs.db: database or disk is full; make room; .* continues with `roundel resume`"
@@ -101,7 +103,9 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asyncio.run(using(path, later))
 
 
-def test_a_full_disk_and_many_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_fails_all_runs_and_each_can_be_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each of them says so, none hangs, and each goes on."""
     loop = Loop(5)
     path = tmp_path / "runs.db"
@@ -147,7 +151,7 @@ except StoreError as error:
 """
 
 
-def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
+def test_file_size_limit_ends_the_run(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SMALL_FILES, str(tmp_path / "runs.db")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert not done.returncode, done.stderr
@@ -162,7 +166,7 @@ def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     asyncio.run(using(tmp_path / "runs.db", look))
 
 
-def test_a_newer_format(tmp_path: Path) -> None:
+def test_newer_format_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     asyncio.run(using(path, Loop(1).run))
     query(path, "PRAGMA user_version = 1000")
@@ -170,7 +174,7 @@ def test_a_newer_format(tmp_path: Path) -> None:
         asyncio.run(using(path, Loop().run))
 
 
-def test_a_file_that_another_program_holds(tmp_path: Path) -> None:
+def test_locked_database_ends_the_run_and_it_can_be_resumed(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     asyncio.run(using(path, Loop(1).run))
     query(path, "DELETE FROM chunks")
@@ -209,7 +213,7 @@ def hot_copy(path: Path, folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("tail", ["garbage", "cut in a page", "cut in a header"])
-def test_a_truncated_write_ahead_log(tail: str, tmp_path: Path) -> None:
+def test_truncated_write_ahead_log_is_recovered(tail: str, tmp_path: Path) -> None:
     copy = Path()
 
     async def story(store: SqliteStore) -> None:
@@ -243,7 +247,7 @@ def test_a_truncated_write_ahead_log(tail: str, tmp_path: Path) -> None:
     asyncio.run(using(copy, later))
 
 
-def test_a_page_that_was_damaged(tmp_path: Path) -> None:
+def test_damaged_page_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     loop = Loop()
     asyncio.run(using(path, loop.run))
@@ -263,7 +267,7 @@ def test_a_page_that_was_damaged(tmp_path: Path) -> None:
 # Clocks.
 
 
-def test_a_clock_that_goes_back(tmp_path: Path) -> None:
+def test_clock_going_backwards_keeps_timestamps_monotonic(tmp_path: Path) -> None:
     """Within a run, and in the process that goes on with it."""
     graph = roundel.Graph(start="Say", end="Out", limits={"rounds": 1000})
     times = iter([1000.0, *(1000.0 - step for step in range(20))])
@@ -298,7 +302,7 @@ def test_a_clock_that_goes_back(tmp_path: Path) -> None:
 # Others who work on the same run.
 
 
-def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> None:
+def test_fenced_run_stops_without_writing(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         other = Loop()
         stolen: list[roundel.Result] = []
@@ -326,9 +330,7 @@ def test_a_run_that_was_taken_over_stops_and_writes_nothing(tmp_path: Path) -> N
     asyncio.run(using(tmp_path / "runs.db", story, lease_seconds=1000))
 
 
-def test_a_run_that_only_waits_notices_that_it_was_taken_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_run_notices_that_it_was_fenced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(control, "CLAIM_CHECKS", 1)
     graph = roundel.Graph(start="Wait", end="Wait")
@@ -363,7 +365,7 @@ except Busy as error:
 """
 
 
-def test_two_processes_that_resume_the_same_run(tmp_path: Path) -> None:
+def test_only_one_of_two_processes_resumes_a_run(tmp_path: Path) -> None:
     path, script = tmp_path / "runs.db", {"A": [{"text": "done", "delay": 0.5}]}
     workflow = {"graph": {"nodes": [{"id": "A", "type": "agent", "config": {}}], "start": "A", "end": "A"}}
     plan = roundel.prepare(workflow)

@@ -16,7 +16,7 @@ from roundel.kernel.facts import Waited
 from tests.journal.stores import STARTED, chunk, new, shorten_log, using
 
 
-def test_a_run_that_is_alone_leaves_the_event_loop_to_others_now_and_then(
+def test_inline_writes_yield_to_the_event_loop_periodically(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def turns(store: SqliteStore) -> int:
@@ -41,7 +41,7 @@ def test_a_run_that_is_alone_leaves_the_event_loop_to_others_now_and_then(
     assert asyncio.run(using(tmp_path / "always.db", turns, clock=lambda: 1.0)) >= 50
 
 
-def test_the_log_does_not_grow_for_ever_while_others_look(
+def test_write_ahead_log_stays_bounded_with_concurrent_readers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who only reads does not move the log to the file."""
@@ -59,9 +59,7 @@ def test_the_log_does_not_grow_for_ever_while_others_look(
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_a_store_may_be_used_in_one_event_loop_after_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_store_can_be_reused_in_another_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "MAX_BLOCK_SECONDS", 0.0)
     store = SqliteStore(tmp_path / "runs.db", sync="off")
     claim = asyncio.run(store.create(new(), chunk(STARTED)))
@@ -71,7 +69,7 @@ def test_a_store_may_be_used_in_one_event_loop_after_another(
     asyncio.run(store.close())
 
 
-def test_nothing_is_done_at_once_before_what_was_asked_for_earlier(tmp_path: Path) -> None:
+def test_inline_write_waits_for_earlier_queued_writes(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         claim = await store.create(new(), chunk(STARTED))
         ended = asyncio.ensure_future(store.append(claim, 1, chunk(Waited(1)), "waiting", None))
@@ -84,7 +82,7 @@ def test_nothing_is_done_at_once_before_what_was_asked_for_earlier(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("sync", "inline"), [("off", True), ("normal", True), ("full", False)])
-def test_the_rows_of_many_runs_are_written_on_the_loop_if_no_disk_is_waited_for(
+def test_batched_rows_are_written_inline_unless_sync_waits_for_the_disk(
     tmp_path: Path, sync: str, inline: bool
 ) -> None:
     async def story(store: SqliteStore) -> None:
@@ -101,7 +99,7 @@ def test_the_rows_of_many_runs_are_written_on_the_loop_if_no_disk_is_waited_for(
     asyncio.run(using(tmp_path / "runs.db", story, sync=sync, clock=lambda: 1.0, lease_seconds=1e6))
 
 
-def test_a_row_that_is_refused_among_many_fails_alone(tmp_path: Path) -> None:
+def test_rejected_row_in_an_inline_batch_fails_alone(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         claims = [await store.create(new(f"run {number}"), chunk(STARTED)) for number in range(3)]
         await store.claim("run 1", force=True)
@@ -115,7 +113,7 @@ def test_a_row_that_is_refused_among_many_fails_alone(tmp_path: Path) -> None:
     asyncio.run(using(tmp_path / "runs.db", story, clock=lambda: 1.0))
 
 
-def test_a_file_that_another_process_holds_is_left_to_the_thread(tmp_path: Path) -> None:
+def test_locked_database_is_written_by_the_thread(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         claims = [await store.create(new(f"run {number}"), chunk(STARTED)) for number in range(3)]
         with closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as holder:
@@ -132,7 +130,7 @@ def test_a_file_that_another_process_holds_is_left_to_the_thread(tmp_path: Path)
     asyncio.run(using(tmp_path / "runs.db", story, clock=lambda: 1.0))
 
 
-def test_the_log_of_many_runs_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_ahead_log_of_many_runs_stays_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shorten_log(monkeypatch)
     log = tmp_path / "runs.db-wal"
 

@@ -72,7 +72,7 @@ class Seen:
 Story = Callable[[Machine], Awaitable[None]]
 
 
-def tell(path: Path, story: Story) -> None:
+def run_with_machine(path: Path, story: Story) -> None:
     async def told() -> None:
         machine = Machine(path / "runs.db")
         try:
@@ -107,10 +107,10 @@ def test_a_run_is_owned_while_heartbeats_come(tmp_path: Path) -> None:
         machine.now += LEASE
         assert not await is_owned(other)
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
-def test_one_heartbeat_keeps_all_runs_of_a_process(tmp_path: Path) -> None:
+def test_one_heartbeat_renews_all_runs_of_a_process(tmp_path: Path) -> None:
     async def story(machine: Machine) -> None:
         owner, other = machine.store(1), machine.store(2)
         for number in range(50):
@@ -121,10 +121,10 @@ def test_one_heartbeat_keeps_all_runs_of_a_process(tmp_path: Path) -> None:
         assert all(row.owner == "process 1" for row in await other.rows())
         assert len(query(machine.path, "SELECT * FROM owners")) == 1
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
-def test_a_stopped_process_that_wakes_up_is_fenced_if_its_run_was_taken(tmp_path: Path) -> None:
+def test_suspended_process_is_fenced_if_its_run_was_claimed(tmp_path: Path) -> None:
     async def story(machine: Machine) -> None:
         stopped, other = machine.store(1), machine.store(2)
         old = await stopped.create(new(), chunk(STARTED))
@@ -137,10 +137,10 @@ def test_a_stopped_process_that_wakes_up_is_fenced_if_its_run_was_taken(tmp_path
             await stopped.append(old, 1, chunk(*waits(1)), "running", None)
         await other.append(claim, 1, chunk(*waits(2)), "running", None)
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
-def test_a_stopped_process_that_wakes_up_continues_if_nobody_took_its_run(tmp_path: Path) -> None:
+def test_suspended_process_continues_if_its_run_was_not_claimed(tmp_path: Path) -> None:
     async def story(machine: Machine) -> None:
         stopped, other = machine.store(1), machine.store(2)
         claim = await stopped.create(new(), chunk(STARTED))
@@ -153,10 +153,10 @@ def test_a_stopped_process_that_wakes_up_continues_if_nobody_took_its_run(tmp_pa
         assert (await other.row("run")).owner == "process 1"
         assert await stopped.lost([claim]) == []
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
-def test_a_dead_process_loses_its_runs_at_once(tmp_path: Path) -> None:
+def test_dead_process_loses_its_runs_immediately(tmp_path: Path) -> None:
     async def story(machine: Machine) -> None:
         dead, other = machine.store(1), machine.store(2)
         await dead.create(new(), chunk(STARTED))
@@ -164,11 +164,11 @@ def test_a_dead_process_loses_its_runs_at_once(tmp_path: Path) -> None:
         machine.running[1, 1] = "9"  # another process has its pid
         assert not await is_owned(other)
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
 @pytest.mark.parametrize(("namespace", "boot_id"), [(2, "boot"), (1, "other"), (0, "")])
-def test_a_process_that_cannot_be_seen_keeps_its_runs_until_its_lease_expires(
+def test_unobservable_process_keeps_its_runs_until_the_lease_expires(
     tmp_path: Path, namespace: int, boot_id: str
 ) -> None:
     """In a container with the same host name, on another machine, on a system that tells nothing."""
@@ -183,10 +183,10 @@ def test_a_process_that_cannot_be_seen_keeps_its_runs_until_its_lease_expires(
         machine.now += 1
         assert not await is_owned(other)
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
-def test_a_clock_that_is_set_back_does_not_keep_the_runs_of_the_dead(tmp_path: Path) -> None:
+def test_clock_set_back_does_not_extend_leases_of_dead_processes(tmp_path: Path) -> None:
     async def story(machine: Machine) -> None:
         dead, other = machine.store(1, boot_id=""), machine.store(2)
         await dead.create(new(), chunk(STARTED))
@@ -197,10 +197,10 @@ def test_a_clock_that_is_set_back_does_not_keep_the_runs_of_the_dead(tmp_path: P
         machine.now += 1
         assert not await is_owned(other)
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
-def test_a_clock_that_is_set_back_takes_no_run_from_the_living(tmp_path: Path) -> None:
+def test_clock_set_back_does_not_expire_live_leases(tmp_path: Path) -> None:
     async def story(machine: Machine) -> None:
         owner, other = machine.store(1, boot_id="", lease=4 * LEASE), machine.store(2)
         await owner.create(new(), chunk(STARTED))
@@ -210,10 +210,10 @@ def test_a_clock_that_is_set_back_takes_no_run_from_the_living(tmp_path: Path) -
             machine.now += 3 * LEASE  # its lease is longer than that of the reader, and counts
             await machine.beat(owner)
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
-def test_closing_a_store_leaves_its_runs_to_others(tmp_path: Path) -> None:
+def test_closing_a_store_releases_its_runs(tmp_path: Path) -> None:
     async def story(machine: Machine) -> None:
         owner, other = machine.store(1), machine.store(2)
         await owner.create(new(), chunk(STARTED))
@@ -221,10 +221,10 @@ def test_closing_a_store_leaves_its_runs_to_others(tmp_path: Path) -> None:
         assert not await is_owned(other)
         assert (await other.claim("run")).fence == 3
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
-def test_a_release_that_could_not_be_written_is_repeated(tmp_path: Path) -> None:
+def test_failed_release_is_retried(tmp_path: Path) -> None:
     async def story(machine: Machine) -> None:
         owner, other = machine.store(1), machine.store(2)
         claim = await owner.create(new(), chunk(STARTED))
@@ -241,10 +241,10 @@ def test_a_release_that_could_not_be_written_is_repeated(tmp_path: Path) -> None
         assert not (await other.row("run")).owner
         assert (await other.row("other run")).owner
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
-def test_a_claim_that_is_cancelled_leaves_the_run_as_it_was(tmp_path: Path) -> None:
+def test_cancelled_claim_leaves_the_run_unowned(tmp_path: Path) -> None:
     async def story(machine: Machine) -> None:
         owner, other = machine.store(1), machine.store(2)
         claim = await owner.create(new(), chunk(STARTED))
@@ -262,7 +262,7 @@ def test_a_claim_that_is_cancelled_leaves_the_run_as_it_was(tmp_path: Path) -> N
             assert [row.id for row in await owner.rows()] == ["run"]
             assert not await is_owned(owner)
 
-    tell(tmp_path, story)
+    run_with_machine(tmp_path, story)
 
 
 # Real processes.
@@ -290,7 +290,7 @@ def says(owner: subprocess.Popen[str]) -> str:
     return owner.stdout.readline().strip()
 
 
-async def taken_over(store: SqliteStore) -> Claim:
+async def claim_when_possible(store: SqliteStore) -> Claim:
     """Claims the run as soon as that is possible."""
     while True:
         try:
@@ -299,7 +299,7 @@ async def taken_over(store: SqliteStore) -> Claim:
             await asyncio.sleep(0.01)
 
 
-def test_a_killed_process_loses_its_run_at_once(tmp_path: Path) -> None:
+def test_killed_process_loses_its_run_immediately(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
 
     async def story(store: SqliteStore) -> None:
@@ -320,7 +320,7 @@ def test_a_suspended_process_loses_its_run_when_its_lease_expires(tmp_path: Path
     async def story(store: SqliteStore) -> None:
         with owner_of(path, 1.0) as owner:
             os.kill(owner.pid, signal.SIGSTOP)
-            claim = await taken_over(store)
+            claim = await claim_when_possible(store)
             await store.append(claim, 1, chunk(*waits(1)), "running", None)
             os.kill(owner.pid, signal.SIGCONT)
             assert says(owner) == "fenced"

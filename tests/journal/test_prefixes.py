@@ -68,7 +68,7 @@ def cases(kind: str, first: int, count: int) -> Iterator[tuple[int, Case]]:
             yield seed, case
 
 
-async def person(question: roundel.Question) -> str:
+async def echo_answer(question: roundel.Question) -> str:
     """Says what it is told."""
     return question.inputs[-1].text if question.inputs else ""
 
@@ -108,7 +108,9 @@ class Failing(SqliteStore):
         await super().append(claim, first, chunk, *told)
 
 
-async def begun_again(store: SqliteStore, case: Case, entries: list[Entry], name: str) -> roundel.Result:
+async def resume_from_entries(
+    store: SqliteStore, case: Case, entries: list[Entry], name: str
+) -> roundel.Result:
     """Resumes a run whose journal holds these entries."""
     workflow, _, script = case
     (started, decisions), *rest = entries
@@ -118,24 +120,24 @@ async def begun_again(store: SqliteStore, case: Case, entries: list[Entry], name
     plan = roundel.prepare(workflow)
     pinned = pin(plan, script)
     await (await create(store, name, plan, pinned, started.input, origin=Origin("", "", written))).close()
-    return await resumed(store, name, workflow=workflow, ask=person)
+    return await resumed(store, name, workflow=workflow, ask=echo_answer)
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_any_prefix_of_the_facts_leads_to_the_same_end(kind: str, tmp_path: Path) -> None:
+def test_resuming_from_any_prefix_of_the_facts_gives_the_same_result(kind: str, tmp_path: Path) -> None:
     prefixes = 0
 
     async def story(store: SqliteStore) -> None:
         nonlocal prefixes
         for seed, case in cases(kind, 0, 50):
             workflow, text, script = case
-            whole = await roundel.run_async(workflow, text, script=script, store=store, ask=person)
+            whole = await roundel.run_async(workflow, text, script=script, store=store, ask=echo_answer)
             trace = await read_events(store, whole.run_id)
             entries = await store.entries(whole.run_id)
             chance = random.Random(seed)
             for length in sorted(chance.sample(range(1, len(entries)), min(12, len(entries) - 1))):
                 name = f"{seed} {length}"
-                result = await begun_again(store, case, entries[:length], name)
+                result = await resume_from_entries(store, case, entries[:length], name)
                 check(result, await read_events(store, name), whole, trace)
                 prefixes += 1
 
@@ -143,7 +145,7 @@ def test_any_prefix_of_the_facts_leads_to_the_same_end(kind: str, tmp_path: Path
     assert prefixes > 200
 
 
-async def carried_on(
+async def resume_until_done(
     store: Failing, run_id: str, workflow: Workflow, chance: random.Random, shown: list[Event]
 ) -> int:
     """Goes on, and is cut off, until it is over; how often there was a snapshot."""
@@ -152,12 +154,12 @@ async def carried_on(
         snapshots += await store.snapshot(run_id) is not None
         store.left = chance.randint(2, 6)
         with contextlib.suppress(Ended):
-            await resumed(store, run_id, workflow=workflow, ask=person, on_event=shown.append)
+            await resumed(store, run_id, workflow=workflow, ask=echo_answer, on_event=shown.append)
     return snapshots
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_cut_off_again_and_again_with_snapshots_everywhere(
+def test_repeatedly_interrupted_run_with_frequent_snapshots_completes(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(snapshots_module, "SNAPSHOT_FACTS", 2)
@@ -168,18 +170,18 @@ def test_cut_off_again_and_again_with_snapshots_everywhere(
         nonlocal snapshots
         for seed, (workflow, text, script) in cases(kind, 100, 40):
             store = Failing(tmp_path / f"{seed}.db", sync="off")
-            whole = await roundel.run_async(workflow, text, script=script, store=store, ask=person)
+            whole = await roundel.run_async(workflow, text, script=script, store=store, ask=echo_answer)
             trace = await read_events(store, whole.run_id)
             chance = random.Random(seed)
             store.left = chance.randint(1, 4)
             shown: list[Event] = []
             try:
                 result = await roundel.run_async(
-                    workflow, text, script=script, store=store, ask=person, on_event=shown.append
+                    workflow, text, script=script, store=store, ask=echo_answer, on_event=shown.append
                 )
             except Ended:
                 run_id = (await store.rows())[0].id
-                snapshots += await carried_on(store, run_id, workflow, chance, shown)
+                snapshots += await resume_until_done(store, run_id, workflow, chance, shown)
                 result = make_result((await open_run(store, run_id)).state)
             again = await read_events(store, result.run_id)
             check(result, again, whole, trace)
@@ -190,7 +192,7 @@ def test_cut_off_again_and_again_with_snapshots_everywhere(
     assert snapshots > 20
 
 
-def test_a_run_that_was_over_at_once_is_known_to_be(tmp_path: Path) -> None:
+def test_resuming_a_run_that_completed_without_calls_reports_it_as_over(tmp_path: Path) -> None:
     """It was killed before it could say so."""
     config = {"strategy": {"mode": "array"}, "body": {"id": "B", "type": "agent"}}
     node = {"id": "Each", "type": "loop_agent", "config": config}

@@ -50,16 +50,16 @@ class Table:
         (Process("", 0, 3, "300", "here"), False),  # a system without /proc
     ],
 )
-def test_only_a_process_beside_the_reader_is_known_to_have_ended(process: Process, ended: bool) -> None:
+def test_has_ended_is_known_only_for_processes_visible_to_the_reader(process: Process, ended: bool) -> None:
     assert has_ended(process, HERE, Table(p1="100", p2="200", p4="")) is ended
 
 
-def test_a_reader_without_proc_knows_nothing() -> None:
+def test_reader_without_proc_cannot_tell_that_a_process_ended() -> None:
     nowhere = Process("", 0, 1, "", "here")
     assert not has_ended(Process("", 0, 3, "300", "here"), nowhere, Table())
 
 
-def test_a_process_is_described_for_those_who_read_about_it() -> None:
+def test_process_description_names_the_host_if_foreign() -> None:
     assert Process("boot", 7, 2, "200", "here").describe(HERE) == "process 2"
     assert Process("boot", 8, 2, "200", "box").describe(HERE) == "process 2 on box"
     assert Process("", 0, 2, "", "mac").describe(Process("", 0, 3, "", "mac")) == "process 2 on mac"
@@ -110,12 +110,14 @@ def test_a_process_in_another_pid_namespace_is_not_known_to_have_ended() -> None
 
 
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="no unshare")
-def test_a_proc_of_another_namespace_is_not_believed() -> None:
+def test_proc_of_another_pid_namespace_is_ignored() -> None:
     inside = namespace()  # it is process 1, and /proc/1 is another process
     assert (inside.pid, inside.boot_id, inside.start_time) == (1, "", "")
 
 
-def test_without_proc_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_proc_no_process_is_known_to_have_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "PROC", tmp_path)
     system = SystemProcesses()
     process = system.current()

@@ -74,7 +74,7 @@ def _package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("PostgreSQL://host", "postgresql"),
     ],
 )
-def test_schemes(url: str, scheme: str) -> None:
+def test_scheme_of_a_store_url(url: str, scheme: str) -> None:
     assert scheme_of(url) == scheme
 
 
@@ -95,7 +95,7 @@ def test_a_store_in_memory_is_the_same_for_the_same_url() -> None:
 
 
 @pytest.mark.usefixtures("_package")
-def test_other_packages_add_stores(tmp_path: Path) -> None:
+def test_entry_points_add_stores(tmp_path: Path) -> None:
     async def story() -> None:
         store = resolve_store("other://host/runs")
         assert store.location == "other://host/runs"
@@ -122,7 +122,7 @@ def test_other_packages_add_stores(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_errors_of_stores_say_what_is_wrong(url: str, said: str) -> None:
+def test_invalid_store_urls_are_rejected_with_a_reason(url: str, said: str) -> None:
     with pytest.raises(StoreError, match=said):
         open_store(url)
 

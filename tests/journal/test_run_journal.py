@@ -25,7 +25,7 @@ from tests.journal.stores import STARTED, chunk, new, query, using
 ROUNDS = 1000
 
 
-async def kept(store: SqliteStore, graph: Any, text: str = "go", **options: Any) -> roundel.Result:
+async def run_stored(store: SqliteStore, graph: Any, text: str = "go", **options: Any) -> roundel.Result:
     return await roundel.run_async(graph, text, store=store, **options)
 
 
@@ -45,7 +45,7 @@ def counted(rounds: int, **say: Any) -> roundel.Graph:
 
 def test_pure_nodes_cost_no_commit(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> int:
-        result = await kept(store, counted(50))
+        result = await run_stored(store, counted(50))
         assert result.nodes["Say"] == 50
         return store.commits
 
@@ -53,7 +53,7 @@ def test_pure_nodes_cost_no_commit(tmp_path: Path) -> None:
     assert asyncio.run(using(tmp_path / "runs.db", story)) <= 50 + 4
 
 
-def test_pure_nodes_side_by_side_cost_none_either(tmp_path: Path) -> None:
+def test_concurrent_pure_nodes_cost_no_commit(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> int:
         graph = roundel.Graph(start="Say", end="Out")
         graph.node("Out", "passthrough", only_last_message=False)
@@ -65,30 +65,30 @@ def test_pure_nodes_side_by_side_cost_none_either(tmp_path: Path) -> None:
         for name in "ABCDEF":
             graph.node(name, "passthrough").node(name * 2, "passthrough")
             graph.edge("Say", name).edge(name, name * 2).edge(name * 2, "Out")
-        assert (await kept(store, graph)).completed
+        assert (await run_stored(store, graph)).completed
         return store.commits
 
     assert asyncio.run(using(tmp_path / "runs.db", story)) <= 4
 
 
-def test_what_finishes_together_is_written_together(tmp_path: Path) -> None:
+def test_results_that_arrive_together_share_a_commit(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> int:
         async def body(text: str) -> str:
             return text
 
         mode = roundel.LoopMode.array(max=1000, max_parallel=100)
         text = str(list(range(500)))
-        assert (await kept(store, roundel.LoopAgent("Loop", body, mode), text)).completed
+        assert (await run_stored(store, roundel.LoopAgent("Loop", body, mode), text)).completed
         return store.commits
 
     assert asyncio.run(using(tmp_path / "runs.db", story)) < 500
 
 
-def test_a_thousand_rounds_of_fresh_history_take_little_more_room_than_they_have(tmp_path: Path) -> None:
+def test_size_of_a_thousand_rounds_stays_close_to_its_content(tmp_path: Path) -> None:
     """1 KB a round, which the loop's first node sees again in every later one."""
 
     async def story(store: SqliteStore) -> None:
-        result = await kept(store, counted(ROUNDS, context_window=-1))
+        result = await run_stored(store, counted(ROUNDS, context_window=-1))
         assert result.completed
 
     asyncio.run(using(tmp_path / "runs.db", story))
@@ -99,7 +99,7 @@ def test_a_thousand_rounds_of_fresh_history_take_little_more_room_than_they_have
 def test_two_hundred_runs_share_their_commits(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> int:
         plan = roundel.prepare(counted(5))
-        results = await asyncio.gather(*(kept(store, plan) for _ in range(200)))
+        results = await asyncio.gather(*(run_stored(store, plan) for _ in range(200)))
         assert all(result.completed for result in results)
         return store.commits
 
@@ -111,7 +111,7 @@ def test_a_long_run_is_opened_from_its_snapshot(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "runs.db"
 
     async def story(store: SqliteStore) -> None:
-        result = await kept(store, counted(300))
+        result = await run_stored(store, counted(300))
         found = await store.snapshot(result.run_id)
         row = await store.row(result.run_id)
         assert found is not None and row.facts / 2 < found.facts <= row.facts
@@ -129,7 +129,7 @@ def test_a_snapshot_of_another_workflow_is_not_used(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(run_journal, "SNAPSHOT_FACTS", 10)
 
     async def story(store: SqliteStore) -> None:
-        result = await kept(store, counted(30))
+        result = await run_stored(store, counted(30))
         other = counted(30).node("Another", "passthrough").edge("Out", "Another")
         assert await store.snapshot(result.run_id) is not None
         # The facts do fit: what is new begins where they end.
@@ -153,7 +153,7 @@ def test_a_run_that_is_resumed_often_is_snapshotted_too(tmp_path: Path) -> None:
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_a_run_knows_what_its_journal_says(tmp_path: Path) -> None:
+def test_live_data_equals_its_json_round_trip(tmp_path: Path) -> None:
     """Numbers as keys and tuples are no JSON: a node sees them as it would after a crash."""
     seen: list[Any] = []
     graph = roundel.Graph(start="A", end="B")
@@ -168,12 +168,12 @@ def test_a_run_knows_what_its_journal_says(tmp_path: Path) -> None:
         return "done"
 
     graph.edge("A", "B")
-    asyncio.run(using(tmp_path / "runs.db", lambda store: kept(store, graph)))
+    asyncio.run(using(tmp_path / "runs.db", lambda store: run_stored(store, graph)))
     assert seen == [{"1": [2, 3]}]
 
 
 @pytest.mark.parametrize("odd", [object(), "\ud800", {(1, 2): 3}])
-def test_what_cannot_be_written_fails_its_node(odd: object, tmp_path: Path) -> None:
+def test_unserializable_result_fails_its_node(odd: object, tmp_path: Path) -> None:
     graph = roundel.Graph(start="A", end="A")
 
     @graph.function("A")
@@ -181,7 +181,7 @@ def test_what_cannot_be_written_fails_its_node(odd: object, tmp_path: Path) -> N
         return Message("x", data={"odd": odd})
 
     async def story(store: SqliteStore) -> None:
-        result = await kept(store, graph)
+        result = await run_stored(store, graph)
         assert result.status == "failed"
         assert "its result cannot be stored: it cannot be written as JSON" in str(result.error)
         assert (await store.row(result.run_id)).status == "failed"
@@ -203,17 +203,17 @@ def test_a_fact_that_was_not_applied_is_discarded(tmp_path: Path) -> None:
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_events_can_be_made_again_from_the_facts(tmp_path: Path) -> None:
+def test_events_can_be_rebuilt_from_the_facts(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         shown: list[roundel.Event] = []
-        result = await kept(store, counted(20), on_event=shown.append)
+        result = await run_stored(store, counted(20), on_event=shown.append)
         assert await read_events(store, result.run_id) == shown
         assert [event.seq for event in shown] == list(range(1, len(shown) + 1))
 
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_what_nobody_waited_for_is_not_taken_for_safe(tmp_path: Path) -> None:
+def test_failed_commit_is_reported_again_after_a_cancelled_wait(tmp_path: Path) -> None:
     """Whoever waits for the end of a run may be called off, and wants to know again whether it is written."""
 
     class Full(SqliteStore):

@@ -35,7 +35,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_an_empty_file_is_given_tables(tmp_path: Path) -> None:
+def test_empty_file_gets_the_tables(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     path.touch()
     asyncio.run(using(path, add))
@@ -75,7 +75,7 @@ def test_a_file_of_an_older_format_is_refused_and_not_changed(
     assert files(tmp_path) == before
 
 
-def test_a_newer_file_is_left_alone(tmp_path: Path) -> None:
+def test_newer_format_is_rejected_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     asyncio.run(using(path, add))
     query(path, "PRAGMA user_version = 99")

@@ -50,7 +50,7 @@ class Counting(SqliteStore):
         return found
 
 
-def talking(
+def speaking_loop(
     rounds: int, text: str = "", reached: Callable[[int], None] | None = None, **say: Any
 ) -> roundel.Graph:
     """A loop in which one function speaks."""
@@ -77,8 +77,8 @@ def run_in(path: Path, graph: roundel.Graph, text: str = "go") -> tuple[str, lis
 
 
 @pytest.mark.parametrize("say", [{}, {"context_window": -1}], ids=["small state", "growing state"])
-def test_events_can_be_read_from_any_number_on(tmp_path: Path, say: dict[str, Any]) -> None:
-    path, graph = tmp_path / "runs.db", talking(60, LONG_TEXT, **say)
+def test_events_can_be_read_from_any_sequence_number(tmp_path: Path, say: dict[str, Any]) -> None:
+    path, graph = tmp_path / "runs.db", speaking_loop(60, LONG_TEXT, **say)
     run_id, shown = run_in(path, graph)
 
     async def story(store: SqliteStore) -> None:
@@ -89,9 +89,9 @@ def test_events_can_be_read_from_any_number_on(tmp_path: Path, say: dict[str, An
     assert query(path, "SELECT count(*) FROM snapshots")[0][0] >= 3
 
 
-def test_to_read_the_end_of_a_long_run_few_facts_are_read(tmp_path: Path) -> None:
+def test_reading_the_tail_of_a_long_run_reads_few_facts(tmp_path: Path) -> None:
     async def facts_read(rounds: int) -> int:
-        path, graph = tmp_path / f"{rounds}.db", talking(rounds)
+        path, graph = tmp_path / f"{rounds}.db", speaking_loop(rounds)
         run_id, shown = await asyncio.to_thread(run_in, path, graph)
         store = Counting(path)
         for after in (len(shown) // 2, len(shown) - 10):
@@ -112,7 +112,7 @@ def test_snapshots_stay_a_fraction_of_the_journal(tmp_path: Path, monkeypatch: p
     """However large the state is: here it holds all that was ever said."""
     path = tmp_path / "runs.db"
     monkeypatch.setattr(run_journal, "SNAPSHOT_SHARE", SHARE)
-    run_in(path, talking(300, context_window=-1))
+    run_in(path, speaking_loop(300, context_window=-1))
     ((many, taken),) = query(path, "SELECT count(*), sum(length(body)) FROM snapshots")
     ((largest,),) = query(path, "SELECT max(length(body)) FROM snapshots")
     chunks = query(path, "SELECT count, length(body) FROM chunks")
@@ -122,9 +122,7 @@ def test_snapshots_stay_a_fraction_of_the_journal(tmp_path: Path, monkeypatch: p
     assert taken <= written / SHARE + largest
 
 
-def test_facts_that_take_little_room_are_snapshotted_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_small_facts_trigger_snapshots_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of pure nodes, hundreds of which are packed into one chunk."""
     monkeypatch.setattr(run_journal, "SNAPSHOT_SHARE", SHARE)
     rounds = 1500
@@ -142,9 +140,9 @@ def bodies(path: Path) -> list[StoredSnapshot]:
     return [SNAPSHOTS.decode_versioned(zlib.decompress(body)) for (body,) in found]
 
 
-def test_long_texts_of_the_state_are_references_to_facts(tmp_path: Path) -> None:
+def test_snapshots_reference_long_texts_in_the_facts(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
-    run_id, shown = run_in(path, talking(60, LONG_TEXT, context_window=-1), LONG_TEXT)
+    run_id, shown = run_in(path, speaking_loop(60, LONG_TEXT, context_window=-1), LONG_TEXT)
     taken = bodies(path)
     assert len(taken) >= 2
     assert all(LONG_TEXT not in msgspec.json.encode(body).decode() for body in taken)
@@ -173,7 +171,7 @@ def gathering(rounds: int) -> roundel.Graph:
     return graph.edge("Guard", "Out")
 
 
-def test_a_long_text_that_no_fact_holds_is_stored_once(tmp_path: Path) -> None:
+def test_long_text_without_a_fact_is_stored_once(tmp_path: Path) -> None:
     path, graph = tmp_path / "runs.db", gathering(60)
     items = msgspec.json.encode([f"{number} {'word ' * 20}" for number in range(5)]).decode()
     run_id, shown = run_in(path, graph, items)
@@ -206,8 +204,8 @@ def other_texts(body: bytes) -> bytes:
     [other_version, other_texts, lambda _body: b"", lambda body: body[:-9]],
     ids=["another version", "other texts", "empty", "cut off"],
 )
-def test_what_cannot_be_read_is_rebuilt_from_the_facts(tmp_path: Path, damage: Any) -> None:
-    path, graph = tmp_path / "runs.db", talking(60, LONG_TEXT, context_window=-1)
+def test_unreadable_snapshot_is_rebuilt_from_the_facts(tmp_path: Path, damage: Any) -> None:
+    path, graph = tmp_path / "runs.db", speaking_loop(60, LONG_TEXT, context_window=-1)
     run_id, shown = run_in(path, graph)
     for place, body in query(path, "SELECT place, body FROM snapshots"):
         query(path, "UPDATE snapshots SET body = ? WHERE place = ?", damage(body), place)
@@ -222,7 +220,7 @@ def test_what_cannot_be_read_is_rebuilt_from_the_facts(tmp_path: Path, damage: A
 
 
 @pytest.mark.parametrize("readable", [True, False])
-def test_a_resumed_run_knows_where_its_texts_are(tmp_path: Path, readable: bool) -> None:
+def test_resumed_run_still_references_its_long_texts(tmp_path: Path, readable: bool) -> None:
     """The state holds texts from before: those that the last snapshot knew, and those behind it."""
     whole, path = tmp_path / "whole.db", tmp_path / "runs.db"
 
@@ -232,7 +230,7 @@ def test_a_resumed_run_knows_where_its_texts_are(tmp_path: Path, readable: bool)
             with closing(sqlite3.connect(whole)) as database, closing(sqlite3.connect(path)) as copy:
                 database.backup(copy)
 
-    run_id, _ = run_in(whole, graph := talking(60, LONG_TEXT, reached, context_window=-1), LONG_TEXT)
+    run_id, _ = run_in(whole, graph := speaking_loop(60, LONG_TEXT, reached, context_window=-1), LONG_TEXT)
     before = len(bodies(path))
     assert before >= 2
     if not readable:
@@ -250,7 +248,7 @@ def test_a_resumed_run_knows_where_its_texts_are(tmp_path: Path, readable: bool)
     assert last < 60 * LONG
 
 
-def test_a_snapshot_goes_with_its_run(tmp_path: Path) -> None:
+def test_snapshots_are_deleted_with_their_run(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     items = msgspec.json.encode([f"{number} {'word ' * 20}" for number in range(5)]).decode()
     pruned, _ = run_in(path, gathering(60), items)

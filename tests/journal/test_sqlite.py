@@ -32,7 +32,7 @@ def test_many_runs_at_once_share_commits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 2])
-def test_a_file_that_is_held_for_a_moment_is_waited_for(runs: int, tmp_path: Path) -> None:
+def test_briefly_locked_database_is_waited_for(runs: int, tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         claims = [await store.create(new(f"run{number}"), chunk(STARTED)) for number in range(runs)]
         await store.append(claims[0], 1, chunk(Waited(1)), "running", None)
@@ -50,7 +50,7 @@ def test_a_file_that_is_held_for_a_moment_is_waited_for(runs: int, tmp_path: Pat
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_the_log_of_a_run_that_is_alone_does_not_grow_for_ever(
+def test_write_ahead_log_of_a_single_run_stays_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shorten_log(monkeypatch)
@@ -102,7 +102,7 @@ def test_damage_is_reported_with_its_location(damage: str, told: str, tmp_path: 
         asyncio.run(using(path, read))
 
 
-def test_a_pruned_run_says_what_is_left_of_it(tmp_path: Path) -> None:
+def test_pruned_run_reports_its_kept_rounds(tmp_path: Path) -> None:
     async def story(store: SqliteStore) -> None:
         await store.release(await store.create(new(), chunk(STARTED)))
         await store.prune("run", [], "last")
@@ -118,7 +118,7 @@ def test_a_pruned_run_says_what_is_left_of_it(tmp_path: Path) -> None:
     asyncio.run(using(tmp_path / "runs.db", story))
 
 
-def test_how_to_sync_is_one_of_three() -> None:
+def test_unknown_sync_mode_is_rejected() -> None:
     with pytest.raises(StoreError, match="sync is one of full, normal, off, not 'often'"):
         SqliteStore("x", sync="often")  # type: ignore[arg-type]
 

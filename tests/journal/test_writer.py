@@ -67,7 +67,7 @@ def hold() -> tuple[Work, threading.Event]:
     return lambda _db: go.wait(10), go
 
 
-def test_what_comes_while_it_writes_shares_the_next_commit(tmp_path: Path) -> None:
+def test_writes_queued_during_a_commit_share_the_next_one(tmp_path: Path) -> None:
     async def story() -> int:
         writer = writer_of(tmp_path / "db")
         slow, go = hold()
@@ -84,7 +84,7 @@ def test_what_comes_while_it_writes_shares_the_next_commit(tmp_path: Path) -> No
     assert asyncio.run(story()) <= 3
 
 
-def test_a_job_that_fails_takes_only_itself_back(tmp_path: Path) -> None:
+def test_failing_job_rolls_back_only_itself(tmp_path: Path) -> None:
     def half(db: sqlite3.Connection) -> None:
         put(100)(db)
         raise StoreError("no")
@@ -110,7 +110,7 @@ def test_a_job_that_fails_takes_only_itself_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("with_job", [False, True])
-def test_a_row_that_is_refused_takes_no_other_back(with_job: bool, tmp_path: Path) -> None:
+def test_rejected_row_rolls_back_no_other(with_job: bool, tmp_path: Path) -> None:
     async def story() -> list[Any]:
         writer = writer_of(tmp_path / "db")
         await writer.write(put(2))
@@ -127,7 +127,7 @@ def test_a_row_that_is_refused_takes_no_other_back(with_job: bool, tmp_path: Pat
     assert asyncio.run(story()) == ["None", "2 is there", "None"]
 
 
-def test_rows_and_jobs_are_done_in_the_order_in_which_they_were_asked_for(tmp_path: Path) -> None:
+def test_rows_and_jobs_are_written_in_submission_order(tmp_path: Path) -> None:
     seen: list[list[int]] = []
 
     async def story() -> None:
@@ -140,7 +140,7 @@ def test_rows_and_jobs_are_done_in_the_order_in_which_they_were_asked_for(tmp_pa
     assert seen == [[1, 2], [1, 2, 3]]
 
 
-def test_who_no_longer_waits_for_a_row_does_not_disturb_the_others(tmp_path: Path) -> None:
+def test_cancelled_waiter_does_not_affect_the_other_rows(tmp_path: Path) -> None:
     async def story() -> None:
         writer = writer_of(tmp_path / "db")
         tasks = [asyncio.create_task(add(writer, number)) for number in range(3)]
@@ -154,7 +154,7 @@ def test_who_no_longer_waits_for_a_row_does_not_disturb_the_others(tmp_path: Pat
     asyncio.run(story())
 
 
-def test_a_job_alone_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_single_failing_job_is_rolled_back(tmp_path: Path) -> None:
     def half(db: sqlite3.Connection) -> None:
         put(1)(db)
         raise StoreError("no")
@@ -172,7 +172,7 @@ def test_a_job_alone_that_fails_leaves_nothing(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_transaction_that_the_file_has_ended_fails_for_all(tmp_path: Path) -> None:
+def test_transaction_aborted_by_sqlite_fails_all_its_jobs(tmp_path: Path) -> None:
     """As a full disk does it: SQLite takes back the whole transaction in the middle of it."""
 
     def ends(db: sqlite3.Connection) -> None:
@@ -196,7 +196,7 @@ def test_a_transaction_that_the_file_has_ended_fails_for_all(tmp_path: Path) -> 
     asyncio.run(story())
 
 
-def test_what_was_asked_for_is_done_although_nobody_waits(tmp_path: Path) -> None:
+def test_cancelled_write_is_still_executed(tmp_path: Path) -> None:
     async def story() -> list[int]:
         writer = writer_of(tmp_path / "db")
         slow, go = hold()
@@ -214,7 +214,7 @@ def test_what_was_asked_for_is_done_although_nobody_waits(tmp_path: Path) -> Non
     assert asyncio.run(story()) == [1]
 
 
-def test_it_closes_and_opens_again(tmp_path: Path) -> None:
+def test_writer_can_be_reopened_after_close(tmp_path: Path) -> None:
     async def story() -> None:
         writer = writer_of(tmp_path / "db")
         await writer.close()
@@ -230,7 +230,7 @@ def test_it_closes_and_opens_again(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
-def test_a_loop_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
+def test_closed_event_loop_is_not_notified(tmp_path: Path) -> None:
     writer = writer_of(tmp_path / "db")
     slow, go = hold()
 
@@ -250,7 +250,7 @@ def test_a_loop_that_is_gone_is_not_waited_for(tmp_path: Path) -> None:
     assert asyncio.run(come_back()) == 1
 
 
-def test_who_cannot_connect_says_so_each_time(tmp_path: Path) -> None:
+def test_connection_failure_is_reported_on_every_call(tmp_path: Path) -> None:
     async def story() -> None:
         writer = writer_of(tmp_path / "no" / "db")
         for _ in range(2):

@@ -23,7 +23,7 @@ from tests.kernel.spending import Dict, Spender, constant, ring
 SAME = "I have looked at the file and everything seems to be in order."
 
 
-def speaking(rounds: int, agents: int = 1, **graph: Any) -> Dict:
+def agent_ring(rounds: int, agents: int = 1, **graph: Any) -> Dict:
     """So many agents who speak in turn, for so many rounds."""
     names = [f"A{number}" for number in range(agents)]
     ways = [*pairwise(names), (names[-1], names[0]), (names[-1], "Guard")]
@@ -44,7 +44,7 @@ def speaking(rounds: int, agents: int = 1, **graph: Any) -> Dict:
     }
 
 
-def say(workflow: Dict, script: Script) -> Simulator:
+def run_script(workflow: Dict, script: Script) -> Simulator:
     return Simulator(plan_of(workflow), script).start("go").finish()
 
 
@@ -54,10 +54,10 @@ def tripped(run: Simulator) -> list[Event]:
 
 def series(texts: list[str], agents: int) -> tuple[Dict, Script]:
     script = {f"A{number}": texts[number::agents] for number in range(agents)}
-    return speaking(len(texts) // agents, agents), script
+    return agent_ring(len(texts) // agents, agents), script
 
 
-def spoken(run: Simulator) -> int:
+def count_agent_calls(run: Simulator) -> int:
     return sum(1 for execution in run.executions if execution.node.startswith("A"))
 
 
@@ -66,8 +66,8 @@ def spoken(run: Simulator) -> int:
 
 @pytest.mark.parametrize("agents", [1, 2])
 @pytest.mark.parametrize("name", LIVELY)
-def test_it_is_quiet_while_something_new_is_said(name: str, agents: int) -> None:
-    run = say(*series(LIVELY[name], agents))
+def test_breaker_does_not_trip_while_messages_are_new(name: str, agents: int) -> None:
+    run = run_script(*series(LIVELY[name], agents))
     assert not tripped(run)
     assert run.state.status == "completed"
     assert 6 <= len(LIVELY[name]) <= 10
@@ -75,20 +75,20 @@ def test_it_is_quiet_while_something_new_is_said(name: str, agents: int) -> None
 
 @pytest.mark.parametrize("agents", [1, 2])
 @pytest.mark.parametrize("name", DEAD)
-def test_it_trips_within_two_rounds_after_the_first_that_repeats(name: str, agents: int) -> None:
+def test_breaker_trips_within_two_rounds_of_the_first_repetition(name: str, agents: int) -> None:
     texts = DEAD[name]
-    run = say(*series([*texts, *texts] if agents > 1 else texts, agents))
+    run = run_script(*series([*texts, *texts] if agents > 1 else texts, agents))
     assert [event.data["trigger"] for event in tripped(run)] == ["dead_loop"]
     assert run.state.status == "suspended_locked"
-    assert spoken(run) <= 6 * agents
+    assert count_agent_calls(run) <= 6 * agents
 
 
 # Dead loops.
 
 
-def test_the_evidence_of_a_dead_loop() -> None:
+def test_dead_loop_event_holds_the_evidence() -> None:
     one, other = " ".join(TEA), " ".join(STORY)
-    run = say(speaking(30, 2), {"A0": [one], "A1": [other]})
+    run = run_script(agent_ring(30, 2), {"A0": [one], "A1": [other]})
     [event] = tripped(run)
     data = event.data
     assert (event.node_id, event.address, data["address"]) == ("A0", "A0[3]", "A0[3]")
@@ -106,9 +106,9 @@ def test_the_evidence_of_a_dead_loop() -> None:
     assert run.events[-1].data["status"] == "suspended_locked"
 
 
-def test_the_evidence_shows_which_message_is_repeated_and_what_changed() -> None:
+def test_evidence_names_the_repeated_message_and_the_difference() -> None:
     texts = [f"I have asked {name} to look at it once more." for name in ("Ann", "Ben", "Clara", "David")]
-    [event] = tripped(say(speaking(30), {"A0": texts}))
+    [event] = tripped(run_script(agent_ring(30), {"A0": texts}))
     assert event.address == "A0[4]"
     shown = [(said["address"], said["repeats"], said["changed"]) for said in event.data["messages"]]
     assert shown == [
@@ -118,15 +118,15 @@ def test_the_evidence_shows_which_message_is_repeated_and_what_changed() -> None
     ]
 
 
-def test_one_constant_voice_does_not_outvote_one_that_moves() -> None:
+def test_one_repeating_agent_does_not_trip_while_another_makes_progress() -> None:
     script = {"A0": [SAME], "A1": [f"{text} {number}" for number, text in enumerate((*TEA, *STORY))]}
-    assert not tripped(say(speaking(9, 2), script))
+    assert not tripped(run_script(agent_ring(9, 2), script))
 
 
-def test_two_rounds_are_needed_and_three_messages() -> None:
-    [event] = tripped(say(speaking(30, 3), {"A0": [SAME], "A1": [ANN], "A2": [BEN]}))
+def test_dead_loop_needs_two_rounds_and_three_messages() -> None:
+    [event] = tripped(run_script(agent_ring(30, 3), {"A0": [SAME], "A1": [ANN], "A2": [BEN]}))
     assert event.address == "A0[3]"  # the first that repeats anything is the second
-    [event] = tripped(say(speaking(30), {"A0": [SAME]}))
+    [event] = tripped(run_script(agent_ring(30), {"A0": [SAME]}))
     assert event.address == "A0[4]"
 
 
@@ -161,32 +161,32 @@ def test_a_new_result_of_a_python_node_is_progress(output: str, status: str) -> 
     assert roundel.run(graph, "go", script={"Coder": [SAME]}).status == status
 
 
-def test_what_no_model_and_no_person_says_does_not_count() -> None:
-    graph = speaking(20)
+def test_literal_messages_do_not_count_as_repetition() -> None:
+    graph = agent_ring(20)
     graph["graph"]["nodes"][0] = {"id": "A0", "type": "literal", "config": {"content": SAME}}
-    assert say(graph, {}).state.status == "completed"
+    assert run_script(graph, {}).state.status == "completed"
 
 
-def test_what_people_say_counts() -> None:
-    graph = speaking(20)
+def test_human_messages_count_as_repetition() -> None:
+    graph = agent_ring(20)
     graph["graph"]["nodes"][0] = {"id": "A0", "type": "human"}
-    assert tripped(say(graph, {"A0": [SAME]}))
+    assert tripped(run_script(graph, {"A0": [SAME]}))
 
 
-def test_a_loop_that_ends_is_not_stopped_at_its_end() -> None:
-    assert say(speaking(4), {"A0": [SAME]}).state.status == "completed"
-    assert tripped(say(speaking(5), {"A0": [SAME]}))
+def test_loop_that_is_ending_is_not_locked() -> None:
+    assert run_script(agent_ring(4), {"A0": [SAME]}).state.status == "completed"
+    assert tripped(run_script(agent_ring(5), {"A0": [SAME]}))
 
 
 def test_the_elements_of_a_list_may_be_alike() -> None:
     for strategy in ({"mode": "array", "items": "[1, 2, 3, 4, 5, 6]"}, {"mode": "count", "max": 6}):
         config = {"body": {"id": "W", "type": "agent"}, "strategy": strategy}
         graph = {"nodes": [{"id": "Each", "type": "loop_agent", "config": config}], "start": "Each"}
-        assert say({"breaker": True, "graph": graph}, {"W": [SAME]}).state.status == "completed"
+        assert run_script({"breaker": True, "graph": graph}, {"W": [SAME]}).state.status == "completed"
 
 
 @pytest.mark.parametrize("quick", [0, -1])
-def test_it_does_not_matter_who_is_quicker(quick: int) -> None:
+def test_dead_loop_detection_does_not_depend_on_completion_order(quick: int) -> None:
     ways = [("In", "A"), ("In", "B"), ("A", "Both"), ("B", "Both"), ("Both", "In"), ("Both", "Guard")]
     ways += [("Guard", "In"), ("Guard", "Out")]
     graph = {
@@ -211,7 +211,7 @@ def test_it_does_not_matter_who_is_quicker(quick: int) -> None:
 
 
 def test_only_the_last_messages_of_a_long_round_are_stored() -> None:
-    inner = speaking(600)["graph"]
+    inner = agent_ring(600)["graph"]
     ways = [("Top", "A0"), ("Out", "Top"), ("Out", "Twice"), ("Twice", "Top"), ("Twice", "End")]
     nodes = [{"id": "Top", "type": "passthrough"}, *inner["nodes"], {"id": "End", "type": "passthrough"}]
     nodes.append({"id": "Twice", "type": "loop_counter", "config": {"max_iterations": 2}})
@@ -233,7 +233,7 @@ def test_only_the_last_messages_of_a_long_round_are_stored() -> None:
 
 
 def with_tool(rounds: int, **graph: Any) -> Dict:
-    workflow = speaking(rounds, **graph)
+    workflow = agent_ring(rounds, **graph)
     workflow["graph"]["nodes"][0]["config"] = {"tools": ["look"]}
     return {**workflow, "tools": {"look": {"python": "statistics:mean"}}}
 
@@ -247,7 +247,7 @@ class SameResult(Simulator):
         return fact
 
 
-def test_the_same_words_after_the_same_tool_results_are_a_dead_loop() -> None:
+def test_repeated_message_after_repeated_tool_results_is_a_dead_loop() -> None:
     script = {"A0": ["?look", SAME] * 10}
     run = SameResult(plan_of(with_tool(10)), script).start("go").finish()
     [event] = tripped(run)
@@ -256,13 +256,13 @@ def test_the_same_words_after_the_same_tool_results_are_a_dead_loop() -> None:
     assert not tripped(other)
 
 
-def test_the_same_tool_results_are_none_while_something_new_is_said() -> None:
+def test_repeated_tool_results_with_new_messages_are_not_a_dead_loop() -> None:
     texts = [text for name in ("a debate", "support") for text in LIVELY[name]]
     script = {"A0": [line for text in texts for line in ("?look", text)]}
     assert not tripped(SameResult(plan_of(with_tool(10)), script).start("go").finish())
 
 
-def test_rounds_in_which_nobody_speaks_are_neither_for_nor_against_a_dead_loop() -> None:
+def test_silent_rounds_do_not_affect_dead_loop_detection() -> None:
     """Every other round of a loop agent only passes on what the agent said before."""
     nodes = [
         {"id": "In", "type": "passthrough"},
@@ -294,7 +294,7 @@ def spending(workflow: Dict, sizes: list[int]) -> Spender:
     )
 
 
-def test_a_surge_of_tokens() -> None:
+def test_token_surge_trips_the_breaker() -> None:
     run = spending(ring(5), [10, 10, 9000])
     [event] = [event for event in run.events if event.event == "breaker_tripped"]
     assert event.data["trigger"] == "token_surge"
@@ -303,7 +303,7 @@ def test_a_surge_of_tokens() -> None:
     assert spending(ring(5), [3000]).state.status == "completed"  # large from the start
 
 
-def test_calls_whose_tokens_nobody_counted_do_not_tell_how_large_a_call_is() -> None:
+def test_calls_without_token_counts_do_not_affect_the_surge_estimate() -> None:
     assert spending(ring(5), [0, 0, 5000]).state.status == "completed"
 
 
@@ -316,11 +316,11 @@ def test_calls_whose_tokens_nobody_counted_do_not_tell_how_large_a_call_is() -> 
         False,
     ],
 )
-def test_a_surge_may_be_allowed(breaker: Any) -> None:
+def test_token_surge_detection_can_be_relaxed(breaker: Any) -> None:
     assert spending({**ring(5), "breaker": breaker}, [10, 10, 9000]).state.status == "completed"
 
 
-def test_time_out_of_work() -> None:
+def test_breaker_trips_on_working_time() -> None:
     run = (
         Spender(plan_of({"breaker": {"seconds": 2, "dead_loop": False}, **ring(20)}), {}).start("go").finish()
     )
@@ -332,8 +332,8 @@ def test_time_out_of_work() -> None:
     assert Spender(free, {}, constant(1)).start("go").finish().state.status == "completed"
 
 
-def test_waiting_for_people_is_no_work() -> None:
-    workflow = speaking(3)
+def test_waiting_for_human_input_does_not_count_as_working_time() -> None:
+    workflow = agent_ring(3)
     workflow["graph"]["nodes"][0] = {"id": "A0", "type": "human"}
     run = Simulator(plan_of({**workflow, "breaker": {"seconds": 5}}), {"A0": ["a", "b", "c"]}).start("go")
     while run.at_work:
@@ -359,20 +359,20 @@ def test_waiting_for_people_is_no_work() -> None:
         ("loop", {"window": 50}),
     ],
 )
-def test_it_can_be_tuned_and_turned_off(where: str, breaker: Any) -> None:
-    workflow = speaking(12)
+def test_breaker_can_be_tuned_and_disabled(where: str, breaker: Any) -> None:
+    workflow = agent_ring(12)
     if where == "file":
         workflow["breaker"] = breaker
     elif where == "graph":
         workflow["graph"]["breaker"] = breaker
     else:
         workflow["graph"]["loops"] = {"A0": {"breaker": breaker}}
-    assert say(workflow, {"A0": [SAME]}).state.status == "completed"
+    assert run_script(workflow, {"A0": [SAME]}).state.status == "completed"
 
 
-def test_the_innermost_setting_counts() -> None:
-    workflow = speaking(12, breaker=False, loops={"A0": {"breaker": {"window": 2}}})
-    [event] = tripped(say({**workflow, "breaker": False}, {"A0": [SAME]}))
+def test_innermost_breaker_setting_wins() -> None:
+    workflow = agent_ring(12, breaker=False, loops={"A0": {"breaker": {"window": 2}}})
+    [event] = tripped(run_script({**workflow, "breaker": False}, {"A0": [SAME]}))
     assert event.address == "A0[3]"
 
 
@@ -380,23 +380,23 @@ def test_a_loop_agent_is_tuned_under_loops_too() -> None:
     strategy = {"mode": "condition", "until": 'text == "never"', "max": 9}
     config = {"body": {"id": "W", "type": "agent"}, "strategy": strategy}
     graph: Dict = {"nodes": [{"id": "Again", "type": "loop_agent", "config": config}], "start": "Again"}
-    [event] = tripped(say({"breaker": True, "graph": graph}, {"W": [SAME]}))
+    [event] = tripped(run_script({"breaker": True, "graph": graph}, {"W": [SAME]}))
     assert event.address == "Again[4]"
     graph["loops"] = {"Again": {"breaker": False}}
-    assert say({"breaker": True, "graph": graph}, {"W": [SAME]}).state.status == "completed"
+    assert run_script({"breaker": True, "graph": graph}, {"W": [SAME]}).state.status == "completed"
 
 
-def test_a_higher_threshold_sees_less_news() -> None:
+def test_higher_threshold_counts_fewer_messages_as_new() -> None:
     texts = LIVELY["a server that is written step by step"]
     workflow, script = series(texts, 1)
     assert texts[0] == SERVER
-    assert not tripped(say(workflow, script))
+    assert not tripped(run_script(workflow, script))
     workflow["graph"]["breaker"] = {"threshold": 0.5}
-    assert tripped(say(workflow, script))
+    assert tripped(run_script(workflow, script))
 
 
 def test_idle_time_does_not_count() -> None:
-    plan = plan_of(speaking(3))
+    plan = plan_of(agent_ring(3))
     started = Started("run", (Message("go"),), 0.0)
     for reopened in (True, False):
         run = Run(plan)
@@ -409,13 +409,13 @@ def test_idle_time_does_not_count() -> None:
         assert (run.lock is None) == reopened
 
 
-def test_a_run_that_is_over_is_not_reopened() -> None:
-    run = Simulator(plan_of(speaking(1)), {}).start("go").finish().state
+def test_completed_run_cannot_be_reopened() -> None:
+    run = Simulator(plan_of(agent_ring(1)), {}).start("go").finish().state
     with pytest.raises(IllegalFact):
         step(run, Reopened(1.0))
 
 
-def test_rounds_in_which_nobody_speaks_cost_the_same_however_many_there_are() -> None:
+def test_silent_rounds_have_constant_cost() -> None:
     history, looked = LoopHistory(), 0
 
     def decide(function: Any, *arguments: Any) -> Any:
@@ -436,16 +436,14 @@ def test_rounds_in_which_nobody_speaks_cost_the_same_however_many_there_are() ->
 
 
 @pytest.mark.parametrize(("agents", "calls", "size"), [(0, 1, 0), (1, 1, 600), (3, 3, 600)])
-def test_the_forecast_says_how_many_calls_to_expect_and_how_large_each_is(
-    agents: int, calls: int, size: int
-) -> None:
+def test_expected_usage_counts_calls_and_tokens_per_call(agents: int, calls: int, size: int) -> None:
     names = [f"A{number}" for number in range(agents)]
     nodes = [{"id": "In", "type": "passthrough"}, *({"id": name, "type": "agent"} for name in names)]
     plan = plan_of({"graph": {"nodes": nodes, "start": ["In", *names]}})
     assert expected_usage(plan) == (calls, size)
 
 
-def test_a_loop_that_was_unlocked_is_found_dead_only_by_what_follows() -> None:
+def test_unlocked_loop_needs_new_repetitions_to_trip_again() -> None:
     history = LoopHistory()
 
     def said_again() -> bool:

@@ -48,7 +48,7 @@ def with_node_limits(workflow: Dict, name: str, **limits: float) -> Dict:
 AMOUNTS = {"steps": 5, "model_calls": 3, "tokens": 350, "cost_usd": 0.03, "seconds": 1.0}
 
 
-def test_three_calls_of_ten_cents_fit_into_thirty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_costs_are_added_without_binary_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     """As binary fractions they would not: 0.1 + 0.1 + 0.1 > 0.3."""
     monkeypatch.setattr(spending, "CENT", 0.1)
     run = spend({**ring(30), "limits": {"cost_usd": 0.3}})
@@ -61,7 +61,7 @@ def test_three_calls_of_ten_cents_fit_into_thirty(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("what", AMOUNTS)
 @pytest.mark.parametrize("where", ["file", "graph", "loop", "node", "subgraph", "around"])
-def test_each_limit_holds_wherever_it_stands(what: str, where: str) -> None:
+def test_each_limit_applies_at_every_level(what: str, where: str) -> None:
     limits = {what: AMOUNTS[what]}
     workflow = ring(30)
     scope = "the graph"
@@ -89,12 +89,12 @@ def test_each_limit_holds_wherever_it_stands(what: str, where: str) -> None:
         assert lock["spent"] <= AMOUNTS[what]
 
 
-def test_a_graph_limit_comes_before_that_of_the_file() -> None:
+def test_graph_limit_overrides_the_file_limit() -> None:
     run = spend({"limits": {"tokens": 200}, **ring(30, limits={"tokens": 500})})
     assert run.tokens == 500
 
 
-def test_a_child_draws_on_its_parent() -> None:
+def test_child_spends_the_budget_of_its_parent() -> None:
     body = wide(3, limits={"tokens": 10_000})["graph"]
     workflow = holding(body)
     workflow["graph"]["limits"] = {"tokens": 250}
@@ -104,7 +104,7 @@ def test_a_child_draws_on_its_parent() -> None:
     assert run.state.lock.address == "Last"
 
 
-def test_a_call_that_does_not_fit_is_not_made() -> None:
+def test_call_exceeding_the_budget_is_not_started() -> None:
     run = spend(ring(30, limits={"tokens": 1000}), 300)
     assert run.state.usage["model_calls"] == 3
     assert run.tokens == 900
@@ -112,7 +112,7 @@ def test_a_call_that_does_not_fit_is_not_made() -> None:
     assert (lock["spent"], lock["wanted"], lock["address"]) == (900, 300, "A[2]/B")
 
 
-def test_nothing_is_allowed_by_a_budget_of_0() -> None:
+def test_zero_budget_allows_no_call() -> None:
     run = spend(ring(30, limits={"tokens": 0}))
     assert run.state.usage["model_calls"] == 0
     assert spend(ring(3, limits={"model_calls": 0})).state.usage["model_calls"] == 0
@@ -164,7 +164,7 @@ def test_the_largest_call_so_far_is_reserved() -> None:
         ({"params": {"max_tokens": "many"}}, 0),
     ],
 )
-def test_what_an_agent_may_take_at_most(config: Dict, reserved: int) -> None:
+def test_agent_reserve_follows_from_max_tokens(config: Dict, reserved: int) -> None:
     profiles = {
         "default": {"model": "openai:gpt-4o", "params": {"max_tokens": 300}},
         "big": {"model": "openai:gpt-4o", "params": {"max_tokens": 500}},
@@ -174,7 +174,7 @@ def test_what_an_agent_may_take_at_most(config: Dict, reserved: int) -> None:
     assert plan.sites[0].reserve == reserved
 
 
-def test_a_call_that_failed_gives_back_what_it_had_reserved() -> None:
+def test_failed_call_releases_its_reservation() -> None:
     run = Spender(plan_of(known(wide(3, limits={"tokens": 300, "model_calls": 9}), 100)), {}).start("go")
     while len(run.at_work) < 3:
         run.tell(run.answer(run.at_work.pop(0)))
@@ -193,7 +193,7 @@ def with_tools(config: Dict, **limits: float) -> Dict:
     return {"tools": TOOL, "graph": {"nodes": [agent], "start": "A", "limits": limits}}
 
 
-def test_of_several_tools_all_are_called_or_none() -> None:
+def test_tool_calls_of_a_round_are_reserved_all_or_none() -> None:
     script = {"A": ["?look look look", "?look", "done"]}
     run = spend(with_tools({}, tool_calls=2), script=script)
     assert run.state.usage["tool_calls"] == 0
@@ -204,7 +204,7 @@ def test_of_several_tools_all_are_called_or_none() -> None:
     assert spend(with_tools({}, tool_calls=4), script=script).trace() == run.trace()
 
 
-def test_parts_of_a_dynamic_edge_are_asked_about_one_by_one() -> None:
+def test_parts_of_a_dynamic_edge_reserve_one_by_one() -> None:
     dynamic = {"type": "map", "split": SPLIT, "config": {"max_parallel": 2}}
     graph = {
         "nodes": [
@@ -225,7 +225,7 @@ def test_parts_of_a_dynamic_edge_are_asked_about_one_by_one() -> None:
     ]
 
 
-def test_a_list_that_is_too_long_ends_in_the_same_lock() -> None:
+def test_list_above_the_cap_locks_the_run() -> None:
     config = {
         "body": {"id": "W", "type": "agent"},
         "strategy": {"mode": "array", "items": "[1, 2, 3, 4, 5]", "max": 3},
@@ -240,7 +240,7 @@ def test_a_list_that_is_too_long_ends_in_the_same_lock() -> None:
     assert run.state.usage["model_calls"] == 5
 
 
-def test_tool_rounds_that_are_used_up_end_in_the_same_lock() -> None:
+def test_exhausted_tool_rounds_lock_the_run() -> None:
     script = {"A": ["?look", "?look", "?look", "?look", "done"]}
     run = spend(with_tools({"max_tool_calls": 2, "on_limit": "suspend"}), script=script)
     assert run.state.status == "suspended_locked"
@@ -249,7 +249,7 @@ def test_tool_rounds_that_are_used_up_end_in_the_same_lock() -> None:
     assert run.unlock(limits={"rounds": 6}).finish().state.status == "completed"
 
 
-def test_the_budget_of_a_body_counts_each_round_for_itself() -> None:
+def test_body_budget_is_per_round() -> None:
     config = {
         "body": {"id": "W", "type": "agent", "limits": {"model_calls": 1}},
         "strategy": {"mode": "count", "max": 4},
@@ -261,7 +261,7 @@ def test_the_budget_of_a_body_counts_each_round_for_itself() -> None:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_nobody_ever_passes_a_budget(block: int) -> None:
+def test_random_runs_never_exceed_a_budget(block: int) -> None:
     """With sizes that are known never; else by no more than one call of each that is at work."""
     met = 0
     for seed in range(block * 75, block * 75 + 75):

@@ -36,7 +36,7 @@ from tests.kernel.simulator import plan_of
 @pytest.mark.parametrize("kind", get_args(Fact))
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_every_fact_comes_back(kind: Any, data: st.DataObject) -> None:
+def test_facts_round_trip(kind: Any, data: st.DataObject) -> None:
     fact = data.draw(values_of(kind))
     assert decode_fact(encode_fact(fact)) == fact
     decided = tuple(data.draw(st.lists(JSON, max_size=3)))
@@ -45,7 +45,7 @@ def test_every_fact_comes_back(kind: Any, data: st.DataObject) -> None:
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.one_of(JSON, TEXT.map(lambda text: {"error": text})), max_size=4))
-def test_every_decision_comes_back(decided: list[Any]) -> None:
+def test_decisions_round_trip(decided: list[Any]) -> None:
     line = DECISIONS.encode(tuple(decided))
     assert list(DECISIONS.decode(line)) == decided
     assert b"\t" not in line and b"\n" not in line, "a tab ends the fact, and a newline the entry"
@@ -54,19 +54,19 @@ def test_every_decision_comes_back(decided: list[Any]) -> None:
 @pytest.mark.parametrize("kind", get_args(Command))
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_every_command_comes_back(kind: Any, data: st.DataObject) -> None:
+def test_commands_round_trip(kind: Any, data: st.DataObject) -> None:
     command = data.draw(values_of(kind))
     assert COMMANDS.decode_versioned(encode_command(command)) == command
 
 
 @settings(max_examples=80, deadline=None)
 @given(event=values_of(Event))
-def test_every_event_comes_back(event: Event) -> None:
+def test_events_round_trip(event: Event) -> None:
     assert decode_event(encode_event(event)) == event
 
 
 @pytest.mark.parametrize("name", TRANSIENT)
-def test_a_transient_event_comes_back_without_a_number(name: str) -> None:
+def test_transient_event_round_trips_without_sequence_number(name: str) -> None:
     event = Event(0, name, "2026-11-15T20:00:00.000Z", "run", "A", "A", {"text": "word"})
     assert b"seq" not in encode_event(event)
     assert decode_event(encode_event(event)) == event
@@ -126,13 +126,13 @@ def test_an_older_version_is_upgraded_step_by_step() -> None:
         (b'3 {"kind":"\xff","seconds":1}', "a tea cannot be decoded"),
     ],
 )
-def test_what_cannot_be_decoded_is_named(body: bytes, why: str) -> None:
+def test_undecodable_input_is_reported_with_its_cause(body: bytes, why: str) -> None:
     with pytest.raises(CodecError) as refused:
         TEAS.decode_versioned(body)
     assert str(refused.value).startswith(why)
 
 
-def test_a_codec_has_an_upgrade_for_each_version_that_it_reads() -> None:
+def test_codec_requires_an_upgrade_for_each_readable_version() -> None:
     with pytest.raises(ValueError, match="the codec of a tea lacks an upgrade"):
         Codec("a tea", Tea, version=3, upgrades={2: in_seconds})
     only_newest: Codec[Tea] = Codec("a tea", Tea, version=3, oldest=3)
@@ -152,7 +152,7 @@ def test_facts_and_decisions_share_the_version_of_their_line() -> None:
 @pytest.mark.parametrize(
     "carried", [ModelCall(offer=False, call=2), ToolUse(ToolRequest("1", "add", {"n": 1}))]
 )
-def test_what_a_command_carries_has_its_type(carried: Any) -> None:
+def test_carried_state_of_a_command_keeps_its_type(carried: Any) -> None:
     agent = {"id": "A", "type": "agent", "config": {"output_schema": {"type": "object"}}}
     plan = plan_of({"graph": {"nodes": [agent], "start": "A"}})
     assert plan.sites[0].has_tool_loop
@@ -160,7 +160,7 @@ def test_what_a_command_carries_has_its_type(carried: Any) -> None:
     assert decode_command(encode_command(call), plan) == call
 
 
-def test_a_state_that_does_not_fit_is_refused() -> None:
+def test_state_of_the_wrong_type_is_rejected() -> None:
     assert typed(None, {"a": 1}) == {"a": 1}
     assert typed(Tea, None) is None
     assert typed(Tea, {"kind": "green", "seconds": 2}) == Tea("green", 2.0)

@@ -20,12 +20,12 @@ def chooser(seed: int) -> Any:
     return random.Random(seed).randrange
 
 
-def same_end(one: str, other: str) -> bool:
+def equivalent_status(one: str, other: str) -> bool:
     """Where one branch would fail and another meets a limit, whichever is first stops the run."""
     return one == other or {one, other} <= {"failed", "suspended_locked"}
 
 
-def told(run: Simulator) -> dict[str, Any]:
+def summary_without_exit_reasons(run: Simulator) -> dict[str, Any]:
     """The summary, without the reasons: of a loop that runs several times at once, the last one counts."""
     summary = run.state.summary()
     loops = {name: {**loop, "exit_reason": ""} for name, loop in summary["loops"].items()}
@@ -33,14 +33,14 @@ def told(run: Simulator) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_the_kernel_agrees_with_a_plain_reading(block: int) -> None:
+def test_kernel_agrees_with_the_reference_loop(block: int) -> None:
     ends = []
     for seed in range(block * 500, (block + 1) * 500):
         workflow, text, script, play = case(seed)
         status, output, nodes, executions = played(play, text, script)
         run = Simulator(plan_of(workflow, FUNCTIONS), script, chooser(seed)).start(text).finish()
         summary = run.state.summary()
-        assert same_end(summary["status"], status), seed
+        assert equivalent_status(summary["status"], status), seed
         if status == "completed":
             assert run.trace() == sorted(executions, key=lambda execution: execution.address), seed
             assert (summary["output"], summary["nodes"]) == (output, nodes), seed
@@ -50,35 +50,35 @@ def test_the_kernel_agrees_with_a_plain_reading(block: int) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(seeds, seeds, seeds)
-def test_the_trace_does_not_depend_on_who_finishes_first(seed: int, one: int, other: int) -> None:
+def test_trace_does_not_depend_on_completion_order(seed: int, one: int, other: int) -> None:
     workflow, text, script, _ = case(seed)
     plan = plan_of(workflow, FUNCTIONS)
     first = Simulator(plan, script, chooser(one)).start(text).finish()
     second = Simulator(plan, script, chooser(other)).start(text).finish()
-    assert same_end(first.state.status, second.state.status)
+    assert equivalent_status(first.state.status, second.state.status)
     if first.state.status == "completed":
         assert first.trace() == second.trace()
-        assert told(first) == told(second)
+        assert summary_without_exit_reasons(first) == summary_without_exit_reasons(second)
 
 
 @settings(max_examples=300, deadline=None)
 @given(seeds, seeds, st.floats(0, 1))
-def test_any_prefix_of_a_journal_resumes_to_the_same_end(seed: int, order: int, where: float) -> None:
+def test_resuming_any_journal_prefix_gives_the_same_result(seed: int, order: int, where: float) -> None:
     workflow, text, script, _ = case(seed)
     plan = plan_of(workflow, FUNCTIONS)
     whole = Simulator(plan, script, chooser(order)).start(text).finish()
     cut = max(1, int(where * len(whole.journal)))
     resumed = Simulator(plan, script, chooser(order + 1)).resume(whole.journal[:cut]).finish()
-    assert same_end(resumed.state.status, whole.state.status)
+    assert equivalent_status(resumed.state.status, whole.state.status)
     if whole.state.status == "completed":
-        assert told(resumed) == told(whole)
+        assert summary_without_exit_reasons(resumed) == summary_without_exit_reasons(whole)
         # What had finished before the cut is not done again.
         assert len(resumed.executions) == len(whole.executions) - (cut - 1)
 
 
 @settings(max_examples=200, deadline=None)
 @given(seeds, seeds)
-def test_events_count_up_and_no_address_stands_for_two_things(seed: int, order: int) -> None:
+def test_event_numbers_increase_and_addresses_are_unique(seed: int, order: int) -> None:
     workflow, text, script, _ = case(seed)
     run = Simulator(plan_of(workflow, FUNCTIONS), script, chooser(order)).start(text).finish()
     assert [event.seq for event in run.events] == list(range(1, len(run.events) + 1))
@@ -88,7 +88,7 @@ def test_events_count_up_and_no_address_stands_for_two_things(seed: int, order: 
     assert len(rounds) == len(set(rounds))
 
 
-def broken_off(order: int, width: int) -> Simulator:
+def run_with_break(order: int, width: int) -> Simulator:
     """An array of eight elements; the fifth says `break`, in a chain of two nodes."""
     go_on, stop = ({"type": "keyword", "config": {key: ["stop"]}} for key in ("none", "any"))
     body = {
@@ -116,12 +116,12 @@ def broken_off(order: int, width: int) -> Simulator:
 
 
 @pytest.mark.parametrize("width", [2, 3, 8])
-def test_a_break_counts_as_if_the_rounds_had_come_one_after_the_other(width: int) -> None:
-    alone = broken_off(0, 1).state.summary()
+def test_break_in_parallel_rounds_gives_the_sequential_result(width: int) -> None:
+    alone = run_with_break(0, 1).state.summary()
     assert alone["data"]["results"] == ["a1", None, "a3", "a4", "stop"]
     assert alone["data"]["errors"] == [{"round": 2, "error": "!a2"}]
     for order in range(200):
-        run = broken_off(order, width)
+        run = run_with_break(order, width)
         summary = run.state.summary()
         assert (summary["status"], summary["data"]) == ("completed", alone["data"])
         assert not run.state.calls
@@ -156,7 +156,7 @@ def in_flight(run: Simulator) -> list[str]:
     return [command.address for command in run.at_work]
 
 
-def test_a_break_cancels_later_rounds_and_lets_earlier_ones_finish() -> None:
+def test_break_cancels_later_rounds_and_finishes_earlier_ones() -> None:
     run = stopping()
     assert in_flight(run) == ["Each[1]/W", "Each[2]/W", "Each[3]/W"]
     finish(run, "Each[2]/W")
@@ -172,7 +172,7 @@ def test_a_break_cancels_later_rounds_and_lets_earlier_ones_finish() -> None:
     assert run.state.loops["Each"].exit_reason == "break"
 
 
-def test_a_break_forgets_what_later_rounds_gave_before_it() -> None:
+def test_break_discards_results_of_later_rounds() -> None:
     run = stopping()
     finish(run, "Each[3]/W")
     finish(run, "Each[1]/W")
@@ -183,7 +183,7 @@ def test_a_break_forgets_what_later_rounds_gave_before_it() -> None:
     assert not run.at_work
 
 
-def test_a_pause_holds_the_next_round_of_a_loop_agent_back() -> None:
+def test_pause_prevents_the_next_round_of_a_loop_agent() -> None:
     config = {"body": {"id": "W", "type": "agent"}, "strategy": {"mode": "count", "max": 2}}
     graph = {"nodes": [{"id": "Twice", "type": "loop_agent", "config": config}], "start": "Twice"}
     run = Simulator(plan_of({"graph": graph}), {"W": ["one", "two"]}).start("go")

@@ -34,7 +34,7 @@ def inputs_of(made: roundel.Graph, text: str, node: str, **options: Any) -> tupl
     return seen, roundel.run(made, text, **options)
 
 
-def test_map_keeps_the_order_of_the_parts_whoever_is_first() -> None:
+def test_map_preserves_part_order_regardless_of_completion_order() -> None:
     made = roundel.Graph(start="In", end="Each").node("In", "passthrough")
     made.edge("In", "Each", dynamic=lines())
 
@@ -48,7 +48,7 @@ def test_map_keeps_the_order_of_the_parts_whoever_is_first() -> None:
     assert result.nodes["Each"] == 3
 
 
-def test_parts_have_addresses_and_replies_of_their_own() -> None:
+def test_each_part_has_its_own_address_and_reply() -> None:
     events: list[roundel.Event] = []
     made = graph(lines())
     seen, _ = inputs_of(made, "a\nb", "Each", script={"Each": ["one", "two"]}, on_event=events.append)
@@ -57,7 +57,7 @@ def test_parts_have_addresses_and_replies_of_their_own() -> None:
     assert seen == ["one", "two"]
 
 
-def test_at_most_so_many_at_once() -> None:
+def test_max_parallel_limits_concurrent_parts() -> None:
     at_work: list[int] = []
     most: list[int] = []
     made = roundel.Graph(start="In", end="Each").node("In", "passthrough")
@@ -75,7 +75,7 @@ def test_at_most_so_many_at_once() -> None:
     assert max(most) == 2
 
 
-def test_other_input_goes_to_every_part() -> None:
+def test_other_inputs_are_passed_to_every_part() -> None:
     made = roundel.Graph(start=["In", "Rule"], end="Each").node("In", "passthrough")
     made.node("Rule", "literal", content="be brief").edge("Rule", "Each")
     made.edge("In", "Each", dynamic=lines())
@@ -89,7 +89,7 @@ def test_other_input_goes_to_every_part() -> None:
 
 
 @pytest.mark.parametrize(("count", "runs"), [(1, 1), (2, 1), (3, 1), (4, 3), (9, 4), (10, 7)])
-def test_tree_goes_on_until_one_is_left(count: int, runs: int) -> None:
+def test_tree_reduces_until_one_message_remains(count: int, runs: int) -> None:
     made = roundel.Graph(start="In", end="Sum").node("In", "passthrough")
     split = {"type": "regex", "config": {"pattern": r"\d+"}}
     made.edge("In", "Sum", dynamic={"type": "tree", "split": split, "config": {"group_size": 3}})
@@ -103,7 +103,7 @@ def test_tree_goes_on_until_one_is_left(count: int, runs: int) -> None:
     assert result.nodes["Sum"] == runs
 
 
-def test_a_tree_that_does_not_come_together_fails() -> None:
+def test_tree_that_does_not_reduce_fails() -> None:
     made = roundel.Graph(start="In", end="Sum").node("In", "passthrough")
     made.edge("In", "Sum", dynamic={"type": "tree", "split": lines()["split"], "config": {"group_size": 2}})
 
@@ -129,19 +129,19 @@ def test_splitting_by_messages_and_by_paths() -> None:
 
 
 @pytest.mark.parametrize("text", ["no json", '{"other": 1}'])
-def test_nothing_at_the_path_leaves_the_message_whole(text: str) -> None:
+def test_missing_json_path_leaves_the_message_unsplit(text: str) -> None:
     split = {"type": "json_path", "config": {"json_path": "plan.steps"}}
     seen, _ = inputs_of(graph({"type": "map", "split": split}), text, "Each", script={})
     assert seen == [text]
 
 
-def test_no_part_at_all_runs_nothing_and_triggers_nothing() -> None:
+def test_empty_split_runs_and_triggers_nothing() -> None:
     split = {"type": "regex", "config": {"pattern": "z+", "on_no_match": "empty"}}
     result = roundel.run(graph({"type": "map", "split": split}), "abc", script={})
     assert (result.status, result.nodes) == ("completed", {"In": 1})
 
 
-def test_each_part_may_be_a_subgraph_with_replies_of_its_own() -> None:
+def test_parts_may_be_subgraphs_with_their_own_replies() -> None:
     inner = roundel.Graph(start="First", end="Second").node("First", "agent").node("Second", "agent")
     inner.edge("First", "Second")
     script = {
@@ -214,7 +214,7 @@ def twice(each: dict[str, Any]) -> dict[str, Any]:
         ("tools", [f"{ASKS}look", "1", "1", "3", f"{ASKS}look", "5"]),
     ],
 )
-def test_a_part_counts_its_calls_from_its_own_number_on_and_the_next_round_behind_all(
+def test_call_ordinals_of_parts_do_not_overlap_within_or_across_rounds(
     kind: str, replies: list[str], last_first: bool
 ) -> None:
     script = [str(number) for number in range(20)]

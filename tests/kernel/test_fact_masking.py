@@ -47,11 +47,11 @@ SECRETS = SecretMasker([KEY])
         ),
     ],
 )
-def test_a_fact_without_its_secrets(fact: Fact, expected: Fact) -> None:
+def test_secrets_in_a_fact_are_masked(fact: Fact, expected: Fact) -> None:
     assert mask_fact(fact, SECRETS) == expected
 
 
-def test_what_names_parts_of_the_workflow_stays() -> None:
+def test_run_and_node_names_are_not_masked() -> None:
     fact = Started(KEY, (Message(KEY, "user"),), 1.0, InterceptPoints((KEY,)))
     masked = mask_fact(fact, SECRETS)
     assert masked == Started(KEY, (Message("***", "user"),), 1.0, InterceptPoints((KEY,)))
@@ -63,7 +63,7 @@ def test_a_fact_without_secrets_is_the_same_object() -> None:
     assert mask_fact(fact, SecretMasker()) is fact
 
 
-def test_a_fact_that_is_no_json_is_masked_all_the_same() -> None:
+def test_fact_with_non_json_data_is_masked() -> None:
     thing = object()
     fact = Finished("A", Outcome((Message(KEY, data={"thing": thing}),)), 1.0)
     masked = mask_fact(fact, SECRETS)
@@ -82,14 +82,14 @@ def _words(*kinds: type[Any]) -> set[str]:
     return found
 
 
-def test_words_of_the_format_are_never_masked() -> None:
+def test_format_keywords_are_never_masked() -> None:
     words = _words(Message, Block, Reply, ToolRequest, ToolResult, Outcome)
     assert {"assistant", "completed", "rejected", "continue"} <= words
     secrets = SecretMasker(words)
     assert {secrets.mask(word) for word in words} == words
 
 
-def test_a_run_whose_server_has_words_of_the_format_in_its_environment() -> None:
+def test_environment_values_equal_to_format_keywords_do_not_break_a_run() -> None:
     names = ("assistant", "completed", "tool_calls", "messages", "arguments", "input_tokens", "metadata")
     tools = {
         "near": {"mcp": {"command": "none", "env": {name: name for name in names}}},
@@ -108,7 +108,7 @@ def test_a_run_whose_server_has_words_of_the_format_in_its_environment() -> None
     ]
 
 
-def test_short_secrets_stay_in_other_text() -> None:
+def test_short_secrets_are_not_masked_inside_other_text() -> None:
     source = {
         "vars": {"PIN_TOKEN": "tea", "word": {"value": "cup", "secret": True}},
         "models": {"default": {"model": "openai:m", "api_key": "ollama", "headers": {"X": "yes"}}},

@@ -58,13 +58,13 @@ def one(kind: str = "agent", **config: Any) -> Plan:
 
 
 @pytest.mark.parametrize("block", range(3))
-def test_random_graphs_run_as_without(block: int) -> None:
+def test_random_graphs_run_the_same_with_interception(block: int) -> None:
     for seed in range(block * 100, block * 100 + 100):
         workflow, text, script = graphs.case(seed)
         _compared(plan_of(workflow), script, text, seed)
 
 
-def test_random_loop_agents_run_as_without() -> None:
+def test_random_loop_agents_run_the_same_with_interception() -> None:
     for seed in range(150):
         workflow, text, script, _ = loop_agents.case(seed)
         _compared(plan_of(workflow, loop_agents.FUNCTIONS), script, text, seed)
@@ -80,7 +80,7 @@ def _compared(plan: Plan, script: Script, text: str, seed: int) -> None:
         assert shown(other.events) == shown(plain.events)
 
 
-def test_any_prefix_of_a_journal_resumes_to_the_same_end() -> None:
+def test_resuming_any_journal_prefix_gives_the_same_result() -> None:
     for seed in range(120):
         workflow, text, script = graphs.case(seed)
         plan = plan_of(workflow)
@@ -140,7 +140,7 @@ def test_a_veto_before_a_node_fails_it_without_running_it(kind: str) -> None:
     assert not run.executions
 
 
-def test_a_veto_afterwards_fails_the_node_and_what_it_cost_is_counted() -> None:
+def test_veto_after_a_node_fails_it_and_counts_its_usage() -> None:
     run = Simulator(one(), {"A": ["raw"]}).start("go", InterceptPoints(after=("A",)))
     run.tell(run.answer(only(run)))
     run.tell(Failed("A", "vetoed", run.now()))
@@ -148,7 +148,7 @@ def test_a_veto_afterwards_fails_the_node_and_what_it_cost_is_counted() -> None:
     assert run.state.summary()["output"] == ""
 
 
-def test_a_node_that_waits_for_middleware_has_reserved_its_budget() -> None:
+def test_node_waiting_for_middleware_holds_its_reservation() -> None:
     run = Simulator(pair(tokens=100), {}).start("go", InterceptPoints(before=("A", "B")))
     assert [command.address for command in run.at_work] == ["A"]  # 60 and 60 are more than 100
     run.tell(run.answer(only(run)))
@@ -157,7 +157,7 @@ def test_a_node_that_waits_for_middleware_has_reserved_its_budget() -> None:
     assert run.state.status == "suspended_locked"
 
 
-def test_a_veto_gives_back_what_was_reserved_and_counts_no_call() -> None:
+def test_veto_releases_the_reservation_and_counts_no_call() -> None:
     run = Simulator(pair(tokens=200, model_calls=5), {}).start("go", InterceptPoints(before=("A", "B")))
     run.tell(Failed("A", "vetoed", run.now()))
     assert run.state.root is not None
@@ -167,7 +167,7 @@ def test_a_veto_gives_back_what_was_reserved_and_counts_no_call() -> None:
     assert figures.spent_amounts(0)["model_calls"] == 0
 
 
-def test_what_waits_for_middleware_when_the_run_fails_does_not_begin() -> None:
+def test_nodes_waiting_for_middleware_are_skipped_when_the_run_fails() -> None:
     run = Simulator(pair(), {}).start("go", InterceptPoints(before=("A", "B")))
     run.tell(Failed("A", "vetoed", run.now()))
     run.tell(Intercepted("B", run.now()))
@@ -199,7 +199,7 @@ def test_a_run_resumed_with_middleware_intercepts_calls_in_flight(kind: str) -> 
 # Facts that cannot be.
 
 
-def test_a_message_can_be_changed_before_the_node_sets_out_and_not_afterwards() -> None:
+def test_message_can_be_edited_only_before_the_node_starts() -> None:
     run = Simulator(one(), {}).start("go", InterceptPoints(("A",), ("A",)))
     run.tell(Edited("A", Message("stay"), run.now()))
     run.tell(run.answer(only(run)))
@@ -212,7 +212,7 @@ def test_a_message_can_be_changed_before_the_node_sets_out_and_not_afterwards() 
         run.tell(Edited("A", Message("go"), run.now()))
 
 
-def test_a_changed_message_of_an_agent_with_tools_is_the_one_that_it_is_asked_about() -> None:
+def test_intercept_of_an_agent_with_tools_sees_the_edited_message() -> None:
     plan = plan_of(
         {
             "tools": {"look": {"python": "statistics:mean"}},
@@ -229,7 +229,7 @@ def test_a_changed_message_of_an_agent_with_tools_is_the_one_that_it_is_asked_ab
     assert [message.text for message in intercept.inputs] == ["stay"]
 
 
-def test_a_message_that_was_changed_at_an_unlock_is_the_one_that_middleware_is_asked_about() -> None:
+def test_intercept_sees_the_message_edited_at_unlock() -> None:
     node = {"id": "A", "type": "agent", "config": {"tools": ["look"]}}
     plan = plan_of(
         {
@@ -248,7 +248,7 @@ def test_a_message_that_was_changed_at_an_unlock_is_the_one_that_middleware_is_a
     assert [message.text for message in intercept.inputs] == ["stay"]
 
 
-def test_what_a_loop_is_asked_may_be_changed_and_is_not_what_it_was_given() -> None:
+def test_editing_a_loop_predicate_input_does_not_change_the_loop_inputs() -> None:
     body = {"nodes": [{"id": "Worker", "type": "agent"}], "start": "Worker"}
     strategy = {"mode": "condition", "until": {"function": "enough"}, "max": 3}
     plan = plan_of(

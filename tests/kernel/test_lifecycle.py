@@ -53,14 +53,14 @@ def shown(run: Simulator, name: str = "token_usage") -> list[Dict]:
         (Usage(0, 0, 7, 0), {"input_tokens": 7, "output_tokens": 0, "aside": True}),
     ],
 )
-def test_what_a_call_used_is_shown(usage: Usage, told: Dict) -> None:
+def test_model_call_event_reports_usage(usage: Usage, told: Dict) -> None:
     run = Simulator(plan_of(graph(agent())), {}).start("go")
     run.tell(Finished("A", Outcome((Message("done"),), usage=usage), run.now()))
     assert shown(run) == [told]
     assert run.state.usage["output_tokens"] == usage.output_tokens
 
 
-def test_a_call_without_tokens_shows_none() -> None:
+def test_call_without_tokens_emits_no_usage_event() -> None:
     run = Simulator(plan_of(graph(agent())), {}).start("go")
     run.tell(Finished("A", Outcome((Message("done"),), usage=Usage(1)), run.now()))
     assert shown(run) == []
@@ -68,7 +68,7 @@ def test_a_call_without_tokens_shows_none() -> None:
 
 
 @pytest.mark.parametrize("aside", [False, True])
-def test_what_is_used_aside_counts_but_is_no_surge(aside: bool) -> None:
+def test_side_usage_counts_but_is_not_a_token_surge(aside: bool) -> None:
     """Embeddings for a memory, say: the forecast knows nothing of them."""
     names = [f"A{number}" for number in range(FIRST_CALLS + 2)]
     edges = [{"from": one, "to": other} for one, other in pairwise(names)]
@@ -117,20 +117,20 @@ def judged(*liked: str) -> Judging:
 
 
 @pytest.mark.parametrize("liked", [("a",), ("b",), ("c",), ("a", "c"), ("b", "c"), ("a", "b", "c")])
-def test_each_message_of_each_part_is_evaluated_on_its_own(liked: tuple[str, ...]) -> None:
+def test_each_message_of_each_part_is_evaluated_separately(liked: tuple[str, ...]) -> None:
     run = judged(*liked)
     assert [text for _, text in run.asked] == ["a", "b", "c"]
     [out] = [seen for seen in run.executions if seen.node == "Out"]
     assert tuple(text for _, text in out.inputs) == liked
 
 
-def test_if_no_edge_lets_a_message_pass_the_target_is_skipped() -> None:
+def test_target_is_skipped_when_no_edge_passes_a_message() -> None:
     run = judged()
     assert [seen.node for seen in run.executions] == ["In", "Each", "Each", "Each"]
     assert shown(run, "end_not_reached") == [{"edges": ["Each → Out"]}]
 
 
-def test_an_answer_of_several_messages_is_asked_about_one_by_one() -> None:
+def test_edges_are_evaluated_per_message_of_a_result() -> None:
     by_function = {"type": "function", "config": {"name": "like"}}
     edges = [
         {"from": "A", "to": "B", "condition": by_function},
@@ -161,7 +161,7 @@ def test_an_answer_of_several_messages_is_asked_about_one_by_one() -> None:
 # What it keeps of its own output.
 
 
-def test_with_a_window_a_node_keeps_what_it_said_as_the_assistants() -> None:
+def test_context_window_keeps_own_output_with_the_assistant_role() -> None:
     workflow = graph(agent(context_window=-1), edges=[{"from": "A", "to": "A"}], limits={"rounds": 2})
     run = Simulator(plan_of(workflow), {}).start("go")
     run.at_work.clear()

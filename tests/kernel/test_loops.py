@@ -23,7 +23,7 @@ def started(names: str, edges: list[Dict], **fields: Any) -> Simulator:
     return Simulator(plan_of({"graph": graph}), {}).start("go")
 
 
-def say(run: Simulator, address: str, text: str, **fields: Any) -> None:
+def finish_call(run: Simulator, address: str, text: str, **fields: Any) -> None:
     [command] = [other for other in run.at_work if other.address == address]
     run.at_work.remove(command)
     run.tell(Finished(address, Outcome((Message(text, "assistant", **fields),)), run.now()))
@@ -48,15 +48,15 @@ def pair() -> Simulator:
         {"from": "C", "to": "O", **keyword("out")},
     ]
     run = started("ABCO", edges, end="O")
-    say(run, "A[1]/A", "well?")
+    finish_call(run, "A[1]/A", "well?")
     return run
 
 
 @pytest.mark.parametrize("order", ["BC", "CB"])
-def test_if_two_leave_at_once_the_first_in_the_file_says_why(order: str) -> None:
+def test_first_exit_in_file_order_gives_the_exit_reason(order: str) -> None:
     run = pair()
     for name in order:
-        say(run, f"A[1]/{name}", f"out, says {name}", data={"exit_reason": f"{name} is done"})
+        finish_call(run, f"A[1]/{name}", f"out, says {name}", data={"exit_reason": f"{name} is done"})
     [(address, data)] = told(run, "loop_exit")
     assert (address, data) == ("A[1]", {"loop": "A", "rounds": 1, "reason": "B is done", "by": "B"})
     [out] = run.at_work
@@ -64,22 +64,22 @@ def test_if_two_leave_at_once_the_first_in_the_file_says_why(order: str) -> None
 
 
 @pytest.mark.parametrize("leaves", ["B", "C"])
-def test_a_loop_is_left_although_another_node_leads_back(leaves: str) -> None:
+def test_exit_edge_wins_over_a_back_edge(leaves: str) -> None:
     run = pair()
-    say(run, "A[1]/B", "out" if leaves == "B" else "again")
-    say(run, "A[1]/C", "out" if leaves == "C" else "again")
+    finish_call(run, "A[1]/B", "out" if leaves == "B" else "again")
+    finish_call(run, "A[1]/C", "out" if leaves == "C" else "again")
     assert told(run, "loop_exit")[0][1] == {"loop": "A", "rounds": 1, "reason": "exit_edge", "by": leaves}
     assert in_flight(run) == ["O"]
 
 
-def test_each_round_has_an_event_and_is_counted() -> None:
+def test_each_round_emits_an_event_and_is_counted() -> None:
     run = pair()
-    say(run, "A[1]/B", "again")
-    say(run, "A[1]/C", "again")
-    say(run, "A[2]/A", "well?")
-    say(run, "A[2]/C", "out")
+    finish_call(run, "A[1]/B", "again")
+    finish_call(run, "A[1]/C", "again")
+    finish_call(run, "A[2]/A", "well?")
+    finish_call(run, "A[2]/C", "out")
     assert in_flight(run) == ["A[2]/B"]
-    say(run, "A[2]/B", "again")
+    finish_call(run, "A[2]/B", "again")
     assert told(run, "loop_round") == [
         ("A[1]", {"loop": "A", "round": 1}),
         ("A[2]", {"loop": "A", "round": 2}),
@@ -88,21 +88,21 @@ def test_each_round_has_an_event_and_is_counted() -> None:
     assert (run.state.loops["A"].rounds, run.state.loops["A"].entries) == (2, 1)
 
 
-def test_a_loop_whose_entry_is_not_triggered_again_ends_quietly() -> None:
+def test_loop_ends_with_no_trigger_when_its_entry_is_not_triggered() -> None:
     edges: list[Dict] = [
         {"from": "A", "to": "B"},
         {"from": "B", "to": "A", **keyword("again")},
         {"from": "B", "to": "O", **keyword("out")},
     ]
     run = started("ABO", edges, end="O")
-    say(run, "A[1]/A", "well?")
-    say(run, "A[1]/B", "nothing")
+    finish_call(run, "A[1]/A", "well?")
+    finish_call(run, "A[1]/B", "nothing")
     assert told(run, "loop_exit") == [("A[1]", {"loop": "A", "rounds": 1, "reason": "no_trigger"})]
     assert run.state.status == "completed"
     assert told(run, "end_not_reached")[0][1] == {"edges": ["B → A", "B → O"]}
 
 
-def test_what_comes_behind_the_exit_does_not_run_in_this_round_nor_later() -> None:
+def test_pending_loop_nodes_are_skipped_after_an_exit() -> None:
     edges: list[Dict] = [
         {"from": "A", "to": "B"},
         {"from": "A", "to": "O", **keyword("out")},
@@ -110,12 +110,12 @@ def test_what_comes_behind_the_exit_does_not_run_in_this_round_nor_later() -> No
         {"from": "O", "to": "P"},
     ]
     run = started("ABOP", edges, end="P")
-    say(run, "A[1]/A", "out")
+    finish_call(run, "A[1]/A", "out")
     assert in_flight(run) == ["O"]
     skipped = [
         (event.address, event.data["reason"]) for event in run.events if event.data.get("status") == "skipped"
     ]
     assert skipped == [("A[1]/B", "the loop was left")]
-    say(run, "O", "done")
-    say(run, "P", "the end")
+    finish_call(run, "O", "done")
+    finish_call(run, "P", "the end")
     assert (run.state.status, run.state.summary()["nodes"]) == ("completed", {"A": 1, "O": 1, "P": 1})

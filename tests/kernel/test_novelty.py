@@ -29,7 +29,7 @@ def prose(seed: int, size: int = 2000) -> str:
 
 
 @pytest.mark.parametrize("text", ["ok", "walnut harbour", prose(1), SPRING, "x" * 100_000])
-def test_a_first_text_is_new_and_a_repetition_is_not(text: str) -> None:
+def test_first_text_is_novel_and_a_repetition_is_not(text: str) -> None:
     assert novelty(text, []) == 1
     assert novelty(text, [text]) == 0
     assert novelty(f"{text}\n", ["something else", text, "and more"]) == 0
@@ -44,14 +44,14 @@ def test_short_fresh_text_is_near_1(text: str, other: str) -> None:
     assert novelty(text, [other] * 8) > 0.9
 
 
-def test_fresh_prose_is_new_though_its_words_are_known() -> None:
+def test_fresh_prose_of_known_words_is_novel() -> None:
     earlier = [prose(seed) for seed in range(8)]
     assert novelty(prose(9), earlier) > 0.5
     assert novelty(prose(9), earlier[:1]) > 0.7
 
 
 @pytest.mark.parametrize("text", [prose(3), RAIN * 3, prose(4, 40_000)])
-def test_a_small_change_is_news_however_long_the_text(text: str) -> None:
+def test_small_change_in_a_long_text_is_novel(text: str) -> None:
     changed = text.replace(text[50:60], text[10:15])
     assert 0.2 <= novelty(changed, [prose(5), text, prose(6)]) < 0.5
     assert novelty(changed, [text, changed, text]) == 0  # but not a second time
@@ -67,7 +67,7 @@ def test_a_small_change_is_news_however_long_the_text(text: str) -> None:
         "The lamp is red. It stands on the desk. The lamp is red. Nobody turned it on.",
     ],
 )
-def test_another_form_of_the_same_is_no_news(other: str) -> None:
+def test_reformatted_text_is_not_novel(other: str) -> None:
     assert novelty(other, ["The lamp is red. It stands on the desk. Nobody turned it on."]) == 0
 
 
@@ -76,13 +76,13 @@ def figures(*texts: str) -> list[float]:
     return [novelty_at(texts, place) for place in range(len(texts))]
 
 
-def test_a_name_that_changes_again_and_again_is_no_news() -> None:
+def test_repeatedly_changing_name_is_not_novel() -> None:
     texts = [f"I have asked {name} to look at it." for name in ("Ann", "Ben", "Clara")]
     assert novelty(texts[1], texts[:1]) >= 0.2  # once it may be news
     assert figures(*texts)[1:] == [0, 0]
 
 
-def test_so_are_two_names_far_apart() -> None:
+def test_two_changing_names_are_not_novel_but_longer_phrases_are() -> None:
     text = "{} has looked at the first proposal, and sent it on to {} for the last approval."
     pairs = [("Ann", "Rome"), ("Ben", "Oslo"), ("Clara", "Quito"), ("David", "Turin")]
     assert figures(*[text.format(*pair) for pair in pairs])[1:] == [0, 0, 0]
@@ -96,12 +96,12 @@ def test_so_are_two_names_far_apart() -> None:
     assert all(value >= 0.2 for value in figures(*[f"I went home because {reason}." for reason in reasons]))
 
 
-def test_punctuation_behind_a_name_does_not_matter() -> None:
+def test_punctuation_after_a_name_is_ignored() -> None:
     texts = [f"I have asked {name}{mark}" for name, mark in (("Ann", "."), ("Ben", "!"), ("Clara", "?!"))]
     assert figures(*texts)[1:] == [0, 0]
 
 
-def test_names_in_different_places_are_news() -> None:
+def test_names_in_different_places_are_novel() -> None:
     lines = [f"{word} = compute({word}, limit)" for word in WORDS[:8]]
     texts = ["\n".join(lines)]
     for place in range(4):
@@ -110,7 +110,7 @@ def test_names_in_different_places_are_news() -> None:
     assert all(value >= 0.2 for value in figures(*texts))
 
 
-def test_numbers_in_different_places_of_a_long_text_are_news() -> None:
+def test_numbers_in_different_places_are_novel() -> None:
     lines = [f"{word}_limit = {number}" for number, word in enumerate(WORDS[:8])]
     texts = ["\n".join(lines)]
     for place in range(4):
@@ -122,7 +122,7 @@ def test_numbers_in_different_places_of_a_long_text_are_news() -> None:
     assert figures(*again)[1:] == [0, 0]
 
 
-def test_the_same_edit_in_another_place_is_news() -> None:
+def test_same_edit_in_another_place_is_novel() -> None:
     lines = [f"def {word}():" if place % 2 else f"    return {word}" for place, word in enumerate(WORDS[:10])]
     texts = ["\n".join(lines)]
     for place in (2, 5, 8):
@@ -133,7 +133,7 @@ def test_the_same_edit_in_another_place_is_news() -> None:
     assert figures(*grown)[2:] == [0, 0]
 
 
-def test_numbers_that_fall_are_news_and_those_that_rise_are_not() -> None:
+def test_falling_numbers_are_novel_and_rising_ones_are_not() -> None:
     assert figures(*[f"{left} tests are failing" for left in (5, 4, 3, 2)])[1:] == [0.2, 0.2, 0.2]
     assert figures(*[f"attempt {count} failed" for count in (2, 3, 4, 5)])[1:] == [0, 0, 0]
     assert figures(*[f"{left} failed, {9 - left} passed" for left in (5, 3, 2)])[1:] == [0.2, 0.2]
@@ -142,13 +142,13 @@ def test_numbers_that_fall_are_news_and_those_that_rise_are_not() -> None:
     assert figures(*[f"at 10:{60 - count}, took {9 - count} seconds" for count in range(4)])[1:] == [0, 0, 0]
 
 
-def test_in_a_table_numbers_are_words() -> None:
+def test_numbers_in_a_table_count_as_words() -> None:
     tables = ["1 2 3\n4 5 6", "1 2 3\n4 5 7", "1 2 9\n4 5 7"]
     assert all(value >= 0.2 for value in figures(*tables))
     assert figures("42", "17", "42") == [1, 1, 0]
 
 
-def test_what_is_dropped_or_moved_in_a_long_text_is_news() -> None:
+def test_deleted_or_moved_lines_are_novel() -> None:
     parts = [f"{word} {other} {word}" for word, other in zip(WORDS, WORDS[3:], strict=False)]
     text, shorter = "\n".join(parts), "\n".join(parts[:-2])
     assert novelty(shorter, [text]) == 0.2
@@ -157,7 +157,7 @@ def test_what_is_dropped_or_moved_in_a_long_text_is_news() -> None:
     assert novelty("\n".join(sorted(parts)), [text]) == 0
 
 
-def test_a_list_that_grows_is_news_and_a_text_that_repeats_itself_is_not() -> None:
+def test_growing_list_is_novel_and_self_repeating_text_is_not() -> None:
     grown = [f"We need {', '.join(WORDS[:count])}." for count in range(2, 6)]
     assert all(value >= 0.2 for value in figures(*grown))
     assert figures(*[f"It is {'very ' * count}late." for count in range(1, 5)])[1:] == [0, 0, 0]
@@ -168,7 +168,7 @@ def test_a_missing_colon_in_a_program_is_an_edit() -> None:
     assert novelty(program.replace("walnut():", "walnut()"), [program]) >= 0.2
 
 
-def test_half_old_and_half_new_lies_between() -> None:
+def test_half_new_text_scores_in_between() -> None:
     old, new = prose(1), prose(2)
     assert 0.25 < novelty(old[:1000] + new[:1000], [old]) < 0.75
 
@@ -181,25 +181,25 @@ def test_two_alternating_texts_count_as_repetition() -> None:
         said.append(text)
 
 
-def test_only_the_last_eight_count() -> None:
+def test_only_the_last_eight_texts_are_compared() -> None:
     text = prose(1)
     others = [prose(seed) for seed in range(2, 10)]
     assert novelty(text, [text, *others[:7]]) == 0
     assert novelty(text, [text, *others]) > 0.5
 
 
-def test_nothing_said_is_nothing_new() -> None:
+def test_empty_text_is_not_novel() -> None:
     assert novelty("", []) == novelty(" \n", ["before"]) == 0
     assert novelty("a word after silence", ["", ""]) == 1
 
 
 @given(st.text(), st.lists(st.text(), max_size=10))
-def test_it_lies_between_0_and_1_for_any_text(text: str, earlier: list[str]) -> None:
+def test_novelty_is_between_0_and_1_for_any_text(text: str, earlier: list[str]) -> None:
     assert 0 <= novelty(text, earlier) <= 1
     assert novelty(text, [*earlier, text]) == 0
 
 
-def test_the_share_of_what_is_new_in_a_long_text() -> None:
+def test_novelty_of_a_long_text_is_its_share_of_new_lines() -> None:
     known = [f"{word} {word[::-1]} {word}" for word in WORDS[:16]]
     new = ["something else", "altogether", "in four", "places"]
     text = "\n".join([*new[:2], *known[:12], *new[2:], *known[12:]])

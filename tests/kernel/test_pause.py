@@ -157,7 +157,7 @@ def test_interrupts_in_loop_agents_and_tool_rounds() -> None:
     assert interrupts > 200
 
 
-def test_an_interrupt_pauses_at_once_and_the_call_is_made_again() -> None:
+def test_interrupt_pauses_immediately_and_the_call_is_repeated() -> None:
     run = started("agent", "agent")
     commands, events = step(run, Paused("interrupted", 2.0, interrupt=True))
     assert not commands
@@ -166,12 +166,12 @@ def test_an_interrupt_pauses_at_once_and_the_call_is_made_again() -> None:
     commands, events = step(run, Resumed(3.0))
     assert not commands, "the call is still wanted, and the host makes it again"
     assert [event.data["status"] for event in events] == ["running"]
-    step(run, said("N0", "a", 4.0))
-    step(run, said("N1", "b", 5.0))
+    step(run, finished_fact("N0", "a", 4.0))
+    step(run, finished_fact("N1", "b", 5.0))
     assert (run.status, run.summary()["output"]) == ("completed", "b")
 
 
-def test_the_time_of_a_pause_is_nobodys_work_whoever_answers_meanwhile() -> None:
+def test_paused_time_does_not_count_as_working_time() -> None:
     workflow = {
         "nodes": [{"id": "A", "type": "agent", "config": {}}, {"id": "H", "type": "human", "config": {}}],
         "start": ["A", "H"],
@@ -187,7 +187,7 @@ def test_the_time_of_a_pause_is_nobodys_work_whoever_answers_meanwhile() -> None
 
 
 @pytest.mark.parametrize("end", ["failed", "suspended_locked"])
-def test_an_interrupt_keeps_what_was_decided_before_it(end: str) -> None:
+def test_failure_or_lock_before_an_interrupt_takes_effect_after_resume(end: str) -> None:
     """Another call had failed, or met a limit: when the cancelled one has been made, that takes effect."""
     nodes = [{"id": name, "type": "agent", "config": {}} for name in "ABC"]
     limits = {"limits": {"steps": 2}} if end == "suspended_locked" else {}
@@ -203,7 +203,7 @@ def test_an_interrupt_keeps_what_was_decided_before_it(end: str) -> None:
     assert run.state.status == end
 
 
-def test_an_old_pause_is_read_and_written_as_before() -> None:
+def test_pause_fact_without_interrupt_flag_round_trips() -> None:
     line = b'{"type":"paused","reason":"lunch","time":2.0}'
     assert decode_fact(line) == Paused("lunch", 2.0)
     assert encode_fact(Paused("lunch", 2.0)) == line
@@ -218,7 +218,7 @@ def chain(*kinds: str) -> Plan:
     return plan_of({"graph": {"nodes": nodes, "edges": edges, "start": "N0", "end": f"N{len(kinds) - 1}"}})
 
 
-def said(address: str, text: str, time: float = 3.0) -> Finished:
+def finished_fact(address: str, text: str, time: float = 3.0) -> Finished:
     return Finished(address, Outcome((Message(text, "assistant"),)), time)
 
 
@@ -228,11 +228,11 @@ def started(*kinds: str) -> Run:
     return run
 
 
-def test_calls_in_flight_finish_and_nothing_new_begins() -> None:
+def test_paused_run_finishes_calls_in_flight_and_starts_no_new_ones() -> None:
     run = started("agent", "agent")
     assert step(run, Paused("lunch", 2.0)) == ([], [])
     assert run.status == "running"
-    commands, events = step(run, said("N0", "a"))
+    commands, events = step(run, finished_fact("N0", "a"))
     assert not commands
     assert [(event.event, event.data.get("status")) for event in events] == [
         ("node_state_change", "completed"),
@@ -242,20 +242,20 @@ def test_calls_in_flight_finish_and_nothing_new_begins() -> None:
     commands, events = step(run, Resumed(4.0))
     assert [command.address for command in commands] == ["N1"]
     assert events[0].data == {"status": "running", "reason": "resumed"}
-    step(run, said("N1", "b", 5.0))
+    step(run, finished_fact("N1", "b", 5.0))
     assert (run.status, run.summary()["output"]) == ("completed", "b")
 
 
-def test_a_pause_that_is_taken_back_in_time_is_not_seen() -> None:
+def test_pause_resumed_before_taking_effect_emits_no_event() -> None:
     run = started("agent", "agent")
     step(run, Paused("", 2.0))
     step(run, Resumed(2.5))
-    commands, events = step(run, said("N0", "a"))
+    commands, events = step(run, finished_fact("N0", "a"))
     assert [command.address for command in commands] == ["N1"]
     assert all(event.event != "run_state_change" for event in events)
 
 
-def test_a_person_may_answer_while_the_run_is_paused() -> None:
+def test_question_can_be_answered_while_the_run_is_paused() -> None:
     run = started("human", "agent")
     step(run, Waited(2.0))
     _, events = step(run, Paused("lunch", 3.0))
@@ -277,14 +277,14 @@ def test_a_failure_ends_a_run_that_is_paused() -> None:
 def test_a_paused_run_can_be_stopped() -> None:
     run = started("agent", "agent")
     step(run, Paused("", 2.0))
-    step(run, said("N0", "a"))
+    step(run, finished_fact("N0", "a"))
     step(run, Stopped("enough", 4.0))
     assert run.status == "stopped"
 
 
 def test_an_input_can_be_edited_while_the_call_is_in_flight() -> None:
     run = started("agent", "agent")
-    step(run, said("N0", "a"))
+    step(run, finished_fact("N0", "a"))
     commands, events = step(run, Edited("N1", Message("better"), 4.0))
     cancel, call = commands
     assert cancel == Cancel("N1")
@@ -304,22 +304,22 @@ ILLEGAL: dict[str, tuple[list[Fact], Fact]] = {
     "paused before it began": ([], PAUSED),
     "paused twice": ([PAUSED], PAUSED),
     "interrupted twice": ([INTERRUPTED], INTERRUPTED),
-    "interrupted when at rest": ([PAUSED, said("N0", "a")], INTERRUPTED),
+    "interrupted when at rest": ([PAUSED, finished_fact("N0", "a")], INTERRUPTED),
     "interrupted when over": ([Stopped("", 2.0)], INTERRUPTED),
     "paused when interrupted": ([INTERRUPTED], PAUSED),
-    "paused when at rest": ([PAUSED, said("N0", "a")], PAUSED),
+    "paused when at rest": ([PAUSED, finished_fact("N0", "a")], PAUSED),
     "paused when over": ([Stopped("", 2.0)], PAUSED),
     "resumed without a pause": ([], Resumed(9.0)),
     "resumed twice": ([PAUSED, Resumed(9.0)], Resumed(9.0)),
     "resumed when over": ([PAUSED, Stopped("", 2.0)], Resumed(9.0)),
     "edited where nothing is": ([], Edited("N7", Message("x"), 9.0)),
-    "edited when it is done": ([said("N0", "a")], Edited("N0", Message("x"), 9.0)),
-    "finished what a pause holds back": ([PAUSED, said("N0", "a")], said("N1", "b")),
+    "edited when it is done": ([finished_fact("N0", "a")], Edited("N0", Message("x"), 9.0)),
+    "finished what a pause holds back": ([PAUSED, finished_fact("N0", "a")], finished_fact("N1", "b")),
 }
 
 
 @pytest.mark.parametrize("name", ILLEGAL)
-def test_what_is_illegal_changes_nothing(name: str) -> None:
+def test_illegal_fact_changes_nothing(name: str) -> None:
     facts, illegal = ILLEGAL[name]
     run = Run(plan := chain("agent", "agent"))
     if name != "paused before it began":
@@ -332,7 +332,7 @@ def test_what_is_illegal_changes_nothing(name: str) -> None:
     assert freeze(run, PlanIndex(plan)) == before
 
 
-def test_a_question_of_functions_cannot_be_edited() -> None:
+def test_edge_evaluation_cannot_be_edited() -> None:
     plan = plan_of(
         {
             "graph": {
@@ -347,7 +347,7 @@ def test_a_question_of_functions_cannot_be_edited() -> None:
     )
     run = Run(plan)
     step(run, Started("run", (Message("go"),), 1.0))
-    step(run, said("A", "a"))
+    step(run, finished_fact("A", "a"))
     before = freeze(run, PlanIndex(plan))
     with pytest.raises(IllegalFact):
         step(run, Edited("A", Message("x"), 4.0))

@@ -34,7 +34,7 @@ def waiting(keys: list[Key]) -> list[Arrival]:
     return [(key, adding, Message(str(key))) for key in keys]
 
 
-def test_messages_are_let_in_by_round_then_layer_then_place_in_the_file() -> None:
+def test_messages_are_admitted_by_round_layer_and_file_order() -> None:
     order: list[Key] = [(1, 0, 0), (1, 0, 3), (1, 2, 1), (2, 0, 0), (2, 1, 0, 1, 0, 2), (2, 1, 0, 2, 0, 0)]
     for seed in range(20):
         mixed = random.Random(seed).sample(order, len(order))
@@ -55,7 +55,7 @@ def test_messages_are_let_in_by_round_then_layer_then_place_in_the_file() -> Non
         ((1, 1, 3, 1, 0, 0), False),  # inside of the node itself
     ],
 )
-def test_what_was_sent_in_the_same_layer_or_later_waits_for_the_next_time(key: Key, comes: bool) -> None:
+def test_messages_from_the_same_or_a_later_layer_wait_for_the_next_round(key: Key, comes: bool) -> None:
     queue: list[Message] = []
     arrivals = waiting([key])
     late = admit(queue, list(arrivals), (1, 1, 3))
@@ -63,7 +63,7 @@ def test_what_was_sent_in_the_same_layer_or_later_waits_for_the_next_time(key: K
 
 
 @pytest.mark.parametrize("before", [None, (1, 2, 0)])
-def test_what_a_loop_clears_later_need_not_wait(before: Key | None) -> None:
+def test_compaction_drops_only_messages_that_the_loop_clears_later(before: Key | None) -> None:
     """What others clear is no reason: it may come in later than what the loop has sent."""
     ways, spared = edges(), 0
     for seed in range(400):
@@ -83,14 +83,14 @@ def test_what_a_loop_clears_later_need_not_wait(before: Key | None) -> None:
     assert spared > 100
 
 
-def test_of_ten_drafts_with_an_edge_that_clears_one_is_left() -> None:
+def test_compaction_keeps_the_last_message_of_a_clearing_edge() -> None:
     _, clears, _, clears_all = edges()
     for edge in (clears, clears_all):
         drafts: list[Arrival] = [((1, 1, 0, n, 0, 0), edge, Message(str(n))) for n in range(10)]
         assert [arrival[0][3] for arrival in compact(drafts, (1, 1, 0))] == [9]
 
 
-def test_of_kept_drafts_before_an_edge_that_clears_them_none_is_left() -> None:
+def test_compaction_drops_kept_messages_before_an_edge_that_clears_them() -> None:
     adds, _, clears_kept, _ = edges()
     drafts: list[Arrival] = [((1, 1, 0, n, 0, 0), adds, Message(str(n), keep=True)) for n in range(9)]
     drafts.append(((1, 1, 0, 9, 0, 0), clears_kept, Message("last")))
@@ -101,6 +101,6 @@ def test_of_kept_drafts_before_an_edge_that_clears_them_none_is_left() -> None:
     ("window", "stays"),
     [(0, "bd"), (-1, "abcde"), (1, "bd"), (2, "bd"), (3, "bde"), (4, "bcde"), (5, "abcde"), (9, "abcde")],
 )
-def test_what_stays_after_a_run(window: int, stays: str) -> None:
+def test_retained_messages_after_a_node_execution(window: int, stays: str) -> None:
     taken = tuple(Message(name, keep=name in "bd") for name in "abcde")
     assert texts(retain(taken, window)) == list(stays)

@@ -27,11 +27,11 @@ def branches(**fields: Any) -> roundel.Graph:
         ([], "left right", "left"),
     ],
 )
-def test_the_first_end_that_has_output(end: list[str], text: str, output: str) -> None:
+def test_output_comes_from_the_first_end_with_output(end: list[str], text: str, output: str) -> None:
     assert roundel.run(branches(end=end), text).output == output
 
 
-def test_an_end_that_is_not_reached_is_said_with_the_edges_that_did_not_fire() -> None:
+def test_unreached_end_is_reported_with_the_edges_that_did_not_fire() -> None:
     events: list[roundel.Event] = []
     result = roundel.run(branches(end="Left"), "right", on_event=events.append)
     assert (result.status, result.output) == ("completed", "")
@@ -61,7 +61,7 @@ def test_majority_voting(said: list[str], output: str) -> None:
     assert result.nodes == {"N0": 1, "N1": 1, "N2": 1}
 
 
-def test_a_limit_of_steps_locks_the_run() -> None:
+def test_step_limit_locks_the_run() -> None:
     graph = roundel.Graph(start="A", end="C", limits={"steps": 2})
     for name in "ABC":
         graph.node(name, "passthrough")
@@ -81,7 +81,7 @@ def test_a_limit_of_steps_locks_the_run() -> None:
     }
 
 
-def test_a_limit_lets_work_in_other_branches_finish_and_begins_nothing_new() -> None:
+def test_limit_finishes_calls_in_flight_and_starts_no_new_ones() -> None:
     graph = roundel.Graph(start=["A", "Slow"], end="Next", limits={"rounds": 2})
     graph.node("A", "literal", content="a").node("Out", "passthrough").node("Slow", "agent")
     graph.node("Next", "passthrough").edge("Slow", "Next").edge("A", "A")

@@ -87,12 +87,12 @@ def test_a_snapshot_equals_the_replay_of_the_journal() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"junk", b"x\x9c\x03\x00\x00\x00\x00\x01"])
-def test_what_is_no_snapshot_is_refused(body: bytes) -> None:
+def test_invalid_snapshot_is_rejected(body: bytes) -> None:
     with pytest.raises(SnapshotError):
         decode(body, PlanIndex(plan_of(graphs.case(1)[0])))
 
 
-def test_a_snapshot_names_no_code_but_ours() -> None:
+def test_snapshot_references_no_foreign_code() -> None:
     index = PlanIndex(plan_of(graphs.case(1)[0]))
     cases: list[tuple[dict[str, list[str]], list[Any]]] = [
         ({}, [["s", "os:system", "echo"]]),
@@ -157,7 +157,7 @@ def test_a_controller_with_other_fields_refuses_an_older_snapshot(
         thawed(written, plan_of(workflow), texts)
 
 
-def test_a_long_text_stands_once_in_a_list_and_not_in_the_snapshot() -> None:
+def test_long_text_is_stored_once_beside_the_snapshot() -> None:
     """The input of a run stands in several queues at once."""
     workflow = graphs.case(7)[0]
     text = "".join(map(str, range(LONG)))

@@ -58,7 +58,7 @@ def test_the_kernel_agrees_with_the_reference_on_thousands_more(block: int) -> N
 
 @settings(max_examples=500, deadline=None)
 @given(seeds, seeds, seeds)
-def test_the_trace_does_not_depend_on_who_finishes_first(seed: int, one: int, other: int) -> None:
+def test_trace_does_not_depend_on_completion_order(seed: int, one: int, other: int) -> None:
     workflow, text, script = case(seed)
     plan = plan_of(workflow)
     first = Simulator(plan, script, chooser(one)).start(text).finish()
@@ -71,7 +71,7 @@ def test_the_trace_does_not_depend_on_who_finishes_first(seed: int, one: int, ot
 
 @settings(max_examples=400, deadline=None)
 @given(seeds, seeds, st.floats(0, 1))
-def test_any_prefix_of_a_journal_resumes_to_the_same_end(seed: int, order: int, where: float) -> None:
+def test_resuming_any_journal_prefix_gives_the_same_result(seed: int, order: int, where: float) -> None:
     workflow, text, script = case(seed)
     plan = plan_of(workflow)
     whole = Simulator(plan, script, chooser(order)).start(text).finish()
@@ -142,7 +142,7 @@ def test_an_illegal_fact_raises_and_changes_nothing(fact: Any) -> None:
     assert run.finish().state.status == "completed"
 
 
-def test_nothing_may_happen_before_the_start_or_after_the_end() -> None:
+def test_facts_before_the_start_or_after_the_end_are_illegal() -> None:
     state = Run(plan_of(WORKFLOW))
     with pytest.raises(IllegalFact):
         step(state, Stopped("", 1.0))
@@ -151,7 +151,7 @@ def test_nothing_may_happen_before_the_start_or_after_the_end() -> None:
         step(ended, Stopped("", 1.0))
 
 
-def test_a_failure_lets_work_finish_and_asks_nobody_any_more() -> None:
+def test_failure_finishes_calls_in_flight_and_cancels_questions() -> None:
     workflow = {
         "graph": {
             "nodes": [{"id": name, "type": "agent", "config": {}} for name in ("Bad", "Slow", "Next")]
@@ -171,7 +171,7 @@ def test_a_failure_lets_work_finish_and_asks_nobody_any_more() -> None:
     assert run.state.summary()["nodes"] == {"Bad": 1, "Slow": 1, "Ask": 1}
 
 
-def test_loops_nested_very_deep_need_no_deep_stack() -> None:
+def test_deeply_nested_loops_need_no_deep_stack() -> None:
     """Each node leads to the next and back to itself and the one before; all loops end at once."""
     count = 400
     names = [f"N{number}" for number in range(count)]

@@ -48,7 +48,7 @@ def simulated(seed: int, order: int) -> Simulator:
     return Simulator(plan_of(workflow), script, chooser(order)).start(text).finish()
 
 
-def same_end(one: str, other: str) -> bool:
+def equivalent_status(one: str, other: str) -> bool:
     """Where one branch would fail and another meets a limit, whichever is first stops the run."""
     return one == other or {one, other} <= {"failed", "suspended_locked"}
 
@@ -61,7 +61,7 @@ def test_the_kernel_agrees_with_the_reference(block: int) -> None:
         workflow, text, script = case_with_tools(seed)
         expected = interpret(workflow, text, script)
         run = Simulator(plan_of(workflow), script, chooser(seed)).start(text).finish()
-        assert same_end(run.state.status, expected.status), seed
+        assert equivalent_status(run.state.status, expected.status), seed
         ends[expected.status] += 1
         if expected.status == "completed":
             summary = run.state.summary()
@@ -74,7 +74,7 @@ def test_the_kernel_agrees_with_the_reference(block: int) -> None:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_in_loop_agents_too(block: int) -> None:
+def test_kernel_agrees_with_the_reference_in_loop_agents(block: int) -> None:
     ends: Counter[str] = Counter()
     tools = 0
     for seed in range(block * 300, (block + 1) * 300):
@@ -83,7 +83,7 @@ def test_in_loop_agents_too(block: int) -> None:
         plan = plan_of(workflow, loop_agents.FUNCTIONS)
         run = Simulator(plan, script, chooser(seed)).start(text).finish()
         summary = run.state.summary()
-        assert same_end(summary["status"], status), seed
+        assert equivalent_status(summary["status"], status), seed
         ends[status] += 1
         if status == "completed":
             assert run.trace() == sorted(executions, key=lambda execution: execution.address), seed
@@ -95,7 +95,7 @@ def test_in_loop_agents_too(block: int) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(seeds, seeds, seeds, st.floats(0, 1))
-def test_in_any_order_and_from_any_point_of_the_journal(
+def test_loop_agents_with_tools_resume_from_any_point_in_any_order(
     seed: int, one: int, other: int, where: float
 ) -> None:
     workflow, text, script, _ = loop_agents.case(seed, tools=True)
@@ -104,8 +104,8 @@ def test_in_any_order_and_from_any_point_of_the_journal(
     second = Simulator(plan, script, chooser(other)).start(text).finish()
     cut = max(1, int(where * len(first.journal)))
     resumed = Simulator(plan, script, chooser(other)).resume(first.journal[:cut]).finish()
-    assert same_end(first.state.status, second.state.status)
-    assert same_end(first.state.status, resumed.state.status)
+    assert equivalent_status(first.state.status, second.state.status)
+    assert equivalent_status(first.state.status, resumed.state.status)
     if first.state.status == "completed":
         assert first.trace() == second.trace()
         assert tool_events(first) == tool_events(second)
@@ -124,9 +124,9 @@ def tool_events(run: Simulator) -> dict[str | None, list[Any]]:
 
 @settings(max_examples=300, deadline=None)
 @given(seeds, seeds, seeds)
-def test_nothing_depends_on_who_finishes_first(seed: int, one: int, other: int) -> None:
+def test_trace_does_not_depend_on_completion_order(seed: int, one: int, other: int) -> None:
     first, second = simulated(seed, one), simulated(seed, other)
-    assert same_end(first.state.status, second.state.status)
+    assert equivalent_status(first.state.status, second.state.status)
     if first.state.status == "completed":
         assert first.trace() == second.trace()
         assert first.state.summary() == second.state.summary()
@@ -135,11 +135,11 @@ def test_nothing_depends_on_who_finishes_first(seed: int, one: int, other: int) 
 
 @settings(max_examples=300, deadline=None)
 @given(seeds, seeds, st.floats(0, 1))
-def test_any_prefix_of_a_journal_resumes_to_the_same_end(seed: int, order: int, where: float) -> None:
+def test_resuming_any_journal_prefix_gives_the_same_result(seed: int, order: int, where: float) -> None:
     whole = simulated(seed, order)
     cut = max(1, int(where * len(whole.journal)))
     resumed = Simulator(whole.plan, whole.script, chooser(order + 1)).resume(whole.journal[:cut]).finish()
-    assert same_end(resumed.state.status, whole.state.status)
+    assert equivalent_status(resumed.state.status, whole.state.status)
     if whole.state.status == "completed":
         assert resumed.state.summary() == whole.state.summary()
         # What had finished before the cut, such as a paid call of a model, is not done again.
@@ -148,11 +148,11 @@ def test_any_prefix_of_a_journal_resumes_to_the_same_end(seed: int, order: int, 
 
 @settings(max_examples=200, deadline=None)
 @given(seeds, seeds)
-def test_an_address_stands_for_one_call_and_each_call_has_one_end(seed: int, order: int) -> None:
+def test_call_addresses_are_unique_and_each_call_ends_once(seed: int, order: int) -> None:
     run = simulated(seed, order)
     assert [event.seq for event in run.events] == list(range(1, len(run.events) + 1))
-    nodes = [event.address for event in run.events if _tells(event, "node_state_change", "running")]
-    calls = [event.address for event in run.events if _tells(event, "tool_call", "running")]
+    nodes = [event.address for event in run.events if _has_status(event, "node_state_change", "running")]
+    calls = [event.address for event in run.events if _has_status(event, "tool_call", "running")]
     assert len({*nodes, *calls}) == len(nodes) + len(calls)
     for told in tool_events(run).values():
         ends = [data["status"] for name, data in told if name == "tool_call" and "result" in data]
@@ -169,7 +169,7 @@ def test_a_tool_loop_may_be_snapshot_at_every_step(tools: Any) -> None:
     assert steps > 500
 
 
-def _tells(event: Event, name: str, status: str) -> bool:
+def _has_status(event: Event, name: str, status: str) -> bool:
     return event.event == name and event.data["status"] == status
 
 
@@ -226,7 +226,7 @@ def at_work(run: Simulator) -> list[str]:
     return [command.address for command in run.at_work]
 
 
-def test_output_that_is_not_logged_is_not_in_tool_events_either() -> None:
+def test_unlogged_output_is_not_in_tool_events() -> None:
     workflow = agents("A", approval=["ask"])
     workflow["graph"]["nodes"][0]["log_output"] = False
     run = Simulator(plan_of(workflow), {"A": ["?look ask", "secret"], "A/ask": ["yes"]}).start("go")
@@ -238,7 +238,7 @@ def test_output_that_is_not_logged_is_not_in_tool_events_either() -> None:
     assert [event.event for event in told if "tool" in event.data] == ["human_input_required"]
 
 
-def test_while_a_run_is_locked_calls_in_flight_finish_and_nothing_new_begins() -> None:
+def test_locked_run_finishes_calls_in_flight_and_starts_no_new_ones() -> None:
     workflow = agents("A", "B", max_tool_calls=1, on_limit="suspend")
     run = Simulator(plan_of(workflow), {"A": ["?look"], "B": ["?look look"]}).start("go")
     do(run, "A")
@@ -273,7 +273,7 @@ def model_calls(run: Simulator) -> int:
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_an_unlocked_agent_resumes_with_the_request_that_met_the_limit(frozen: bool) -> None:
+def test_unlocked_agent_executes_the_request_that_reached_the_limit(frozen: bool) -> None:
     run = locked_beyond()
     assert model_calls(run) == 3
     assert [execution.address for execution in run.executions if "/" in execution.address] == [
@@ -294,7 +294,7 @@ def test_an_unlocked_agent_resumes_with_the_request_that_met_the_limit(frozen: b
     assert model_calls(run) == 6
 
 
-def test_answers_that_came_while_the_run_was_locked_are_used_once() -> None:
+def test_answers_received_while_locked_are_used_once() -> None:
     workflow = agents("A", "B", max_tool_calls=1, approval=["ask"], on_limit="suspend")
     script = {"A": ["?look"], "B": ["?ask ask", "done"], "B/ask": ["yes"]}
     run = Simulator(plan_of(workflow), script).start("go")
@@ -308,7 +308,7 @@ def test_answers_that_came_while_the_run_was_locked_are_used_once() -> None:
     assert sorted(at_work(run)) == ["A[2]/look", "B[1]/ask", "B[1]/ask#2"]
 
 
-def test_unlocked_without_a_number_there_are_as_many_rounds_again() -> None:
+def test_unlock_without_a_limit_grants_the_same_number_of_rounds() -> None:
     run = locked_beyond(1)
     run.tell(unlocked(run))
     run.finish()
@@ -316,7 +316,7 @@ def test_unlocked_without_a_number_there_are_as_many_rounds_again() -> None:
     assert model_calls(run) == 3
 
 
-def test_a_raised_limit_is_more_than_the_rounds_that_there_were() -> None:
+def test_raised_limit_must_exceed_the_current_one() -> None:
     run = locked_beyond(2)
     run.tell(unlocked(run, limits={"rounds": 3}))
     run.finish()
@@ -335,7 +335,7 @@ def test_a_model_that_answers_in_time_never_fails(on_limit: str, limit: int) -> 
     assert met == (["limit_reached"] if on_limit == "answer" else [])
 
 
-def test_a_failure_elsewhere_lets_tools_finish_and_cancels_questions() -> None:
+def test_failure_elsewhere_finishes_tools_and_cancels_questions() -> None:
     run = Simulator(plan_of(agents("A", "B", approval=["ask"])), {"A": ["?look ask"], "B": ["!no"]}).start(
         "go"
     )
@@ -348,7 +348,7 @@ def test_a_failure_elsewhere_lets_tools_finish_and_cancels_questions() -> None:
     assert len(run.executions) == 3, "the model of A is not asked again"
 
 
-def test_when_a_run_is_stopped_its_calls_are_cancelled() -> None:
+def test_stopping_a_run_cancels_its_calls() -> None:
     run = Simulator(plan_of(agents("A", approval=["ask"])), {"A": ["?look ask look"]}).start("go")
     do(run, "A")
     commands, events = step(run.state, Stopped("enough", run.now()))
@@ -359,7 +359,7 @@ def test_when_a_run_is_stopped_its_calls_are_cancelled() -> None:
     ]
 
 
-def test_a_round_that_is_ended_takes_its_tools_with_it() -> None:
+def test_ending_a_round_cancels_its_tool_calls() -> None:
     """Two elements at the same time; the first says `break` while the second has tools at work."""
     agent = {"id": "A", "type": "agent", "config": {"tools": ["look"]}}
     stop = {"type": "keyword", "config": {"any": ["stop"]}}

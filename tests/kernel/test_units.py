@@ -31,7 +31,7 @@ LETTERS = "a b c d e f g h i j"
         ("我请张伟再看一遍方案", "我请一二三四五六七再看一遍方案", None),
     ],
 )
-def test_where_two_units_differ(before: str, now: str, places: object) -> None:
+def test_differences_between_two_units(before: str, now: str, places: object) -> None:
     assert differences(TextUnit(now, False), TextUnit(before, False)) == places
 
 
@@ -49,7 +49,7 @@ def test_where_two_units_differ(before: str, now: str, places: object) -> None:
         ((1, 2), (3, 3), False),
     ],
 )
-def test_whether_a_change_lies_in_a_place(
+def test_spans_overlap_when_a_change_touches_a_place(
     change: tuple[int, int], place: tuple[int, int], touches: bool
 ) -> None:
     assert spans_overlap((change,), (place,)) is touches
@@ -57,7 +57,7 @@ def test_whether_a_change_lies_in_a_place(
     assert spans_overlap((change,), ((8, 9), place)) is touches
 
 
-def test_a_unit_in_its_forms() -> None:
+def test_text_unit_has_normalised_forms() -> None:
     unit = TextUnit('> "The  run-2 FAILED (again)!"', False)
     assert unit.words == ("the", "0", "failed", "(", "again")
     assert (unit.key, unit.exact) == ("the0failed(again", '"the0failed(again)!"')

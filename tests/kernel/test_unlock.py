@@ -56,7 +56,7 @@ def events(run: Spender, name: str) -> list[Dict]:
         ({"exit": "Nobody"}, "no edge leads from the loop 'A' to 'Nobody'; its exits lead to Out"),
     ],
 )
-def test_what_is_refused_changes_nothing(given: Dict, why: str) -> None:
+def test_refused_unlock_changes_nothing(given: Dict, why: str) -> None:
     run = capped()
     before = freeze(run.state, PlanIndex(run.plan))
     assert can(run.state, unlocked(run.now(), **given)) == why
@@ -71,7 +71,7 @@ def test_a_run_that_is_not_locked_cannot_be_unlocked() -> None:
     assert can(run.state, unlocked(run.now())) == "the run is not locked"
 
 
-def test_who_when_and_why_are_recorded() -> None:
+def test_unlock_records_who_when_and_why() -> None:
     run = capped()
     address = run.state.lock.address  # type: ignore[union-attr]
     run.unlock(reason="the draft is nearly there", by="mei", limits={"rounds": 5})
@@ -94,14 +94,14 @@ def test_who_when_and_why_are_recorded() -> None:
     assert "A[4]/A" in [command.address for command in run.at_work]
 
 
-def test_rounds_are_allowed_once_more_unless_it_is_said_how_many() -> None:
+def test_unlock_grants_the_same_rounds_again_unless_a_limit_is_given() -> None:
     run = capped().unlock().finish()
     assert (run.state.lock.address, run.state.lock.limit) == ("A[6]", 6)  # type: ignore[union-attr]
     run.unlock(limits={"rounds": 7}).finish()
     assert run.state.lock.address == "A[7]"  # type: ignore[union-attr]
 
 
-def test_a_raised_cap_counts_each_time_that_the_loop_is_entered() -> None:
+def test_raised_cap_applies_each_time_the_loop_is_entered() -> None:
     inner = ring(9)["graph"]
     nodes = [{"id": "Top", "type": "passthrough"}, *inner["nodes"]]
     nodes += [
@@ -119,13 +119,13 @@ def test_a_raised_cap_counts_each_time_that_the_loop_is_entered() -> None:
 # What may be changed.
 
 
-def test_an_edit_replaces_the_message_that_waits() -> None:
+def test_edit_replaces_the_pending_message() -> None:
     run = capped().unlock(message="Start again from the beginning.")
     assert [message.text for message in run.at_work[0].inputs][-1] == "Start again from the beginning."  # type: ignore[union-attr]
     assert events(run, "breaker_unlocked")[0]["message"] == "Start again from the beginning."
 
 
-def test_an_edit_replaces_the_message_of_a_node_with_one_way_in() -> None:
+def test_edit_replaces_the_message_of_a_node_with_one_incoming_edge() -> None:
     nodes = [{"id": "A", "type": "agent"}, {"id": "B", "type": "agent"}]
     graph = {"nodes": nodes, "edges": [{"from": "A", "to": "B"}], "start": "A", "limits": {"steps": 1}}
     run = locked({"graph": graph}, {"A": ["a draft"]}).unlock(message="Another draft.", limits={"steps": 9})
@@ -133,7 +133,7 @@ def test_an_edit_replaces_the_message_of_a_node_with_one_way_in() -> None:
     assert [(message.text, message.source) for message in call.inputs] == [("Another draft.", "A")]  # type: ignore[union-attr]
 
 
-def test_a_part_that_was_split_off_cannot_be_edited() -> None:
+def test_part_of_a_dynamic_edge_cannot_be_edited() -> None:
     split = {"type": "map", "split": {"type": "regex", "config": {"pattern": r"\w"}}}
     nodes = [{"id": "In", "type": "passthrough"}, {"id": "Each", "type": "agent"}]
     edges = [{"from": "In", "to": "Each", "dynamic": split}]
@@ -144,7 +144,7 @@ def test_a_part_that_was_split_off_cannot_be_edited() -> None:
     assert run.unlock(limits={"model_calls": 9}).finish().state.status == "completed"
 
 
-def test_a_note_reaches_the_next_agent_and_nobody_else() -> None:
+def test_note_reaches_only_the_next_agent() -> None:
     run = locked(ring(30, limits={"steps": 4}))
     assert run.state.lock.address == "A[2]/B"  # type: ignore[union-attr]
     run.unlock(limits={"steps": 50}, note="Be brief.")
@@ -160,7 +160,7 @@ def test_a_note_reaches_the_next_agent_and_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("between", [True, False])
-def test_an_exit_leaves_the_loop(between: bool) -> None:
+def test_unlock_with_exit_leaves_the_loop(between: bool) -> None:
     limits = {"rounds": 3} if between else {"steps": 5}
     run = locked(ring(30, limits=limits), {"A": ["one", "two", "three"], "B": ["no"]})
     more = {} if between else {"limits": {"steps": 50}}
@@ -173,7 +173,7 @@ def test_an_exit_leaves_the_loop(between: bool) -> None:
 
 
 @pytest.mark.parametrize("between", [True, False])
-def test_an_exit_may_leave_several_loops_at_once(between: bool) -> None:
+def test_unlock_with_exit_may_leave_several_loops(between: bool) -> None:
     """A and B review each other inside a loop around Top and Check; B may also end all of it."""
     names = ("Top", "A", "B", "Check", "End", "Late")
     nodes = [{"id": name, "type": "agent" if name in "AB" else "passthrough"} for name in names]
@@ -202,7 +202,7 @@ def test_an_exit_may_leave_several_loops_at_once(between: bool) -> None:
     assert run.state.summary()["output"] == "a view"
 
 
-def test_outside_of_a_loop_there_is_none_to_leave() -> None:
+def test_exit_outside_of_a_loop_is_refused() -> None:
     graph = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "limits": {"tokens": 0}}
     run = locked({"graph": graph})
     assert "so there is none to leave" in can(run.state, unlocked(run.now(), exit="A"))
@@ -212,7 +212,7 @@ def test_outside_of_a_loop_there_is_none_to_leave() -> None:
 
 
 @pytest.mark.parametrize("make", [capped, circling, lambda: locked(ring(30, limits={"model_calls": 3}))])
-def test_the_second_time_in_a_row_something_has_to_change(make: Callable[[], Spender]) -> None:
+def test_second_identical_lock_requires_a_change(make: Callable[[], Spender]) -> None:
     run = make().unlock().finish()
     assert run.state.status == "suspended_locked"
     assert "twice in a row" in can(run.state, unlocked(run.now()))
@@ -222,7 +222,7 @@ def test_the_second_time_in_a_row_something_has_to_change(make: Callable[[], Spe
     assert not can(run.state, unlocked(run.now()))  # it is the first one since that edit
 
 
-def test_another_lock_in_between_is_not_the_same_twice() -> None:
+def test_different_lock_in_between_requires_no_change() -> None:
     run = locked(ring(30, limits={"rounds": 3, "steps": 12})).unlock().finish()
     assert run.state.lock.what == "steps"  # type: ignore[union-attr]
     assert not can(run.state, unlocked(run.now()))
@@ -243,7 +243,7 @@ def looping(strategy: Dict, **node: Any) -> Dict:
     }
 
 
-def test_a_loop_agent_that_goes_in_circles_can_be_edited() -> None:
+def test_dead_loop_agent_can_be_unlocked_with_an_edit() -> None:
     strategy = {"mode": "condition", "until": 'text == "done"', "max": 50}
     script = {"W": [SAME] * 8 + ["a new thought", "done"]}
     run = locked({"breaker": True, **looping(strategy)}, script)
@@ -287,7 +287,7 @@ def test_more_time_can_be_allowed() -> None:
     assert run.state.status == "completed"
 
 
-def test_the_time_that_a_run_was_locked_is_nobodys_work() -> None:
+def test_locked_time_does_not_count_as_working_time() -> None:
     run = capped()
     worked, deadline = run.state.worked, run.state.deadline
     run.clock += 86400
@@ -297,7 +297,7 @@ def test_the_time_that_a_run_was_locked_is_nobodys_work() -> None:
 
 
 @pytest.mark.parametrize("where", ["before its first call", "between two calls"])
-def test_what_an_agent_with_tools_is_asked_can_be_edited(where: str) -> None:
+def test_input_of_an_agent_with_tools_can_be_edited(where: str) -> None:
     limit = 0 if where == "before its first call" else 1
     config = {"tools": ["look"]}
     nodes = [{"id": "A", "type": "agent", "config": config, "limits": {"model_calls": limit}}]
@@ -310,7 +310,7 @@ def test_what_an_agent_with_tools_is_asked_can_be_edited(where: str) -> None:
     assert run.finish().state.status == "completed"
 
 
-def test_a_cap_that_is_met_while_another_lock_holds_is_met_again() -> None:
+def test_cap_reached_during_another_lock_is_reported_after_unlock() -> None:
     inner = ring(30)["graph"]
     nodes = [{"id": "In", "type": "passthrough"}, *inner["nodes"], {"id": "C", "type": "agent"}]
     nodes.append({"id": "D", "type": "agent", "limits": {"model_calls": 0}})
@@ -337,7 +337,7 @@ def test_a_cap_that_is_met_while_another_lock_holds_is_met_again() -> None:
 LOCKS = ("limit_reached", "breaker_tripped", "breaker_unlocked", "run_state_change")
 
 
-def happened(run: Spender) -> list[tuple[Any, ...]]:
+def events_without_locks(run: Spender) -> list[tuple[Any, ...]]:
     """All that was told but for the locks, whatever came first."""
     told = [
         (event.event, event.node_id or "", event.address or "", repr(event.data))
@@ -374,7 +374,7 @@ def compare(
     assert run.state.status == whole.state.status
     if whole.state.status == "completed":
         assert run.trace() == whole.trace()
-        assert happened(run) == happened(whole)
+        assert events_without_locks(run) == events_without_locks(whole)
         assert run.state.summary() == whole.state.summary()
     return locks
 
@@ -422,4 +422,4 @@ def test_rounds_resume_as_with_the_higher_cap() -> None:
     run = run.thawed(plan_of(few)).unlock(limits={"rounds": 50}).finish()
     whole = Spender(plan_of(many), {}).start("go").finish()
     assert run.trace() == whole.trace()
-    assert happened(run) == happened(whole)
+    assert events_without_locks(run) == events_without_locks(whole)

@@ -26,7 +26,7 @@ class Watched:
         self.graph.node(name, "python", function=note, **fields)
 
 
-def test_a_delivered_message_is_the_users_and_says_where_it_comes_from() -> None:
+def test_delivered_message_has_the_user_role_and_its_source() -> None:
     graph = roundel.Graph(start="A", end="B").node("A", "agent")
 
     @graph.function("B")
@@ -46,7 +46,7 @@ def test_a_literal_keeps_its_role_even_through_a_passthrough() -> None:
     assert watched.seen == [[("assistant", "x")]]
 
 
-def test_on_a_self_edge_a_message_is_the_assistants() -> None:
+def test_self_edge_delivers_with_the_assistant_role() -> None:
     watched = Watched(start="Watch", limits={"rounds": 3})
     watched.watch()
     stop = {"type": "keyword", "config": {"none": ["run 3"]}}
@@ -55,7 +55,7 @@ def test_on_a_self_edge_a_message_is_the_assistants() -> None:
     assert watched.seen == [[("user", "go")], [("assistant", "run 1")], [("assistant", "run 2")]]
 
 
-def test_an_edge_without_data_triggers_with_nothing() -> None:
+def test_edge_without_data_triggers_with_no_input() -> None:
     watched = Watched(start="A")
     watched.graph.node("A", "literal", content="x")
     watched.watch()
@@ -64,7 +64,7 @@ def test_an_edge_without_data_triggers_with_nothing() -> None:
     assert watched.seen == [[]]
 
 
-def test_an_edge_without_trigger_brings_data_and_its_target_waits_for_it() -> None:
+def test_target_waits_for_data_of_an_edge_without_trigger() -> None:
     watched = Watched(start=["Data", "Go"])
     watched.graph.node("Data", "agent").node("Go", "literal", content="go")
     watched.watch()
@@ -73,7 +73,7 @@ def test_an_edge_without_trigger_brings_data_and_its_target_waits_for_it() -> No
     assert watched.seen == [[("user", "late"), ("user", "go")]]
 
 
-def test_data_alone_runs_nothing() -> None:
+def test_data_edge_does_not_trigger_its_target() -> None:
     watched = Watched(start="Data", end="Data")
     watched.graph.node("Data", "literal", content="x")
     watched.watch()
@@ -81,7 +81,7 @@ def test_data_alone_runs_nothing() -> None:
     assert roundel.run(watched.graph).nodes == {"Data": 1}
 
 
-def test_clearing_happens_in_the_order_of_the_file_whoever_is_first() -> None:
+def test_clearing_follows_file_order_regardless_of_completion_order() -> None:
     watched = Watched(start=["Plain", "Kept", "Soft", "After"])
     script = {"Plain": [{"text": "plain", "delay": 0.06}], "Kept": [{"text": "kept", "delay": 0.03}]}
     for name in ("Plain", "Kept", "Soft", "After"):
@@ -93,7 +93,7 @@ def test_clearing_happens_in_the_order_of_the_file_whoever_is_first() -> None:
     assert [text for _, text in watched.seen[0]] == ["kept", "soft", "after"]
 
 
-def test_clearing_what_was_kept() -> None:
+def test_clear_kept_context_drops_kept_messages() -> None:
     watched = Watched(start=["Kept", "Hard"])
     watched.graph.node("Kept", "literal", content="kept").node("Hard", "literal", content="hard")
     watched.watch()
@@ -113,28 +113,28 @@ def loop_with_window(window: int, keep: bool) -> list[list[str]]:
     return [[text for _, text in seen] for seen in watched.seen]
 
 
-def test_no_window_keeps_nothing() -> None:
+def test_zero_window_keeps_nothing() -> None:
     assert loop_with_window(0, keep=False) == [["a1"], ["a2"], ["a3"], ["a4"]]
 
 
-def test_no_window_keeps_what_is_to_be_kept() -> None:
+def test_zero_window_keeps_messages_marked_keep() -> None:
     assert loop_with_window(0, keep=True)[3] == ["a1", "a2", "a3", "a4"]
 
 
-def test_a_window_of_all() -> None:
+def test_unlimited_window_keeps_everything() -> None:
     assert loop_with_window(-1, keep=False)[2] == ["a1", "run 1", "a2", "run 2", "a3"]
 
 
-def test_a_window_of_some_counts_before_the_own_output_is_added() -> None:
+def test_window_is_counted_before_the_own_output_is_added() -> None:
     assert loop_with_window(1, keep=False)[2] == ["a2", "run 2", "a3"]
     assert loop_with_window(2, keep=False)[3] == ["run 2", "a3", "run 3", "a4"]
 
 
-def test_kept_messages_use_up_the_window() -> None:
+def test_messages_marked_keep_count_against_the_window() -> None:
     assert loop_with_window(1, keep=True)[2] == ["a1", "a2", "run 2", "a3"]
 
 
-def test_ports_choose_edges_and_an_edge_without_one_takes_all() -> None:
+def test_ports_select_edges_and_edges_without_a_port_always_fire() -> None:
     graph = roundel.Graph(start="A", end="Left")
     graph.function("A", ports=["left", "right"])(lambda: roundel.to("left", "x"))
     for name in ("Left", "Right", "Any"):
@@ -204,7 +204,7 @@ def test_function_processors_may_drop(given: Any) -> None:
     assert roundel.run(graph).nodes == {"A": 1}
 
 
-def test_a_processor_is_not_asked_about_what_its_condition_refuses() -> None:
+def test_processor_is_not_called_when_its_condition_fails() -> None:
     asked: list[str] = []
 
     def note(message: roundel.Message) -> str:
@@ -237,7 +237,7 @@ def test_expressions(source: str, fires: bool) -> None:
     assert ("B" in roundel.run(workflow, "go").nodes) is fires
 
 
-def test_an_expression_that_cannot_be_evaluated_fails_the_run() -> None:
+def test_failing_expression_fails_the_run() -> None:
     graph = roundel.Graph(start="A", end="B").node("A", "passthrough").node("B", "passthrough")
     graph.edge("A", "B", condition={"cel": "data.score > 1"})
     result = roundel.run(graph)
@@ -246,7 +246,7 @@ def test_an_expression_that_cannot_be_evaluated_fails_the_run() -> None:
     assert "has(" in str(result.error)
 
 
-def test_a_loops_round_is_known_to_expressions() -> None:
+def test_expressions_can_use_the_round_of_a_loop() -> None:
     graph = roundel.Graph(start="A", end="Out").node("A", "literal", content="x").node("Out", "passthrough")
     graph.edge("A", "A", condition={"cel": "round < 4"}).edge("A", "Out", condition={"cel": "round >= 4"})
     assert roundel.run(graph).loops["A"]["rounds"] == 4

@@ -22,7 +22,7 @@ NOTHING = {
 
 @every_provider
 @every_way
-def test_the_second_run_asks_nobody(wire: Wire, provider: str, stream: bool) -> None:
+def test_second_run_is_served_from_the_cache(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="Quiet."), Reply(text="Loud."))
     source = asking(wire, provider, cache=True, stream=stream)
     assert told(source).result.usage["model_calls"] == 1
@@ -35,7 +35,7 @@ def test_the_second_run_asks_nobody(wire: Wire, provider: str, stream: bool) -> 
 
 
 @every_provider
-def test_rounds_of_tools_with_signed_thoughts(wire: Wire, provider: str) -> None:
+def test_tool_rounds_with_signed_thinking_are_cached(wire: Wire, provider: str) -> None:
     wire.replies(Reply(thinking="Where?", tool_calls=LOOK.tool_calls), Reply(text="Quiet."))
     source = asking(wire, provider, "look", cache=True)
     told(source)
@@ -44,7 +44,7 @@ def test_rounds_of_tools_with_signed_thoughts(wire: Wire, provider: str) -> None
     assert story.result.usage == {**NOTHING, "tool_calls": 1}
 
 
-def test_a_profile_may_say_it_and_an_agent_may_not_want_it(wire: Wire) -> None:
+def test_profile_enables_the_cache_and_an_agent_may_disable_it(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
     models = {"default": profile(wire, cache=True)}
     for _ in range(2):
@@ -54,7 +54,7 @@ def test_a_profile_may_say_it_and_an_agent_may_not_want_it(wire: Wire) -> None:
     assert len(wire.requests) == 2
 
 
-def test_without_a_word_nothing_is_kept(wire: Wire, tmp_path: Path) -> None:
+def test_nothing_is_cached_by_default(wire: Wire, tmp_path: Path) -> None:
     wire.replies(Reply(text="Quiet."))
     for _ in range(2):
         told(asking(wire))
@@ -73,7 +73,9 @@ def test_without_a_word_nothing_is_kept(wire: Wire, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_any_other_request_is_made(wire: Wire, models: dict[str, Any], config: dict[str, Any]) -> None:
+def test_different_request_misses_the_cache(
+    wire: Wire, models: dict[str, Any], config: dict[str, Any]
+) -> None:
     wire.replies(Reply(text="Quiet."), Reply(text="Loud."))
     told(asking(wire, cache=True))
     story = told(workflow({"default": profile(wire, **models)}, cache=True, **config))
@@ -88,28 +90,28 @@ def test_the_same_name_on_another_server_is_another_model(wire: Wire) -> None:
         assert told(asking(other, cache=True)).result.output == "Loud."
 
 
-def test_trouble_is_told_once(wire: Wire) -> None:
+def test_retry_warnings_are_not_repeated_from_the_cache(wire: Wire) -> None:
     wire.replies(Reply(status=500), Reply(text="Quiet."))
     source = asking(wire, cache=True)
     assert len(told(source).warnings) == 1
     assert told(source).warnings == []
 
 
-def test_an_answer_of_the_model_behind_is_not_kept(wire: Wire) -> None:
+def test_fallback_reply_is_not_cached(wire: Wire) -> None:
     wire.replies(Reply(status=401), Reply(text="Quiet."), Reply(text="My own words."))
     models = {"default": profile(wire, fallback="second"), "second": profile(wire, "anthropic")}
     assert told(workflow(models, cache=True)).result.output == "Quiet."
     assert told(workflow(models, cache=True)).result.output == "My own words."
 
 
-def test_a_failure_is_not_kept(wire: Wire) -> None:
+def test_failure_is_not_cached(wire: Wire) -> None:
     wire.replies(Reply(status=400), Reply(text="Quiet."))
     source = asking(wire, cache=True)
     assert told(source).result.status == "failed"
     assert told(source).result.output == "Quiet."
 
 
-def test_a_file_that_is_broken_is_written_anew(wire: Wire, tmp_path: Path) -> None:
+def test_corrupt_cache_file_is_rewritten(wire: Wire, tmp_path: Path) -> None:
     wire.replies(Reply(text="Quiet."))
     source = asking(wire, cache=True)
     told(source)
@@ -121,9 +123,7 @@ def test_a_file_that_is_broken_is_written_anew(wire: Wire, tmp_path: Path) -> No
     assert (len(wire.requests), kept.read_bytes()) == (2, whole)
 
 
-def test_a_cache_that_cannot_be_written_is_told_of_and_no_reason_to_fail(
-    wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unwritable_cache_is_a_warning(wire: Wire, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("ROUNDEL_CACHE", str(tmp_path / "file" / "cache"))
     wire.replies(Reply(text="Quiet."))

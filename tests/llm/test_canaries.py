@@ -50,7 +50,7 @@ def test_models_get_the_real_values(world: World) -> None:
 
 
 @pytest.mark.parametrize("way", [[], ["--json"]], ids=["live", "json"])
-def test_a_run_that_waits_and_is_answered(world: World, way: list[str]) -> None:
+def test_no_leak_from_a_run_that_waits_and_is_answered(world: World, way: list[str]) -> None:
     world.run("--record", str(world.record), *way)
     assert status(world) == "waiting"
     world.look_everywhere()
@@ -68,13 +68,13 @@ def test_a_run_that_waits_and_is_answered(world: World, way: list[str]) -> None:
     world.has_masks("table kept")
 
 
-def test_a_run_that_is_not_kept(world: World) -> None:
+def test_no_leak_from_an_unstored_run(world: World) -> None:
     world.run("--no-store", "--json")
     world.check()
     world.has_masks("output of run", "log of roundel")
 
 
-def test_a_model_that_fails(world: World) -> None:
+def test_no_leak_from_a_failing_model(world: World) -> None:
     world.wire.replies(Reply(status=401, error_body=f"wrong key: {EVERYTHING}"))
     world.run("--record", str(world.record), "--json")
     assert status(world) == "failed"
@@ -92,7 +92,7 @@ def test_a_model_that_fails(world: World) -> None:
     ],
     ids=["python", "mcp program", "mcp address"],
 )
-def test_a_node_that_fails(world: World, changes: dict[str, Any]) -> None:
+def test_no_leak_from_a_failing_node(world: World, changes: dict[str, Any]) -> None:
     world.write(**changes)
     world.wire.replies(SAYS)
     world.run()
@@ -102,7 +102,7 @@ def test_a_node_that_fails(world: World, changes: dict[str, Any]) -> None:
     world.has_masks("table chunks", "output of run")
 
 
-def test_a_function_on_an_edge_that_fails(world: World) -> None:
+def test_no_leak_from_a_failing_edge_function(world: World) -> None:
     source = world.write()
     source["graph"]["edges"][1]["condition"] = "tests.llm.canaries:is_open"
     world.file.write_text(json.dumps(source))
@@ -114,7 +114,7 @@ def test_a_function_on_an_edge_that_fails(world: World) -> None:
 
 
 @pytest.mark.parametrize("moment", ["", "begin", "before", "after", "observe", "close"])
-def test_middleware_that_tells_and_fails(world: World, moment: str) -> None:
+def test_no_leak_from_failing_middleware(world: World, moment: str) -> None:
     watch, metrics = RecordedTelemetry(capture_content=True), Metrics()
     events: list[roundel.Event] = []
     result = roundel.run(
@@ -133,7 +133,7 @@ def test_middleware_that_tells_and_fails(world: World, moment: str) -> None:
     world.has_masks("result", "spans", "table chunks")
 
 
-def test_a_middleware_that_cannot_be_made(world: World) -> None:
+def test_no_leak_from_middleware_that_cannot_be_created(world: World) -> None:
     source = world.write()
     source["middleware"] = [{"name": "tests.llm.canaries:fails"}]
     world.file.write_text(json.dumps(source))
@@ -146,7 +146,7 @@ def test_a_middleware_that_cannot_be_made(world: World) -> None:
     world.has_masks("output of run", "error")
 
 
-def test_a_run_that_is_locked_and_unlocked(world: World) -> None:
+def test_no_leak_from_a_run_that_is_locked_and_unlocked(world: World) -> None:
     world.run("--limit", "model_calls=1")
     assert status(world) == "suspended_locked"
     world.look_everywhere()
@@ -160,7 +160,7 @@ def test_a_run_that_is_locked_and_unlocked(world: World) -> None:
     world.check()
 
 
-def test_a_prompt_that_a_dialogue_has_noted(world: World) -> None:
+def test_no_leak_from_a_prompt_recorded_by_a_tool_loop(world: World) -> None:
     """The run is locked before an agent repairs what it said when it was asked to reflect."""
     source = world.write()
     thinking = {"type": "reflection", "config": {"reflection_prompt": "Think of ${FILE_TOKEN}."}}
@@ -178,7 +178,7 @@ def test_a_prompt_that_a_dialogue_has_noted(world: World) -> None:
     assert any("reflection_prompt" in text for sink, text in world.sinks() if sink == "table snapshots")
 
 
-def test_a_run_that_is_paused_and_stopped(world: World) -> None:
+def test_no_leak_from_a_run_that_is_paused_and_stopped(world: World) -> None:
     world.run()
     world.give_again()
     world.stored("pause", "last", "--reason", EVERYTHING)
@@ -191,7 +191,7 @@ def test_a_run_that_is_paused_and_stopped(world: World) -> None:
     world.check()
 
 
-def test_a_run_that_is_steered_from_elsewhere(world: World) -> None:
+def test_no_leak_from_a_run_controlled_by_another_process(world: World) -> None:
     """The process that is at work on the run finds the request in the store."""
 
     async def ask(question: roundel.Question) -> str:
@@ -207,7 +207,7 @@ def test_a_run_that_is_steered_from_elsewhere(world: World) -> None:
     world.has_masks("table controls")
 
 
-def test_a_run_that_is_forked(world: World) -> None:
+def test_no_leak_from_a_forked_run(world: World) -> None:
     world.run()
     world.give_again()
     world.stored("fork", "last", "--at", "Editor", "--message", EVERYTHING, "--no-run")
@@ -217,7 +217,7 @@ def test_a_run_that_is_forked(world: World) -> None:
     world.check()
 
 
-def test_commands_that_only_read_the_workflow(world: World) -> None:
+def test_no_leak_from_commands_that_only_read_the_workflow(world: World) -> None:
     given = f"GIVEN_PASSWORD={CANARIES['given']}"
     source = world.write()
     for broken in (False, True):
@@ -232,7 +232,7 @@ def test_commands_that_only_read_the_workflow(world: World) -> None:
     world.has_masks("output of check", "output of show")  # of the suggested command, too
 
 
-def test_what_is_put_into_memory_by_hand(world: World) -> None:
+def test_no_leak_from_manually_promoted_memory(world: World) -> None:
     text = f"{CANARIES['environment']} and {CANARIES['unused']}"
     world.stored("memory", "promote", "--group", "team", "--text", text)
     world.look_everywhere()
@@ -240,12 +240,12 @@ def test_what_is_put_into_memory_by_hand(world: World) -> None:
     world.has_masks("table memories")
 
 
-def test_a_text_that_only_looks_like_a_key_stays(world: World) -> None:
+def test_text_that_only_looks_like_a_key_is_not_masked(world: World) -> None:
     world.run(text="sk-live-0123456789abcdef")
     assert "sk-live-0123456789abcdef" in world.stored("runs", "--json").stdout
 
 
-def test_each_source_is_planted(world: World) -> None:
+def test_every_secret_source_has_a_canary(world: World) -> None:
     known = set(roundel.load(world.file, world.variables).secrets.values())
     outside = {"unused", "environment"}
     missing = [source for source in SOURCES if source not in outside and CANARIES[source] not in known]

@@ -27,7 +27,7 @@ def seen(wire: Wire, number: int = -1) -> list[tuple[str, str]]:
     return [one for one in shown if one[0] != "system"]
 
 
-def in_a_row(wire: Wire, provider: str, *before: dict[str, Any], **config: Any) -> dict[str, Any]:
+def nodes_before_agent(wire: Wire, provider: str, *before: dict[str, Any], **config: Any) -> dict[str, Any]:
     """Nodes, one after the other, that all speak to the agent at the end."""
     source = asking(wire, provider, **config)
     names = [node["id"] for node in before]
@@ -42,7 +42,7 @@ def literal(name: str, content: str, **config: Any) -> dict[str, Any]:
 
 
 @every_provider
-def test_what_other_agents_said_is_input(wire: Wire, provider: str) -> None:
+def test_output_of_other_agents_is_user_input(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="A draft."), Reply(text="A verdict."))
     source = asking(wire, provider, role="You review.")
     nodes = source["graph"]["nodes"]
@@ -71,22 +71,26 @@ def test_a_prompt_that_names_the_input_replaces_it(wire: Wire, provider: str) ->
 @every_provider
 def test_all_input_as_one_text(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(in_a_row(wire, provider, literal("One", "first"), literal("Two", "second"), input_mode="prompt"))
+    told(
+        nodes_before_agent(
+            wire, provider, literal("One", "first"), literal("Two", "second"), input_mode="prompt"
+        )
+    )
     assert seen(wire) == [
         ("user", "=== INPUT FROM One (user) ===\nfirst\n\n=== INPUT FROM Two (user) ===\nsecond")
     ]
 
 
 @every_provider
-def test_several_messages(wire: Wire, provider: str) -> None:
+def test_several_messages_are_sent_as_user_input(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
-    told(in_a_row(wire, provider, literal("One", "first"), literal("Two", "second")))
+    told(nodes_before_agent(wire, provider, literal("One", "first"), literal("Two", "second")))
     assert "|".join(text for _, text in seen(wire)) == "first|second"
     assert {role for role, _ in seen(wire)} == {"user"}
 
 
 @every_provider
-def test_messages_that_keep_their_roles(wire: Wire, provider: str) -> None:
+def test_messages_keep_their_roles(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
     source = asking(wire, provider, role="Be brief.")
     source["graph"]["nodes"] += [
@@ -152,7 +156,7 @@ def test_data_is_shown_as_json(wire: Wire) -> None:
     ],
     ids=str,
 )
-def test_media_that_are_not_there(wire: Wire, block: Block, words: str) -> None:
+def test_missing_media_fail_the_node(wire: Wire, block: Block, words: str) -> None:
     story = told(asking(wire), Message((block,)))
     assert words in story.error
     assert not wire.requests
@@ -165,7 +169,7 @@ def test_prompt_and_media(wire: Wire) -> None:
     assert "What is this?" in json.dumps(wire.requests[0].messages())
 
 
-def test_tools_that_are_described_in_the_system_message(wire: Wire) -> None:
+def test_dynamic_tools_are_described_in_the_system_message(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
     tools = {"toolIds": ["look"], "descriptionTemplate": "- {toolName} ({toolDescription})"}
     source = asking(wire, role="You look.", dynamicTools=tools)

@@ -39,7 +39,7 @@ def refused(folder: Path, models: str, config: str = "{}") -> roundel.Diagnostic
     return diagnostic
 
 
-def test_no_model_at_all(tmp_path: Path) -> None:
+def test_agent_without_a_model_is_rejected(tmp_path: Path) -> None:
     message = refused(tmp_path, "  other: {model: 'openai:gpt-4o'}").message
     assert "agent 'A' has no model" in message
     assert "--script FILE" in message and "`models`" in message
@@ -55,17 +55,17 @@ def test_no_model_at_all(tmp_path: Path) -> None:
         ("deepseek:deepseek-chat", "DEEPSEEK_API_KEY"),
     ],
 )
-def test_no_key(tmp_path: Path, model: str, variable: str) -> None:
+def test_missing_key_is_rejected(tmp_path: Path, model: str, variable: str) -> None:
     message = refused(tmp_path, f"  default: {{model: '{model}'}}").message
     assert "cannot be used" in message and variable in message
 
 
-def test_no_such_provider(tmp_path: Path) -> None:
+def test_unknown_provider_is_rejected(tmp_path: Path) -> None:
     message = refused(tmp_path, "  default: {model: 'nobody:x', api_key: sk-something-long}").message
     assert "there is no provider 'nobody'; openai with a base_url speaks to most servers" in message
 
 
-def test_a_provider_that_takes_no_address(tmp_path: Path) -> None:
+def test_base_url_is_rejected_for_providers_without_one(tmp_path: Path) -> None:
     models = "  default: {model: 'deepseek:x', api_key: sk-something, base_url: 'http://localhost'}"
     message = refused(tmp_path, models).message
     assert message == "deepseek:x cannot be used: the provider 'deepseek' takes no base_url"
@@ -85,13 +85,13 @@ def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setattr(builtins, "__import__", fake)
 
 
-def test_real_models_are_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_llm_extra_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "pydantic_ai")
     message = refused(tmp_path, f"  default: {{model: 'openai:gpt-4o', api_key: {KEY}}}").message
     assert 'pip install "roundel[llm]"' in message and "--script FILE" in message
 
 
-def test_a_package_of_one_provider(tmp_path: Path) -> None:
+def test_missing_provider_package_is_explained(tmp_path: Path) -> None:
     message = refused(tmp_path, "  default: {model: 'mistral:x', api_key: sk-something-long}").message
     assert "mistral:x cannot be used" in message and "install" in message
 
@@ -104,7 +104,7 @@ def test_a_package_of_one_provider(tmp_path: Path) -> None:
         ("  default: {model: 'google:gemini-2.5-flash', api_key: k}", "{parameters: {best_of: 3}}"),
     ],
 )
-def test_a_parameter_that_google_cannot_be_sent(tmp_path: Path, models: str, config: str) -> None:
+def test_unsupported_google_parameter_is_rejected(tmp_path: Path, models: str, config: str) -> None:
     message = refused(tmp_path, models, config).message
     assert "google:gemini-2.5-flash takes no parameter 'best_of'; known are " in message
     assert "temperature" in message
@@ -119,7 +119,7 @@ def test_every_agent_that_cannot_run_is_named(wire: Wire) -> None:
     assert len(raised.value.diagnostics) == 2
 
 
-def test_a_model_behind_that_cannot_be_used_is_found_too(wire: Wire) -> None:
+def test_unusable_fallback_model_is_reported(wire: Wire) -> None:
     models = {"default": profile(wire, fallback="second"), "second": {"model": "anthropic:claude-haiku-4-5"}}
     with pytest.raises(roundel.WorkflowError, match="ANTHROPIC_API_KEY"):
         told(workflow(models))
@@ -132,7 +132,7 @@ def test_with_a_script_no_model_is_needed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @every_provider
-def test_a_key_of_the_environment(wire: Wire, provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_is_read_from_the_environment(wire: Wire, provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     variable = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY"}
     monkeypatch.setenv(variable[provider], "sk-of-the-environment")
     wire.replies(Reply(text="Quiet."))
@@ -140,7 +140,7 @@ def test_a_key_of_the_environment(wire: Wire, provider: str, monkeypatch: pytest
     assert wire.requests[0].key == "sk-of-the-environment"
 
 
-def test_a_key_of_a_variable(wire: Wire) -> None:
+def test_key_is_read_from_a_variable(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
     source = {"vars": {"KEY": "sk-of-a-variable"}, **workflow({"default": profile(wire, api_key="${KEY}")})}
     told(source)

@@ -163,7 +163,7 @@ def test_all_kinds_of_answers_on_http(options: tuple[str, ...]) -> None:
         told(McpConnection(McpServer(url=address), None), everything_works)
 
 
-def test_prefix_and_only_choose_what_is_offered(url: str) -> None:
+def test_prefix_and_only_select_the_offered_tools(url: str) -> None:
     async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
         assert list(tools) == ["box_pid", "box_echo"]
         assert await tools["box_echo"].call({"text": "hi"}, "k") == "hi"
@@ -171,25 +171,25 @@ def test_prefix_and_only_choose_what_is_offered(url: str) -> None:
     told(McpConnection(McpServer(url=url), None, prefix="box", only=("pid", "echo")), story)
 
 
-def test_a_name_in_only_that_is_not_there(url: str) -> None:
+def test_unknown_name_in_only_is_rejected(url: str) -> None:
     said = refused(McpServer(url=url), only=("echo", "ad"), name="box")
     assert said.startswith(
         "MCP server 'box' has no tool 'ad', which 'only' names; there are: echo, add, fail,"
     )
 
 
-def test_a_late_answer(url: str, tmp_path: Path) -> None:
+def test_late_answer_is_not_awaited(url: str, tmp_path: Path) -> None:
     story = a_late_answer_is_not_awaited(tmp_path / "late")
     told(McpConnection(McpServer(url=url, timeout=0.5), None, timeout=20), story)
     told(McpConnection(STDIO, None, timeout=0.5), story)
 
 
-def test_a_cancelled_call(url: str, tmp_path: Path) -> None:
+def test_call_can_be_cancelled(url: str, tmp_path: Path) -> None:
     told(McpConnection(McpServer(url=url), None), a_call_can_be_cancelled(tmp_path / "http"))
     told(McpConnection(STDIO, None), a_call_can_be_cancelled(tmp_path / "stdio"))
 
 
-def test_a_program_that_dies_is_started_again_by_the_next_call(capfd: pytest.CaptureFixture[str]) -> None:
+def test_dead_server_process_is_restarted_by_the_next_call(capfd: pytest.CaptureFixture[str]) -> None:
     server = McpServer(command=STDIO.command, args=STDIO.args, env={"TOOLBOX_SECRET": "hunter2-hunter2"})
 
     async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
@@ -211,7 +211,7 @@ def test_a_program_that_dies_is_started_again_by_the_next_call(capfd: pytest.Cap
 
 
 @pytest.mark.parametrize("options", [(), ("old",)], ids=["new protocol", "old protocol"])
-def test_a_server_on_http_may_go_and_come_back(options: tuple[str, ...]) -> None:
+def test_http_server_may_disappear_and_return(options: tuple[str, ...]) -> None:
     async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
         with pytest.raises(NodeError, match="'box' ended during the call of 'die'"):
             await tools["die"].call({}, "k")
@@ -231,7 +231,7 @@ def test_a_server_on_http_may_go_and_come_back(options: tuple[str, ...]) -> None
         told(McpConnection(McpServer(url=address), None, name="box"), story)
 
 
-def test_concurrent_first_calls_share_one_program() -> None:
+def test_concurrent_first_calls_share_one_process() -> None:
     async def story() -> None:
         connection = McpConnection(STDIO, None, only=("pid",))
         impatient = asyncio.create_task(connection.tools())
@@ -245,7 +245,7 @@ def test_concurrent_first_calls_share_one_program() -> None:
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
-def test_close_leaves_no_program_behind(tmp_path: Path) -> None:
+def test_close_terminates_the_server_process(tmp_path: Path) -> None:
     mark = tmp_path / "slow"
 
     async def story() -> None:
@@ -268,7 +268,9 @@ def test_close_leaves_no_program_behind(tmp_path: Path) -> None:
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
-def test_a_stubborn_program_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_process_ignoring_termination_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It hears neither the end of its input nor a polite signal, and is closed before it is ready."""
     import mcp.client.stdio
 
@@ -292,7 +294,7 @@ def test_a_stubborn_program_is_killed(tmp_path: Path, monkeypatch: pytest.Monkey
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
-def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_command_is_reported(tmp_path: Path) -> None:
     said = refused(McpServer(command="no-such-command"), name="box")
     assert said.startswith(
         "cannot start MCP server 'box': the command 'no-such-command' was not found; install"
@@ -307,7 +309,7 @@ def test_a_command_that_is_not_there(tmp_path: Path) -> None:
     )
 
 
-def test_a_program_that_fails_at_its_start_says_why() -> None:
+def test_startup_failure_shows_the_last_stderr_lines() -> None:
     code = (
         "import sys, os; [print('line', n, file=sys.stderr) for n in range(500)]; sys.exit(os.environ['WHY'])"
     )
@@ -317,7 +319,7 @@ def test_a_program_that_fails_at_its_start_says_why() -> None:
     assert said[1:3] == ["its last lines:", "  line 491"] and said[-1] == "  ***" and len(said) == 12
 
 
-def test_a_program_that_ends_as_soon_as_it_has_listed_its_tools() -> None:
+def test_server_that_exits_after_listing_its_tools_fails_the_call() -> None:
     code = """
 import json
 about = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
@@ -342,13 +344,13 @@ while method != "tools/list":
     told(McpConnection(McpServer(command=sys.executable, args=("-c", code)), None, name="hasty"), story)
 
 
-def test_a_program_that_never_answers() -> None:
+def test_server_process_that_never_answers_times_out() -> None:
     server = McpServer(command=sys.executable, args=("-c", SILENT), startup_timeout=0.3)
     wanted = "MCP server 'box' was not ready after 0.3 seconds; if it needs more, raise 'startup_timeout'"
     assert refused(server, name="box") == wanted
 
 
-def test_an_address_where_nobody_answers_or_another_does() -> None:
+def test_unreachable_or_silent_address_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         mute = McpServer(url=f"http://127.0.0.1:{port}/mcp", startup_timeout=0.3)
@@ -359,18 +361,18 @@ def test_an_address_where_nobody_answers_or_another_does() -> None:
     assert said.endswith("; is it running, is 'url' right?")
 
 
-def test_an_address_that_is_no_mcp_server(url: str) -> None:
+def test_address_that_is_not_an_mcp_server_is_reported(url: str) -> None:
     server = McpServer(url=url + "/elsewhere", headers={"Authorization": "Bearer abcdefgh"})
     wanted = f"MCP server 'box' at {url}/elsewhere answered 404 Not Found; check 'url' and 'headers'"
     assert refused(server, name="box") == wanted
 
 
-def test_a_header_with_an_end_of_line_is_refused_and_not_told(url: str) -> None:
+def test_header_with_a_newline_is_rejected_without_its_value(url: str) -> None:
     said = refused(McpServer(url=url, headers={"X-Key": "sk-12345\n"}))
     assert "Illegal header value" in said and "sk-12345" not in said
 
 
-def test_headers_are_sent_and_not_told(url: str) -> None:
+def test_headers_are_sent_and_masked_in_errors(url: str) -> None:
     server = McpServer(url=url, headers={"Authorization": "Bearer abcdefgh"})
 
     async def story(connection: McpConnection, tools: dict[str, Tool]) -> None:
@@ -381,7 +383,9 @@ def test_headers_are_sent_and_not_told(url: str) -> None:
     told(McpConnection(server, None), story)
 
 
-def test_environment_and_folder_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_process_gets_its_environment_and_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TOOLBOX_OUTER", "outer")
     tmp_path = tmp_path.resolve()
     (tmp_path / "inner").mkdir()
@@ -401,7 +405,7 @@ def test_environment_and_folder_of_a_program(tmp_path: Path, monkeypatch: pytest
     told(McpConnection(alone, tmp_path), seen("None", tmp_path / "inner"))
 
 
-def test_the_package_is_asked_for_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_mcp_extra_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     require_mcp()
     monkeypatch.setitem(sys.modules, "mcp", None)
     with pytest.raises(NodeError) as caught:

@@ -28,7 +28,7 @@ def closed_port() -> int:
 @pytest.mark.parametrize(
     ("provider", "seconds"), [("openai", 1), ("openai", 0.3), ("anthropic", 0.3), ("google", 0.3)]
 )
-def test_a_provider_that_wants_to_be_left_alone_is(wire: Wire, provider: str, seconds: float) -> None:
+def test_retry_after_header_is_honoured(wire: Wire, provider: str, seconds: float) -> None:
     wire.replies(Reply(status=429, retry_after=seconds), QUIET)
     story = told(asking(wire, provider))
     assert story.result.output == "Quiet."
@@ -39,7 +39,7 @@ def test_a_provider_that_wants_to_be_left_alone_is(wire: Wire, provider: str, se
     assert story.result.usage["model_calls"] == 1
 
 
-def test_google_says_in_the_body_how_long(wire: Wire) -> None:
+def test_google_retry_delay_in_the_body_is_honoured(wire: Wire) -> None:
     delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.3s"}
     body = {"error": {"code": 429, "message": "Slower.", "status": "RESOURCE_EXHAUSTED", "details": [delay]}}
     wire.replies(Reply(status=429, error_body=body), QUIET)
@@ -47,13 +47,13 @@ def test_google_says_in_the_body_how_long(wire: Wire) -> None:
     assert wire.requests[1].time - wire.requests[0].time >= 0.3
 
 
-def test_nobody_waits_for_minutes(wire: Wire) -> None:
+def test_long_retry_after_fails_immediately(wire: Wire) -> None:
     wire.replies(Reply(status=429, retry_after=3600), QUIET)
     assert "the provider answered 429" in told(asking(wire)).error
     assert len(wire.requests) == 1
 
 
-def test_waits_without_a_word_of_the_provider_grow(wire: Wire) -> None:
+def test_backoff_grows_without_retry_after(wire: Wire) -> None:
     wire.replies(Reply(status=500), Reply(status=500), QUIET)
     told(asking(wire, retry={"min_wait_seconds": 0.1, "max_wait_seconds": 5}))
     first, second, third = (request.time for request in wire.requests)
@@ -63,7 +63,7 @@ def test_waits_without_a_word_of_the_provider_grow(wire: Wire) -> None:
 
 @every_provider
 @every_way
-def test_an_error_that_passes(wire: Wire, provider: str, stream: bool) -> None:
+def test_transient_error_is_retried(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(status=500), Reply(status=503), QUIET)
     story = told(asking(wire, provider, stream=stream))
     assert (story.result.output, len(wire.requests)) == ("Quiet.", 3)
@@ -72,7 +72,7 @@ def test_an_error_that_passes(wire: Wire, provider: str, stream: bool) -> None:
 
 @every_provider
 @every_way
-def test_an_error_that_does_not_pass(wire: Wire, provider: str, stream: bool) -> None:
+def test_persistent_error_fails_after_max_attempts(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(status=500))
     story = told(asking(wire, provider, stream=stream, retry={"max_attempts": 3, **AT_ONCE}))
     assert len(wire.requests) == 3
@@ -81,7 +81,7 @@ def test_an_error_that_does_not_pass(wire: Wire, provider: str, stream: bool) ->
     assert story.error.endswith("the provider answered 500: The provider answered with status 500.")
 
 
-def test_five_attempts_are_made_unless_one_says_otherwise(wire: Wire) -> None:
+def test_default_is_five_attempts(wire: Wire) -> None:
     wire.replies(Reply(status=500))
     assert told(asking(wire)).result.status == "failed"
     assert len(wire.requests) == 5
@@ -89,7 +89,7 @@ def test_five_attempts_are_made_unless_one_says_otherwise(wire: Wire) -> None:
 
 @every_provider
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
-def test_an_error_that_is_ours_is_not_repeated(wire: Wire, provider: str, status: int) -> None:
+def test_client_error_is_not_retried(wire: Wire, provider: str, status: int) -> None:
     wire.replies(Reply(status=status))
     assert f"the provider answered {status}" in told(asking(wire, provider)).error
     assert len(wire.requests) == 1
@@ -109,13 +109,13 @@ def test_an_error_that_is_ours_is_not_repeated(wire: Wire, provider: str, status
     ],
     ids=str,
 )
-def test_what_is_asked_again_can_be_chosen(wire: Wire, retry: dict[str, Any], requests: int) -> None:
+def test_retried_errors_can_be_configured(wire: Wire, retry: dict[str, Any], requests: int) -> None:
     wire.replies(Reply(status=500))
     told(asking(wire, retry={**TWICE, **retry}))
     assert len(wire.requests) == requests
 
 
-def test_the_words_of_a_page_that_is_no_json(wire: Wire) -> None:
+def test_non_json_error_page_is_reported_as_text(wire: Wire) -> None:
     wire.replies(Reply(status=502, error_body="<html>\n  Bad   gateway</html>"))
     assert told(asking(wire)).error.endswith("the provider answered 502: <html> Bad gateway</html>")
 
@@ -124,7 +124,7 @@ def test_the_words_of_a_page_that_is_no_json(wire: Wire) -> None:
 
 
 @every_provider
-def test_a_stream_that_is_cut_is_asked_for_again(wire: Wire, provider: str) -> None:
+def test_interrupted_stream_is_retried(wire: Wire, provider: str) -> None:
     broken = Reply(text="one two three four five six", cut_after=6, chunk_delay=0.06)
     wire.replies(broken, Reply(text="one two three"))
     story = told(asking(wire, provider))
@@ -138,13 +138,13 @@ def test_a_stream_that_is_cut_is_asked_for_again(wire: Wire, provider: str) -> N
 
 @every_provider
 @every_way
-def test_half_an_answer_is_none(wire: Wire, provider: str, stream: bool) -> None:
+def test_partial_answer_is_retried(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="never seen", cut_after=0), QUIET)
     assert told(asking(wire, provider, stream=stream)).result.output == "Quiet."
     assert len(wire.requests) == 2
 
 
-def test_a_stream_that_just_ends_is_cut_off_too(wire: Wire) -> None:
+def test_stream_ending_without_finish_is_retried(wire: Wire) -> None:
     choice = {"index": 0, "delta": {"content": "one two"}, "finish_reason": None}
     part = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
     wire.replies(Reply(raw=event(part)), QUIET)
@@ -156,13 +156,13 @@ def test_a_stream_that_just_ends_is_cut_off_too(wire: Wire) -> None:
 @every_provider
 @every_way
 @pytest.mark.parametrize("body", [b"", b"{nonsense"])
-def test_an_answer_that_cannot_be_read(wire: Wire, provider: str, stream: bool, body: bytes) -> None:
+def test_unreadable_answer_is_retried(wire: Wire, provider: str, stream: bool, body: bytes) -> None:
     wire.replies(Reply(raw=body), QUIET)
     assert told(asking(wire, provider, stream=stream)).result.output == "Quiet."
     assert len(wire.requests) == 2
 
 
-def test_an_error_in_the_middle_of_a_stream(wire: Wire) -> None:
+def test_error_in_the_middle_of_a_stream_is_retried(wire: Wire) -> None:
     error = b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     wire.replies(Reply(raw=b"event: error\ndata: " + error + b"\n\n"), QUIET)
     story = told(asking(wire, "anthropic"))
@@ -172,7 +172,7 @@ def test_an_error_in_the_middle_of_a_stream(wire: Wire) -> None:
 
 @every_provider
 @pytest.mark.parametrize("slow", [Reply(delay=30), Reply(text="one two three four", chunk_delay=0.2)])
-def test_an_answer_that_takes_too_long(wire: Wire, provider: str, slow: Reply) -> None:
+def test_slow_answer_times_out(wire: Wire, provider: str, slow: Reply) -> None:
     wire.replies(QUIET, slow)
     told(asking(wire, provider))  # the first request of all takes long on this side
     source = workflow({"default": profile(wire, provider, timeout=0.3)}, retry=TWICE)
@@ -182,21 +182,21 @@ def test_an_answer_that_takes_too_long(wire: Wire, provider: str, slow: Reply) -
 
 @every_provider
 @every_way
-def test_nobody_listens(wire: Wire, provider: str, stream: bool) -> None:
+def test_connection_refused_fails_the_node(wire: Wire, provider: str, stream: bool) -> None:
     url = f"http://127.0.0.1:{closed_port()}"
     source = workflow({"default": profile(wire, provider, base_url=url)}, retry=TWICE, stream=stream)
     story = told(source)
     assert "connection" in story.error.lower() and "failed" in story.error
 
 
-def test_a_failure_may_be_said_instead(wire: Wire) -> None:
+def test_on_error_message_returns_the_failure_as_text(wire: Wire) -> None:
     wire.replies(Reply(status=400))
     story = told(asking(wire, model="openai:gpt-4o", base_url=wire.openai_url, on_error="message"))
     assert story.result.status == "completed"
     assert story.result.output.startswith("Error calling model openai:gpt-4o: ")
 
 
-def test_a_failure_in_the_midst_of_tools_may_be_said_instead(wire: Wire) -> None:
+def test_on_error_message_applies_within_tool_rounds(wire: Wire) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", {"place": "Oslo"}),)), Reply(status=400))
     story = told(asking(wire, "openai", "look", on_error="message"))
     assert story.result.status == "completed"
@@ -214,7 +214,7 @@ def behind(wire: Wire) -> dict[str, Any]:
     }
 
 
-def test_another_model_answers_when_the_first_does_not(wire: Wire) -> None:
+def test_fallback_model_answers_when_the_first_fails(wire: Wire) -> None:
     wire.replies(Reply(status=500), Reply(status=500), QUIET)
     story = told(workflow(behind(wire), retry=TWICE))
     assert story.result.output == "Quiet."
@@ -225,19 +225,19 @@ def test_another_model_answers_when_the_first_does_not(wire: Wire) -> None:
     assert {data["attempt"] for data in story.of("token_stream")} == {3}
 
 
-def test_an_error_that_does_not_pass_goes_to_the_next_at_once(wire: Wire) -> None:
+def test_permanent_error_falls_back_immediately(wire: Wire) -> None:
     wire.replies(Reply(status=401), QUIET)
     assert told(workflow(behind(wire))).result.output == "Quiet."
     assert [request.provider for request in wire.requests] == ["openai", "anthropic"]
 
 
-def test_an_agent_may_name_its_own_models_behind(wire: Wire) -> None:
+def test_agent_may_name_its_own_fallback(wire: Wire) -> None:
     wire.replies(Reply(status=401), QUIET)
     told(workflow(behind(wire), fallback="third"))
     assert [request.provider for request in wire.requests] == ["openai", "google"]
 
 
-def test_if_all_fail_each_is_named(wire: Wire) -> None:
+def test_failure_of_all_models_names_each(wire: Wire) -> None:
     wire.replies(Reply(status=401), Reply(status=400), Reply(status=404))
     assert told(workflow(behind(wire))).error == (
         "A: openai:gpt-4o: the provider answered 401: Incorrect API key provided: ***.; "
@@ -246,7 +246,7 @@ def test_if_all_fail_each_is_named(wire: Wire) -> None:
     )
 
 
-def test_another_provider_goes_on_with_the_rounds_of_tools(wire: Wire) -> None:
+def test_fallback_provider_continues_the_tool_rounds(wire: Wire) -> None:
     call = Reply(thinking="Where?", tool_calls=(("a1", "look", {"place": "Oslo"}),))
     wire.replies(call, Reply(status=401), QUIET)
     assert told(workflow(behind(wire), "look")).result.output == "Quiet."

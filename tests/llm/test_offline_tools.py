@@ -56,7 +56,7 @@ def test_a_scripted_run_connects_to_no_address() -> None:
             listening.accept()
 
 
-def test_a_scripted_run_does_not_need_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scripted_run_does_not_need_the_mcp_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp, "find_spec", lambda _name: None)
     source = workflow({"far": {"mcp": {"url": "http://localhost:1"}}}, tools=["far"])
     assert told(source, {"A": "done"}).result.output == "done"
@@ -73,7 +73,7 @@ def call(name: str, **more: Any) -> dict[str, Any]:
     return {"tool_calls": [{"name": name, "arguments": {"data": [1, 3]}, **more}]}
 
 
-def test_a_script_gives_the_results_of_a_server() -> None:
+def test_script_provides_mcp_tool_results() -> None:
     source = workflow(SERVED, tools=["far", "mean"])
     replies = [
         call("search", result="three hits"),
@@ -95,28 +95,28 @@ def test_a_script_gives_the_results_of_a_server() -> None:
     assert story.result.usage["tool_calls"] == 5
 
 
-def test_a_script_may_stand_in_for_a_python_tool() -> None:
+def test_script_may_replace_a_python_tool() -> None:
     source = workflow(SERVED, tools=["mean"])
     assert told(source, {"A": [call("mean", result=42), "done"]}).results() == ["42"]
     [unknown] = told(source, {"A": [call("search", result=42), "done"]}).results()
     assert unknown == "there is no tool 'search'; there are: mean"
 
 
-def test_a_person_is_asked_about_a_call_that_the_script_answers() -> None:
+def test_approval_applies_to_scripted_tool_results() -> None:
     source = workflow(SERVED, tools=["far"], approval=["search"])
     script = {"A": [call("search", result="x"), call("search", result="y"), "done"]}
     story = told(source, {**script, "A/search": ["approve", "reject: no"]})
     assert story.results() == ["x", "a person did not allow this call: no"]
 
 
-def test_a_result_and_an_error_are_one_too_many() -> None:
+def test_result_and_error_together_are_rejected() -> None:
     with pytest.raises(roundel.WorkflowError) as caught:
         told(workflow(SERVED, tools=["mean"]), {"A": [call("mean", result=1, error="x")]})
     [found] = caught.value.diagnostics
     assert found.code == "two-results"
 
 
-def test_a_record_holds_what_servers_gave_so_that_it_can_be_played_offline(tmp_path: Path) -> None:
+def test_record_contains_mcp_results_for_offline_replay(tmp_path: Path) -> None:
     server = {"command": sys.executable, "args": [TOOLBOX, "stdio"]}
     source = workflow({"box": {"mcp": server}, "mean": {"python": "statistics:mean"}}, tools=["box", "mean"])
     kept = tmp_path / "said.yaml"

@@ -18,7 +18,7 @@ PRICE = {"input": 3, "output": 10}
 
 @every_provider
 @every_way
-def test_tokens_and_model_are_told(wire: Wire, provider: str, stream: bool) -> None:
+def test_usage_event_reports_tokens_model_and_cost(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(MUCH)
     story = told(workflow({"default": profile(wire, provider, price=PRICE)}, stream=stream))
     (usage,) = story.of("token_usage")
@@ -38,7 +38,7 @@ def test_tokens_and_model_are_told(wire: Wire, provider: str, stream: bool) -> N
     }
 
 
-def test_without_a_price_the_table_is_asked(wire: Wire) -> None:
+def test_price_defaults_to_the_price_table(wire: Wire) -> None:
     wire.replies(MUCH)
     usage = told(asking(wire)).result.usage
     assert usage["cost_usd"] == pytest.approx((1000 * 2.5 + 200 * 10) / 1_000_000)
@@ -46,33 +46,33 @@ def test_without_a_price_the_table_is_asked(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("model", ["openai:house-model-7b", "anthropic:nobody", "google:gemini-x"])
-def test_a_model_that_is_in_no_table(wire: Wire, model: str) -> None:
+def test_model_without_a_listed_price_has_no_cost(wire: Wire, model: str) -> None:
     wire.replies(MUCH)
     story = told(workflow({"default": profile(wire, model.partition(":")[0], model=model)}))
     assert story.of("token_usage")[0]["cost_usd"] is None
     assert (story.result.usage["cost_usd"], story.result.usage["unpriced_calls"]) == (None, 1)
 
 
-def test_a_server_that_counts_no_tokens_has_no_cost_that_anybody_knows(wire: Wire) -> None:
+def test_reply_without_token_counts_has_unknown_cost(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet.", input_tokens=0, output_tokens=0))
     usage = told(workflow({"default": profile(wire, "openai", price=PRICE)})).result.usage
     assert (usage["cost_usd"], usage["unpriced_calls"]) == (None, 1)
 
 
-def test_a_price_holds_for_a_provider_under_each_of_its_names(wire: Wire) -> None:
+def test_price_applies_to_every_alias_of_a_provider(wire: Wire) -> None:
     wire.replies(MUCH)
     models = {"default": profile(wire, "google", model="gemini:house", price=PRICE)}
     assert told(workflow(models)).result.usage["cost_usd"] == pytest.approx(0.005)
 
 
-def test_a_price_holds_for_every_agent_that_uses_the_model(wire: Wire) -> None:
+def test_price_applies_to_every_agent_using_the_model(wire: Wire) -> None:
     wire.replies(MUCH)
     models = {"dear": profile(wire, model="openai:house", price=PRICE)}
     own: dict[str, Any] = {"model": "openai:house", "base_url": wire.openai_url}
     assert told(workflow(models, **own)).result.usage["cost_usd"] == pytest.approx(0.005)
 
 
-def test_a_run_adds_up_what_it_used(wire: Wire) -> None:
+def test_run_usage_is_the_sum_of_its_calls(wire: Wire) -> None:
     wire.replies(Reply(tool_calls=LOOK.tool_calls, input_tokens=100, output_tokens=20), MUCH)
     story = told(workflow({"default": profile(wire, price=PRICE)}, "look"))
     assert story.result.usage == {
@@ -87,7 +87,7 @@ def test_a_run_adds_up_what_it_used(wire: Wire) -> None:
     assert sum(costs) == pytest.approx(0.0055)
 
 
-def test_calls_without_a_price_are_counted_beside_the_others(wire: Wire) -> None:
+def test_unpriced_calls_are_counted_separately(wire: Wire) -> None:
     wire.replies(MUCH)
     source = workflow({"default": profile(wire, price=PRICE), "house": profile(wire, model="openai:house")})
     source["graph"]["nodes"].append({"id": "B", "type": "agent", "config": {"profile_id": "house"}})
@@ -97,7 +97,7 @@ def test_calls_without_a_price_are_counted_beside_the_others(wire: Wire) -> None
 
 
 @pytest.mark.parametrize("tokens", [(10, 5), (250_000, 9_000), (1_500_000, 50_000)])
-def test_a_price_by_the_token_gives_what_the_table_gives(tokens: tuple[int, int]) -> None:
+def test_computed_cost_equals_the_price_table(tokens: tuple[int, int]) -> None:
     """Also where it is another from so many tokens on, or goes by the hour."""
     usage = RequestUsage(input_tokens=tokens[0], output_tokens=tokens[1])
     models = [(provider.id, model.id) for provider in providers for model in provider.models][::5]

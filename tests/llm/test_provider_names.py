@@ -24,13 +24,13 @@ def names_of_the_library() -> set[str]:
     return {str(value.value) for value in values}
 
 
-def test_the_table_holds_every_provider_of_the_library() -> None:
+def test_provider_table_lists_every_library_provider() -> None:
     assert len(PROVIDERS) == len(set(PROVIDERS))
     missing = names_of_the_library() - set(PROVIDERS)
     assert not missing, f"add to roundel.workflow.model_profile.PROVIDERS: {sorted(missing)}"
 
 
-def test_the_table_holds_no_other() -> None:
+def test_provider_table_lists_no_unknown_provider() -> None:
     gone = set(PROVIDERS) - names_of_the_library()
     assert not gone, f"remove from roundel.workflow.model_profile.PROVIDERS: {sorted(gone)}"
     assert set(PROVIDER_ALIASES.values()) <= set(PROVIDERS)

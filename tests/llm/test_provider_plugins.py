@@ -74,7 +74,7 @@ def run(model: str, **settings: Any) -> roundel.Result:
 seen: list[Event] = []
 
 
-def test_it_answers_and_is_priced_streamed_and_closed() -> None:
+def test_plugin_reply_is_priced_streamed_and_the_plugin_closed() -> None:
     seen.clear()
     result = run("parrot:grey", price={"input": 1, "output": 2})
     assert result.output == "hello there"
@@ -85,12 +85,12 @@ def test_it_answers_and_is_priced_streamed_and_closed() -> None:
     assert made[0].closed
 
 
-def test_a_call_that_fails_is_made_again() -> None:
+def test_failing_call_is_retried() -> None:
     assert run("parrot:shy").output == "hello there"
     assert made[0].calls == 3
 
 
-def test_a_call_that_takes_too_long_is_cut_off() -> None:
+def test_slow_call_times_out() -> None:
     result = run("parrot:slow", timeout=0.01)
     assert result.status == "failed" and "no answer after 0.01 seconds" in str(result.error)
 
@@ -101,7 +101,7 @@ def test_a_call_that_takes_too_long_is_cut_off() -> None:
         ("parrot:odd", "parrot:odd gave str in place of a Reply"),
     ],
 )
-def test_what_is_no_reply_fails_the_node(model: str, reason: str) -> None:
+def test_invalid_reply_fails_the_node(model: str, reason: str) -> None:
     assert reason in str(run(model).error)
 
 
@@ -113,18 +113,18 @@ def test_what_is_no_reply_fails_the_node(model: str, reason: str) -> None:
         ("missing:one", "missing:one cannot be used: cannot import 'no_such_module:Model'"),
     ],
 )
-def test_a_provider_that_cannot_be_had_is_an_error_before_the_run(model: str, reason: str) -> None:
+def test_unavailable_provider_is_rejected_before_the_run(model: str, reason: str) -> None:
     with pytest.raises(roundel.WorkflowError, match=reason):
         run(model)
 
 
-def test_the_names_of_known_providers_cannot_be_taken() -> None:
+def test_plugin_cannot_override_a_known_provider() -> None:
     with pytest.raises(roundel.WorkflowError, match="there is no key"):
         run("openai:gpt-4o")
     assert made == []
 
 
-def test_its_name_is_known_and_its_misspelling_too() -> None:
+def test_plugin_name_is_checked_with_spelling_hints() -> None:
     node = {"id": "A", "type": "agent", "config": {"model": "parrot:grey"}}
     workflow = {"graph": {"nodes": [node], "start": "A"}}
     assert roundel.check(workflow)[1].diagnostics == []

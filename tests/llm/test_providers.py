@@ -13,7 +13,7 @@ QUIET = Reply(text="It is quiet there.")
 
 @every_provider
 @every_way
-def test_a_text(wire: Wire, provider: str, stream: bool) -> None:
+def test_text_reply_is_returned_and_streamed(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="Good  evening,\n\nOslo."))
     story = told(asking(wire, provider, role="Be brief.", stream=stream))
     assert story.result.output == "Good  evening,\n\nOslo."
@@ -28,7 +28,7 @@ def test_a_text(wire: Wire, provider: str, stream: bool) -> None:
 
 @every_provider
 @every_way
-def test_a_round_of_a_tool(wire: Wire, provider: str, stream: bool) -> None:
+def test_tool_round_sends_the_result_back(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="Let me look.", tool_calls=LOOK.tool_calls), QUIET)
     story = told(asking(wire, provider, "look", stream=stream))
     assert story.result.output == "It is quiet there."
@@ -42,7 +42,7 @@ def test_a_round_of_a_tool(wire: Wire, provider: str, stream: bool) -> None:
 
 @every_provider
 @every_way
-def test_results_go_back_in_the_order_of_the_requests(wire: Wire, provider: str, stream: bool) -> None:
+def test_tool_results_are_returned_in_request_order(wire: Wire, provider: str, stream: bool) -> None:
     calls = (
         ("a1", "dawdle", {"place": "Oslo"}),
         ("a2", "look", {"place": "Bergen"}),
@@ -63,7 +63,7 @@ def test_results_go_back_in_the_order_of_the_requests(wire: Wire, provider: str,
 
 @every_provider
 @every_way
-def test_a_tool_that_fails_is_an_answer_and_no_crash(wire: Wire, provider: str, stream: bool) -> None:
+def test_failing_tool_is_reported_to_the_model(wire: Wire, provider: str, stream: bool) -> None:
     calls: tuple[ToolCall, ...] = (
         ("a1", "fly", {"place": "Oslo"}),
         ("a2", "break_down", {"place": "Oslo"}),
@@ -85,7 +85,7 @@ def test_a_tool_that_fails_is_an_answer_and_no_crash(wire: Wire, provider: str, 
     assert texts["a5"] == "Oslo is quiet"
 
 
-def test_each_provider_is_told_in_its_own_way_that_a_tool_failed(wire: Wire) -> None:
+def test_tool_failure_uses_the_error_format_of_each_provider(wire: Wire) -> None:
     told_so = {}
     for provider in PROVIDERS:
         wire.replies(Reply(tool_calls=(("a1", "fly", {}),)), QUIET)
@@ -97,7 +97,7 @@ def test_each_provider_is_told_in_its_own_way_that_a_tool_failed(wire: Wire) -> 
 
 
 @every_way
-def test_arguments_that_are_no_json(wire: Wire, stream: bool) -> None:
+def test_arguments_that_are_not_json_are_reported_to_the_model(wire: Wire, stream: bool) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", '{"place": "Os'),)), QUIET)
     story = told(asking(wire, "openai", "look", stream=stream))
     assert story.result.output == "It is quiet there."
@@ -107,7 +107,7 @@ def test_arguments_that_are_no_json(wire: Wire, stream: bool) -> None:
     assert story.result.usage["tool_calls"] == 0
 
 
-def test_arguments_that_anthropic_cut_off(wire: Wire) -> None:
+def test_arguments_truncated_by_anthropic_are_reported_to_the_model(wire: Wire) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", '{"place": "Os'),)), QUIET)
     assert told(asking(wire, "anthropic", "look")).result.output == "It is quiet there."
     ((name, text),) = wire.requests[1].tool_results()
@@ -115,7 +115,7 @@ def test_arguments_that_anthropic_cut_off(wire: Wire) -> None:
 
 
 @every_way
-def test_gemini_asks_again_for_a_call_that_came_out_malformed(wire: Wire, stream: bool) -> None:
+def test_malformed_gemini_function_call_is_retried(wire: Wire, stream: bool) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", '{"place": "Os'),)), QUIET)
     story = told(asking(wire, "google", "look", stream=stream))
     assert story.result.output == "It is quiet there."
@@ -125,7 +125,7 @@ def test_gemini_asks_again_for_a_call_that_came_out_malformed(wire: Wire, stream
     ]
 
 
-def test_gemini_may_give_calls_no_ids(wire: Wire) -> None:
+def test_gemini_calls_without_ids_get_unique_ids(wire: Wire) -> None:
     calls = ((None, "look", {"place": "Oslo"}), (None, "look", {"place": "Bergen"}))
     wire.replies(Reply(tool_calls=calls), QUIET)
     story = told(asking(wire, "google", "look"))
@@ -136,7 +136,7 @@ def test_gemini_may_give_calls_no_ids(wire: Wire) -> None:
 
 @every_provider
 @every_way
-def test_signed_thoughts_go_back(wire: Wire, provider: str, stream: bool) -> None:
+def test_signed_thinking_is_sent_back(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(thinking="Where is it?", tool_calls=LOOK.tool_calls), LOOK, QUIET)
     story = told(asking(wire, provider, "look", stream=stream))
     assert "Where is it?" not in "".join(data["text"] for data in story.of("token_stream"))
@@ -149,7 +149,7 @@ def test_signed_thoughts_go_back(wire: Wire, provider: str, stream: bool) -> Non
 
 
 @every_way
-def test_the_protocol_of_responses(wire: Wire, stream: bool) -> None:
+def test_responses_protocol_is_supported(wire: Wire, stream: bool) -> None:
     models = {"default": profile(wire, model="openai:gpt-5", params={"protocol": "responses"})}
     wire.replies(Reply(thinking="Where is it?", tool_calls=LOOK.tool_calls), QUIET)
     story = told(workflow(models, "look", stream=stream))
@@ -162,7 +162,7 @@ def test_the_protocol_of_responses(wire: Wire, stream: bool) -> None:
 
 
 @every_provider
-def test_an_answer_that_was_cut_at_its_limit(wire: Wire, provider: str) -> None:
+def test_answer_truncated_at_its_token_limit_is_a_warning(wire: Wire, provider: str) -> None:
     word = {"openai": "length", "anthropic": "max_tokens", "google": "MAX_TOKENS"}[provider]
     wire.replies(Reply(text="It never", finish=word))
     story = told(asking(wire, provider))
@@ -170,7 +170,7 @@ def test_an_answer_that_was_cut_at_its_limit(wire: Wire, provider: str) -> None:
     assert story.warnings == ["the answer was cut off at its token limit"]
 
 
-def test_an_answer_that_is_held_back_is_a_failure(wire: Wire) -> None:
+def test_content_filtered_answer_is_a_failure(wire: Wire) -> None:
     wire.replies(Reply(finish="content_filter"))
     assert "the provider held the answer back" in told(asking(wire)).error
     assert len(wire.requests) == 1

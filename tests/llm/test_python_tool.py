@@ -38,7 +38,7 @@ def call(function: Any, arguments: dict[str, Any], folder: Path = Path(), **give
     return asyncio.run(tool.call(arguments, "the key"))
 
 
-def test_what_the_host_lends(tmp_path: Path) -> None:
+def test_injected_parameters(tmp_path: Path) -> None:
     def lent(word: str, idempotency_key: str, workspace: Path, _context: dict[str, Any]) -> Any:
         return [word, idempotency_key, workspace.name, sorted(_context)]
 
@@ -46,7 +46,7 @@ def test_what_the_host_lends(tmp_path: Path) -> None:
     assert given == f'["x","the key","{tmp_path.name}",["idempotency_key","python_workspace_root"]]'
 
 
-def test_a_model_cannot_give_what_is_lent() -> None:
+def test_model_cannot_override_injected_parameters() -> None:
     def keyed(idempotency_key: str, **others: Any) -> Any:
         return [idempotency_key, others]
 
@@ -76,14 +76,14 @@ def test_parameters_may_have_any_name() -> None:
         (complex(1, 2), '"(1+2j)"'),
     ],
 )
-def test_what_a_model_reads(value: Any, text: str) -> None:
+def test_tool_results_are_rendered_as_text(value: Any, text: str) -> None:
     assert to_text(value) == text
 
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
 
 
-def test_a_schema_of_ones_own_is_shown_and_holds() -> None:
+def test_custom_schema_is_shown_and_enforced() -> None:
     def double(n: Any) -> Any:
         """Doubles."""
         return 2 * n
@@ -95,14 +95,14 @@ def test_a_schema_of_ones_own_is_shown_and_holds() -> None:
         call(double, {"n": 0}, schema=SCHEMA)
 
 
-def test_a_schema_lets_functions_be_used_that_do_not_say_what_they_take() -> None:
+def test_schema_allows_functions_without_a_signature() -> None:
     with pytest.raises(NodeError, match="give its 'parameters'"):
         PythonTool("dict", dict, Caller(Path()))
     assert call(dict, {"n": 2}, schema=SCHEMA) == '{"n":2}'
 
 
 @pytest.mark.parametrize("schema", [{"type": "thing"}, {"properties": {"a": {"$ref": "#/$defs/A"}}}])
-def test_a_schema_that_is_none_is_refused(schema: dict[str, Any]) -> None:
+def test_invalid_schema_is_rejected(schema: dict[str, Any]) -> None:
     with pytest.raises(NodeError, match="'parameters' of the tool 'tool' is no JSON Schema"):
         call(len, {}, schema=schema)
 
@@ -110,7 +110,7 @@ def test_a_schema_that_is_none_is_refused(schema: dict[str, Any]) -> None:
 # In a run.
 
 
-def test_the_key_is_that_of_the_run_and_the_address() -> None:
+def test_idempotency_key_is_run_and_address() -> None:
     keys: list[str] = []
 
     def pay(idempotency_key: str) -> str:
@@ -122,7 +122,7 @@ def test_the_key_is_that_of_the_run_and_the_address() -> None:
     assert sorted(keys) == [f"{run}:A[1]/pay", f"{run}:A[1]/pay#2", f"{run}:A[2]/pay"]
 
 
-def test_the_key_is_the_same_in_each_attempt() -> None:
+def test_idempotency_key_is_stable_across_retries() -> None:
     keys: list[str] = []
     over = threading.Event()
 
@@ -141,7 +141,7 @@ def test_the_key_is_the_same_in_each_attempt() -> None:
     assert story.results() == ["paid"]
 
 
-def test_the_workspace_is_that_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workspace_belongs_to_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
     def keep(text: str, workspace: Path) -> str:
@@ -153,7 +153,7 @@ def test_the_workspace_is_that_of_the_run(tmp_path: Path, monkeypatch: pytest.Mo
     assert kept.read_text() == "tea"
 
 
-def test_a_coroutine_behind_a_partial_function_is_awaited() -> None:
+def test_coroutine_in_a_partial_is_awaited() -> None:
     async def add(one: int, other: int) -> int:
         await asyncio.sleep(0)
         return one + other

@@ -20,7 +20,9 @@ def plot(story: Story) -> list[tuple[Any, ...]]:
     """What happened, without what is never the same twice: times, the id of the run, models and prices, and
     which of two tools in two threads was quicker."""
     events = [event for event in story.events if event.event not in LIVE]
-    told = [(event.event, event.node_id, event.address, timeless(event.data)) for event in events]
+    told = [
+        (event.event, event.node_id, event.address, without_volatile_fields(event.data)) for event in events
+    ]
     places = [number for number, event in enumerate(events) if event.event == "tool_call"]
     calls = sorted((told[number] for number in places), key=lambda call: str(call[2:]))
     for number, call in zip(places, calls, strict=True):
@@ -28,10 +30,10 @@ def plot(story: Story) -> list[tuple[Any, ...]]:
     return told
 
 
-def timeless(data: Any) -> Any:
+def without_volatile_fields(data: Any) -> Any:
     if isinstance(data, dict):
         skipped = {"model", "cost_usd", "unpriced_calls", "run_id", "seconds"}
-        return {name: timeless(value) for name, value in data.items() if name not in skipped}
+        return {name: without_volatile_fields(value) for name, value in data.items() if name not in skipped}
     return data
 
 
@@ -42,7 +44,7 @@ def twice(source: Any, file: Path, input: str = "How is it?") -> tuple[Story, St
 
 @every_provider
 @every_way
-def test_rounds_of_tools_are_played_again(wire: Wire, tmp_path: Path, provider: str, stream: bool) -> None:
+def test_tool_rounds_are_replayed(wire: Wire, tmp_path: Path, provider: str, stream: bool) -> None:
     calls: tuple[ToolCall, ...] = (
         ("a1", "look", {"place": "Oslo"}),
         ("a2", "fly", {}),
@@ -55,7 +57,7 @@ def test_rounds_of_tools_are_played_again(wire: Wire, tmp_path: Path, provider: 
     assert second.result.output == "Quiet."
 
 
-def test_the_record_is_a_script_that_one_can_read(wire: Wire, tmp_path: Path) -> None:
+def test_record_is_a_readable_script(wire: Wire, tmp_path: Path) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", {"place": "Oslo"}),)), Reply(text="Quiet."))
     told(asking(wire, "openai", "look"), record=tmp_path / "said.yaml")
     text = (tmp_path / "said.yaml").read_text()
@@ -70,13 +72,13 @@ def test_the_record_is_a_script_that_one_can_read(wire: Wire, tmp_path: Path) ->
     }
 
 
-def test_arguments_that_nobody_can_read(wire: Wire, tmp_path: Path) -> None:
+def test_malformed_tool_arguments_are_replayed(wire: Wire, tmp_path: Path) -> None:
     wire.replies(Reply(tool_calls=(("a1", "look", '{"place": "Os'),)), Reply(text="Quiet."))
     first, second = twice(asking(wire, "openai", "look"), tmp_path / "said.yaml")
     assert plot(first) == plot(second)
 
 
-def test_parts_of_a_dynamic_edge(wire: Wire, tmp_path: Path) -> None:
+def test_parts_of_a_dynamic_edge_are_replayed(wire: Wire, tmp_path: Path) -> None:
     def answer(request: Recorded) -> Reply:
         item = int(request.messages()[1]["content"])
         if request.tool_results() or item % 2:
@@ -97,7 +99,7 @@ def test_parts_of_a_dynamic_edge(wire: Wire, tmp_path: Path) -> None:
     assert sorted(map(repr, plot(first))) == sorted(map(repr, plot(second)))
 
 
-def test_a_loop(wire: Wire, tmp_path: Path) -> None:
+def test_loop_is_replayed(wire: Wire, tmp_path: Path) -> None:
     wire.replies(*(Reply(text=f"draft {number}") for number in range(1, 5)))
     source = asking(wire)
     graph = source["graph"]
@@ -110,7 +112,7 @@ def test_a_loop(wire: Wire, tmp_path: Path) -> None:
     assert plot(first) == plot(second)
 
 
-def test_repairs_and_second_thoughts(wire: Wire, tmp_path: Path) -> None:
+def test_repairs_and_reflections_are_replayed(wire: Wire, tmp_path: Path) -> None:
     wire.replies(Reply(text="seven"), Reply(text='{"score": 7}'), Reply(text='{"score": 8}'))
     schema = {"type": "object", "properties": {"score": {"type": "integer"}}, "required": ["score"]}
     thinking = {"type": "reflection", "config": {"reflection_prompt": "Look again."}}
@@ -121,14 +123,14 @@ def test_repairs_and_second_thoughts(wire: Wire, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("on_error", ["fail", "message"])
-def test_a_failure_is_played_again(wire: Wire, tmp_path: Path, on_error: str) -> None:
+def test_failure_is_replayed(wire: Wire, tmp_path: Path, on_error: str) -> None:
     wire.replies(Reply(status=401))
     first, second = twice(asking(wire, on_error=on_error), tmp_path / "said.yaml")
     assert plot(first) == plot(second)
     assert KEY not in (tmp_path / "said.yaml").read_text()
 
 
-def test_an_attempt_that_failed_is_not_played_if_the_next_did_not(wire: Wire, tmp_path: Path) -> None:
+def test_failed_attempt_is_not_replayed_if_the_retry_succeeded(wire: Wire, tmp_path: Path) -> None:
     wire.replies(Reply(status=400), Reply(text="Quiet."))
     source = workflow({"default": profile(wire)})
     node = source["graph"]["nodes"][0]

@@ -38,7 +38,7 @@ MINE = (
 
 @every_provider
 @every_way
-def test_parameters_reach_the_provider_and_nothing_else_does(wire: Wire, provider: str, stream: bool) -> None:
+def test_only_parameters_reach_the_provider(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="Quiet."))
     params = {"temperature": 0.5, "max_tokens": 64, "top_p": 0.25}
     config = {"on_limit": "error", "on_error": "message", "max_repairs": 1, "input_mode": "messages"}
@@ -60,7 +60,7 @@ def test_parameters_reach_the_provider_and_nothing_else_does(wire: Wire, provide
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
-def test_parameters_that_nobody_here_knows_go_into_the_body(wire: Wire, provider: str) -> None:
+def test_unknown_parameters_are_sent_in_the_body(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
     strange = {"response_format": {"type": "json_object"}, "x_custom": [1, 2]}
     told(asking(wire, provider, params=strange, parameters={"another": True}))
@@ -68,28 +68,28 @@ def test_parameters_that_nobody_here_knows_go_into_the_body(wire: Wire, provider
     assert {name: sent[name] for name in (*strange, "another")} == {**strange, "another": True}
 
 
-def test_an_agent_has_the_last_word_over_its_profile(wire: Wire) -> None:
+def test_agent_parameters_override_the_profile(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
     params = {"temperature": 0, "seed": 7}
     told(workflow({"default": profile(wire, params=params)}, params={"temperature": 1}))
     assert wire.requests[0].parameters() == {"temperature": 1, "seed": 7}
 
 
-def test_parameters_of_the_client_library_by_their_own_names(wire: Wire) -> None:
+def test_client_library_parameters_are_passed_by_name(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
     told(asking(wire, params={"openai_reasoning_effort": "low", "extra_body": {"one": 1}, "two": 2}))
     assert wire.requests[0].parameters() == {"reasoning_effort": "low", "one": 1, "two": 2}
 
 
 @every_provider
-def test_headers_of_a_profile(wire: Wire, provider: str) -> None:
+def test_profile_headers_are_sent(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
     told(workflow({"default": profile(wire, provider, headers={"X-Team": "north"})}))
     assert wire.requests[0].headers["x-team"] == "north"
     assert wire.requests[0].key == KEY
 
 
-def test_a_header_has_the_last_word(wire: Wire) -> None:
+def test_header_overrides_the_key(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
     told(workflow({"default": profile(wire, headers={"Authorization": "Basic of-a-gateway"})}))
     assert wire.requests[0].headers["authorization"] == "Basic of-a-gateway"
@@ -106,7 +106,7 @@ def test_a_header_has_the_last_word(wire: Wire) -> None:
     ],
     ids=str,
 )
-def test_which_model_answers(wire: Wire, config: dict[str, Any]) -> None:
+def test_agent_selects_its_model(wire: Wire, config: dict[str, Any]) -> None:
     wire.replies(Reply(text="Quiet."))
     models = {"default": profile(wire), "other": profile(wire, model="openai:gpt-x")}
     if "profile_id" not in config and "profileId" not in config:
@@ -124,7 +124,7 @@ def test_an_agent_may_name_another_model_of_its_profile(wire: Wire) -> None:
 
 
 @every_provider
-def test_a_server_of_ones_own_needs_no_key(wire: Wire, provider: str) -> None:
+def test_custom_server_needs_no_key(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="Quiet."))
     told(workflow({"default": profile(wire, provider, api_key="")}))
     assert wire.requests[0].key == "none"
@@ -134,7 +134,7 @@ def test_a_server_of_ones_own_needs_no_key(wire: Wire, provider: str) -> None:
 
 
 @every_provider
-def test_a_slow_answer_comes_in_parts(wire: Wire, provider: str) -> None:
+def test_slow_answer_is_streamed_in_parts(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="one two three", chunk_delay=0.06))
     story = told(asking(wire, provider))
     parts = story.of("token_stream")
@@ -148,7 +148,7 @@ def test_a_slow_answer_comes_in_parts(wire: Wire, provider: str) -> None:
     assert addresses == {"A"}
 
 
-def test_parts_are_transient(wire: Wire, tmp_path: Path) -> None:
+def test_stream_parts_are_transient(wire: Wire, tmp_path: Path) -> None:
     """They have no number, and the stored run does not know of them."""
     wire.replies(Reply(text="one two three", chunk_delay=0.06))
     shown: list[roundel.Event] = []
@@ -223,7 +223,7 @@ def test_two_hundred_agents_stream_at_once() -> None:
     assert sorted(spoken.values()) == sorted(f"item {number} done" for number in range(200))
 
 
-def left(wire: Wire) -> bool:
+def client_disconnects(wire: Wire) -> bool:
     """Whether the client goes away; it may take the server a moment to see."""
     deadline = time.monotonic() + 10
     while not wire.hung_up and time.monotonic() < deadline:
@@ -233,7 +233,7 @@ def left(wire: Wire) -> bool:
 
 @every_provider
 @every_way
-def test_a_run_that_is_stopped_hangs_up(wire: Wire, provider: str, stream: bool) -> None:
+def test_stopped_run_closes_the_connection(wire: Wire, provider: str, stream: bool) -> None:
     slow = Reply(text="one two three", chunk_delay=30) if stream else Reply(text="late", delay=30)
     wire.replies(slow)
     events: list[roundel.Event] = []
@@ -250,11 +250,11 @@ def test_a_run_that_is_stopped_hangs_up(wire: Wire, provider: str, stream: bool)
             await task
 
     asyncio.run(stop())
-    assert left(wire)
+    assert client_disconnects(wire)
     assert (events[-1].event, events[-1].data["status"]) == ("run_finished", "stopped")
 
 
-def test_an_interrupt_from_the_keyboard(wire: Wire) -> None:
+def test_keyboard_interrupt_closes_the_connection(wire: Wire) -> None:
     wire.replies(Reply(text="one two three", chunk_delay=0.06), Reply(text="never"))
     events: list[roundel.Event] = []
 
@@ -265,11 +265,11 @@ def test_an_interrupt_from_the_keyboard(wire: Wire) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         roundel.run(asking(wire), on_event=watch)
-    assert left(wire)
+    assert client_disconnects(wire)
     assert (events[-1].event, events[-1].data["status"]) == ("run_finished", "stopped")
 
 
-def test_a_tool_that_is_at_work_is_stopped_too(wire: Wire) -> None:
+def test_stopping_a_run_stops_its_running_tool(wire: Wire) -> None:
     wire.replies(Reply(tool_calls=(("a1", "sleep", {}),)))
 
     async def stop() -> list[str]:

@@ -54,7 +54,7 @@ def test_two_leases_share_a_resource_and_the_last_one_leaves_it_idle() -> None:
     assert told(story) == ["open a", "close a"]
 
 
-def test_what_is_idle_for_too_long_is_closed_and_what_is_leased_stays() -> None:
+def test_idle_resources_are_closed_and_leased_ones_stay_open() -> None:
     async def story(told: list[str]) -> None:
         pool = ResourcePool(0.001)
         brief, long = pool.lease(), pool.lease()
@@ -82,7 +82,7 @@ def test_without_idle_time_a_resource_is_closed_when_its_last_lease_is_released(
     assert told(story) == ["open a", "close a"]
 
 
-def test_the_end_of_the_event_loop_closes_what_is_idle() -> None:
+def test_end_of_the_event_loop_closes_idle_resources() -> None:
     async def story(told: list[str]) -> None:
         lease = current_pool().lease()
         take(lease, "a", told)
@@ -91,7 +91,7 @@ def test_the_end_of_the_event_loop_closes_what_is_idle() -> None:
     assert told(story) == ["open a", "close a"]
 
 
-def test_a_run_that_the_end_of_the_loop_cancels_closes_what_it_used() -> None:
+def test_run_cancelled_by_the_end_of_the_loop_closes_its_resources() -> None:
     async def story(told: list[str]) -> None:
         begun = asyncio.Event()
 
@@ -111,7 +111,7 @@ def test_a_run_that_the_end_of_the_loop_cancels_closes_what_it_used() -> None:
     assert told(story) == ["open a", "close a"]
 
 
-def test_a_loop_that_has_ended_is_not_kept_alive() -> None:
+def test_finished_event_loop_can_be_garbage_collected() -> None:
     loops: list[weakref.ref[asyncio.AbstractEventLoop]] = []
 
     async def story(told: list[str]) -> None:
@@ -139,7 +139,7 @@ def test_each_event_loop_has_a_pool_of_its_own() -> None:
     assert current_pool() is not current_pool(), "without a loop nothing is shared"
 
 
-def test_closing_the_pool_closes_everything_and_a_later_release_does_no_harm() -> None:
+def test_release_after_closing_the_pool_is_harmless() -> None:
     async def story(told: list[str]) -> None:
         lease = current_pool().lease()
         take(lease, "a", told)
@@ -150,7 +150,7 @@ def test_closing_the_pool_closes_everything_and_a_later_release_does_no_harm() -
     assert told(story) == ["open a", "close a"]
 
 
-def test_a_resource_that_cannot_be_closed_is_logged_and_the_others_are_closed(
+def test_failure_to_close_is_logged_and_the_other_resources_are_closed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def fail(_resource: Any) -> None:
@@ -169,7 +169,7 @@ def test_a_resource_that_cannot_be_closed_is_logged_and_the_others_are_closed(
     assert "the line is dead" in caplog.text
 
 
-def test_a_resource_that_cannot_be_made_is_not_kept() -> None:
+def test_resource_that_fails_to_open_is_not_pooled() -> None:
     def fail() -> Line:
         raise OSError("no line")
 

@@ -13,7 +13,7 @@ from roundel.workflow.diagnostics import Report
 from tests.nodes.conversations import agent, look, told, wants
 
 
-def test_lines_come_in_order_and_the_last_repeats() -> None:
+def test_lines_are_used_in_order_and_the_last_repeats() -> None:
     script = script_from({"A": ["one", 2, {"text": "three"}], "*": "any"})
     said = [script.line("A", ordinal) for ordinal in range(4)]
     assert [line.text for line in said if line] == ["one", "2", "three", "three"]
@@ -21,7 +21,7 @@ def test_lines_come_in_order_and_the_last_repeats() -> None:
     assert other is not None and other.text == "any"
 
 
-def test_a_line_may_be_meant_for_one_place() -> None:
+def test_line_may_target_one_address() -> None:
     late, later = {"text": "late", "at": "W[2]/A"}, {"text": "later", "at": "W[2]/A", "call": 1}
     script = script_from({"A": [late, later, "else"]})
     calls = [("W[2]/A", 0), ("W[2]/A", 1), ("W[1]/A", 0)]
@@ -29,7 +29,7 @@ def test_a_line_may_be_meant_for_one_place() -> None:
     assert [line.text for line in said if line] == ["late", "later", "else"]
 
 
-def test_a_record_of_places_is_played_whatever_the_order() -> None:
+def test_lines_with_addresses_are_used_in_any_order() -> None:
     """An agent in two rounds; the lines stand in no order at all."""
     graph = agent(look)
     graph.node("Gate", "loop_counter", max_iterations=2).node("Out", "passthrough")
@@ -50,14 +50,14 @@ def test_a_record_of_places_is_played_whatever_the_order() -> None:
     assert outputs[:2] == ["first", "second"]
 
 
-def test_tool_calls_have_ids_of_their_own_unless_they_are_given() -> None:
+def test_tool_calls_get_ids_unless_given() -> None:
     line = {"tool_calls": [{"name": "look", "id": "mine"}, {"name": "look"}]}
     story = told(agent(look), {"A": [line, wants("look"), "done"]})
     ids = [event.data["id"] for event in story.named("tool_call") if event.data["status"] == "running"]
     assert ids == ["mine", "call_1_2", "call_2_1"]
 
 
-def test_what_people_say_to_tools_is_told_apart() -> None:
+def test_approval_decisions_have_their_own_script_lines() -> None:
     script = script_from({"A": "said", "A/look": ["yes", "no"], "*": "any"})
     said = [script.decision("A", "look", ordinal) for ordinal in range(3)]
     assert [line.text for line in said if line] == ["yes", "no", "no"]
@@ -67,13 +67,13 @@ def test_what_people_say_to_tools_is_told_apart() -> None:
 @pytest.mark.parametrize(
     ("name", "warned"), [("A", False), ("A/look", False), ("*", False), ("B", True), ("B/look", True)]
 )
-def test_names_of_no_node_are_a_warning(name: str, warned: bool) -> None:
+def test_unknown_node_name_is_a_warning(name: str, warned: bool) -> None:
     report = Report()
     script_from({name: "x"}).check(["A", "C/D"], report)
     assert bool(report.diagnostics) is warned
 
 
-def test_an_id_may_hold_a_slash() -> None:
+def test_node_id_may_contain_a_slash() -> None:
     report = Report()
     script_from({"C/D": "x", "C/D/look": "yes"}).check(["C/D"], report)
     assert not report.diagnostics
@@ -90,12 +90,12 @@ def test_an_id_may_hold_a_slash() -> None:
         {"data": [1]},
     ],
 )
-def test_a_line_that_cannot_be_read_is_refused(line: Any, tmp_path: Path) -> None:
+def test_invalid_line_is_rejected(line: Any, tmp_path: Path) -> None:
     with pytest.raises(roundel.WorkflowError):
         script_from({"A": [line]})
 
 
-def test_a_script_of_a_file_says_where_it_is_wrong(tmp_path: Path) -> None:
+def test_script_file_errors_have_a_location(tmp_path: Path) -> None:
     file = tmp_path / "script.yaml"
     file.write_text("A:\n  - text: hello\n    tool_cals: []\n")
     with pytest.raises(roundel.WorkflowError) as caught:

@@ -33,7 +33,7 @@ def everything_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "roundel")
 
 
-def watched(source: Any, caplog: pytest.LogCaptureFixture, *secrets: str) -> Story:
+def run_and_check_secrets(source: Any, caplog: pytest.LogCaptureFixture, *secrets: str) -> Story:
     """Runs a workflow, and looks for secrets in all that can be seen of it."""
     story = Story()
     story.result = roundel.run(source, "How is it?", on_event=story.events.append)
@@ -63,77 +63,81 @@ def echo(request: Recorded) -> Reply:
 
 @every_provider
 @every_way
-def test_a_provider_that_repeats_the_key(
+def test_key_repeated_by_the_provider_is_masked(
     wire: Wire, provider: str, stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     wire.replies(echo)
-    story = watched(asking(wire, provider, stream=stream), caplog, KEY)
+    story = run_and_check_secrets(asking(wire, provider, stream=stream), caplog, KEY)
     assert wire.requests[0].key == KEY
     assert "Wrong key *** in" in story.error
 
 
 @every_provider
-def test_a_key_at_the_edge_of_a_long_error(
+def test_key_at_the_edge_of_a_truncated_error_is_masked(
     wire: Wire, provider: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     wire.replies(Reply(status=401, error_body="x" * 990 + KEY))
-    watched(asking(wire, provider), caplog, KEY, KEY[:8])
+    run_and_check_secrets(asking(wire, provider), caplog, KEY, KEY[:8])
 
 
 @every_provider
-def test_a_key_of_the_environment(
+def test_key_of_the_environment_is_masked(
     wire: Wire, provider: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv(VARIABLES[provider], ANOTHER)
     wire.replies(echo)
-    watched(workflow({"default": profile(wire, provider, api_key="")}), caplog, ANOTHER)
+    run_and_check_secrets(workflow({"default": profile(wire, provider, api_key="")}), caplog, ANOTHER)
     assert wire.requests[0].key == ANOTHER
 
 
 @every_provider
 @every_way
-def test_keys_in_headers(wire: Wire, provider: str, stream: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_keys_in_headers_are_masked(
+    wire: Wire, provider: str, stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     wire.replies(echo)
     headers = {"X-Gateway": f"Bearer {TOKEN}"}
     source = workflow({"default": profile(wire, provider, headers=headers)}, stream=stream)
-    watched(source, caplog, KEY, TOKEN)
+    run_and_check_secrets(source, caplog, KEY, TOKEN)
     assert wire.requests[0].headers["x-gateway"] == f"Bearer {TOKEN}"
 
 
-def test_keys_of_all_models_in_the_error_of_all(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+def test_keys_of_all_models_are_masked_in_a_combined_error(
+    wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
     wire.replies(echo)
     keys = {provider: f"sk-of-{provider}-0123456789" for provider in PROVIDERS}
     models = {provider: profile(wire, provider, api_key=key) for provider, key in keys.items()}
     models["default"] = {**models["openai"], "fallback": ["anthropic", "google"]}
-    assert watched(workflow(models), caplog, *keys.values()).error.count("***") >= 3
+    assert run_and_check_secrets(workflow(models), caplog, *keys.values()).error.count("***") >= 3
 
 
-def test_trouble_that_passed(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+def test_key_in_a_retry_warning_is_masked(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
     wire.replies(Reply(status=500, error_body=f"no luck with {KEY}"), Reply(text="Quiet."))
-    story = watched(asking(wire), caplog, KEY)
+    story = run_and_check_secrets(asking(wire), caplog, KEY)
     assert "no luck with ***" in story.warnings[0]
 
 
-def test_a_failure_that_is_said_instead(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+def test_key_in_an_on_error_message_is_masked(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
     wire.replies(echo)
-    assert watched(asking(wire, on_error="message"), caplog, KEY).result.status == "completed"
+    assert run_and_check_secrets(asking(wire, on_error="message"), caplog, KEY).result.status == "completed"
 
 
 @every_provider
-def test_a_tool_that_gives_away_the_environment(
+def test_environment_secrets_in_tool_results_are_masked(
     wire: Wire, provider: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     names = [*VARIABLES.values(), "GROQ_API_KEY", "HOUSE_TOKEN", "MYSQL_PASSWORD", "PALETTE"]
     for name in names:
         monkeypatch.setenv(name, "red and green" if name == "PALETTE" else ANOTHER)
     wire.replies(Reply(tool_calls=(("a1", "environment", {"names": names}),)), Reply(text="Quiet."))
-    story = watched(asking(wire, provider, "environment"), caplog, ANOTHER)
+    story = run_and_check_secrets(asking(wire, provider, "environment"), caplog, ANOTHER)
     assert story.result.output == "Quiet."
     ((_, text),) = wire.requests[1].tool_results()
     assert json.loads(text) == dict.fromkeys(names, "***") | {"PALETTE": "red and green"}
 
 
-def test_a_tool_that_raises_a_key(
+def test_key_in_a_tool_exception_is_masked(
     wire: Wire, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     wire.replies(Reply(tool_calls=(("a1", "break_down", {"place": f"{KEY}"}),)), Reply(text="Quiet."))
@@ -143,7 +147,9 @@ def test_a_tool_that_raises_a_key(
     assert "no way to ***" in text
 
 
-def test_headers_and_variables_of_mcp_servers(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+def test_headers_and_variables_of_mcp_servers_are_masked(
+    wire: Wire, caplog: pytest.LogCaptureFixture
+) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/mcp"
@@ -151,16 +157,16 @@ def test_headers_and_variables_of_mcp_servers(wire: Wire, caplog: pytest.LogCapt
     headers = {"Authorization": f"Bearer {TOKEN}"}
     source["tools"] = {"far": {"mcp": {"url": url, "headers": headers}}}
     source["graph"]["nodes"][0]["config"]["tools"] = ["far"]
-    assert watched(source, caplog, TOKEN, KEY).result.status == "failed"
+    assert run_and_check_secrets(source, caplog, TOKEN, KEY).result.status == "failed"
 
 
-def test_what_an_mcp_server_says_as_it_dies(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
+def test_secrets_in_mcp_server_stderr_are_masked(wire: Wire, caplog: pytest.LogCaptureFixture) -> None:
     code = "import os, sys; sys.exit('cannot use ' + os.environ['SERVICE_PASSWORD'])"
     server = {"command": sys.executable, "args": ["-c", code], "env": {"SERVICE_PASSWORD": TOKEN}}
     source = asking(wire)
     source["tools"] = {"near": {"mcp": server}}
     source["graph"]["nodes"][0]["config"]["tools"] = ["near"]
-    assert "cannot use ***" in watched(source, caplog, TOKEN, KEY).error
+    assert "cannot use ***" in run_and_check_secrets(source, caplog, TOKEN, KEY).error
 
 
 # Errors before the run.
@@ -176,7 +182,7 @@ def test_what_an_mcp_server_says_as_it_dies(wire: Wire, caplog: pytest.LogCaptur
     ],
     ids=str,
 )
-def test_errors_and_tracebacks_before_the_run(broken: dict[str, Any]) -> None:
+def test_errors_and_tracebacks_before_the_run_are_masked(broken: dict[str, Any]) -> None:
     with pytest.raises(roundel.WorkflowError) as raised:
         roundel.run(workflow({"default": {"api_key": KEY, **broken}}))
     shown = "".join(traceback.format_exception(raised.value))

@@ -49,7 +49,7 @@ def test_two_runs_share_a_server_that_ends_with_the_event_loop(wire: Wire) -> No
     assert asyncio.run(becomes_true(lambda: not is_alive(pid)))
 
 
-def test_runs_with_another_environment_have_another_server(wire: Wire) -> None:
+def test_runs_with_different_environments_use_different_servers(wire: Wire) -> None:
     """What a server may see of one run is not for the next."""
     answers(wire, 2)
 

@@ -63,7 +63,7 @@ def plot(
     return f"{points} {colour} {size} {title} {mode} {options} {target}"
 
 
-def test_the_schema_says_what_the_signature_and_the_docstring_say() -> None:
+def test_schema_reflects_the_signature_and_docstring() -> None:
     schema = parameters(plot)
     assert description(plot) == "Draws points on a plane."
     assert schema["required"] == ["points"]
@@ -89,7 +89,7 @@ def test_the_schema_says_what_the_signature_and_the_docstring_say() -> None:
     assert set(schema["$defs"]) == {"Colour", "Options", "Point"}
 
 
-def test_it_is_a_schema_and_its_references_lead_somewhere() -> None:
+def test_schema_is_valid_and_its_references_resolve() -> None:
     schema = parameters(plot)
     jsonschema.Draft202012Validator.check_schema(schema)
     check = jsonschema.Draft202012Validator(schema)
@@ -98,7 +98,7 @@ def test_it_is_a_schema_and_its_references_lead_somewhere() -> None:
     assert not check.is_valid({"points": [], "colour": "green"})
 
 
-def test_arguments_come_in_the_types_that_the_function_names() -> None:
+def test_arguments_are_converted_to_the_annotated_types() -> None:
     given = {"points": [{"x": 1, "y": 2}], "colour": "blue", "size": "4", "target": "a/b.svg"}
     first, named = bind_arguments(plot, given)
     assert first == ()
@@ -142,7 +142,7 @@ def test_fields_of_a_docstring_are_read_too() -> None:
         (plot, {"points": [], "target": 7}, "'target': Expected `str`, got `int`"),
     ],
 )
-def test_what_does_not_fit_is_said(
+def test_mismatching_arguments_are_reported(
     function: Callable[..., Any], arguments: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ToolError) as caught:
@@ -171,13 +171,13 @@ def test_parameters_of_every_kind(arguments: dict[str, Any], given: list[Any]) -
     assert schema["additionalProperties"] is True
 
 
-def test_a_function_that_is_written_in_c() -> None:
+def test_function_written_in_c_is_supported() -> None:
     assert parameters(math.sqrt)["required"] == ["x"]
     first, named = bind_arguments(math.sqrt, {"x": 4})
     assert math.sqrt(*first, **named) == 2
 
 
-def test_one_that_does_not_say_what_it_takes() -> None:
+def test_function_without_a_signature_is_rejected() -> None:
     with pytest.raises(NodeError, match="the function 'max' has no signature; give its 'parameters'"):
         parameters(max)
 
@@ -186,7 +186,7 @@ def lent(idempotency_key: str, workspace: Path, _context: dict[str, Any], word: 
     """Is lent things."""
 
 
-def test_what_the_host_lends_is_not_shown_to_the_model() -> None:
+def test_injected_parameters_are_not_in_the_schema() -> None:
     assert list(parameters(lent)["properties"]) == ["word"]
     assert bind_arguments(lent, {"word": "x"}) == ((), {"word": "x"})
 
@@ -222,7 +222,7 @@ def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def test_a_decorated_function_is_known_by_what_it_wraps() -> None:
+def test_decorated_function_has_the_schema_of_the_wrapped_one() -> None:
     assert parameters(wrapped(plot)) == parameters(plot)
     assert bind_arguments(wrapped(plot), {"points": [{"x": 1}]})[1] == {"points": [Point(1)]}
 
@@ -239,7 +239,7 @@ def opaque(handle: Handle, number: int = 1, default: Any = ...) -> None:
     """Names a type that has no JSON form."""
 
 
-def test_types_that_nobody_knows_take_what_comes() -> None:
+def test_unknown_types_accept_anything() -> None:
     assert parameters(odd)["properties"]["amount"] == {}
     assert bind_arguments(odd, {"amount": 3}) == ((), {"amount": 3})
     assert parameters(opaque)["properties"]["handle"] == {}

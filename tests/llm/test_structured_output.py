@@ -21,7 +21,7 @@ BAD = Reply(text='{"score": "seven"}')
 REFLECT = {"type": "reflection", "config": {"reflection_prompt": "Look at it again."}}
 
 
-def wanted(body: dict[str, Any], provider: str) -> Any:
+def requested_schema(body: dict[str, Any], provider: str) -> Any:
     """The schema that a request asks for in the provider's own way, if it does."""
     if provider == "openai":
         return (body.get("response_format") or {}).get("json_schema", {}).get("schema")
@@ -34,18 +34,18 @@ def wanted(body: dict[str, Any], provider: str) -> Any:
 
 @every_provider
 @every_way
-def test_an_answer_becomes_data(wire: Wire, provider: str, stream: bool) -> None:
+def test_structured_answer_becomes_data(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(GOOD)
     story = told(asking(wire, provider, output_schema=SCHEMA, stream=stream, role="You judge."))
     assert (story.result.output, story.result.data) == ('{"score": 7}', {"score": 7})
     (asked,) = wire.requests
-    assert wanted(asked.body, provider)["required"] == ["score"]
+    assert requested_schema(asked.body, provider)["required"] == ["score"]
     assert asked.tool_names() == []
     assert asked.system().startswith("You judge.\n\n")
     assert "It must fit this JSON Schema" in asked.system()
 
 
-def test_a_model_that_knows_no_schemas_is_told_in_words(wire: Wire) -> None:
+def test_schema_is_in_the_prompt_for_models_without_schema_support(wire: Wire) -> None:
     wire.replies(Reply(text='Here it is:\n```json\n{"score": 7}\n```'))
     models = {"default": profile(wire, "openai", model="openai:gpt-3.5-turbo")}
     story = told(workflow(models, output_schema=SCHEMA))
@@ -54,7 +54,7 @@ def test_a_model_that_knows_no_schemas_is_told_in_words(wire: Wire) -> None:
 
 
 @every_provider
-def test_an_answer_that_does_not_fit_is_repaired(wire: Wire, provider: str) -> None:
+def test_mismatching_answer_is_repaired(wire: Wire, provider: str) -> None:
     wire.replies(BAD, Reply(text="Seven."), GOOD)
     story = told(asking(wire, provider, output_schema=SCHEMA))
     assert story.result.data == {"score": 7}
@@ -65,7 +65,7 @@ def test_an_answer_that_does_not_fit_is_repaired(wire: Wire, provider: str) -> N
 
 @every_provider
 @pytest.mark.parametrize("repairs", [0, 1, 2])
-def test_repairs_come_to_an_end(wire: Wire, provider: str, repairs: int) -> None:
+def test_repairs_are_limited(wire: Wire, provider: str, repairs: int) -> None:
     wire.replies(BAD)
     story = told(asking(wire, provider, output_schema=SCHEMA, max_repairs=repairs))
     assert len(wire.requests) == repairs + 1
@@ -76,28 +76,28 @@ def test_repairs_come_to_an_end(wire: Wire, provider: str, repairs: int) -> None
 
 
 @every_provider
-def test_the_schema_waits_until_the_tools_are_done_with(wire: Wire, provider: str) -> None:
+def test_schema_is_requested_after_the_tool_rounds(wire: Wire, provider: str) -> None:
     wire.replies(LOOK, BAD, GOOD)
     story = told(asking(wire, provider, "look", output_schema=SCHEMA))
     data = story.result.data or {}
     assert (data["score"], data["tool_rounds"]) == (7, 1)
     first, second, third = wire.requests
     assert first.tool_names() == second.tool_names() == ["look"]
-    assert wanted(first.body, provider) is None
+    assert requested_schema(first.body, provider) is None
     assert third.tool_results() == [("a1", "Oslo is quiet")]
     if provider == "anthropic":  # which has to be named tools, and takes no schema beside them
         assert third.body["tool_choice"] == {"type": "none"}
     else:
         assert third.tool_names() == []
-        assert wanted(third.body, provider)["required"] == ["score"]
+        assert requested_schema(third.body, provider)["required"] == ["score"]
 
 
 @every_provider
-def test_a_list_is_found_under_value(wire: Wire, provider: str) -> None:
+def test_list_answer_is_stored_under_value(wire: Wire, provider: str) -> None:
     wire.replies(Reply(text="[1, 2]"))
     schema = {"type": "array", "items": {"type": "integer"}}
     assert told(asking(wire, provider, output_schema=schema)).result.data == {"value": [1, 2]}
-    assert wanted(wire.requests[0].body, provider) is None  # whose own forms are all objects
+    assert requested_schema(wire.requests[0].body, provider) is None  # whose own forms are all objects
 
 
 TREE = {"type": "object", "properties": {"part": {"$ref": "#"}}}
@@ -106,10 +106,12 @@ OPEN = {"type": "object", "properties": {f"p{number}": {"type": ["string", "null
 
 @every_provider
 @pytest.mark.parametrize("schema", [TREE, OPEN], ids=["tree", "open"])
-def test_a_schema_that_not_every_provider_takes(wire: Wire, provider: str, schema: dict[str, Any]) -> None:
+def test_schema_unsupported_by_a_provider_is_not_sent(
+    wire: Wire, provider: str, schema: dict[str, Any]
+) -> None:
     wire.replies(Reply(text='{"other": 1}'))
     assert told(asking(wire, provider, output_schema=schema)).result.data == {"other": 1}
-    assert (wanted(wire.requests[0].body, provider) is None) == (provider == "anthropic")
+    assert (requested_schema(wire.requests[0].body, provider) is None) == (provider == "anthropic")
 
 
 # Second thoughts.
@@ -117,7 +119,7 @@ def test_a_schema_that_not_every_provider_takes(wire: Wire, provider: str, schem
 
 @every_provider
 @every_way
-def test_a_second_thought_is_the_answer(wire: Wire, provider: str, stream: bool) -> None:
+def test_reflection_replaces_the_answer(wire: Wire, provider: str, stream: bool) -> None:
     wire.replies(Reply(text="A draft."), Reply(text="Better words."))
     story = told(asking(wire, provider, role="You write.", thinking=REFLECT, stream=stream), "Tea")
     assert story.result.output == "Better words."
@@ -129,7 +131,7 @@ def test_a_second_thought_is_the_answer(wire: Wire, provider: str, stream: bool)
 
 
 @every_provider
-def test_no_tools_are_offered_to_a_second_thought(wire: Wire, provider: str) -> None:
+def test_reflection_is_offered_no_tools(wire: Wire, provider: str) -> None:
     wire.replies(LOOK, Reply(text="A draft."), Reply(text="Better.", tool_calls=LOOK.tool_calls))
     story = told(asking(wire, provider, "look", thinking=REFLECT))
     assert (story.result.output, len(wire.requests)) == ("Better.", 3)
@@ -137,7 +139,7 @@ def test_no_tools_are_offered_to_a_second_thought(wire: Wire, provider: str) -> 
     assert wire.requests[2].tool_calls() == []
 
 
-def test_a_second_thought_has_to_fit_too(wire: Wire) -> None:
+def test_reflection_must_match_the_schema(wire: Wire) -> None:
     wire.replies(GOOD, BAD, Reply(text='{"score": 8}'))
     story = told(asking(wire, output_schema=SCHEMA, thinking=REFLECT))
     assert (story.result.data, len(wire.requests)) == ({"score": 8}, 3)

@@ -63,7 +63,7 @@ def run_file(wire: Wire, folder: Path, limit: str) -> Story:
         ("role: Be quick", 11),
     ],
 )
-def test_the_limit_in_the_file_bounds_the_requests(
+def test_limit_in_the_file_bounds_the_model_calls(
     wire: Wire, tmp_path: Path, limit: str, requests: int
 ) -> None:
     story = run_file(wire, tmp_path, limit)
@@ -75,7 +75,7 @@ def test_the_limit_in_the_file_bounds_the_requests(
     assert story.result.usage["tool_calls"] == requests - 1
 
 
-def test_what_ends_the_rounds_is_told(wire: Wire, tmp_path: Path) -> None:
+def test_tool_limit_is_reported_in_event_and_data(wire: Wire, tmp_path: Path) -> None:
     story = run_file(wire, tmp_path, "max_tool_calls: 2")
     assert story.of("limit_reached") == [{"what": "tool_rounds", "limit": 2, "address": "A"}]
     assert story.result.data == {"stop_reason": "tool_limit", "answered": True, "tool_rounds": 2}
@@ -90,7 +90,7 @@ def test_what_ends_the_rounds_is_told(wire: Wire, tmp_path: Path) -> None:
         "parameters: {maxToolCalls: no}",
     ],
 )
-def test_a_limit_that_is_none(wire: Wire, tmp_path: Path, limit: str) -> None:
+def test_invalid_limit_is_rejected(wire: Wire, tmp_path: Path, limit: str) -> None:
     with pytest.raises(roundel.WorkflowError) as raised:
         run_file(wire, tmp_path, limit)
     (diagnostic,) = raised.value.diagnostics
@@ -100,7 +100,7 @@ def test_a_limit_that_is_none(wire: Wire, tmp_path: Path, limit: str) -> None:
     assert not wire.requests
 
 
-def test_a_limit_in_a_profile_is_no_parameter_of_the_provider(wire: Wire) -> None:
+def test_tool_limit_in_a_profile_is_not_sent_to_the_provider(wire: Wire) -> None:
     wire.replies(Reply(text="Quiet."))
     told(workflow({"default": profile(wire, params={"tool_loop_limit": 2})}, "look"))
     assert wire.requests[0].parameters() == {}
@@ -121,16 +121,14 @@ def test_the_last_request_offers_no_tool(wire: Wire, provider: str) -> None:
 
 @every_provider
 @pytest.mark.parametrize("choice", ["required", ["look"]], ids=str)
-def test_a_tool_that_is_always_wanted_is_not_in_the_last_request(
-    wire: Wire, provider: str, choice: Any
-) -> None:
+def test_forced_tool_choice_is_dropped_in_the_last_request(wire: Wire, provider: str, choice: Any) -> None:
     wire.replies(LOOK, Reply(text="Quiet."))
     story = told(asking(wire, provider, "look", max_tool_calls=1, params={"tool_choice": choice}))
     assert (story.result.output, len(wire.requests)) == ("Quiet.", 2)
 
 
 @every_provider
-def test_the_limit_can_be_an_error(wire: Wire, provider: str) -> None:
+def test_on_limit_error_fails_the_node(wire: Wire, provider: str) -> None:
     wire.replies(insatiable)
     story = told(asking(wire, provider, "look", max_tool_calls=3, on_limit="error"))
     assert story.error == "A: the model asked for tools again after 3 rounds of them, which is the limit"
@@ -140,9 +138,7 @@ def test_the_limit_can_be_an_error(wire: Wire, provider: str) -> None:
 
 @every_provider
 @pytest.mark.parametrize("on_limit", ["error", "suspend"])
-def test_a_model_that_answers_behind_its_last_round_is_heard(
-    wire: Wire, provider: str, on_limit: str
-) -> None:
+def test_answer_after_the_last_tool_round_is_used(wire: Wire, provider: str, on_limit: str) -> None:
     wire.replies(LOOK, LOOK, Reply(text="Quiet."))
     story = told(asking(wire, provider, "look", max_tool_calls=2, on_limit=on_limit))
     assert (story.result.status, story.result.output, len(wire.requests)) == ("completed", "Quiet.", 3)
@@ -150,7 +146,7 @@ def test_a_model_that_answers_behind_its_last_round_is_heard(
 
 
 @every_provider
-def test_a_model_that_only_asks_for_tools_has_not_answered(wire: Wire, provider: str) -> None:
+def test_model_that_only_requests_tools_has_not_answered(wire: Wire, provider: str) -> None:
     wire.replies(LOOK)
     story = told(asking(wire, provider, "look", max_tool_calls=2))
     assert (story.result.status, story.result.output, len(wire.requests)) == ("completed", "", 3)
@@ -158,9 +154,7 @@ def test_a_model_that_only_asks_for_tools_has_not_answered(wire: Wire, provider:
 
 
 @every_provider
-def test_a_request_that_met_the_limit_is_not_asked_for_again(
-    wire: Wire, provider: str, tmp_path: Path
-) -> None:
+def test_unlock_reuses_the_request_that_reached_the_limit(wire: Wire, provider: str, tmp_path: Path) -> None:
     store = tmp_path / "runs.db"
     wire.replies(LOOK, LOOK, Reply(text="Quiet."))
     flow = asking(wire, provider, "look", max_tool_calls=1, on_limit="suspend")
@@ -178,7 +172,7 @@ def test_a_request_that_met_the_limit_is_not_asked_for_again(
     assert len(wire.requests[-1].tool_results()) == 2
 
 
-def test_more_calls_than_a_round_may_have_are_answered_all_the_same(wire: Wire) -> None:
+def test_calls_beyond_the_round_width_get_results(wire: Wire) -> None:
     calls = tuple((f"a{number}", "look", {"place": "Oslo"}) for number in range(3))
     wire.replies(Reply(tool_calls=calls), Reply(text="Quiet."))
     story = told(asking(wire, "openai", "look", max_calls_per_round=2))

@@ -28,12 +28,12 @@ def results(story: Told) -> list[str]:
 # Tools of the file.
 
 
-def test_a_function_of_the_import_path() -> None:
+def test_tool_from_the_import_path() -> None:
     source = workflow({"mean": {"python": "statistics:mean"}}, tools=["mean"])
     assert results(told(source, {"A": [wants("mean", data=[1, 2, 6]), "done"]})) == ["3"]
 
 
-def test_a_function_beside_the_file(tmp_path: Path) -> None:
+def test_tool_from_a_module_next_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "ours.py").write_text("def twice(text: str) -> str:\n    return text * 2\n")
     file = tmp_path / "workflow.yaml"
     file.write_text(
@@ -43,12 +43,12 @@ def test_a_function_beside_the_file(tmp_path: Path) -> None:
     assert results(told(file, {"A": [wants("our_double", text="ab"), "done"]})) == ["abab"]
 
 
-def test_a_name_that_models_could_not_say_is_changed() -> None:
+def test_invalid_tool_name_is_sanitised() -> None:
     source = workflow({"my tool!": {"python": "statistics:mean"}}, tools=["my tool!"])
     assert results(told(source, {"A": [wants("my_tool_", data=[1]), "done"]})) == ["1"]
 
 
-def test_a_tool_takes_no_longer_than_it_may() -> None:
+def test_tool_timeout_is_enforced() -> None:
     def sleep() -> None:
         time.sleep(2)
 
@@ -65,7 +65,7 @@ def test_a_tool_takes_no_longer_than_it_may() -> None:
     assert time.monotonic() - started < 1.5
 
 
-def test_what_a_tool_gives_can_always_be_written_down() -> None:
+def test_invalid_unicode_in_tool_results_is_replaced() -> None:
     def read(broken: bool) -> str:
         if broken:
             raise ValueError("b\udcff")
@@ -88,7 +88,7 @@ def test_what_a_tool_gives_can_always_be_written_down() -> None:
         ({"s": {"mcp": {"command": "a", "url": "b"}}}, ["s"], "mcp-server", "both a 'command' and a 'url'"),
     ],
 )
-def test_a_tool_that_cannot_be_had_is_found_by_check(
+def test_check_reports_unavailable_tools(
     tools: dict[str, Any], offered: list[str], code: str, said: str
 ) -> None:
     _, report = roundel.check(workflow(tools, tools=offered))
@@ -104,13 +104,13 @@ def test_a_tool_that_cannot_be_had_is_found_by_check(
         ({"python": "statistics:mean", "parameters": {"type": 3}}, "is no JSON Schema"),
     ],
 )
-def test_what_only_loading_shows_is_found_before_the_run(source: dict[str, Any], said: str) -> None:
+def test_tools_that_fail_to_load_are_reported_before_the_run(source: dict[str, Any], said: str) -> None:
     with pytest.raises(roundel.WorkflowError, match=said) as caught:
         told(workflow({"tool": source}, tools=["tool"]), {"A": "never"})
     assert caught.value.diagnostics[0].code in ("cannot-run", "unknown-function")
 
 
-def test_two_tools_of_one_name_are_found_before_the_run() -> None:
+def test_duplicate_tool_names_are_reported_before_the_run() -> None:
     tools = {"a b": {"python": "statistics:mean"}, "a.b": {"python": "statistics:median"}}
     with pytest.raises(
         roundel.WorkflowError, match="two tools have the name 'a_b'; give one of them a prefix"
@@ -146,7 +146,7 @@ def test_a_function_may_be_registered() -> None:
     ]
 
 
-def test_functions_in_a_graph_are_known_by_their_names() -> None:
+def test_functions_in_a_graph_are_named_and_numbered() -> None:
     def look(place: str) -> str:
         return f"another look at {place}"
 
@@ -155,7 +155,7 @@ def test_functions_in_a_graph_are_known_by_their_names() -> None:
     assert results(told(graph, script)) == ["another look at x", "seen y"]
 
 
-def test_a_graph_may_have_tools_and_models_beside_it() -> None:
+def test_graph_accepts_tools_and_models() -> None:
     def twice(word: str) -> str:
         return word * 2
 
@@ -176,7 +176,7 @@ def test_a_graph_may_have_tools_and_models_beside_it() -> None:
     assert results(told(graph, {"A": [wants("double", word="ab"), "done"]})) == ["abab"]
 
 
-def test_a_function_never_takes_the_name_of_a_tool_beside_the_graph() -> None:
+def test_function_does_not_shadow_a_named_tool() -> None:
     def mean(data: list[float]) -> str:
         return "my own mean"
 
@@ -188,7 +188,7 @@ def test_a_function_never_takes_the_name_of_a_tool_beside_the_graph() -> None:
     assert results(told(outer, script)) == ["my own mean", "4"]
 
 
-def test_one_name_has_one_meaning_in_the_whole_workflow() -> None:
+def test_tool_name_is_unique_in_the_whole_workflow() -> None:
     inner = roundel.Graph(start="C", end="C", tools={"f": look}).node("C", "agent", tools=["f"])
     outer = roundel.Graph(start="B", end="B", tools={"f": {"python": "statistics:mean"}})
     outer.node("B", "subgraph", graph=inner)
@@ -196,7 +196,7 @@ def test_one_name_has_one_meaning_in_the_whole_workflow() -> None:
         outer.workflow()
 
 
-def test_agents_of_python_take_functions_too() -> None:
+def test_python_agents_accept_functions_as_tools() -> None:
     loop = roundel.LoopAgent("L", roundel.Agent("A", tools=[look]), roundel.LoopMode.count(2))
     story = told(loop, {"A": [wants("look", place="a"), "one", wants("look", place="b"), "two"]})
     assert results(story) == ["seen a", "seen b"]
@@ -221,14 +221,14 @@ MEAN, MEDIAN = "tools: {mean: {python: 'statistics:mean'}}", "tools: {mean: {pyt
 
 
 @pytest.mark.parametrize(("outer", "inner"), [(MEAN, ""), ("", MEAN), (MEAN, MEAN)])
-def test_a_tool_of_either_file_is_known_to_both(outer: str, inner: str, tmp_path: Path) -> None:
+def test_tools_are_shared_between_file_and_subgraph(outer: str, inner: str, tmp_path: Path) -> None:
     file = files(tmp_path, outer, inner)
     story = told(file, {"A": [wants("mean", data=[1, 2, 6]), "done"]})
     assert results(story) == ["3"]
     assert story.addresses() == ["S/A[1]/mean"]
 
 
-def test_a_name_must_not_mean_two_things(tmp_path: Path) -> None:
+def test_conflicting_tool_definitions_are_rejected(tmp_path: Path) -> None:
     _, report = roundel.check(files(tmp_path, MEAN, MEDIAN))
     (found,) = report.errors
     assert (found.code, found.line) == ("two-meanings", 1)
@@ -262,12 +262,12 @@ def dialect(folder: Path, *names: str, **more: Any) -> Path:
     return file
 
 
-def test_a_function_of_the_folder_for_tools(tmp_path: Path) -> None:
+def test_tool_from_the_tools_folder(tmp_path: Path) -> None:
     file = dialect(tmp_path, "add")
     assert results(told(file, {"A": [wants("add", one=1, other=2), "done"]})) == ["3"]
 
 
-def test_all_functions_of_a_module(tmp_path: Path) -> None:
+def test_all_functions_of_a_module_are_offered(tmp_path: Path) -> None:
     file = dialect(tmp_path, "sums:All", prefix="our")
     story = told(
         file, {"A": [wants("our_add", "our_times", "our_join", "our__hidden", one=3, other=4), "done"]}
@@ -282,7 +282,7 @@ def test_all_functions_of_a_module(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", "nowhere:All"])
-def test_what_is_missing_is_a_warning_and_not_offered(name: str, tmp_path: Path) -> None:
+def test_missing_tool_is_a_warning_and_not_offered(name: str, tmp_path: Path) -> None:
     file = dialect(tmp_path, name, "add")
     _, report = roundel.check(file)
     (found,) = report.diagnostics

@@ -41,7 +41,7 @@ def file_workflow(*sources: Any, **use: Any) -> dict[str, Any]:
 # simple
 
 
-def test_simple_is_found_by_what_was_said_and_by_what_was_asked(store: Path, requests: list[Request]) -> None:
+def test_simple_memory_is_found_by_output_and_input(store: Path, requests: list[Request]) -> None:
     said(simple(), "peaches and honey", store, "how does oolong taste?")
     said(simple(), "smoke", store, "how does lapsang taste?")
     said(simple(), "?", store, "tell me of oolong")
@@ -64,7 +64,7 @@ def test_top_k_and_threshold(store: Path, requests: list[Request]) -> None:
     assert reminded(requests) == []
 
 
-def test_the_newest_thousand_are_kept(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simple_memory_keeps_the_newest_entries(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(run_memory, "MAX_SIMPLE_ENTRIES", 3)
     for number in range(5):
@@ -76,7 +76,7 @@ def test_the_newest_thousand_are_kept(store: Path, monkeypatch: pytest.MonkeyPat
 # blackboard
 
 
-def test_a_blackboard_gives_the_last_things_in_their_order(store: Path, requests: list[Request]) -> None:
+def test_blackboard_returns_the_last_entries_in_order(store: Path, requests: list[Request]) -> None:
     for number in range(5):
         said(board(), f"text {number}", store)
     said(board(top_k=2, write=False), "", store, "nothing to do with it")
@@ -100,7 +100,7 @@ ITEMS = [
 ]
 
 
-def test_a_json_file_at_the_path_is_read_too(store: Path, requests: list[Request]) -> None:
+def test_json_file_at_the_path_is_imported(store: Path, requests: list[Request]) -> None:
     write("notes.json", ITEMS)
     before = Path("notes.json").read_bytes()
     for question, found in (
@@ -117,7 +117,7 @@ def test_a_json_file_at_the_path_is_read_too(store: Path, requests: list[Request
     assert len(texts(store, "", "notes.json")) == 5
 
 
-def test_so_it_is_of_a_blackboard(store: Path, requests: list[Request]) -> None:
+def test_json_file_is_imported_into_a_blackboard(store: Path, requests: list[Request]) -> None:
     write("board.json", {"items": ITEMS[:3]})
     said(board("board.json"), "fresh", store)
     assert reminded(requests) == ["oolong tastes of peaches", "lapsang tastes of smoke", "assam is strong"]
@@ -127,7 +127,7 @@ def test_so_it_is_of_a_blackboard(store: Path, requests: list[Request]) -> None:
 
 @pytest.mark.parametrize("content", ["{", "7", '{"a": 1}', "\x00", '"text"', "[" * 100_000])
 @pytest.mark.parametrize("make", [simple, board])
-def test_one_that_cannot_be_read_is_told_of(
+def test_unreadable_json_file_is_reported(
     store: Path, requests: list[Request], make: Any, content: str
 ) -> None:
     said(make("notes.json"), "tea is green", store)
@@ -140,7 +140,7 @@ def test_one_that_cannot_be_read_is_told_of(
 # Files
 
 
-def test_files_are_found_by_what_is_asked(store: Path, requests: list[Request]) -> None:
+def test_file_passages_are_found_by_the_question(store: Path, requests: list[Request]) -> None:
     Path("docs/inner").mkdir(parents=True)
     write(
         "docs/tea.md",
@@ -160,7 +160,7 @@ def test_files_are_found_by_what_is_asked(store: Path, requests: list[Request]) 
     assert reminded(requests) == ["oolong = 1"]
 
 
-def test_what_has_changed_is_read_anew_and_nothing_else(store: Path, requests: list[Request]) -> None:
+def test_only_changed_files_are_indexed_again(store: Path, requests: list[Request]) -> None:
     Path("docs").mkdir()
     write("docs/a.txt", "the tea is green")
     write("docs/b.txt", "the tea is black")
@@ -184,7 +184,7 @@ def test_what_has_changed_is_read_anew_and_nothing_else(store: Path, requests: l
     assert len(kept(store, "")) == 2
 
 
-def test_within_one_run_too(store: Path, requests: list[Request]) -> None:
+def test_changed_file_is_indexed_again_within_a_run(store: Path, requests: list[Request]) -> None:
     Path("notes.txt").write_text("the first line", encoding="utf-8")
     graph = roundel.Graph(
         start="A",
@@ -206,7 +206,7 @@ def _change() -> str:
     return "which line?"
 
 
-def test_agents_that_read_at_once_read_each_file_once(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_agents_read_each_file_once(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many there are, none of them loses its time over what another one is reading."""
     Path("docs").mkdir()
     for name in ("a", "b", "c"):
@@ -225,7 +225,7 @@ def test_agents_that_read_at_once_read_each_file_once(store: Path, monkeypatch: 
     assert sorted(read) == ["a.txt", "b.txt", "c.txt"]
 
 
-def test_files_belong_to_no_group_and_every_group_reads_them(store: Path, requests: list[Request]) -> None:
+def test_file_memory_is_shared_by_all_groups(store: Path, requests: list[Request]) -> None:
     write("a.txt", "the tea is green")
     for group in ("one", "two"):
         said(file_workflow({"path": "a.txt"}), "x", store, "tea", group=group)
@@ -234,7 +234,7 @@ def test_files_belong_to_no_group_and_every_group_reads_them(store: Path, reques
     assert texts(store, "one", "docs") == []
 
 
-def test_what_cannot_be_read_is_told_of_and_the_rest_is_read(store: Path, requests: list[Request]) -> None:
+def test_unreadable_files_are_reported_and_the_others_indexed(store: Path, requests: list[Request]) -> None:
     Path("docs").mkdir()
     write("docs/good.txt", "the tea is green")
     Path("docs/bad.txt").write_bytes(b"\xff\xfe tea")
@@ -254,7 +254,7 @@ def test_what_cannot_be_read_is_told_of_and_the_rest_is_read(store: Path, reques
     assert [found.code for found in report.diagnostics] == ["unknown-encoding"]
 
 
-def test_half_a_surrogate_pair_in_a_file_fails_nobody(store: Path, requests: list[Request]) -> None:
+def test_lone_surrogate_in_a_file_does_not_fail(store: Path, requests: list[Request]) -> None:
     """What cuts texts by the units of UTF-16 leaves such halves in JSON."""
     Path("notes.json").write_text(json.dumps(["tea \ud83d"]), encoding="utf-8")
     assert troubles(said(simple("notes.json"), "x", store, "tea")) == []
@@ -265,7 +265,7 @@ def test_half_a_surrogate_pair_in_a_file_fails_nobody(store: Path, requests: lis
     assert reminded(requests) == ["milk ?"]
 
 
-def test_a_path_that_means_another_folder_from_elsewhere_has_an_index_of_its_own(
+def test_relative_path_has_an_index_per_resolved_folder(
     store: Path, tmp_path: Path, requests: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two runs at once would otherwise read what the other one has indexed."""
@@ -284,7 +284,7 @@ def test_a_path_that_means_another_folder_from_elsewhere_has_an_index_of_its_own
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are text there")
-def test_a_name_that_is_no_text_keeps_nobody_from_reading(store: Path, requests: list[Request]) -> None:
+def test_undecodable_file_name_does_not_prevent_indexing(store: Path, requests: list[Request]) -> None:
     Path("docs").mkdir()
     for name, data in ((b"\xfc.txt", b"black tea"), (b"\xfd.txt", b"white tea"), (b"\xfe.txt", b"\xfe tea")):
         Path(os.fsdecode(b"docs/" + name)).write_bytes(data)
@@ -294,7 +294,7 @@ def test_a_name_that_is_no_text_keeps_nobody_from_reading(store: Path, requests:
     assert len({entry.about["file"] for entry in kept(store, "")}) == 2
 
 
-def test_files_are_looked_for_beside_the_workflow(
+def test_files_are_resolved_next_to_the_workflow(
     store: Path, tmp_path: Path, requests: list[Request]
 ) -> None:
     folder = tmp_path / "flows"
@@ -320,7 +320,7 @@ def test_mem0_is_a_warning_and_does_nothing(store: Path, requests: list[Request]
     assert kept(store, "") == []
 
 
-def test_an_index_that_is_interrupted_goes_on_from_there(
+def test_interrupted_indexing_resumes(
     store: Path, requests: list[Request], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("docs").mkdir()

@@ -136,7 +136,7 @@ def promote(store: Path, *texts: str) -> None:
     do(work())
 
 
-def test_what_means_the_same_is_found(store: Path, server: Server, url: str, shown: list[list[str]]) -> None:
+def test_entries_are_found_by_meaning(store: Path, server: Server, url: str, shown: list[list[str]]) -> None:
     promote(store, "a dog barks", "a car drives", "nothing of both")
     assert troubles(run(flow(url), store, "the puppy")) == []
     assert shown[-1] == ["a dog barks", "a car drives", "nothing of both"]
@@ -148,9 +148,7 @@ def test_what_means_the_same_is_found(store: Path, server: Server, url: str, sho
     assert [len(texts) for texts in server.asked] == [3, 1, 1, 1]
 
 
-def test_only_new_entries_are_asked_about(
-    store: Path, server: Server, url: str, shown: list[list[str]]
-) -> None:
+def test_only_new_entries_are_embedded(store: Path, server: Server, url: str, shown: list[list[str]]) -> None:
     promote(store, *(f"dog {number}" for number in range(70)))
     run(flow(url), store, "puppy")
     promote(store, "a car", "dog 3")
@@ -161,7 +159,7 @@ def test_only_new_entries_are_asked_about(
     assert size == 3 * 4
 
 
-def test_agents_at_once_ask_once_for_each_entry(
+def test_concurrent_agents_embed_each_entry_once(
     store: Path, server: Server, url: str, shown: list[list[str]]
 ) -> None:
     promote(store, "a dog", "a car")
@@ -174,7 +172,7 @@ def test_agents_at_once_ask_once_for_each_entry(
     assert sorted(asked) == ["a car", "a dog", "puppy", "puppy", "puppy"]
 
 
-def test_files_and_what_others_have_written(store: Path, url: str, shown: list[list[str]]) -> None:
+def test_files_and_imported_json_are_embedded(store: Path, url: str, shown: list[list[str]]) -> None:
     Path("animals.txt").write_text("a dog barks", encoding="utf-8")
     run(flow(url, "file", "animals.txt"), store, "puppy")
     assert shown[-1] == ["a dog barks"]
@@ -183,7 +181,7 @@ def test_files_and_what_others_have_written(store: Path, url: str, shown: list[l
     assert shown[-1] == ["a dog sleeps"]
 
 
-def test_a_server_that_fails_is_told_of_without_its_key(
+def test_embedding_failure_is_reported_without_the_key(
     store: Path, server: Server, url: str, shown: list[list[str]]
 ) -> None:
     promote(store, "a dog barks")
@@ -194,9 +192,7 @@ def test_a_server_that_fails_is_told_of_without_its_key(
     assert shown[-1] == []
 
 
-def test_the_size_of_vectors_may_be_given(
-    store: Path, server: Server, url: str, shown: list[list[str]]
-) -> None:
+def test_vector_size_can_be_configured(store: Path, server: Server, url: str, shown: list[list[str]]) -> None:
     memory = {"name": "m", "type": "long_term", "config": {"embedding": embedding(url, params=_PARAMS)}}
     promote(store, "a dog barks")
     run(agents("m", memory=[memory], group="team"), store, "puppy")
@@ -208,7 +204,7 @@ def test_the_size_of_vectors_may_be_given(
 _PARAMS = {"dimensions": 3, "chunk_strategy": "weighted"}
 
 
-def test_with_a_script_nobody_is_asked_and_words_count(store: Path, server: Server, url: str) -> None:
+def test_scripted_run_uses_word_search_instead_of_embeddings(store: Path, server: Server, url: str) -> None:
     promote(store, "a dog barks")
     made = flow(url)
     made["graph"]["nodes"][0]["config"]["input_mode"] = "prompt"
@@ -218,7 +214,7 @@ def test_with_a_script_nobody_is_asked_and_words_count(store: Path, server: Serv
     assert server.asked == []
 
 
-def test_vectors_of_this_machine_need_a_package(
+def test_local_embeddings_need_a_package(
     store: Path, shown: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pydantic_ai.embeddings.sentence_transformers", None)
@@ -229,7 +225,9 @@ def test_vectors_of_this_machine_need_a_package(
     assert "local:x cannot be used" in trouble["error"] and "sentence-transformers" in trouble["error"]
 
 
-def test_no_key_is_told_of(store: Path, shown: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_embedding_key_is_reported(
+    store: Path, shown: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     promote(store, "a dog barks")
     memory = {"name": "m", "type": "long_term", "config": {"embedding": {"model": "small"}}}
@@ -245,7 +243,7 @@ def test_the_cosine() -> None:
     assert cosine(pack_vector((1,)), pack_vector((1, 0))) == 0
 
 
-def test_what_vectors_cost_counts_and_is_told(tmp_path: Path, url: str, shown: list[list[str]]) -> None:
+def test_embedding_cost_is_counted_and_reported(tmp_path: Path, url: str, shown: list[list[str]]) -> None:
     """Twice three words of entries and of the question, then the question alone."""
     store, workflow = tmp_path / "runs.db", flow(url)
     workflow["models"] = {
@@ -263,7 +261,7 @@ def test_what_vectors_cost_counts_and_is_told(tmp_path: Path, url: str, shown: l
         assert total["cost_usd"] == pytest.approx(2e-6 * tokens)
 
 
-def test_vectors_draw_on_the_budget(tmp_path: Path, url: str, shown: list[list[str]]) -> None:
+def test_embeddings_count_against_the_budget(tmp_path: Path, url: str, shown: list[list[str]]) -> None:
     store, workflow = tmp_path / "runs.db", flow(url)
     workflow["limits"] = {"tokens": 8}
     nodes = workflow["graph"]["nodes"]

@@ -89,7 +89,9 @@ def names(events: list[roundel.Event], error: str) -> list[str]:
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_one_that_fails(store: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_failing_memory_store_does_not_fail_the_run(
+    store: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     use(monkeypatch, Broken)
     monkeypatch.setattr(Broken, "error", error)
     events = said(flow(), "tea", store)
@@ -101,7 +103,9 @@ def test_one_that_fails(store: Path, monkeypatch: pytest.MonkeyPatch, error: Exc
 
 
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "not kept"])
-def test_one_that_hangs(store: Path, monkeypatch: pytest.MonkeyPatch, keep: bool) -> None:
+def test_hanging_memory_store_does_not_block_the_run(
+    store: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
+) -> None:
     use(monkeypatch, Hanging)
     events: list[roundel.Event] = []
     place = store if keep else None
@@ -110,7 +114,7 @@ def test_one_that_hangs(store: Path, monkeypatch: pytest.MonkeyPatch, keep: bool
     assert sorted(names(events, "no answer within 0.01 seconds")) == sorted((*ALL, *WRITTEN))
 
 
-def test_an_agent_with_tools_goes_on_without_it(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agent_with_tools_continues_without_memory(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Broken)
     graph = roundel.Graph(start="A", end="A", memory=NOTES)
     graph.node("A", "agent", memories=["notes"], tools=[_look], thinking=_REFLECTION)
@@ -149,7 +153,7 @@ def refuse(store: Path, sql: str) -> None:
         ("DROP TABLE memories", "no such table"),
     ],
 )
-def test_a_file_that_takes_no_memories_keeps_the_run(store: Path, sql: str, error: str) -> None:
+def test_run_is_stored_when_memory_writes_fail(store: Path, sql: str, error: str) -> None:
     said(agents(), "first", store)
     refuse(store, sql)
     events = said(flow(), "tea", store)
@@ -157,7 +161,7 @@ def test_a_file_that_takes_no_memories_keeps_the_run(store: Path, sql: str, erro
     assert query(store, "SELECT status FROM runs") == [("completed",), ("completed",)]
 
 
-def test_a_full_disk_takes_only_what_is_remembered(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_loses_only_the_memory_entry(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is room for the journal, and none for a large entry: in one batch, each has what it deserves."""
 
     async def story() -> None:
@@ -180,7 +184,7 @@ def test_a_full_disk_takes_only_what_is_remembered(store: Path, monkeypatch: pyt
     assert query(store, "SELECT kind FROM controls") == [("x",)]
 
 
-def test_one_that_takes_its_whole_transaction_down_is_alone_in_it(store: Path) -> None:
+def test_memory_write_that_aborts_its_transaction_is_isolated(store: Path) -> None:
     said(agents(), "first", store)
     refuse(store, "CREATE TRIGGER no BEFORE INSERT ON memories BEGIN SELECT RAISE(ROLLBACK, 'no room'); END")
 
@@ -206,7 +210,9 @@ def _limited(database: sqlite3.Connection) -> None:
     database.execute(f"PRAGMA max_page_count = {pages + 4}")
 
 
-def test_a_run_whose_store_has_no_room_for_memories(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_completes_when_memories_do_not_fit_on_the_disk(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a real disk says when it is full, at every write of an entry."""
     said(agents(), "first", store)
     plain = SqliteMemoryStore.remember
@@ -225,7 +231,7 @@ def test_a_run_whose_store_has_no_room_for_memories(store: Path, monkeypatch: py
     assert query(store, "SELECT status FROM runs") == [("completed",), ("completed",)]
 
 
-def test_a_shelf_that_is_full_lets_the_oldest_go(store: Path) -> None:
+def test_full_namespace_evicts_the_oldest_entries(store: Path) -> None:
     board = agents("board", memory=[{"name": "board", "type": "blackboard", "config": {"max_items": 3}}])
     for number in range(5):
         assert troubles(said(board, f"text {number}", store)) == []
@@ -239,7 +245,7 @@ def test_errors_show_no_keys(store: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert set(names(said(flow(), "tea", store), "refused ***")) == set(ALL)
 
 
-def test_to_stop_a_run_is_no_failure_of_its_memory(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancellation_is_not_a_memory_failure(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Hanging)
 
     async def story() -> None:
@@ -285,7 +291,7 @@ graph:
 
 
 @pytest.mark.parametrize("before", ["pass", "os.kill(os.getpid(), signal.SIGKILL)"], ids=["after", "before"])
-def test_a_process_that_dies_over_it_leaves_one_entry(store: Path, before: str) -> None:
+def test_crash_during_a_memory_write_leaves_one_entry(store: Path, before: str) -> None:
     Path("flow.yaml").write_text(FLOW, encoding="utf-8")
     died = subprocess.run([sys.executable, "-c", DYING.format(before=before)], check=False)
     assert died.returncode == -signal.SIGKILL
@@ -301,7 +307,7 @@ async def _answer(_question: roundel.Question) -> str:
     return "tea"
 
 
-def test_who_goes_on_with_a_run_has_its_group(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resumed_run_keeps_its_group(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = FLOW.replace("team", '"${TEAM}"').replace("{id: A, type: agent}", "{id: A, type: human}")
     Path("flow.yaml").write_text(text, encoding="utf-8")
     monkeypatch.setenv("TEAM", "north")
@@ -314,7 +320,7 @@ def test_who_goes_on_with_a_run_has_its_group(store: Path, monkeypatch: pytest.M
     assert texts(store, "north") == texts(store, "south") == []
 
 
-def test_the_same_visit_again_writes_nothing_twice() -> None:
+def test_repeated_execution_writes_no_duplicate() -> None:
     async def story() -> None:
         group = Group()
         await group.give("tea", key="run:A")
@@ -328,7 +334,7 @@ def test_the_same_visit_again_writes_nothing_twice() -> None:
     do(story())
 
 
-def test_a_visit_that_is_made_again_and_says_something_else_takes_back_what_it_said() -> None:
+def test_repeated_execution_replaces_its_earlier_entry() -> None:
     """What a crash cut off before it was in the journal was never said."""
 
     async def story() -> None:
@@ -342,7 +348,7 @@ def test_a_visit_that_is_made_again_and_says_something_else_takes_back_what_it_s
     do(story())
 
 
-def test_an_agent_with_little_time_does_not_lose_it_over_its_memory(
+def test_memory_does_not_consume_the_timeout_of_an_agent(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, Hanging)

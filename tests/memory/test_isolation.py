@@ -18,7 +18,7 @@ PROCESSES, ROUNDS = 3, 12
 ROOT = Path(__file__).parents[2]
 
 
-def test_two_groups_under_load(store: Path) -> None:
+def test_two_groups_stay_separate_under_load(store: Path) -> None:
     crowd = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.memory.concurrent_runs", str(store), str(number), str(ROUNDS)],
@@ -49,7 +49,7 @@ def test_two_groups_under_load(store: Path) -> None:
     assert not query(store, "SELECT * FROM memories WHERE group_id NOT IN ('red', 'blue')")
 
 
-def test_groups_whose_names_look_alike_are_different(store: Path) -> None:
+def test_groups_with_similar_names_are_separate(store: Path) -> None:
     names = ["team", "Team", "team ", "team/working", "team%", "te_m", "", "team\x00", "tëam"]
     for name in names:
         said(
@@ -62,7 +62,7 @@ def test_groups_whose_names_look_alike_are_different(store: Path) -> None:
         assert set(texts(store, name)) == {f"of {name!r}"}
 
 
-def test_what_other_groups_hold_does_not_change_what_is_found(store: Path) -> None:
+def test_search_ranking_ignores_other_groups(store: Path) -> None:
     """Were words counted over all groups, one that is common elsewhere would count for less here."""
     wanted, common = [f"oolong {number}" for number in range(3)], [f"rice {number}" for number in range(9)]
 
@@ -102,7 +102,7 @@ def test_a_path_is_shared_by_memories_but_not_by_groups(store: Path) -> None:
     assert texts(store, "b", "notes.json") == ["b2", "b1"]
 
 
-def test_auto_is_no_path_and_names_are_of_their_workflow(store: Path) -> None:
+def test_auto_path_uses_workflow_and_memory_name(store: Path) -> None:
     for name in ("first", "second"):
         flow = agents(
             "notes", memory=[{"name": "notes", "type": "simple", "config": {"memory_path": "auto"}}]
@@ -115,7 +115,7 @@ def test_auto_is_no_path_and_names_are_of_their_workflow(store: Path) -> None:
     ]
 
 
-def test_slashes_in_names_make_no_two_memories_one(store: Path) -> None:
+def test_names_with_slashes_do_not_collide(store: Path) -> None:
     for workflow, name in (("a", "b/c"), ("a/b", "c")):
         flow = agents(name, memory=[{"name": name, "type": "simple"}])
         flow["graph"]["id"] = workflow
@@ -123,7 +123,7 @@ def test_slashes_in_names_make_no_two_memories_one(store: Path) -> None:
         assert texts(store, "", name) == [f"{name} of {workflow}"]
 
 
-def test_no_path_is_working_memory(store: Path) -> None:
+def test_path_cannot_alias_working_memory(store: Path) -> None:
     flow = agents("x", memory=[{"name": "x", "type": "simple", "config": {"memory_path": "working"}}])
     said({**flow, "graph": {**flow["graph"], "id": "w"}}, "tea", store, group="team")
     assert [entry.shelf for entry in kept(store, "team")] == ["path:working", "working"]

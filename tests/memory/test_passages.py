@@ -22,18 +22,18 @@ from roundel.memory.files import PASSAGE_OVERLAP, PASSAGE_SIZE, split_passages
         ("", 5, 2, []),
     ],
 )
-def test_pieces(text: str, size: int, overlap: int, pieces: list[str]) -> None:
+def test_text_is_split_into_passages(text: str, size: int, overlap: int, pieces: list[str]) -> None:
     assert split_passages(text, size, overlap) == pieces
 
 
-def test_a_paragraph_is_a_better_place_than_a_sentence() -> None:
+def test_paragraph_breaks_are_preferred_to_sentence_breaks() -> None:
     first, second = "A line. " * 40, "Another line. " * 30
     pieces = split_passages(f"{first.strip()}\n\n{second}")
     assert pieces[0] == first.strip()
 
 
 @given(st.text(alphabet="ab \n。字", max_size=3000))
-def test_nothing_is_lost_and_no_piece_is_too_long(text: str) -> None:
+def test_splitting_loses_nothing_and_respects_the_maximum_length(text: str) -> None:
     pieces = split_passages(text)
     assert all(0 < len(piece) <= PASSAGE_SIZE for piece in pieces)
     place, plain = 0, text

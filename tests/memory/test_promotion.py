@@ -30,7 +30,7 @@ def given_by(store: Path, run: str = "last", **named: Any) -> list[Quarantined]:
     return do(work())
 
 
-def test_nothing_gets_there_by_itself(store: Path) -> None:
+def test_long_term_memory_is_not_written_automatically(store: Path) -> None:
     said(agents("working", "long_term", group="team"), "tea", store)
     assert texts(store, "team", "long_term") == []
 
@@ -48,7 +48,7 @@ def test_an_entry_is_promoted_and_read(store: Path, requests: list[Request]) -> 
     assert len(requests[-1].messages) == 1
 
 
-def test_an_entry_of_another_group_is_not_there(store: Path) -> None:
+def test_entry_of_another_group_cannot_be_promoted(store: Path) -> None:
     said(agents("working", group="team"), "tea", store)
     (entry,) = kept(store, "team")
     with pytest.raises(StoreError, match="group 'others' has no entry 1"):
@@ -64,7 +64,7 @@ def test_a_text_is_cut_into_passages(store: Path) -> None:
     assert pieces[1].partition(". ")[2] and pieces[1][:10] in pieces[0]
 
 
-def test_keys_are_taken_out(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_masked_on_promotion(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-0123456789abcdef")
     assert promote(store, "team", text="it is sk-0123456789abcdef") == ["it is ***"]
 
@@ -81,7 +81,9 @@ def test_keys_are_taken_out(store: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("team", {"run": "none", "at": "A"}, "there is no run 'none'"),
     ],
 )
-def test_what_cannot_be_promoted(store: Path, group: str, named: dict[str, str], message: str) -> None:
+def test_invalid_promotions_are_rejected(
+    store: Path, group: str, named: dict[str, str], message: str
+) -> None:
     said(agents(), "tea", store)
     with pytest.raises(StoreError, match=message):
         promote(store, group, **named)
@@ -90,7 +92,7 @@ def test_what_cannot_be_promoted(store: Path, group: str, named: dict[str, str],
 # Quarantine
 
 
-def test_all_that_nodes_gave_is_in_quarantine(store: Path) -> None:
+def test_quarantine_lists_all_node_outputs(store: Path) -> None:
     inner = roundel.Graph(start="B", end="B").node("B", "agent")
     graph = roundel.Graph(start="A", end="Sub")
     graph.node("A", "agent", tools=["statistics:mean"]).node("Person", "human").node(
@@ -116,7 +118,7 @@ def test_all_that_nodes_gave_is_in_quarantine(store: Path) -> None:
     assert promote(store, "team", run="last", at="Sub/B") == ["final"]
 
 
-def test_each_message_and_its_metadata(store: Path) -> None:
+def test_quarantine_lists_each_message_with_metadata(store: Path) -> None:
     graph = roundel.Graph(start="Code", end="Code")
     graph.node("Code", "python", function=_two)
     roundel.run(graph, "go", store=store)
@@ -131,7 +133,7 @@ def _two() -> list[Any]:
     return [{"content": "one", "metadata": {"from": "x", "confidence": 0.1}}, "two"]
 
 
-def test_what_middleware_made_of_it_and_what_is_not_to_be_shown(store: Path) -> None:
+def test_quarantine_uses_intercepted_output_and_omits_unlogged_nodes(store: Path) -> None:
     class Shout(roundel.Middleware):
         def applies(self, node: Any) -> bool:
             return bool(node.id == "A")
@@ -148,7 +150,7 @@ def test_what_middleware_made_of_it_and_what_is_not_to_be_shown(store: Path) -> 
     assert texts(store, "team") == ["TEA"]
 
 
-def test_of_a_pruned_run_what_is_left(store: Path) -> None:
+def test_quarantine_of_a_pruned_run_lists_the_kept_rounds(store: Path) -> None:
     body = {"id": "A", "type": "agent"}
     loop = {
         "id": "Loop",

@@ -46,14 +46,14 @@ def found(text: str, question: str) -> bool:
         ("यह किताब अच्छी है", "किताब"),
     ],
 )
-def test_words_are_found(text: str, question: str) -> None:
+def test_matching_words_are_found(text: str, question: str) -> None:
     assert found(text, question)
 
 
 @pytest.mark.parametrize(
     ("text", "question"), [("東京", "京東"), ("tea", "te"), ("天", "気"), ("", "x"), ("की तो बी", "किताब")]
 )
-def test_and_others_are_not(text: str, question: str) -> None:
+def test_other_words_are_not_found(text: str, question: str) -> None:
     assert not found(text or "empty", question)
 
 
@@ -77,24 +77,24 @@ def test_and_others_are_not(text: str, question: str) -> None:
         "+tea'",
     ],
 )
-def test_what_means_something_to_sqlite_means_nothing_here(question: str) -> None:
+def test_sqlite_query_syntax_is_plain_text(question: str) -> None:
     assert found("green tea", question)
 
 
 @given(st.text())
-def test_words_hold_nothing_but_letters_and_digits(text: str) -> None:
+def test_words_contain_only_letters_and_digits(text: str) -> None:
     for word in (*index_words(text), *query_words(text)):
         assert word and not set(word) & set("\"'*^(){}:+-_ \t\n\x00")
         assert word.casefold() == word or not word.isascii()
 
 
 @given(st.text(min_size=1))
-def test_a_text_holds_all_words_of_its_own_question(text: str) -> None:
+def test_text_matches_all_words_of_its_own_query(text: str) -> None:
     words = query_words(text)
     assert word_overlap(words, index_words(text)) == (1.0 if words else 0.0)
 
 
-def test_of_a_long_question_its_beginning_and_its_end_count() -> None:
+def test_long_query_uses_its_beginning_and_end() -> None:
     words = query_words(" ".join(f"w{number}" for number in range(1000)))
     assert len(words) == MAX_QUERY_WORDS
     assert (words[0], words[-1]) == ("w0", "w999")

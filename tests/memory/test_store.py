@@ -97,9 +97,7 @@ losses = st.tuples(st.sampled_from(("forget", "forget_all")), st.sampled_from(GR
 @pytest.mark.parametrize("name", STORES)
 @settings(max_examples=100, deadline=None)
 @given(operations=st.lists(st.one_of(writes, reads, losses), max_size=40))
-def test_a_shelf_gives_what_was_put_there_and_nothing_else(
-    name: str, operations: list[tuple[Any, ...]]
-) -> None:
+def test_namespace_returns_exactly_what_was_stored(name: str, operations: list[tuple[Any, ...]]) -> None:
     do(_compare(name, operations))
 
 
@@ -160,7 +158,7 @@ def test_an_entry_of_another_group_cannot_be_forgotten(opened: Tell) -> None:
     opened(story)
 
 
-def test_a_text_that_is_there_becomes_the_newest_and_keeps_its_id(opened: Tell) -> None:
+def test_remembering_an_existing_text_makes_it_the_newest(opened: Tell) -> None:
     async def story(memories: MemoryStore) -> None:
         tea, milk = await remember(memories, SHELF, "tea", "milk")
         assert await newest(memories) == ["milk", "tea"]
@@ -173,7 +171,7 @@ def test_a_text_that_is_there_becomes_the_newest_and_keeps_its_id(opened: Tell) 
     opened(story)
 
 
-def test_a_repeated_execution_changes_nothing_if_it_says_the_same(opened: Tell) -> None:
+def test_repeated_execution_with_the_same_text_changes_nothing(opened: Tell) -> None:
     async def story(memories: MemoryStore) -> None:
         first = await memories.remember(SHELF, [Item("tea", 1.0, key="run:A")])
         await remember(memories, SHELF, "milk", time=2.0)
@@ -186,7 +184,7 @@ def test_a_repeated_execution_changes_nothing_if_it_says_the_same(opened: Tell) 
     opened(story)
 
 
-def test_a_repeated_execution_replaces_what_it_said_before(opened: Tell) -> None:
+def test_repeated_execution_replaces_its_earlier_items(opened: Tell) -> None:
     async def story(memories: MemoryStore) -> None:
         said = [Item("tea", 1.0, key="run:A"), Item("milk", 1.0, key="run:A")]
         await memories.remember(SHELF, [*said, Item("cake", 1.0, key="run:B")])
@@ -226,7 +224,7 @@ def test_only_entries_since_a_time_and_up_to_a_limit(opened: Tell) -> None:
     opened(story)
 
 
-def test_the_best_are_found_if_there_are_more_than_the_limit(opened: Tell) -> None:
+def test_search_returns_the_best_matches_within_the_limit(opened: Tell) -> None:
     async def story(memories: MemoryStore) -> None:
         await remember(memories, SHELF, *(f"tea {number}" for number in range(20)))
         await remember(memories, SHELF, "tea milk", "milk", "rare")
@@ -242,7 +240,7 @@ def test_the_best_are_found_if_there_are_more_than_the_limit(opened: Tell) -> No
     opened(story)
 
 
-def test_groups_and_shelves_are_listed_apart(opened: Tell) -> None:
+def test_groups_and_namespaces_are_listed_separately(opened: Tell) -> None:
     async def story(memories: MemoryStore) -> None:
         for group, name in (("a", "y"), ("a", "x"), ("b", "x"), ("", "x")):
             await remember(memories, Shelf(group, name), f"{group}{name}1", f"{group}{name}2")
@@ -255,7 +253,7 @@ def test_groups_and_shelves_are_listed_apart(opened: Tell) -> None:
     opened(story)
 
 
-def test_everything_that_is_known_of_an_item_comes_back(opened: Tell) -> None:
+def test_item_fields_round_trip(opened: Tell) -> None:
     async def story(memories: MemoryStore) -> None:
         about: dict[str, Any] = {"file": "a.txt", "lines": [1, 2], "odd": {1, 2}.__class__}
         item = Item("tea", 2.0, "key", "run", "Node", "[1]/Node", 0.5, None, about)
@@ -269,7 +267,7 @@ def test_everything_that_is_known_of_an_item_comes_back(opened: Tell) -> None:
     opened(story)
 
 
-def test_vectors_belong_to_a_model_and_go_with_their_entry(opened: Tell) -> None:
+def test_vectors_are_per_model_and_deleted_with_their_entry(opened: Tell) -> None:
     async def story(memories: MemoryStore) -> None:
         tea, _ = await remember(memories, SHELF, "tea", "milk")
         await memories.keep_vectors("m", {tea: b"\0\0\0\1", 99: b"\0\0\0\2"})
@@ -285,7 +283,7 @@ def test_vectors_belong_to_a_model_and_go_with_their_entry(opened: Tell) -> None
     opened(story)
 
 
-def test_what_is_forgotten_leaves_nothing_behind_in_the_file(tmp_path: Path) -> None:
+def test_forgotten_entries_leave_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
 
     async def story() -> None:
@@ -302,7 +300,7 @@ def test_what_is_forgotten_leaves_nothing_behind_in_the_file(tmp_path: Path) -> 
         assert query(path, f"SELECT count(*) FROM {table}") == [(0,)]
 
 
-def test_texts_of_any_kind_are_kept_as_they_are(opened: Tell) -> None:
+def test_unusual_texts_are_stored_unchanged(opened: Tell) -> None:
     async def story(memories: MemoryStore) -> None:
         shelf = Shelf("'; DROP TABLE memories; --", 'x" OR 1')
         odd = ["'quoted'", "\x00 in it", "line\nbreak", "🫖", "", " ", "%_*", "a" * 100_000]

@@ -33,7 +33,9 @@ HOUR = 3600
     ],
 )
 @pytest.mark.parametrize("node", ["A", "Person"])
-def test_what_agents_and_people_say(node: str, fields: dict[str, Any], enters: bool) -> None:
+def test_agent_and_human_output_enters_working_memory(
+    node: str, fields: dict[str, Any], enters: bool
+) -> None:
     async def story() -> None:
         group = Group()
         await group.give("tea", node, **fields)
@@ -53,7 +55,9 @@ def test_what_agents_and_people_say(node: str, fields: dict[str, Any], enters: b
         ("Text", {"data": {"confidence": 1}}, False),
     ],
 )
-def test_of_other_nodes_only_what_is_said_to_be_sure(node: str, fields: dict[str, Any], enters: bool) -> None:
+def test_other_nodes_enter_working_memory_only_with_confidence(
+    node: str, fields: dict[str, Any], enters: bool
+) -> None:
     async def story() -> None:
         group = Group()
         await group.give("tea", node, **fields)
@@ -63,7 +67,7 @@ def test_of_other_nodes_only_what_is_said_to_be_sure(node: str, fields: dict[str
     do(story())
 
 
-def test_the_border_can_be_moved() -> None:
+def test_confidence_threshold_is_configurable() -> None:
     async def story() -> None:
         group = Group(confidence=0.5)
         await group.give("half", data={"confidence": 0.5})
@@ -74,7 +78,7 @@ def test_the_border_can_be_moved() -> None:
     do(story())
 
 
-def test_the_newest_fifty_are_kept() -> None:
+def test_working_memory_keeps_the_newest_fifty() -> None:
     async def story() -> None:
         group = Group()
         for number in range(51):
@@ -88,7 +92,7 @@ def test_the_newest_fifty_are_kept() -> None:
     do(story())
 
 
-def test_for_twenty_four_hours() -> None:
+def test_working_memory_expires_after_24_hours() -> None:
     async def story() -> None:
         group = Group()
         await group.give("old")
@@ -109,7 +113,7 @@ def test_for_twenty_four_hours() -> None:
     do(story())
 
 
-def test_nothing_is_written_for_an_empty_text_and_long_ones_are_cut() -> None:
+def test_empty_texts_are_ignored_and_long_ones_truncated() -> None:
     async def story() -> None:
         group = Group()
         await group.give("  \n")
@@ -121,7 +125,7 @@ def test_nothing_is_written_for_an_empty_text_and_long_ones_are_cut() -> None:
     do(story())
 
 
-def test_keys_are_not_remembered(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_masked_in_working_memory(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-0123456789abcdef")
     notes = {"name": "notes", "type": "simple"}
     flow = agents("notes", memory=[notes], group="team")
@@ -144,7 +148,9 @@ def test_without_a_group_nothing_is_written_and_nothing_is_read(store: Path, req
     assert "memory_error" not in {event.event for event in events}
 
 
-def test_the_next_run_of_the_group_reads_it_and_another_does_not(store: Path, requests: list[Any]) -> None:
+def test_working_memory_is_read_by_later_runs_of_the_same_group_only(
+    store: Path, requests: list[Any]
+) -> None:
     flow = agents("working")
     said(flow, "the oolong tastes of peaches", store, group="team")
     said(flow, "and of honey", store, "how does it taste?", group="team")
@@ -158,7 +164,7 @@ def test_the_next_run_of_the_group_reads_it_and_another_does_not(store: Path, re
     assert texts(store, "others") == ["unknown"]
 
 
-def test_the_group_may_be_a_variable_and_an_option_goes_before_it(store: Path) -> None:
+def test_group_may_be_a_variable_and_the_option_overrides_it(store: Path) -> None:
     flow = {"vars": {"TEAM": "north"}, **agents("working", group="${TEAM}-1")}
     said(flow, "one", store)
     said(flow, "two", store, variables={"TEAM": "south"})
@@ -166,20 +172,20 @@ def test_the_group_may_be_a_variable_and_an_option_goes_before_it(store: Path) -
     assert [texts(store, name) for name in ("north-1", "south-1", "west")] == [["one"], ["two"], ["three"]]
 
 
-def test_a_prepared_workflow_takes_a_group(store: Path) -> None:
+def test_prepared_workflow_accepts_a_group(store: Path) -> None:
     plan = roundel.prepare(agents("working"))
     said(plan, "one", store, group="west")
     assert texts(store, "west") == ["one"]
 
 
-def test_an_agent_may_keep_to_itself_what_it_says(store: Path, requests: list[Any]) -> None:
+def test_agent_may_disable_writing_to_working_memory(store: Path, requests: list[Any]) -> None:
     said(agents("working", group="team"), "tea", store)
     said(agents({"name": "working", "write": False}, group="team"), "milk", store)
     assert texts(store, "team") == ["tea"]
     assert "[1] tea" in requests[1].messages[0].text
 
 
-def test_what_is_kept_out_of_events_is_kept_out_of_it_too(store: Path) -> None:
+def test_unlogged_output_is_not_remembered_unless_requested(store: Path) -> None:
     flow = agents(group="team")
     flow["graph"]["nodes"][0]["log_output"] = False
     said(flow, "a secret", store)
@@ -189,7 +195,7 @@ def test_what_is_kept_out_of_events_is_kept_out_of_it_too(store: Path) -> None:
     assert texts(store, "team") == ["said on purpose"]
 
 
-def test_what_people_say_and_what_composites_give(store: Path) -> None:
+def test_human_and_subgraph_output_is_remembered_once(store: Path) -> None:
     inner = roundel.Graph(start="B", end="B").node("B", "agent")
     graph = roundel.Graph(start="Person", end="Sub")
     graph.node("Person", "human", description="?").node("Sub", "subgraph", graph=inner)
@@ -199,7 +205,7 @@ def test_what_people_say_and_what_composites_give(store: Path) -> None:
     assert texts(store, "team") == ["well", "yes"]
 
 
-def test_the_best_comes_first_then_the_newest(store: Path, requests: list[Any]) -> None:
+def test_recall_lists_best_matches_then_newest(store: Path, requests: list[Any]) -> None:
     flow = agents({"name": "working", "top_k": 3})
     for text in ("tea is green", "milk is white", "coffee is black", "water is clear"):
         said(flow, text, store, group="team")
@@ -212,7 +218,7 @@ def test_the_best_comes_first_then_the_newest(store: Path, requests: list[Any]) 
     assert lines == ["[1] milk is white", "[2] tea is green"]
 
 
-def test_an_excuse_is_nothing_to_remember(store: Path) -> None:
+def test_error_message_is_not_remembered(store: Path) -> None:
     board = [{"name": "board", "type": "blackboard"}]
     flow = agents("board", memory=board, group="team", name="m", on_error="message")
     result = roundel.run(flow, "go", script={"A": [{"error": "no network"}]}, store=store)
@@ -220,6 +226,6 @@ def test_an_excuse_is_nothing_to_remember(store: Path) -> None:
     assert texts(store, "team") == []
 
 
-def test_a_group_is_a_text() -> None:
+def test_group_must_be_text() -> None:
     with pytest.raises(TypeError, match="a group is a text, not 5"):
         roundel.run(agents("working"), group=5)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ def agent(**config: Any) -> roundel.Graph:
     return roundel.Graph(start="A", end="A").node("A", "agent", **config)
 
 
-def test_replies_come_in_order_and_the_last_one_repeats() -> None:
+def test_replies_are_used_in_order_and_the_last_repeats() -> None:
     graph = roundel.Graph(start="A", end="Out").node("A", "agent").node("Out", "passthrough")
     graph.node("Gate", "loop_counter", max_iterations=4)
     graph.edge("A", "A").edge("A", "Gate").edge("Gate", "A").edge("Gate", "Out")
@@ -36,7 +36,7 @@ def test_without_a_line_an_agent_echoes_its_input() -> None:
     assert roundel.run(agent(), "hello", script={}).output == "hello"
 
 
-def test_a_star_speaks_for_every_node_not_named() -> None:
+def test_star_is_the_reply_of_every_unnamed_node() -> None:
     assert roundel.run(agent(), "hello", script={"*": ["ok"], "B": ["no"]}).output == "ok"
 
 
@@ -54,7 +54,7 @@ def test_data_and_tokens() -> None:
     }
 
 
-def test_an_error_fails_the_node_and_never_becomes_text() -> None:
+def test_model_error_fails_the_node() -> None:
     graph = agent()
     graph.node("B", "passthrough").edge("A", "B")
     result = roundel.run(graph, script={"A": [{"error": "rate limit"}]})
@@ -62,7 +62,7 @@ def test_an_error_fails_the_node_and_never_becomes_text() -> None:
     assert "B" not in result.nodes
 
 
-def test_unless_the_old_behaviour_is_asked_for() -> None:
+def test_on_error_message_returns_the_error_as_text() -> None:
     result = roundel.run(agent(on_error="message", name="m"), script={"A": [{"error": "rate limit"}]})
     assert (result.status, result.output) == ("completed", "Error calling model m: rate limit")
 
@@ -106,7 +106,7 @@ def test_the_model_gets_role_messages_and_parameters() -> None:
     assert request.params == {"temperature": 0.1, "top_p": 1}
 
 
-def test_prompt_mode_makes_one_text_of_all_input() -> None:
+def test_prompt_mode_joins_all_input_into_one_text() -> None:
     one = roundel.Message("draft", metadata={"source": "Writer"})
     two = roundel.Message("the task", "assistant")
     request = ask(agent(input_mode="prompt"), one, two)
@@ -124,7 +124,7 @@ def test_llm_is_another_name_and_camel_case_is_read() -> None:
 
 
 @pytest.mark.parametrize("script", [{"A": []}, {"A": [{"tokens": "many"}]}, ["A"], {"A": [{"delay": -1}]}])
-def test_a_bad_script_is_refused(script: Any) -> None:
+def test_invalid_script_is_rejected(script: Any) -> None:
     with pytest.raises((roundel.WorkflowError, TypeError, ValueError)):
         script_from(script)
 
@@ -150,7 +150,7 @@ def texts(request: Request) -> list[tuple[str, str]]:
     return [(message.role, message.text) for message in (*request.messages, *request.after)]
 
 
-def test_tools_are_offered_in_each_round_but_not_behind_the_last(asked: list[Request]) -> None:
+def test_tools_are_callable_in_every_round_but_the_last(asked: list[Request]) -> None:
     told(agent(tools=[look, fail], max_tool_calls=2), {"A": [wants("look"), wants("fail"), "done"]})
     assert [(request.may_call, request.call, request.ordinal) for request in asked] == [
         (True, 0, 0),
@@ -167,7 +167,7 @@ def test_tools_are_offered_in_each_round_but_not_behind_the_last(asked: list[Req
     ]
 
 
-def test_with_a_limit_of_zero_the_model_hears_of_no_tools(asked: list[Request]) -> None:
+def test_zero_tool_limit_offers_no_tools(asked: list[Request]) -> None:
     dynamic = {"tool_ids": ["look"]}
     graph = roundel.Graph(start="A", end="A", tools={"look": look})
     told(graph.node("A", "agent", role="Be brief.", dynamic_tools=dynamic, max_tool_calls=0), {"A": "done"})
@@ -184,7 +184,7 @@ def test_dynamic_tools_are_described_once_and_other_tools_are_not(asked: list[Re
     assert [tool.name for tool in asked[0].tools] == ["fail", "look"]
 
 
-def test_without_a_template_the_description_stands_behind_the_name(asked: list[Request]) -> None:
+def test_dynamic_tools_default_to_name_and_description(asked: list[Request]) -> None:
     graph = roundel.Graph(start="A", end="A", tools={"look": look, "fail": fail})
     told(graph.node("A", "agent", dynamic_tools={"tool_ids": ["look", "fail"]}), {"A": "done"})
     assert asked[0].system == "look: Looks somewhere.\nfail: Always fails."
@@ -198,7 +198,7 @@ def test_dynamic_tools_that_name_none_add_nothing(asked: list[Request]) -> None:
 SCHEMA = {"type": "object", "required": ["score"]}
 
 
-def test_a_schema_is_told_and_what_does_not_fit_is_held_against_it(asked: list[Request]) -> None:
+def test_schema_is_in_the_prompt_and_mismatches_are_sent_back(asked: list[Request]) -> None:
     told(agent(role="Judge.", output_schema=SCHEMA), {"A": ["good", '{"score": 9}']}, "tea")
     told_schema = (
         'Answer with JSON alone. It must fit this JSON Schema:\n{"type": "object", "required": ["score"]}'
@@ -215,7 +215,7 @@ def reflecting(**config: Any) -> roundel.Graph:
     return agent(thinking=thinking, **config)
 
 
-def test_a_second_thought_sees_the_input_the_answer_and_its_question(asked: list[Request]) -> None:
+def test_reflection_sees_input_answer_and_prompt(asked: list[Request]) -> None:
     told(reflecting(role="Judge."), {"A": ["good", "very good"]}, "tea")
     assert texts(asked[1]) == [
         ("user", "=== INPUT FROM TASK (user) ===\ntea"),
@@ -225,7 +225,7 @@ def test_a_second_thought_sees_the_input_the_answer_and_its_question(asked: list
     assert asked[1].system == "Judge."
 
 
-def test_a_second_thought_that_does_not_fit_is_held_against_the_schema(asked: list[Request]) -> None:
+def test_mismatching_reflection_is_repaired(asked: list[Request]) -> None:
     script = {"A": ['{"score": 1}', "2 I mean", '{"score": 2}']}
     assert told(reflecting(output_schema=SCHEMA), script, "tea").result.data == {"score": 2}
     assert [role for role, _ in texts(asked[2])] == ["user", "assistant", "user", "assistant", "user"]
@@ -240,7 +240,7 @@ def test_a_second_thought_that_does_not_fit_is_held_against_the_schema(asked: li
         ({"$ref": "https://example.org/schema"}, "it refers to 'https://example.org/schema'"),
     ],
 )
-def test_a_schema_that_is_none_is_found_by_check(schema: dict[str, Any], said: str) -> None:
+def test_check_reports_an_invalid_output_schema(schema: dict[str, Any], said: str) -> None:
     _, report = roundel.check(agent(output_schema=schema))
     (found,) = report.diagnostics
     assert found.code == "bad-schema"
@@ -256,7 +256,7 @@ def test_a_schema_may_refer_to_itself() -> None:
     assert (story.result.data, story.result.usage["model_calls"]) == ({"next": {"next": {}}}, 2)
 
 
-def test_profiles_that_are_not_there_are_found_by_check() -> None:
+def test_check_reports_unknown_profiles() -> None:
     graph = roundel.Graph(start="A", end="A", models={"quick": {"model": "openai:m"}})
     graph.node("A", "agent", profile_id="quik", fallback=["quick", "slow"])
     _, report = roundel.check(graph)

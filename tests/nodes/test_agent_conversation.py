@@ -22,7 +22,7 @@ from tests.nodes.conversations import Told, agent, fail, look, told, wants
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
-def test_there_are_as_many_rounds_as_allowed_and_one_call_more(limit: int) -> None:
+def test_tool_limit_allows_that_many_rounds_and_a_final_call(limit: int) -> None:
     story = told(agent(look, max_tool_calls=limit), {"A": [*[wants("look")] * limit, "an answer"]})
     assert story.result.output == "an answer"
     assert story.result.data == {"stop_reason": "tool_limit", "answered": True, "tool_rounds": limit}
@@ -32,7 +32,7 @@ def test_there_are_as_many_rounds_as_allowed_and_one_call_more(limit: int) -> No
     assert (reached.node_id, reached.address) == ("A", "A")
 
 
-def test_below_the_limit_nothing_is_reached() -> None:
+def test_no_limit_event_below_the_limit() -> None:
     story = told(agent(look, max_tool_calls=2), {"A": [wants("look"), "an answer"]})
     assert story.result.data == {"stop_reason": "answered", "answered": True, "tool_rounds": 1}
     assert not story.named("limit_reached")
@@ -50,7 +50,7 @@ NOTHING: list[Any] = [{"text": ""}, {"text": " \n"}, wants("look"), {**wants("lo
 
 @pytest.mark.parametrize("nothing", NOTHING)
 @pytest.mark.parametrize("more", [{}, {"thinking": "REFLECT"}, {"output_schema": {"type": "object"}}])
-def test_a_model_that_says_nothing_at_its_limit_has_not_answered(nothing: Any, more: dict[str, Any]) -> None:
+def test_empty_reply_at_the_limit_is_not_an_answer(nothing: Any, more: dict[str, Any]) -> None:
     more = {"thinking": REFLECT} if "thinking" in more else more
     story = told(agent(look, max_tool_calls=1, **more), {"A": [wants("look"), nothing, "too late"]})
     assert (story.result.status, story.result.output) == ("completed", "")
@@ -59,26 +59,26 @@ def test_a_model_that_says_nothing_at_its_limit_has_not_answered(nothing: Any, m
 
 
 @pytest.mark.parametrize("on_limit", ["error", "suspend"])
-def test_nor_has_one_that_might_have_used_tools(on_limit: str) -> None:
+def test_empty_reply_while_tools_are_offered_at_the_limit_is_not_an_answer(on_limit: str) -> None:
     story = told(agent(look, max_tool_calls=1, on_limit=on_limit), {"A": [wants("look"), {"text": ""}]})
     assert (story.result.status, story.result.output) == ("completed", "")
     assert story.result.data == {"stop_reason": "tool_limit", "answered": False, "tool_rounds": 1}
 
 
 @pytest.mark.parametrize("nothing", NOTHING)
-def test_nor_has_one_that_is_offered_no_tools(nothing: Any) -> None:
+def test_empty_reply_without_tools_is_not_an_answer(nothing: Any) -> None:
     story = told(agent(look, max_tool_calls=0), {"A": [nothing]})
     assert story.result.output == ""
     assert story.result.data == {"stop_reason": "tool_limit", "answered": False}
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (1, 0)
 
 
-def test_nor_has_one_that_says_nothing_before_its_limit() -> None:
+def test_empty_reply_before_the_limit_is_not_an_answer() -> None:
     story = told(agent(look, max_tool_calls=3), {"A": [wants("look"), {"text": ""}]})
     assert story.result.data == {"stop_reason": "no_answer", "answered": False, "tool_rounds": 1}
 
 
-def test_conditions_can_see_whether_there_is_an_answer() -> None:
+def test_conditions_can_use_answered() -> None:
     graph = agent(look, max_tool_calls=1).node("Good", "passthrough").node("None", "passthrough")
     graph.edge("A", "Good", condition={"cel": "data.answered"})
     graph.edge("A", "None", condition={"cel": "!data.answered && text == ''"})
@@ -87,14 +87,14 @@ def test_conditions_can_see_whether_there_is_an_answer() -> None:
     assert told(graph, {"A": ["seen"]}).result.nodes == {"A": 1, "Good": 1}
 
 
-def test_data_alone_is_an_answer() -> None:
+def test_data_without_text_is_an_answer() -> None:
     line = {"text": "", "data": {"place": "Oslo"}}
     story = told(agent(look, max_tool_calls=1, output_schema=PLACE), {"A": [wants("look"), line]})
     assert story.result.data is not None
     assert (story.result.data["place"], story.result.data["answered"]) == ("Oslo", True)
 
 
-def test_zero_is_one_call_and_no_tools() -> None:
+def test_zero_tool_limit_makes_one_call_without_tools() -> None:
     story = told(agent(look, max_tool_calls=0), {"A": [{**wants("look"), "text": "so be it"}]})
     assert story.result.output == "so be it"
     assert story.result.data == {"stop_reason": "answered", "answered": True}
@@ -102,21 +102,21 @@ def test_zero_is_one_call_and_no_tools() -> None:
     assert not story.named("tool_call")
 
 
-def test_many_requests_in_one_reply_are_one_round() -> None:
+def test_several_tool_calls_in_one_reply_are_one_round() -> None:
     story = told(agent(look, max_tool_calls=1), {"A": [wants("look", "look", "look"), "done"]})
     assert story.addresses() == ["A[1]/look", "A[1]/look#2", "A[1]/look#3"]
     assert story.result.usage["tool_calls"] == 3
     assert {event.data["round"] for event in story.named("tool_call")} == {1}
 
 
-def test_an_agent_without_tools_says_nothing_of_them() -> None:
+def test_agent_without_tools_has_no_tool_data() -> None:
     assert told(roundel.Graph(start="A", end="A").node("A", "agent"), {"A": "hi"}).result.data is None
 
 
 # What happens at the limit.
 
 
-def test_the_node_may_fail_there() -> None:
+def test_on_limit_error_fails_the_node() -> None:
     story = told(agent(look, max_tool_calls=2, on_limit="error"), {"A": [wants("look")]})
     assert story.result.status == "failed"
     error = "A: the model asked for tools again after 2 rounds of them, which is the limit"
@@ -125,7 +125,7 @@ def test_the_node_may_fail_there() -> None:
     assert len(story.named("limit_reached")) == 1
 
 
-def test_the_run_may_be_locked_there() -> None:
+def test_on_limit_suspend_locks_the_run() -> None:
     story = told(agent(look, max_tool_calls=2, on_limit="suspend"), {"A": [wants("look")]})
     assert story.result.status == "suspended_locked"
     assert (story.result.usage["model_calls"], story.result.usage["tool_calls"]) == (3, 2)
@@ -136,7 +136,7 @@ def test_the_run_may_be_locked_there() -> None:
 
 @pytest.mark.parametrize("on_limit", ["error", "suspend"])
 @pytest.mark.parametrize("limit", [1, 2, 5])
-def test_neither_happens_if_the_model_answers_in_time(on_limit: str, limit: int) -> None:
+def test_answer_within_the_limit_neither_fails_nor_locks(on_limit: str, limit: int) -> None:
     graph = agent(look, max_tool_calls=limit, on_limit=on_limit)
     story = told(graph, {"A": [*[wants("look")] * limit, "an answer"]})
     assert (story.result.status, story.result.output) == ("completed", "an answer")
@@ -146,14 +146,14 @@ def test_neither_happens_if_the_model_answers_in_time(on_limit: str, limit: int)
 
 
 @pytest.mark.parametrize("on_limit", ["answer", "error", "suspend"])
-def test_a_limit_of_zero_never_fails_nor_locks(on_limit: str) -> None:
+def test_zero_tool_limit_never_fails_or_locks(on_limit: str) -> None:
     line = {**wants("look"), "text": "so be it"}
     story = told(agent(look, max_tool_calls=0, on_limit=on_limit), {"A": [line]})
     assert (story.result.status, story.result.output) == ("completed", "so be it")
     assert story.result.usage["model_calls"] == 1
 
 
-def test_a_request_beyond_the_limit_is_carried_out_when_the_run_is_unlocked(tmp_path: Path) -> None:
+def test_tool_request_beyond_the_limit_is_executed_after_unlock(tmp_path: Path) -> None:
     places: list[str] = []
 
     def visit(place: str) -> str:
@@ -182,7 +182,7 @@ def test_a_request_beyond_the_limit_is_carried_out_when_the_run_is_unlocked(tmp_
 # Each request has one result.
 
 
-def test_calls_beyond_the_width_of_a_round_are_refused_before_any_runs() -> None:
+def test_calls_beyond_the_round_width_are_refused() -> None:
     called: list[str] = []
 
     def note(word: str) -> str:
@@ -221,7 +221,7 @@ def done(loop_call: ToolLoopCall, text: str = "ok", status: str = "completed") -
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_every_id_has_one_result_in_the_order_of_the_requests(seed: int) -> None:
+def test_every_tool_call_has_one_result_in_request_order(seed: int) -> None:
     talk = dialogue(max_calls_per_round=5, approval=["no", "maybe"])
     begun = talk.on_result(
         talk.begin(()).loop_calls[0], asked_for("a", "b", "no", "a", "maybe", "late", "later")
@@ -254,7 +254,7 @@ def test_every_id_has_one_result_in_the_order_of_the_requests(seed: int) -> None
 # What may go wrong with a call.
 
 
-def test_whatever_a_tool_does_is_told_to_the_model() -> None:
+def test_tool_failures_are_reported_to_the_model() -> None:
     def leave() -> None:
         raise SystemExit(3)
 
@@ -278,7 +278,7 @@ def test_whatever_a_tool_does_is_told_to_the_model() -> None:
         ("north", "the arguments are not a JSON object: north"),
     ],
 )
-def test_wrong_arguments_are_told_to_the_model(arguments: Any, said: str) -> None:
+def test_wrong_arguments_are_reported_to_the_model(arguments: Any, said: str) -> None:
     line = {"tool_calls": [{"name": "look", "arguments": arguments}]}
     story = told(agent(look), {"A": [line, "sorry"]})
     assert (story.result.output, story.results()) == ("sorry", [said])
@@ -291,13 +291,13 @@ def test_a_model_that_fails_fails_the_node_in_any_round() -> None:
     assert (story.result.status, story.result.error) == ("failed", "A: rate limit")
 
 
-def test_unless_its_error_is_to_be_its_answer() -> None:
+def test_on_error_message_applies_in_any_round() -> None:
     graph = agent(look, on_error="message", model="openai:m")
     story = told(graph, {"A": [wants("look"), {"error": "rate limit"}]})
     assert story.result.output == "Error calling model openai:m: rate limit"
 
 
-def test_strange_names_make_no_strange_addresses() -> None:
+def test_tool_names_are_escaped_in_addresses() -> None:
     names = ["a/b", "x[1]", "look#2", "look", "look", "", "n" * 300]
     story = told(agent(look), {"A": [wants(*names), "done"]})
     assert story.addresses() == [
@@ -315,7 +315,7 @@ def test_strange_names_make_no_strange_addresses() -> None:
 # Who is quicker does not matter.
 
 
-def test_calls_of_one_round_run_at_the_same_time() -> None:
+def test_calls_of_one_round_run_concurrently() -> None:
     together = threading.Barrier(3, timeout=5)
 
     def meet() -> str:
@@ -385,7 +385,7 @@ def trace(story: Told) -> Any:
     return sorted(calls), sorted(nodes, key=str), story.result.summary
 
 
-def test_what_happens_does_not_depend_on_who_is_quicker() -> None:
+def test_events_do_not_depend_on_completion_order() -> None:
     first = loose(0)
     assert first.result.status == "completed", first.result.error
     addresses = first.addresses()
@@ -396,7 +396,7 @@ def test_what_happens_does_not_depend_on_who_is_quicker() -> None:
         assert trace(loose(seed)) == trace(first)
 
 
-def test_no_two_calls_have_the_same_address_when_a_participant_speaks_twice_in_a_round() -> None:
+def test_call_addresses_are_unique_when_a_participant_speaks_twice_in_a_round() -> None:
     graph = roundel.Graph(start="D", end="D")
     speakers = [{"id": name, "type": "agent", "config": {"tools": [look]}} for name in "AB"]
     pairs = [["A", "B"], ["B", "A"], ["A", "B"]]
@@ -420,29 +420,29 @@ def structured(**config: Any) -> roundel.Graph:
     "line",
     ['{"place": "Oslo"}', 'Here:\n```json\n{"place": "Oslo"}\n```', {"text": "x", "data": {"place": "Oslo"}}],
 )
-def test_an_answer_that_fits_is_data(line: Any) -> None:
+def test_answer_matching_the_schema_becomes_data(line: Any) -> None:
     assert told(structured(), {"A": [line]}).result.data == {"place": "Oslo"}
 
 
-def test_one_that_does_not_is_asked_for_again() -> None:
+def test_answer_not_matching_the_schema_is_repaired() -> None:
     story = told(structured(), {"A": ["Oslo", '{"plaice": 1}', '{"place": "Oslo"}']})
     assert story.result.data == {"place": "Oslo"}
     assert story.result.usage["model_calls"] == 3
 
 
-def test_but_not_for_ever() -> None:
+def test_repairs_are_limited() -> None:
     story = told(structured(max_repairs=1), {"A": ["Oslo"]})
     assert story.result.status == "failed"
     assert story.result.usage["model_calls"] == 2
     assert "the answer does not fit output_schema: it is not JSON" in str(story.result.error)
 
 
-def test_an_answer_that_is_no_object_is_found_under_value() -> None:
+def test_non_object_answer_is_stored_under_value() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", output_schema={"type": "array"})
     assert told(graph, {"A": ["[1, 2]"]}).result.data == {"value": [1, 2]}
 
 
-def test_tools_come_before_the_structured_answer() -> None:
+def test_tool_rounds_precede_the_structured_answer() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", tools=[look], output_schema=PLACE)
     story = told(graph, {"A": [wants("look"), "Oslo", '{"place": "Oslo"}']})
     assert story.result.data == {
@@ -456,13 +456,13 @@ def test_tools_come_before_the_structured_answer() -> None:
 REFLECT = {"type": "reflection", "config": {"reflection_prompt": "Is that so?"}}
 
 
-def test_what_is_said_on_second_thought_is_the_answer() -> None:
+def test_reflection_replaces_the_answer() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", thinking=REFLECT)
     story = told(graph, {"A": ["a guess", "the truth", "never heard"]})
     assert (story.result.output, story.result.usage["model_calls"]) == ("the truth", 2)
 
 
-def test_a_second_thought_uses_no_tools_and_comes_behind_them() -> None:
+def test_reflection_follows_the_tool_rounds_without_tools() -> None:
     graph = agent(look, thinking=REFLECT)
     story = told(graph, {"A": [wants("look"), "a guess", {**wants("look"), "text": "the truth"}]})
     assert story.result.output == "the truth"
@@ -470,7 +470,7 @@ def test_a_second_thought_uses_no_tools_and_comes_behind_them() -> None:
     assert story.result.usage["model_calls"] == 3
 
 
-def test_a_second_thought_has_to_fit_too() -> None:
+def test_reflection_must_match_the_schema() -> None:
     script = {"A": ['{"place": "Bergen"}', "Oslo, I mean", '{"place": "Oslo"}']}
     story = told(structured(thinking=REFLECT), script)
     assert (story.result.data, story.result.usage["model_calls"]) == ({"place": "Oslo"}, 3)
@@ -481,12 +481,12 @@ def test_a_second_thought_has_to_fit_too() -> None:
 # The same call again.
 
 
-def watched(*tools: Any, **config: Any) -> roundel.Graph:
+def agent_with_breaker(*tools: Any, **config: Any) -> roundel.Graph:
     """The same agent, with the breaker on."""
     return roundel.Graph(start="A", end="A").node("A", "agent", tools=list(tools), **config)
 
 
-def test_the_third_identical_call_is_not_made_again() -> None:
+def test_third_identical_tool_call_is_not_executed() -> None:
     calls: list[str] = []
 
     def poke(place: str) -> str:
@@ -494,7 +494,9 @@ def test_the_third_identical_call_is_not_made_again() -> None:
         calls.append(place)
         return "nothing moves"
 
-    story = told(watched(poke, max_tool_calls=6), {"A": [*[wants("poke", place="door")] * 5, "I give up"]})
+    story = told(
+        agent_with_breaker(poke, max_tool_calls=6), {"A": [*[wants("poke", place="door")] * 5, "I give up"]}
+    )
     assert story.result.output == "I give up"
     assert calls == ["door", "door"]
     assert story.result.usage["tool_calls"] == 2
@@ -504,7 +506,7 @@ def test_the_third_identical_call_is_not_made_again() -> None:
     assert story.result.data is not None and story.result.data["tool_rounds"] == 5
 
 
-def test_another_argument_or_another_result_begins_anew() -> None:
+def test_different_argument_or_result_resets_the_repetition_count() -> None:
     results = iter("aabbbcc")
 
     def peek(place: str) -> str:
@@ -513,7 +515,8 @@ def test_another_argument_or_another_result_begins_anew() -> None:
 
     places = ["x", "x", "x", "x", "y", "x", "x"]
     story = told(
-        watched(peek, max_tool_calls=9), {"A": [*(wants("peek", place=place) for place in places), "so"]}
+        agent_with_breaker(peek, max_tool_calls=9),
+        {"A": [*(wants("peek", place=place) for place in places), "so"]},
     )
     statuses = [
         event.data["status"] for event in story.named("tool_call") if event.data["status"] != "running"
@@ -522,21 +525,21 @@ def test_another_argument_or_another_result_begins_anew() -> None:
     assert statuses == ["completed", "completed", "repeated", "repeated", *["completed"] * 3]
 
 
-def test_calls_beside_a_repeated_one_are_made() -> None:
+def test_other_calls_of_a_round_with_a_repeated_one_are_executed() -> None:
     script = {"A": [wants("look"), wants("look"), wants("look", "fail"), "done"]}
-    story = told(watched(look, fail), script)
+    story = told(agent_with_breaker(look, fail), script)
     statuses = [event.data["status"] for event in story.named("tool_call") if event.data["round"] == 3]
     assert sorted(statuses) == ["failed", "repeated", "running"]
     assert story.result.output == "done"
 
 
-def test_a_tool_that_polls_may_be_called_again_and_again() -> None:
+def test_polling_tool_may_repeat_identical_calls() -> None:
     graph = roundel.Graph(start="A", end="A", tools={"look": {"python": look, "poll": True}})
     graph.node("A", "agent", tools=["look"])
     story = told(graph, {"A": [*[wants("look")] * 5, "at last"]})
     assert (story.result.output, story.result.usage["tool_calls"]) == ("at last", 5)
 
 
-def test_without_the_breaker_all_calls_are_made() -> None:
+def test_repeated_calls_are_executed_without_the_breaker() -> None:
     story = told(agent(look), {"A": [*[wants("look")] * 5, "at last"]})
     assert story.result.usage["tool_calls"] == 5

@@ -15,7 +15,7 @@ ARGUMENTS = {"place": "here"}
 
 
 @pytest.mark.parametrize("text", ["approve", "Yes", " ok ", "OK!", "y", "同意", "Approved."])
-def test_words_of_consent(text: str) -> None:
+def test_words_of_consent_approve(text: str) -> None:
     said = read_decision(roundel.Message(text), ARGUMENTS)
     assert (said.approved, said.arguments) == (True, ARGUMENTS)
 
@@ -34,7 +34,7 @@ def test_words_of_consent(text: str) -> None:
         ("[1]", ": [1]"),
     ],
 )
-def test_anything_else_is_a_refusal_and_why(text: str, reason: str) -> None:
+def test_any_other_text_rejects_with_that_reason(text: str, reason: str) -> None:
     said = read_decision(roundel.Message(text), ARGUMENTS)
     assert (said.approved, said.reason) == (False, f"a person did not allow this call{reason}")
 
@@ -50,7 +50,7 @@ def test_anything_else_is_a_refusal_and_why(text: str, reason: str) -> None:
         ('{"approve": true, "place": "there"}', {"approve": True, "place": "there"}),
     ],
 )
-def test_an_object_is_other_arguments_or_a_decision(text: str, arguments: dict[str, Any]) -> None:
+def test_json_object_replaces_arguments_or_is_a_decision(text: str, arguments: dict[str, Any]) -> None:
     said = read_decision(roundel.Message(text), ARGUMENTS)
     assert (said.approved, said.arguments) == (True, arguments)
 
@@ -66,13 +66,13 @@ def test_an_object_is_other_arguments_or_a_decision(text: str, arguments: dict[s
         {"arguments": "there"},
     ],
 )
-def test_data_that_does_not_consent_refuses(data: dict[str, Any]) -> None:
+def test_data_without_consent_rejects(data: dict[str, Any]) -> None:
     assert not read_decision(roundel.Message("yes", data=data), ARGUMENTS).approved
     assert not read_decision(roundel.Message(json.dumps(data)), ARGUMENTS).approved, "the same, typed"
 
 
 @pytest.mark.parametrize("data", [{"approve": True}, {"approve": "yes"}, {"arguments": {"place": "here"}}])
-def test_data_that_consents(data: dict[str, Any]) -> None:
+def test_data_with_consent_approves(data: dict[str, Any]) -> None:
     said = read_decision(roundel.Message("", data=data), ARGUMENTS)
     assert (said.approved, said.arguments) == (True, ARGUMENTS)
 
@@ -80,7 +80,7 @@ def test_data_that_consents(data: dict[str, Any]) -> None:
 # In a run.
 
 
-def test_a_person_is_asked_before_the_call_is_made() -> None:
+def test_approval_is_requested_before_the_call() -> None:
     story = told(
         agent(look, approval="always"), {"A": [wants("look", place="there"), "done"], "A/look": "yes"}
     )
@@ -98,7 +98,7 @@ def test_a_person_is_asked_before_the_call_is_made() -> None:
     assert story.results() == ["seen there"]
 
 
-def test_a_refusal_is_told_to_the_model_and_the_run_goes_on() -> None:
+def test_rejection_is_reported_to_the_model_and_the_run_continues() -> None:
     script = {"A": [wants("look"), "as you wish"], "A/look": "no: it is dark"}
     story = told(agent(look, approval=["look"]), script)
     assert story.result.output == "as you wish"
@@ -107,7 +107,7 @@ def test_a_refusal_is_told_to_the_model_and_the_run_goes_on() -> None:
     assert story.result.usage["tool_calls"] == 0
 
 
-def test_other_arguments_are_used_and_shown() -> None:
+def test_replaced_arguments_are_used_and_shown() -> None:
     script = {
         "A": [wants("look", place="there"), "done"],
         "A/look": {"data": {"arguments": {"place": "home"}}},
@@ -125,19 +125,19 @@ def peek() -> str:
 @pytest.mark.parametrize(
     ("approval", "asked"), [("always", 2), ("never", 0), (["look"], 1), ([], 0), (["look", "peek"], 2)]
 )
-def test_which_tools_are_asked_about(approval: Any, asked: int) -> None:
+def test_approval_setting_selects_the_tools(approval: Any, asked: int) -> None:
     script = {"A": [wants("look", "peek"), "done"], "A/look": "yes", "A/peek": "yes"}
     story = told(agent(look, peek, approval=approval), script)
     assert len(story.named("human_input_required")) == asked
     assert sorted(story.results()) == ["peeked", "seen here"]
 
 
-def test_a_misspelt_tool_is_no_way_round_it() -> None:
+def test_misspelt_tool_in_approval_is_rejected() -> None:
     with pytest.raises(roundel.WorkflowError, match="'approval' names the tool 'lok', which is not there"):
         told(agent(look, approval=["lok"]), {"A": "x"})
 
 
-def test_nobody_is_asked_about_a_call_that_cannot_be_made() -> None:
+def test_invalid_calls_need_no_approval() -> None:
     line = {"tool_calls": [{"name": "look", "arguments": "north"}, {"name": "fly"}]}
     story = told(agent(look, approval="always"), {"A": [line, "sorry"]})
     assert story.result.output == "sorry"
@@ -148,14 +148,14 @@ def test_nobody_is_asked_about_a_call_that_cannot_be_made() -> None:
     assert not story.named("human_input_required")
 
 
-def test_without_an_answer_the_run_waits() -> None:
+def test_unanswered_approval_leaves_the_run_waiting() -> None:
     story = told(agent(look, peek, approval=["look"]), {"A": [wants("look", "peek"), "done"]})
     assert story.result.status == "waiting"
     assert story.tool_calls("completed") == [("A[1]/peek", "completed")]
     assert story.named("run_state_change")[-1].data["reason"] == "for A[1]/look"
 
 
-def test_a_person_is_asked_in_python() -> None:
+def test_ask_callback_receives_approval_questions() -> None:
     asked: list[roundel.Question] = []
 
     async def ask(question: roundel.Question) -> str:
@@ -169,7 +169,7 @@ def test_a_person_is_asked_in_python() -> None:
     assert question.tool == {"name": "look", "arguments": {"place": "there"}}
 
 
-def test_a_scripted_person_answers_in_order() -> None:
+def test_scripted_approvals_are_used_in_order() -> None:
     """One answer for each time that the agent's tool is asked about: in one reply, in rounds, in runs."""
     graph = agent(look, peek, approval="always")
     graph.node("Gate", "loop_counter", max_iterations=2).node("Out", "passthrough")
@@ -196,7 +196,7 @@ def inside() -> roundel.Graph:
     return agent(look, approval="always")
 
 
-def test_in_a_subgraph() -> None:
+def test_approval_in_a_subgraph() -> None:
     graph = roundel.Graph(start="S", end="S").node("S", "subgraph", graph=inside())
     script: dict[str, Any] = {"A": [wants("look"), "done"], "A/look": "yes"}
     story = told(graph, script)
@@ -206,7 +206,7 @@ def test_in_a_subgraph() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_in_the_rounds_of_a_loop_agent(width: int) -> None:
+def test_approval_in_the_rounds_of_a_loop_agent(width: int) -> None:
     graph = roundel.Graph(start="L", end="L")
     strategy = {"mode": "array", "max_parallel": width}
     graph.node("L", "loop_agent", strategy=strategy, body=inside())
@@ -225,7 +225,7 @@ def test_in_the_rounds_of_a_loop_agent(width: int) -> None:
     ]
 
 
-def test_in_the_parts_of_a_dynamic_edge() -> None:
+def test_approval_in_the_parts_of_a_dynamic_edge() -> None:
     graph = roundel.Graph(start="In", end="A").node("In", "passthrough")
     graph.node("A", "agent", tools=[look], approval="always")
     split = {"type": "map", "split": {"type": "json_path", "config": {}}, "config": {"max_parallel": 2}}
@@ -237,7 +237,7 @@ def test_in_the_parts_of_a_dynamic_edge() -> None:
     assert first == [("A#1[1]/look", "completed"), ("A#2[1]/look", "rejected"), ("A#3[1]/look", "rejected")]
 
 
-def test_the_rest_of_the_run_does_not_wait_for_a_person() -> None:
+def test_other_branches_continue_while_an_approval_is_open() -> None:
     graph = roundel.Graph(start=["A", "B"], end=["C"])
     graph.node("A", "agent", tools=[look], approval="always").node("B", "agent").node("C", "agent")
     graph.edge("B", "C")
@@ -246,7 +246,7 @@ def test_the_rest_of_the_run_does_not_wait_for_a_person() -> None:
     assert story.result.nodes == {"A": 1, "B": 1, "C": 1}
 
 
-def test_a_scripted_person_who_fails_fails_the_call() -> None:
+def test_scripted_approval_error_fails_the_call() -> None:
     story = told(
         agent(look, approval="always"), {"A": [wants("look"), "so be it"], "A/look": {"error": "gone"}}
     )

@@ -135,12 +135,12 @@ DO_NOT_AGREE = [
 
 
 @pytest.mark.parametrize("text", AGREE)
-def test_these_agree(text: str) -> None:
+def test_texts_that_express_agreement(text: str) -> None:
     assert is_agreement(text)
 
 
 @pytest.mark.parametrize("text", DO_NOT_AGREE)
-def test_these_do_not(text: str) -> None:
+def test_texts_that_express_no_agreement(text: str) -> None:
     assert not is_agreement(text)
 
 
@@ -162,19 +162,19 @@ def test_these_do_not(text: str) -> None:
         ("anything", [" "], False),
     ],
 )
-def test_phrases_of_ones_own(text: str, phrases: list[str], expected: bool) -> None:
+def test_custom_agreement_phrases(text: str, phrases: list[str], expected: bool) -> None:
     assert is_agreement(text, phrases) is expected
 
 
 @pytest.mark.parametrize("piece", ["I agree. ", "can we agree ", "if ", "不同意", "> I agree\n", "("])
-def test_long_texts_can_be_read(piece: str) -> None:
+def test_agreement_check_handles_long_texts(piece: str) -> None:
     is_agreement(piece * 10_000)
 
 
 # By words
 
 
-def test_all_have_to_agree_and_there_have_to_be_two() -> None:
+def test_consensus_requires_at_least_two_and_all_to_agree() -> None:
     assert phrase_consensus({"Ada": "I agree", "Bo": "达成共识"})
     assert not phrase_consensus({"Ada": "I agree", "Bo": "I don't agree"})
     assert not phrase_consensus({"Ada": "I agree", "Bo": "Well."})
@@ -224,11 +224,11 @@ def test_all_have_to_agree_and_there_have_to_be_two() -> None:
         *[(text, "abstain") for text in ("Approve?", "There is no reason to reject this")],
     ],
 )
-def test_what_a_vote_says(text: str, choice: Choice) -> None:
+def test_ballot_is_read_from_text(text: str, choice: Choice) -> None:
     assert read_ballot(text) == Ballot(choice)
 
 
-def test_structured_fields_say_it_best() -> None:
+def test_structured_ballot_fields_override_the_text() -> None:
     assert read_ballot("no", data={"vote": "approve"}).choice == "approve"
     assert read_ballot("no", data={"vote": "perhaps"}).choice == "reject"
     assert read_ballot("6", "score_1_10", {"score": 2}) == Ballot("reject", 2)
@@ -254,7 +254,7 @@ def test_structured_fields_say_it_best() -> None:
         ("none", Ballot("abstain")),
     ],
 )
-def test_scores_from_1_to_10(text: str, expected: Ballot) -> None:
+def test_ballot_scores_from_1_to_10(text: str, expected: Ballot) -> None:
     assert read_ballot(text, "score_1_10") == expected
 
 
@@ -274,21 +274,21 @@ def test_scores_from_1_to_10(text: str, expected: Ballot) -> None:
         (0, 0, 0, 0.01, False),
     ],
 )
-def test_those_who_abstain_do_not_count(
+def test_abstentions_do_not_count(
     approve: int, reject: int, abstain: int, quorum: float, expected: bool
 ) -> None:
     ballots = [Ballot("approve")] * approve + [Ballot("reject")] * reject + [Ballot("abstain")] * abstain
     assert vote_consensus(ballots, quorum) is expected
 
 
-def test_by_words_or_by_votes() -> None:
+def test_consensus_by_phrases_or_votes() -> None:
     latest = {"Ada": Message("I agree"), "Bo": Message("no", data={"vote": "yes"})}
     assert has_consensus(Consensus(method="vote", quorum=1), latest)
     assert not has_consensus(Consensus(), latest)
     assert has_consensus(Consensus(phrases=("I agree", "no")), {**latest, "Bo": Message("no!")})
 
 
-def test_rounds_in_a_row() -> None:
+def test_consecutive_consensus_rounds_are_counted() -> None:
     counts, count = [], 0
     for held in (True, True, False, True, True, True):
         count = count_consecutive(count, held)
@@ -312,7 +312,7 @@ def test_rounds_in_a_row() -> None:
         ("stable_for: 1.5", "wrong-type", 8, "must be a whole number of at least 1, not 1.5"),
     ],
 )
-def test_settings_that_make_no_sense(
+def test_invalid_consensus_settings_are_rejected(
     tmp_path: Any, settings: str, code: str, line: int, message: str
 ) -> None:
     path = tmp_path / "flow.yaml"

@@ -23,17 +23,19 @@ def debate(*names: str, **config: Any) -> roundel.Graph:
     return roundel.Graph(start="Council", end="Council", breaker=False).node("Council", "debate", **config)
 
 
-def watched(graph: Any, script: Any, **options: Any) -> tuple[roundel.Result, list[roundel.Event]]:
+def run_with_events(graph: Any, script: Any, **options: Any) -> tuple[roundel.Result, list[roundel.Event]]:
     events: list[roundel.Event] = []
     return roundel.run(graph, "tea?", script=script, on_event=events.append, **options), events
 
 
-def spoken(events: list[roundel.Event]) -> list[tuple[int, str, str]]:
+def debate_turns(events: list[roundel.Event]) -> list[tuple[int, str, str]]:
     found = [event.data for event in events if event.event == "debate_round"]
     return [(data["round"], data["agent"], data["content"]) for data in found]
 
 
-def heard(graph: roundel.Graph, answers: dict[str, list[str]]) -> dict[str, list[tuple[str, str, str]]]:
+def prompts_by_address(
+    graph: roundel.Graph, answers: dict[str, list[str]]
+) -> dict[str, list[tuple[str, str, str]]]:
     """What people are shown at each address: role, source and text."""
     shown: dict[str, list[tuple[str, str, str]]] = {}
     left = {name: list(texts) for name, texts in answers.items()}
@@ -50,12 +52,12 @@ def people(*names: str) -> list[dict[str, Any]]:
     return [{"id": name, "type": "human"} for name in names]
 
 
-def test_each_answers_the_one_before_for_so_many_rounds() -> None:
+def test_participants_speak_in_turn_for_max_rounds() -> None:
     script = {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"], "Cy": ["c1", "c2"]}
-    result, events = watched(debate("Ada", "Bo", "Cy", max_rounds=2), script)
+    result, events = run_with_events(debate("Ada", "Bo", "Cy", max_rounds=2), script)
     rounds = [(1, "Ada", "a1"), (1, "Bo", "b1"), (1, "Cy", "c1")]
     rounds += [(2, "Ada", "a2"), (2, "Bo", "b2"), (2, "Cy", "c2")]
-    assert spoken(events) == rounds
+    assert debate_turns(events) == rounds
     assert result.output == "c2"
     assert result.data == {
         "debate_history": [{"agent": a, "content": c, "round": r} for r, a, c in rounds],
@@ -67,8 +69,8 @@ def test_each_answers_the_one_before_for_so_many_rounds() -> None:
     assert result.nodes == {"Council": 1, "Ada": 2, "Bo": 2, "Cy": 2}
 
 
-def test_the_events_tell_of_rounds_and_answers_and_of_the_end() -> None:
-    result, events = watched(debate(max_rounds=1), {"Ada": "a", "Bo": "b"})
+def test_events_report_rounds_answers_and_exit() -> None:
+    result, events = run_with_events(debate(max_rounds=1), {"Ada": "a", "Bo": "b"})
     told = [(event.event, event.address) for event in events if event.event != "node_state_change"]
     assert told[1:-1] == [
         ("loop_round", "Council[1]"),
@@ -84,15 +86,15 @@ def test_the_events_tell_of_rounds_and_answers_and_of_the_end() -> None:
     assert done["data"] == result.data
 
 
-def test_pairs_say_who_speaks_and_in_which_order() -> None:
+def test_agent_pairs_define_the_speaking_order() -> None:
     graph = debate("Ada", "Bo", "Cy", agent_pairs=[["Cy", "Ada"], ["Ada", "Cy"], ["Cy", "Bo"]], max_rounds=1)
-    _, events = watched(graph, {"Ada": "a", "Cy": ["c1", "c2"]})
-    assert spoken(events) == [(1, "Cy", "c1"), (1, "Ada", "a"), (1, "Cy", "c2")]
+    _, events = run_with_events(graph, {"Ada": "a", "Cy": ["c1", "c2"]})
+    assert debate_turns(events) == [(1, "Cy", "c1"), (1, "Ada", "a"), (1, "Cy", "c2")]
 
 
-def test_each_sees_the_topic_and_all_that_was_said_its_own_words_as_its_own() -> None:
+def test_participants_see_the_whole_history_with_their_own_words_as_assistant() -> None:
     graph = debate(participants=people("Ada", "Bo"), max_rounds=2)
-    shown = heard(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"]})
+    shown = prompts_by_address(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"]})
     topic = ("user", "", "tea?")
     assert shown == {
         "Council[1]/Ada": [topic],
@@ -102,10 +104,10 @@ def test_each_sees_the_topic_and_all_that_was_said_its_own_words_as_its_own() ->
     }
 
 
-def test_who_answers_somebody_else_than_the_last_speaker_is_told_so() -> None:
+def test_participant_is_prompted_when_answering_an_earlier_speaker() -> None:
     pairs = [["Ada", "Bo"], ["Bo", "Ada"], ["Cy", "Ada"], ["Di", "Ed"], ["Ed", "Di"]]
     graph = debate(participants=people("Ada", "Bo", "Cy", "Di", "Ed"), agent_pairs=pairs, max_rounds=1)
-    shown = heard(graph, {"Ada": ["a"], "Bo": ["b"], "Cy": ["c"], "Di": ["d"], "Ed": ["e"]})
+    shown = prompts_by_address(graph, {"Ada": ["a"], "Bo": ["b"], "Cy": ["c"], "Di": ["d"], "Ed": ["e"]})
     texts = {address: [text for _, _, text in messages] for address, messages in shown.items()}
     assert texts["Council[1]/Ada"] == ["tea?"]
     assert texts["Council[1]/Bo"] == ["tea?", "a"]
@@ -113,9 +115,9 @@ def test_who_answers_somebody_else_than_the_last_speaker_is_told_so() -> None:
     assert texts["Council[1]/Di"] == ["tea?", "a", "b", "c"], "Ed has not said anything yet"
 
 
-def test_consensus_takes_everybody_in_the_same_round() -> None:
+def test_consensus_requires_everyone_in_the_same_round() -> None:
     script = {"Ada": ["I agree", "Hm.", "I agree"], "Bo": ["No.", "I agree", "达成共识"]}
-    result, _ = watched(debate(max_rounds=9, exit_condition="consensus"), script)
+    result, _ = run_with_events(debate(max_rounds=9, exit_condition="consensus"), script)
     assert (result.loops["Council"]["rounds"], result.loops["Council"]["exit_reason"]) == (
         3,
         "consensus_reached",
@@ -124,37 +126,37 @@ def test_consensus_takes_everybody_in_the_same_round() -> None:
     assert result.data["held"] == ["consensus_reached"]
 
 
-def test_without_the_exit_condition_agreement_ends_nothing() -> None:
-    result, _ = watched(debate(max_rounds=3), {"*": "I agree"})
+def test_agreement_without_the_exit_condition_does_not_end_the_debate() -> None:
+    result, _ = run_with_events(debate(max_rounds=3), {"*": "I agree"})
     assert result.loops["Council"]["rounds"] == 3
 
 
-def test_consensus_in_the_last_round_is_not_lost() -> None:
-    result, _ = watched(debate(max_rounds=2, exit_condition="consensus"), AGREE)
+def test_consensus_in_the_last_round_is_reported() -> None:
+    result, _ = run_with_events(debate(max_rounds=2, exit_condition="consensus"), AGREE)
     assert result.data is not None
     assert result.data["exit_reason"] == "max_rounds_reached"
     assert result.data["held"] == ["max_rounds_reached", "consensus_reached"]
 
 
-def test_consensus_may_have_to_last() -> None:
+def test_consensus_must_hold_for_stable_for_rounds() -> None:
     config = {"max_rounds": 9, "exit_condition": "consensus", "consensus": {"stable_for": 2}}
     script = {"Ada": "I agree", "Bo": ["I agree", "No.", "I agree"]}
-    result, _ = watched(debate(**config), script)
+    result, _ = run_with_events(debate(**config), script)
     assert result.loops["Council"]["rounds"] == 4
 
 
-def test_what_counts_is_what_each_said_last_in_the_round() -> None:
+def test_consensus_uses_the_last_answer_of_each_participant() -> None:
     pairs = [["Ada", "Bo"], ["Bo", "Ada"], ["Ada", "Bo"]]
     script = {"Ada": ["No.", "I agree"], "Bo": "I agree"}
     graph = debate(agent_pairs=pairs, max_rounds=5, exit_condition="consensus")
-    assert watched(graph, script)[0].loops["Council"]["rounds"] == 1
+    assert run_with_events(graph, script)[0].loops["Council"]["rounds"] == 1
 
 
 @pytest.mark.parametrize(("quorum", "rounds"), [(0.6, 1), (0.7, 2)])
 def test_consensus_by_vote(quorum: float, rounds: int) -> None:
     config = {"exit_condition": "consensus", "consensus": {"method": "vote", "quorum": quorum}}
     script = {"Ada": "Vote: approve", "Bo": "Vote: approve", "Cy": ["Vote: reject", "Vote: approve"]}
-    result, _ = watched(debate("Ada", "Bo", "Cy", max_rounds=5, **config), script)
+    result, _ = run_with_events(debate("Ada", "Bo", "Cy", max_rounds=5, **config), script)
     assert result.loops["Council"] == {"rounds": rounds, "exit_reason": "consensus_reached", "entries": 1}
 
 
@@ -163,13 +165,13 @@ def judged(**consensus: Any) -> dict[str, Any]:
     return {"exit_condition": "consensus", "consensus": {"method": "judge", "judge": judge, **consensus}}
 
 
-def test_a_judge_is_asked_after_each_round() -> None:
+def test_judge_runs_after_each_round() -> None:
     script = {"Ada": "a", "Bo": "b", "Judge": ["No, they differ.", "Yes."]}
-    result, events = watched(debate(max_rounds=5, **judged()), script)
+    result, events = run_with_events(debate(max_rounds=5, **judged()), script)
     assert result.nodes == {"Council": 1, "Ada": 2, "Bo": 2, "Judge": 2}
     assert result.loops["Council"]["exit_reason"] == "consensus_reached"
     assert result.output == "b", "what the judge says is not part of the debate"
-    assert [agent for _, agent, _ in spoken(events)] == ["Ada", "Bo", "Ada", "Bo"]
+    assert [agent for _, agent, _ in debate_turns(events)] == ["Ada", "Bo", "Ada", "Bo"]
     ran = [event.address for event in events if event.data.get("status") == "running"]
     assert ran[3] == "Council[1]/Judge"
 
@@ -177,7 +179,7 @@ def test_a_judge_is_asked_after_each_round() -> None:
 def test_a_judge_sees_the_round_and_the_question() -> None:
     config = judged(judge=people("Judge")[0], question="One mind?")
     graph = debate(participants=people("Ada", "Bo"), max_rounds=3, **config)
-    shown = heard(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"], "Judge": ["no", "yes"]})
+    shown = prompts_by_address(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"], "Judge": ["no", "yes"]})
     assert shown["Council[2]/Judge"] == [
         ("user", "Ada", "a2"),
         ("user", "Bo", "b2"),
@@ -185,22 +187,22 @@ def test_a_judge_sees_the_round_and_the_question() -> None:
     ]
 
 
-def test_a_judge_whom_nobody_asks_is_not_part_of_it() -> None:
+def test_unused_judge_is_not_in_the_plan() -> None:
     config = {**judged(), "exit_condition": "max_rounds"}
-    result, _ = watched(debate(max_rounds=1, **config), {"*": "yes"})
+    result, _ = run_with_events(debate(max_rounds=1, **config), {"*": "yes"})
     assert result.nodes == {"Council": 1, "Ada": 1, "Bo": 1}
     assert [node.id for node in roundel.prepare(debate(**config)).sites] == ["Council", "Ada", "Bo"]
 
 
-def test_how_often_each_is_asked_at_most_is_known_beforehand() -> None:
+def test_maximum_iterations_per_participant_are_known() -> None:
     pairs = [["Ada", "Bo"], ["Bo", "Ada"], ["Ada", "Bo"]]
     node = roundel.prepare(debate(agent_pairs=pairs, max_rounds=4, **judged())).graph.nodes[0]
     assert [body.nodes[0].id for body in node.bodies] == ["Ada", "Bo", "Judge"]
     assert node.kind.iterations(node.config) == (8, 4, 4)
 
 
-def test_a_judge_who_does_not_say_yes_or_no_says_no() -> None:
-    result, events = watched(debate(max_rounds=2, **judged()), {"*": "Let me think about it"})
+def test_unclear_judge_answer_counts_as_no() -> None:
+    result, events = run_with_events(debate(max_rounds=2, **judged()), {"*": "Let me think about it"})
     assert result.loops["Council"] == {"rounds": 2, "exit_reason": "max_rounds_reached", "entries": 1}
     warnings = [event.data["message"] for event in events if event.event == "warning"]
     assert len(warnings) == 2
@@ -215,43 +217,43 @@ def silent(name: str) -> dict[str, Any]:
     return {"id": name, "type": "subgraph", "config": {"type": "config", "config": inner}}
 
 
-def test_who_says_nothing_has_said_nothing_and_does_not_agree() -> None:
+def test_silent_participant_does_not_agree() -> None:
     participants = [*agents("Ada", "Bo"), silent("Mute")]
-    result, events = watched(
+    result, events = run_with_events(
         debate(participants=participants, max_rounds=2, exit_condition="consensus"), {"*": "I agree"}
     )
-    assert [agent for _, agent, _ in spoken(events)] == ["Ada", "Bo", "Ada", "Bo"]
+    assert [agent for _, agent, _ in debate_turns(events)] == ["Ada", "Bo", "Ada", "Bo"]
     assert result.data is not None
     assert result.data["held"] == ["max_rounds_reached"]
 
 
-def test_a_debate_of_the_silent_ends_with_an_empty_message() -> None:
+def test_debate_of_silent_participants_returns_an_empty_message() -> None:
     graph = debate(participants=[silent("Mute"), silent("Still")], max_rounds=2, **judged())
-    result, _ = watched(graph, {})
+    result, _ = run_with_events(graph, {})
     assert (result.status, result.output) == ("completed", "")
     assert result.nodes.get("Judge") is None, "there is nothing to judge"
     assert result.data is not None
     assert result.data["debate_history"] == []
 
 
-def test_the_data_of_the_last_answer_goes_out_with_the_debate() -> None:
-    result, _ = watched(debate(max_rounds=1), {"Ada": "a", "Bo": {"text": "b", "data": {"score": 8}}})
+def test_data_of_the_last_answer_is_in_the_output() -> None:
+    result, _ = run_with_events(debate(max_rounds=1), {"Ada": "a", "Bo": {"text": "b", "data": {"score": 8}}})
     assert result.data is not None
     assert (result.data["score"], result.data["total_rounds"]) == (8, 1)
 
 
-def test_a_participant_who_fails_fails_the_run_with_its_address() -> None:
-    result, events = watched(debate(), {"Ada": "a", "Bo": ["b", {"error": "no model"}]})
+def test_failing_participant_fails_the_run_with_its_address() -> None:
+    result, events = run_with_events(debate(), {"Ada": "a", "Bo": ["b", {"error": "no model"}]})
     assert (result.status, result.error) == ("failed", "Council[2]/Bo: no model")
-    assert len(spoken(events)) == 3
+    assert len(debate_turns(events)) == 3
 
 
-def test_people_take_part_and_the_debate_waits_for_them() -> None:
+def test_debate_waits_for_human_participants() -> None:
     graph = debate(participants=[*agents("Ada"), *people("Bo")], max_rounds=2)
-    result, events = watched(graph, {"Ada": "a"})
+    result, events = run_with_events(graph, {"Ada": "a"})
     assert result.status == "waiting"
     assert [e.address for e in events if e.event == "human_input_required"] == ["Council[1]/Bo"]
-    assert watched(graph, {"Ada": "a", "Bo": ["b1", "b2"]})[0].output == "b2"
+    assert run_with_events(graph, {"Ada": "a", "Bo": ["b1", "b2"]})[0].output == "b2"
 
 
 def test_a_break_in_a_participant_ends_the_debate() -> None:
@@ -268,7 +270,7 @@ def test_a_break_in_a_participant_ends_the_debate() -> None:
         "end": "Bo thinks",
     }
     bo = {"id": "Bo", "type": "subgraph", "config": {"type": "config", "config": inner}}
-    result, _ = watched(
+    result, _ = run_with_events(
         debate(participants=[*agents("Ada"), bo], max_rounds=5), {"Ada": "a", "Bo thinks": ["b", "done"]}
     )
     assert result.data is not None
@@ -282,28 +284,35 @@ def running(events: list[roundel.Event]) -> list[str | None]:
     return [event.address for event in events if event.data.get("status") == "running"]
 
 
-def test_in_a_free_cycle_it_debates_anew_each_round() -> None:
+def test_debate_in_a_free_cycle_restarts_each_round() -> None:
     graph = roundel.Graph(start="Draft", end="Out").node("Draft", "agent").node("Out", "passthrough")
     graph.node("Council", "debate", participants=agents("Ada", "Bo"), max_rounds=2)
     graph.node("Gate", "loop_counter", max_iterations=2)
     graph.edge("Draft", "Council").edge("Council", "Draft").edge("Council", "Gate")
     graph.edge("Gate", "Draft").edge("Gate", "Out")
-    result, events = watched(graph, {"Ada": ["a1", "a2", "a3", "a4"], "Bo": "b", "Draft": ["d1", "d2"]})
+    result, events = run_with_events(
+        graph, {"Ada": ["a1", "a2", "a3", "a4"], "Bo": "b", "Draft": ["d1", "d2"]}
+    )
     assert result.loops["Draft"]["rounds"] == 2
     assert result.loops["Council"] == {"rounds": 4, "exit_reason": "max_rounds_reached", "entries": 2}
-    assert [content for _, agent, content in spoken(events) if agent == "Ada"] == ["a1", "a2", "a3", "a4"]
+    assert [content for _, agent, content in debate_turns(events) if agent == "Ada"] == [
+        "a1",
+        "a2",
+        "a3",
+        "a4",
+    ]
     assert "Draft[2].Council[1]/Ada" in running(events)
 
 
-def test_in_a_subgraph() -> None:
+def test_debate_in_a_subgraph() -> None:
     inner = debate(max_rounds=1)
     outer = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=inner)
-    result, events = watched(outer, {"Ada": "a", "Bo": "b"})
+    result, events = run_with_events(outer, {"Ada": "a", "Bo": "b"})
     assert result.output == "b"
     assert running(events) == ["Sub", "Sub/Council", "Sub/Council[1]/Ada", "Sub/Council[1]/Bo"]
 
 
-def test_as_the_body_of_a_loop_agent() -> None:
+def test_debate_as_the_body_of_a_loop_agent() -> None:
     body = {
         "id": "Council",
         "type": "debate",
@@ -311,26 +320,28 @@ def test_as_the_body_of_a_loop_agent() -> None:
     }
     graph = roundel.Graph(start="Again", end="Again")
     graph.node("Again", "loop_agent", strategy={"mode": "count", "max": 2}, body=body)
-    result, events = watched(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"]})
+    result, events = run_with_events(graph, {"Ada": ["a1", "a2"], "Bo": ["b1", "b2"]})
     assert result.output == "b2"
     assert running(events)[-2:] == ["Again[2].Council[1]/Ada", "Again[2].Council[1]/Bo"]
 
 
-def test_of_loop_agents_and_of_debates() -> None:
+def test_debate_of_loop_agents_and_of_debates() -> None:
     twice = {"strategy": {"mode": "count", "max": 2}, "body": agents("Bo")[0]}
     group = {"participants": agents("Cy", "Di"), "max_rounds": 1}
     participants = [
         {"id": "Twice", "type": "loop_agent", "config": twice},
         {"id": "Group", "type": "debate", "config": group},
     ]
-    result, events = watched(debate(participants=participants, max_rounds=1), {"Bo": ["b1", "b2"], "Di": "d"})
-    assert [(agent, content) for _, agent, content in spoken(events)][-1] == ("Group", "d")
+    result, events = run_with_events(
+        debate(participants=participants, max_rounds=1), {"Bo": ["b1", "b2"], "Di": "d"}
+    )
+    assert [(agent, content) for _, agent, content in debate_turns(events)][-1] == ("Group", "d")
     assert result.output == "d"
     assert "Council[1].Twice[2]/Bo" in running(events)
     assert "Council[1].Group[1]/Di" in running(events)
 
 
-def test_who_is_slow_changes_nothing() -> None:
+def test_result_does_not_depend_on_completion_order() -> None:
     """Two debates at the same time, each with delays of its own: the same is said, and the same comes out."""
 
     def told(seed: int) -> tuple[Any, ...]:
@@ -343,7 +354,7 @@ def test_who_is_slow_changes_nothing() -> None:
         graph.node("First", "debate", participants=agents("Ada", "Bo"), max_rounds=2)
         graph.node("Second", "debate", participants=agents("Cy", "Di"), max_rounds=2)
         graph.node("Out", "passthrough", only_last_message=False).edge("First", "Out").edge("Second", "Out")
-        result, events = watched(graph, script)
+        result, events = run_with_events(graph, script)
         ended = {event.address: event.data.get("output") for event in events if "status" in event.data}
         return result.summary, sorted((str(where), str(text)) for where, text in ended.items())
 
@@ -434,7 +445,7 @@ def found_in(text: str, folder: Path) -> list[roundel.Diagnostic]:
 
 
 @pytest.mark.parametrize(("text", "line", "code", "message", "hint"), WRONG)
-def test_what_is_wrong_is_said_where(
+def test_invalid_settings_are_reported_with_their_location(
     text: str, line: int, code: str, message: str, hint: str, tmp_path: Path
 ) -> None:
     first = next(found for found in found_in(text, tmp_path) if found.severity == "error")
@@ -478,7 +489,7 @@ DOUBTED = [
 
 
 @pytest.mark.parametrize(("text", "line", "code", "message", "hint"), DOUBTED)
-def test_what_is_probably_a_mistake_is_said_and_runs(
+def test_suspicious_settings_are_warnings(
     text: str, line: int, code: str, message: str, hint: str, tmp_path: Path
 ) -> None:
     diagnostics = found_in(text, tmp_path)
@@ -487,12 +498,12 @@ def test_what_is_probably_a_mistake_is_said_and_runs(
     assert (warning.line, message in warning.message, hint in warning.hint) == (line, True, True)
 
 
-def test_a_sound_one_has_nothing_said_against_it(tmp_path: Path) -> None:
+def test_valid_debate_has_no_diagnostics(tmp_path: Path) -> None:
     text = CONSENSUS + "{method: judge, judge: {id: Judge, type: agent}}\n"
     assert found_in(text, tmp_path) == []
 
 
-def test_a_run_that_is_called_off_is_called_off_inside() -> None:
+def test_cancelling_the_run_cancels_the_participants() -> None:
     async def story() -> list[str]:
         seen: list[str] = []
         graph = debate(max_rounds=9)

@@ -41,9 +41,7 @@ SAYS = {"Say": ["one", "two, stop", "three", "four, stop", "five"]}
         (LoopMode.custom(lambda state: True, max=5), ["one", "two, stop"]),
     ],
 )
-def test_break_ends_the_loop_and_what_it_got_is_the_last_result(
-    strategy: LoopMode, results: list[str]
-) -> None:
+def test_break_ends_the_loop_and_its_input_is_the_last_result(strategy: LoopMode, results: list[str]) -> None:
     result = roundel.run(repeated(body("break"), strategy), "go", script=SAYS)
     assert result.data is not None
     assert (result.status, result.data["results"], result.data["rounds"]) == ("completed", results, 2)
@@ -60,7 +58,7 @@ def test_continue_ends_the_round(strategy: LoopMode) -> None:
     assert result.nodes["Jump"] == 2
 
 
-def test_what_a_continued_round_gave_goes_into_the_next() -> None:
+def test_result_of_a_continued_round_is_the_input_of_the_next() -> None:
     seen: list[str] = []
     graph = roundel.Graph(start="Say", end="Say")
 
@@ -115,7 +113,7 @@ def test_a_jump_reaches_out_of_subgraphs_and_free_cycles() -> None:
     assert (result.status, result.output, result.nodes["Say"]) == ("completed", "stop", 3)
 
 
-def test_what_stands_beside_the_jump_is_called_off() -> None:
+def test_jump_cancels_concurrent_nodes() -> None:
     calls: list[str] = []
     graph = roundel.Graph(start=["Quick", "Slow"], end="Slow")
 
@@ -141,7 +139,7 @@ def test_what_stands_beside_the_jump_is_called_off() -> None:
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
 
 
-def test_later_elements_are_called_off_and_earlier_ones_finish() -> None:
+def test_break_cancels_later_elements_and_finishes_earlier_ones() -> None:
     ended: list[str] = []
     called_off = asyncio.Event()
 
@@ -164,7 +162,7 @@ def test_later_elements_are_called_off_and_earlier_ones_finish() -> None:
     assert result.loops["Loop"]["exit_reason"] == "break"
 
 
-def test_a_break_that_comes_with_others_at_the_same_moment() -> None:
+def test_break_arriving_together_with_other_results() -> None:
     async def step(text: str) -> Any:
         return roundel.break_loop(text) if text == "2" else text
 
@@ -172,14 +170,14 @@ def test_a_break_that_comes_with_others_at_the_same_moment() -> None:
     assert roundel.run(agent, "[1, 2, 3, 4, 5, 6]").output == '["1", "2"]'
 
 
-def test_people_are_not_asked_any_more_once_the_loop_is_left() -> None:
+def test_break_cancels_open_questions() -> None:
     graph = roundel.Graph(start=["Ask", "Quick"], end="Ask").node("Ask", "human")
     graph.function("Quick")(lambda text: roundel.break_loop("left"))
     result = roundel.run(repeated(graph, LoopMode.count(5)), "go")
     assert (result.status, result.output) == ("completed", "left")
 
 
-def test_a_jump_from_nowhere_fails_when_it_happens() -> None:
+def test_jump_outside_of_a_loop_fails_the_node() -> None:
     graph = roundel.Graph(start="A", end="A")
     graph.function("A")(lambda text: roundel.break_loop("x"))
     result = roundel.run(graph, "go")
@@ -187,7 +185,7 @@ def test_a_jump_from_nowhere_fails_when_it_happens() -> None:
 
 
 @pytest.mark.parametrize("kind", ["break", "continue"])
-def test_a_jump_that_stands_nowhere_is_found_before_the_run(kind: str) -> None:
+def test_check_reports_a_jump_outside_of_a_loop(kind: str) -> None:
     inner = roundel.Graph(start="A", end="A").node("A", kind)
     graph = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=inner)
     _, report = roundel.check(graph)

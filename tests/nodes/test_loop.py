@@ -67,7 +67,7 @@ def regressions(events: list[roundel.Event]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 29, 30])
-def test_so_many_rounds_and_not_one_more(most: int) -> None:
+def test_max_rounds_is_exact(most: int) -> None:
     result, events = run(["x"], max_rounds=most)
     assert ended(result) == (most, "max_rounds_reached")
     assert result.nodes == {"Writer": most, "Gate": most, "Done": 1}
@@ -75,11 +75,11 @@ def test_so_many_rounds_and_not_one_more(most: int) -> None:
     assert [data["current_round"] for data in of_gate(events)] == list(range(1, most + 1))
 
 
-def test_three_unless_it_says_otherwise() -> None:
+def test_max_rounds_defaults_to_three() -> None:
     assert ended(run(["x"])[0]) == (3, "max_rounds_reached")
 
 
-def test_above_the_cap_the_run_is_locked() -> None:
+def test_max_rounds_above_the_cap_locks_the_run() -> None:
     result = roundel.run(writing(max_rounds=31), script={"Writer": ["x"]})
     assert (result.status, result.nodes["Gate"]) == ("suspended_locked", 30)
 
@@ -108,19 +108,21 @@ def test_above_the_cap_the_run_is_locked() -> None:
         ([None] * 4, 0.1, 4, "max_rounds_reached"),
     ],
 )
-def test_the_score_that_is_wanted(scores: list[Any], wanted: float | None, rounds: int, reason: str) -> None:
+def test_exit_on_score_ends_the_loop(
+    scores: list[Any], wanted: float | None, rounds: int, reason: str
+) -> None:
     result, _ = run(scored(*scores), max_rounds=4, exit_on_score=wanted)
     assert ended(result) == (rounds, reason)
 
 
-def test_the_last_round_keeps_what_else_held() -> None:
+def test_last_round_reports_all_conditions_that_held() -> None:
     result, events = run(scored(50, 60.5, 95), exit_on_score=90)
     assert ended(result) == (3, "max_rounds_reached")
     assert of_gate(events)[-1]["held"] == ["max_rounds_reached", "score_threshold_reached"]
     assert of_gate(events)[0]["held"] == []
 
 
-def test_what_goes_out() -> None:
+def test_output_contains_the_decision_fields() -> None:
     lines = [{"text": "a draft", "data": {"score": 91, "tone": "dry", "timestamp": "old"}}]
     result, events = run(lines, exit_on_score=90)
     fields = {
@@ -143,7 +145,7 @@ def test_what_goes_out() -> None:
     assert len(data["timestamp"]) == len("2026-11-15T20:00:00.000Z")
 
 
-def test_without_a_score_it_says_so() -> None:
+def test_missing_score_is_null() -> None:
     _, events = run(scored(None), max_rounds=1)
     [data] = of_gate(events)
     assert (data["score"], data["best_round"], data["best_score"]) == (None, None, None)
@@ -203,7 +205,7 @@ def test_the_next_round_gets_the_message_and_the_decision() -> None:
         ("{" * 5000 + '"score": 5}', None),
     ],
 )
-def test_where_a_score_is_found(line: Line, score: float | None) -> None:
+def test_score_is_found_in_data_or_text(line: Line, score: float | None) -> None:
     _, events = run([line], max_rounds=1)
     assert of_gate(events)[0]["score"] == score
 
@@ -227,12 +229,12 @@ def test_where_a_score_is_found(line: Line, score: float | None) -> None:
         ({"regex": r"Score: (\w+)"}, "Score: nan", None),
     ],
 )
-def test_a_score_of_ones_own(source: Any, line: Line, score: float | None) -> None:
+def test_custom_score_source(source: Any, line: Line, score: float | None) -> None:
     _, events = run([line], max_rounds=1, score=source)
     assert of_gate(events)[0]["score"] == score
 
 
-def test_an_expression_that_fails_is_no_score_and_says_why() -> None:
+def test_failing_score_expression_gives_no_score_and_an_error() -> None:
     _, events = run([{"text": "x", "data": {"points": 2.5}}], max_rounds=1, score="data.points / 10")
     assert of_gate(events)[0]["score"] is None
     assert "`data.points / 10`: " in of_gate(events)[0]["score_error"]
@@ -246,7 +248,7 @@ def reviewed(**config: Any) -> roundel.Graph:
     return graph.edge("Writer", "Critic").edge("Critic", "Gate")
 
 
-def test_the_last_message_that_has_a_score_gives_it() -> None:
+def test_score_comes_from_the_last_message_with_one() -> None:
     for critic, score in (({"data": {"score": 20}}, 20), ("Fine.", 10)):
         events: list[roundel.Event] = []
         script = {"Writer": {"data": {"score": 10}}, "Critic": critic}
@@ -255,12 +257,12 @@ def test_the_last_message_that_has_a_score_gives_it() -> None:
 
 
 @pytest.mark.parametrize("window", [-1, 0, 1, 5])
-def test_what_a_context_window_keeps_gives_no_score(window: int) -> None:
+def test_messages_kept_by_the_context_window_give_no_score(window: int) -> None:
     _, events = run(scored(50, None, None), writing(context_window=window))
     assert [data["score"] for data in of_gate(events)] == [50, None, None]
 
 
-def test_no_input_at_all() -> None:
+def test_loop_node_without_input_still_counts_rounds() -> None:
     graph = (
         roundel.Graph(start="Writer", end="Done", breaker=False)
         .node("Writer", "agent")
@@ -283,11 +285,11 @@ def test_no_input_at_all() -> None:
         *[(math.nan, 1), (math.inf, 1), (10**400, 1)],
     ],
 )
-def test_the_iteration_that_is_given(given: object, current: int) -> None:
+def test_given_iteration_sets_the_round(given: object, current: int) -> None:
     assert decide_round(Config(max_rounds=99), {"iteration": given}).current_round == current
 
 
-def test_without_one_it_is_the_first_round() -> None:
+def test_round_defaults_to_one() -> None:
     assert decide_round(Config(), {}).current_round == 1
     assert decide_round(Config(max_rounds=1), {}).exit_reason == "max_rounds_reached"
 
@@ -320,7 +322,7 @@ def test_the_loop_counts_on_from_a_given_iteration(given: list[Any], rounds: lis
     assert ended(result) == (len(rounds), "max_rounds_reached")
 
 
-def test_a_count_that_was_continued_is_over_with_its_loop() -> None:
+def test_continued_count_ends_with_its_loop() -> None:
     lines = [{"text": "x", "data": {"iteration": 5}}, *[{"text": "x"}] * 20]
     _, exits = nested(lines, max_rounds=7)
     assert exits == {"Outer[1]": 3, "Outer[2]": 7}
@@ -349,7 +351,7 @@ def test_a_continued_count_survives_a_restart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_no_given_iteration_takes_a_loop_beyond_its_bound(seed: int) -> None:
+def test_given_iterations_never_exceed_the_bound(seed: int) -> None:
     dice = random.Random(seed)
     odd = [None, True, "9", 2.5, -1, 0, 1, 2, 3, 4, 5, 6, 1e300, 3.0, [1]]
     lines = [{"text": "x", "data": {"iteration": dice.choice(odd)}} for _ in range(12)]
@@ -363,12 +365,12 @@ def test_no_given_iteration_takes_a_loop_beyond_its_bound(seed: int) -> None:
 
 
 @pytest.mark.parametrize("iteration", [1, 0, -1, "9", None, 1.5, True])
-def test_an_earlier_one_does_not_undo_the_bound(iteration: object) -> None:
+def test_earlier_given_iteration_does_not_reset_the_bound(iteration: object) -> None:
     result, _ = run([{"text": "x", "data": {"iteration": iteration}}], max_rounds=3)
     assert ended(result) == (3, "max_rounds_reached")
 
 
-def test_in_an_inner_loop_it_counts_the_rounds_of_that_loop() -> None:
+def test_node_in_an_inner_loop_counts_inner_rounds() -> None:
     result, exits = nested(max_rounds=3)
     assert exits == {"Outer[1]": 3, "Outer[2]": 3}
     assert result.loops["Writer"] == {"rounds": 6, "exit_reason": "max_rounds_reached", "entries": 2}
@@ -407,7 +409,7 @@ def nested(lines: Line = "x", **config: Any) -> tuple[roundel.Result, dict[str, 
         ([-5, -50], 10, [(-50, -5, 45, 2)]),
     ],
 )
-def test_a_fall_is_told(scores: list[Any], allowed: float, falls: list[Any]) -> None:
+def test_score_regression_is_reported(scores: list[Any], allowed: float, falls: list[Any]) -> None:
     _, events = run(scored(*scores), max_rounds=len(scores), regression=allowed)
     found = [
         tuple(data[key] for key in ("score", "previous", "fall", "round")) for data in regressions(events)
@@ -415,7 +417,7 @@ def test_a_fall_is_told(scores: list[Any], allowed: float, falls: list[Any]) -> 
     assert found == falls
 
 
-def test_a_fall_of_more_than_ten_is_told_before_the_node_is_done() -> None:
+def test_default_regression_event_precedes_node_completion() -> None:
     _, events = run(scored(80, 66), max_rounds=2)
     [at] = [number for number, event in enumerate(events) if event.event == "score_regression"]
     assert (events[at].node_id, events[at].address) == ("Gate", "Writer[2]/Gate")
@@ -442,13 +444,13 @@ def test_a_fall_of_more_than_ten_is_told_before_the_node_is_done() -> None:
         ([-5, -4, -4], 1, 0, 3),
     ],
 )
-def test_a_plateau(scores: list[Any], patience: int, least: float, rounds: int) -> None:
+def test_plateau_ends_the_loop(scores: list[Any], patience: int, least: float, rounds: int) -> None:
     result, events = run(scored(*scores), max_rounds=20, patience=patience, min_delta=least, regression=999)
     assert ended(result) == (rounds, "plateau_reached")
     assert of_gate(events)[-1]["held"] == ["plateau_reached"]
 
 
-def test_without_any_score_there_is_no_plateau() -> None:
+def test_no_plateau_without_scores() -> None:
     assert ended(run(scored(None), max_rounds=5, patience=1)[0]) == (5, "max_rounds_reached")
 
 
@@ -466,7 +468,7 @@ def test_without_any_score_there_is_no_plateau() -> None:
         ([1, 1.5, 1.25], 2, 1.5),
     ],
 )
-def test_the_best_round_goes_out(scores: list[Any], best: int, score: float) -> None:
+def test_keep_best_outputs_the_best_round(scores: list[Any], best: int, score: float) -> None:
     result, events = run(scored(*scores), keep="best")
     assert result.output == f"draft {best}"
     assert result.data is not None
@@ -476,12 +478,12 @@ def test_the_best_round_goes_out(scores: list[Any], best: int, score: float) -> 
     assert [data["output"] for data in of_gate(events)] == ["draft 1", "draft 2", f"draft {best}"]
 
 
-def test_the_last_round_goes_out_if_it_is_to_or_if_there_is_no_best() -> None:
+def test_last_round_is_output_by_default_or_without_a_best() -> None:
     assert run(scored(40, 80, 66))[0].output == "draft 3"
     assert run(scored(None, None, None), keep="best")[0].output == "draft 3"
 
 
-def test_the_best_round_goes_out_whole() -> None:
+def test_best_round_is_output_with_its_data() -> None:
     lines = [
         {"text": "one", "data": {"score": 9, "parts": [1, {"a": None}]}},
         {"text": "two", "data": {"score": 8, "note": "x"}},
@@ -511,7 +513,7 @@ def behave(state: Any, line: Message, round: int, **config: Any) -> Outcome:
     return outcome
 
 
-def test_its_state_is_json_and_does_not_grow() -> None:
+def test_state_is_json_and_does_not_grow() -> None:
     state, sizes = None, set()
     for number in range(1, 200):
         line = Message("x" * 50, data={"score": 50 + number % 7})
@@ -532,12 +534,12 @@ def test_a_best_message_in_blocks_survives_the_journal() -> None:
     assert outcome.report is not None and outcome.report["timestamp"] == "2027-01-15T08:00:00.000Z"
 
 
-def test_data_that_is_no_json_does_not_fail_it() -> None:
+def test_non_json_data_does_not_fail_the_node() -> None:
     outcome = behave(None, Message("x", data={"score": 9, "thing": object}), 1, keep="best")
     assert outcome.state.best.content == "x"
 
 
-def test_it_starts_anew_when_its_loop_is_entered_again() -> None:
+def test_state_resets_when_the_loop_is_entered_again() -> None:
     # Had it kept the 90 of the first entry, the second would end in its first round.
     _, exits = nested(scored(80, 90, 10, 20, 30, 30), max_rounds=9, patience=1, exit_on_score=90)
     assert exits == {"Outer[1]": 2, "Outer[2]": 4}
@@ -571,21 +573,21 @@ def test_all_participants_have_to_agree() -> None:
     assert why(result) == (2, "consensus_reached")
 
 
-def test_one_alone_is_no_consensus() -> None:
+def test_single_participant_is_no_consensus() -> None:
     assert why(debated({"Ada": "I agree"})[0]) == (5, "max_rounds_reached")
 
 
-def test_only_if_it_is_asked_for() -> None:
+def test_consensus_requires_the_exit_condition() -> None:
     script = {"Ada": "I agree", "Bo": "I agree"}
     assert why(debated(script, exit_condition="max_rounds")[0]) == (5, "max_rounds_reached")
 
 
-def test_phrases_of_ones_own() -> None:
+def test_custom_consensus_phrases() -> None:
     script = {"Ada": ["I agree", "deal"], "Bo": ["I agree", "Deal!"]}
     assert why(debated(script, consensus={"phrases": "deal"})[0]) == (2, "consensus_reached")
 
 
-def test_by_vote() -> None:
+def test_consensus_by_vote() -> None:
     script = {
         "Ada": ["no", "yes"],
         "Bo": ["yes", {"text": "x", "data": {"vote": "approve"}}],
@@ -598,7 +600,7 @@ def test_by_vote() -> None:
     assert why(result) == (2, "consensus_reached")
 
 
-def test_so_many_rounds_in_a_row() -> None:
+def test_consensus_must_hold_for_stable_for_rounds() -> None:
     script = {"Ada": "I agree", "Bo": ["I agree", "Hm.", "I agree", "I agree", "I agree"]}
     assert why(debated(script, consensus={"stable_for": 2})[0]) == (4, "consensus_reached")
     assert why(debated(script, consensus={"stable_for": 1})[0]) == (1, "consensus_reached")
@@ -635,7 +637,7 @@ STALE = ScoreHistory(best_round=1, best_score=95, last_score=95, gained=95)
         (1, 89, True, ["consensus_reached", "plateau_reached"]),
     ],
 )
-def test_the_first_that_holds_is_the_reason(
+def test_first_condition_that_holds_is_the_exit_reason(
     round: int, score: float | None, consensus: bool, held: list[str]
 ) -> None:
     given = {"iteration": round, "score": score, "consensus": consensus}
@@ -644,7 +646,7 @@ def test_the_first_that_holds_is_the_reason(
     assert (decision.should_exit, decision.exit_reason) == (True, held[0])
 
 
-def test_none_holds() -> None:
+def test_no_condition_holds() -> None:
     decision = decide_round(ALL, {"iteration": 2, "score": 89.9})
     assert (decision.should_exit, decision.exit_reason, decision.held) == (False, "", ())
     assert decision.history == ScoreHistory(2, 89.9, 89.9, 89.9, 0, 0, ahead=1)
@@ -652,25 +654,25 @@ def test_none_holds() -> None:
 
 
 @pytest.mark.parametrize("score", [None, "high", True, False, math.nan, math.inf, -math.inf, [95], 10**400])
-def test_what_is_no_score(score: object) -> None:
+def test_invalid_scores_are_ignored(score: object) -> None:
     decision = decide_round(Config(exit_on_score=0.001, regression=0), {"score": score}, STALE)
     assert (decision.score, decision.should_exit, decision.regression) == (None, False, None)
     assert decision.history.last_score == 95
 
 
-def test_a_decision_changes_nothing_that_it_was_given() -> None:
+def test_decide_round_does_not_mutate_its_arguments() -> None:
     given: dict[str, Any] = {"iteration": 2, "score": 50}
     first = decide_round(ALL, given, STALE)
     assert given == {"iteration": 2, "score": 50}
     assert decide_round(ALL, given, STALE) == first
 
 
-def test_a_weighted_score_will_do() -> None:
+def test_weighted_score_is_accepted() -> None:
     decision = decide_round(ALL, {"weighted_score": 95, "iteration": 1})
     assert decision.exit_reason == "score_threshold_reached"
 
 
-def test_consensus_in_a_row_is_part_of_the_history() -> None:
+def test_consecutive_consensus_is_stored_in_the_history() -> None:
     config = Config(max_rounds=9, exit_condition="consensus", consensus=Consensus(stable_for=2))
     first = decide_round(config, {"iteration": 1, "consensus": True})
     assert (first.should_exit, first.history.agreed) == (False, 1)
@@ -742,7 +744,7 @@ def diagnosed(tmp_path: Path, *settings: str) -> list[roundel.Diagnostic]:
         ("consensus: {method: judge}", "judge-in-loop", "a loop calls nobody", "use phrase or vote"),
     ],
 )
-def test_settings_that_make_no_sense(
+def test_invalid_settings_are_rejected(
     tmp_path: Path, setting: str, code: str, message: str, hint: str
 ) -> None:
     found = [each for each in diagnosed(tmp_path, setting) if each.severity == "error"]
@@ -760,13 +762,13 @@ def test_settings_that_make_no_sense(
         ("score: {regex: '(a)', group: 1}", "unknown-key", "the score has an unknown key 'group'"),
     ],
 )
-def test_settings_that_are_probably_a_mistake(tmp_path: Path, setting: str, code: str, message: str) -> None:
+def test_suspicious_settings_are_warnings(tmp_path: Path, setting: str, code: str, message: str) -> None:
     [found] = diagnosed(tmp_path, setting)
     assert (found.severity, found.code, found.line) == ("warning", code, 14)
     assert message in found.message
 
 
-def test_settings_that_make_sense(tmp_path: Path) -> None:
+def test_valid_settings_have_no_diagnostics(tmp_path: Path) -> None:
     settings = ("exit_on_score: 89.5", "patience: 2", "min_delta: 0.5", "keep: best", "regression: 0")
     asked = ("exit_condition: consensus", "consensus: {method: vote, quorum: 1, stable_for: 2}")
     assert (
@@ -782,7 +784,7 @@ def test_ports() -> None:
     assert [found.code for found in report.errors] == ["unknown-port"]
 
 
-def test_in_a_loop_it_needs_an_edge_out() -> None:
+def test_node_in_a_loop_needs_an_exit_edge() -> None:
     graph = roundel.Graph(start="Writer", end="Gate").node("Writer", "agent").node("Gate", "loop")
     graph.edge("Writer", "Gate").edge("Gate", "Writer", port="continue")
     _, report = roundel.check(graph)
@@ -808,7 +810,7 @@ def deciding(**config: Any) -> roundel.Graph:
         ("x", "Bad"),
     ],
 )
-def test_outside_of_a_cycle_it_decides_once_and_takes_its_port(line: Line, taken: str) -> None:
+def test_node_outside_of_a_cycle_decides_once_by_port(line: Line, taken: str) -> None:
     events: list[roundel.Event] = []
     script = {"Writer": line}
     result = roundel.run(deciding(exit_on_score=90), script=script, on_event=events.append)
@@ -818,13 +820,13 @@ def test_outside_of_a_cycle_it_decides_once_and_takes_its_port(line: Line, taken
     assert not [event for event in events if event.event in ("loop_round", "loop_exit")]
 
 
-def test_outside_of_a_cycle_one_round_is_the_last_of_one() -> None:
+def test_max_rounds_one_outside_of_a_cycle_exits() -> None:
     result = roundel.run(deciding(max_rounds=1), script={"Writer": "x"})
     assert result.data is not None
     assert (result.data["current_round"], result.data["exit_reason"]) == (1, "max_rounds_reached")
 
 
-def test_outside_of_a_cycle_check_warns() -> None:
+def test_check_warns_of_a_loop_node_outside_of_a_cycle() -> None:
     workflow, report = roundel.check(deciding())
     [found] = report.diagnostics
     assert workflow is not None

@@ -59,7 +59,7 @@ class Watched:
 
 
 @pytest.mark.parametrize(("given", "rounds"), [(-3, 0), (0, 0), (1, 1), (2, 2), (7, 7), (1500, 1500)])
-def test_so_many_rounds(given: int, rounds: int) -> None:
+def test_count_strategy_runs_exactly_that_many_rounds(given: int, rounds: int) -> None:
     watched = Watched(loop(LoopMode.count(given)), script={"Step": [f"text {n}" for n in range(1, 2000)]})
     assert watched.result.status == "completed"
     assert (watched.rounds, watched.reason) == (rounds, "count_reached")
@@ -68,7 +68,7 @@ def test_so_many_rounds(given: int, rounds: int) -> None:
     assert watched.results == [f"text {n}" for n in range(1, rounds + 1)]
 
 
-def test_each_round_gets_what_the_one_before_gave_and_the_last_goes_out() -> None:
+def test_each_round_receives_the_previous_result() -> None:
     def add(text: str) -> str:
         return text + "+"
 
@@ -76,7 +76,7 @@ def test_each_round_gets_what_the_one_before_gave_and_the_last_goes_out() -> Non
     assert (watched.result.output, watched.results) == ("a+++", ["a+", "a++", "a+++"])
 
 
-def test_what_is_told_of_a_loop() -> None:
+def test_loop_agent_emits_round_and_exit_events() -> None:
     watched = Watched(loop(LoopMode.count(2)), script={"Step": ["one", "two"]})
     told = [(event.event, event.address) for event in watched.events[2:-1]]
     assert told == [
@@ -94,7 +94,7 @@ def test_what_is_told_of_a_loop() -> None:
     assert (report["output"], report["results"], report["rounds"]) == ("two", ["one", "two"], 2)
 
 
-def test_no_round_hands_on_what_came_in() -> None:
+def test_zero_rounds_pass_the_input_through() -> None:
     graph = roundel.Graph(start="In", end="Out").node("In", "literal", content="x", role="assistant")
     graph.node("Loop", "loop_agent", strategy={"mode": "count", "max": 0}, body=STEP)
     graph.node("Out", "passthrough").edge("In", "Loop").edge("Loop", "Out")
@@ -102,7 +102,7 @@ def test_no_round_hands_on_what_came_in() -> None:
     assert (watched.result.output, watched.ran) == ("x", ["In", "Loop", "Out"])
 
 
-def test_a_loop_that_is_triggered_without_a_message_still_goes_on_and_triggers() -> None:
+def test_loop_triggered_without_a_message_triggers_its_targets() -> None:
     graph = roundel.Graph(start="In", end="Out").node("In", "literal", content="x")
     graph.node("Loop", "loop_agent", strategy={"mode": "count", "max": 0}, body=STEP)
     graph.node("Out", "passthrough").edge("In", "Loop", carry_data=False).edge("Loop", "Out")
@@ -127,7 +127,7 @@ def test_a_loop_that_is_triggered_without_a_message_still_goes_on_and_triggers()
         ({"cel": "round == 1"}, 1),
     ],
 )
-def test_until_something_holds(until: Any, rounds: int) -> None:
+def test_condition_strategy_runs_until_the_condition_holds(until: Any, rounds: int) -> None:
     words = ["one", "two", "three", "four", "five"]
     script = {"Step": [{"text": word, "data": {"score": 10 * n}} for n, word in enumerate(words, 1)]}
     strategy = {"mode": "condition", "until": until, "max": 5}
@@ -201,7 +201,7 @@ def test_at_its_cap_a_condition_ends_the_loop_with_a_notice(cap: int, rounds: in
         assert not limited
 
 
-def test_the_notice_stands_once_before_the_last_output_and_says_whose_it_is() -> None:
+def test_limit_notice_precedes_the_output_once_as_system_message() -> None:
     seen: list[tuple[str, str]] = []
     graph = loop(LoopMode.condition("false", max=2))
 
@@ -216,7 +216,7 @@ def test_the_notice_stands_once_before_the_last_output_and_says_whose_it_is() ->
     assert seen == [("system", notice), ("user", "two")]
 
 
-def test_or_it_locks_the_run_and_keeps_its_rounds() -> None:
+def test_on_limit_suspend_locks_the_run_and_keeps_the_rounds() -> None:
     watched = Watched(loop(LoopMode.condition("false", max=2, on_limit="suspend")))
     assert (watched.result.status, watched.rounds) == ("suspended_locked", 2)
     assert watched.named("limit_reached")[0].data == {"what": "rounds", "limit": 2, "address": "Loop"}
@@ -229,7 +229,7 @@ def test_or_it_locks_the_run_and_keeps_its_rounds() -> None:
 ELEMENTS = '["red", {"g": 1, "名": "绿"}, null, [1, [2]], 3, 1.5, true, "", "蓝 🙂"]'
 
 
-def test_text_is_given_as_text_and_the_rest_as_json() -> None:
+def test_text_elements_are_text_and_others_json() -> None:
     watched = Watched(loop(LoopMode.array(), ECHO), ELEMENTS)
     texts = ["red", '{"g": 1, "名": "绿"}', "null", "[1, [2]]", "3", "1.5", "true", "", "蓝 🙂"]
     assert watched.results == texts
@@ -252,11 +252,11 @@ def test_an_object_is_the_data_of_its_round() -> None:
 
 
 @pytest.mark.parametrize("text", ["[1, 2]", " [1, 2]\n", "```json\n[1, 2]\n```", "```\n[1, 2]```\n"])
-def test_what_counts_as_a_list(text: str) -> None:
+def test_accepted_list_formats(text: str) -> None:
     assert Watched(loop(LoopMode.array(), ECHO), text).results == ["1", "2"]
 
 
-def test_an_empty_list_has_no_round_and_gives_an_empty_list() -> None:
+def test_empty_list_runs_no_round_and_returns_an_empty_list() -> None:
     watched = Watched(loop(LoopMode.array(), ECHO), "[]")
     assert (watched.rounds, watched.result.output, watched.results) == (0, "[]", [])
     assert not watched.named("warning")
@@ -278,7 +278,7 @@ NONE = [
 
 
 @pytest.mark.parametrize("text", NONE)
-def test_what_is_no_list_is_said_once_and_the_run_goes_on(text: str) -> None:
+def test_non_list_input_is_a_warning_and_the_run_continues(text: str) -> None:
     graph = loop(LoopMode.array(), ECHO).node("After", "passthrough").edge("Loop", "After")
     watched = Watched(graph, text)
     assert (watched.result.status, watched.rounds, watched.reason) == ("completed", 0, "not_an_array")
@@ -293,7 +293,7 @@ def test_what_is_no_list_is_said_once_and_the_run_goes_on(text: str) -> None:
 
 @pytest.mark.parametrize(("count", "status"), [(2, "completed"), (3, "completed"), (4, "suspended_locked")])
 @pytest.mark.parametrize("width", [1, 2, 5])
-def test_a_longer_list_locks_the_run_after_so_many(count: int, status: str, width: int) -> None:
+def test_list_above_the_cap_locks_the_run(count: int, status: str, width: int) -> None:
     strategy = LoopMode.array(max=3, max_parallel=width)
     watched = Watched(loop(strategy, ECHO), json.dumps(list(range(count))))
     assert (watched.result.status, watched.rounds) == (status, min(count, 3))
@@ -317,7 +317,7 @@ def test_elements_by_an_expression(items: str, results: list[str]) -> None:
     assert watched.results == results
 
 
-def test_an_expression_that_gives_no_list_is_said() -> None:
+def test_items_expression_that_is_not_a_list_is_reported() -> None:
     watched = Watched(loop(LoopMode.array("text"), ECHO))
     assert watched.result.output == "There is nothing to repeat: what 'items' gives is not a list"
 
@@ -357,11 +357,11 @@ async def breaks(messages: tuple[Message, ...]) -> list[str]:
         ),
     ],
 )
-def test_a_converter_that_raises_is_said_once_and_the_run_goes_on(converter: Any, error: str) -> None:
+def test_raising_converter_is_a_warning_and_the_run_continues(converter: Any, error: str) -> None:
     said_once(Watched(after(LoopMode.array(converter))), f"the function of 'items' failed: {error}")
 
 
-def test_a_converter_is_tried_as_often_as_the_node_says() -> None:
+def test_converter_is_retried_like_its_node() -> None:
     calls: list[int] = []
 
     def words(messages: tuple[Message, ...]) -> list[str]:
@@ -375,7 +375,7 @@ def test_a_converter_is_tried_as_often_as_the_node_says() -> None:
     assert (len(calls), watched.rounds, watched.reason) == (3, 2, "array_done")
 
 
-def test_a_converter_that_raised_is_not_asked_again_after_a_restart(tmp_path: Path) -> None:
+def test_raising_converter_is_not_called_again_on_resume(tmp_path: Path) -> None:
     calls: list[int] = []
 
     def words(messages: tuple[Message, ...]) -> list[str]:
@@ -417,7 +417,7 @@ def test_elements_by_a_function(converter: Any, results: list[str]) -> None:
 
 
 @pytest.mark.parametrize("answer", [None, "text", {"a": 1}, 5])
-def test_a_function_that_gives_no_list_is_said(answer: Any) -> None:
+def test_items_function_that_returns_no_list_is_reported(answer: Any) -> None:
     watched = Watched(loop(LoopMode.array(lambda messages: answer), ECHO))
     assert (
         watched.result.output == "There is nothing to repeat: what the function of 'items' gave is not a list"
@@ -426,7 +426,7 @@ def test_a_function_that_gives_no_list_is_said(answer: Any) -> None:
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 7, 20])
-def test_never_more_at_once_and_results_in_the_order_of_the_elements(width: int) -> None:
+def test_max_parallel_is_respected_and_results_keep_element_order(width: int) -> None:
     at_work = 0
     most = 0
     pause = random.Random(width)
@@ -445,7 +445,7 @@ def test_never_more_at_once_and_results_in_the_order_of_the_elements(width: int)
     assert most == min(width, 12)
 
 
-def test_a_script_answers_element_by_element_whoever_is_quicker() -> None:
+def test_scripted_replies_follow_element_order() -> None:
     lines = [{"text": f"reply {n}", "delay": (5 - n) / 200} for n in range(1, 6)]
     graph = roundel.Graph(start="A", end="B").node("A", "agent").node("B", "agent").edge("A", "B")
     watched = Watched(loop(LoopMode.array(max_parallel=5), graph), "[1, 2, 3, 4, 5]", script={"B": lines})
@@ -456,7 +456,7 @@ ERRORS = {"Step": ["one", {"error": "no credit"}, "three"]}
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_a_failure_stops_the_run_or_leaves_a_gap_or_nothing(width: int) -> None:
+def test_on_error_stops_the_run_or_gives_null_or_drops_the_element(width: int) -> None:
     def run(on_error: Any) -> Watched:
         return Watched(
             loop(LoopMode.array(on_error=on_error, max_parallel=width)), "[1, 2, 3]", script=ERRORS
@@ -488,7 +488,7 @@ def test_without_gather_the_last_result_goes_out_with_its_data(on_error: Any, ou
 
 
 @pytest.mark.parametrize("text", ["[]", "[1]"])
-def test_without_gather_nothing_is_an_empty_message(text: str) -> None:
+def test_without_gather_no_result_is_an_empty_message(text: str) -> None:
     strategy = LoopMode.array(gather=False, on_error="drop")
     watched = Watched(loop(strategy), text, script={"Step": {"error": "no"}})
     assert (watched.result.output, watched.results) == ("", [])
@@ -513,7 +513,7 @@ class Halving(roundel.LoopStrategy):
 
 
 @pytest.mark.parametrize("strategy", [Halving, Halving()])
-def test_a_strategy_of_ones_own_keeps_its_state(strategy: Any) -> None:
+def test_custom_strategy_keeps_its_state(strategy: Any) -> None:
     watched = Watched(roundel.LoopAgent("Loop", echo, strategy), "40")
     assert (watched.results, watched.reason) == (["20", "10", "5"], "strategy_ended")
 
@@ -522,7 +522,7 @@ def echo(text: str) -> str:
     return text
 
 
-def test_what_a_strategy_is_told() -> None:
+def test_strategy_receives_round_messages_and_results() -> None:
     told: list[Any] = []
 
     def dispatch(state: dict[str, Any]) -> Any:
@@ -545,7 +545,7 @@ def test_what_a_strategy_is_told() -> None:
         (["a", "b"], [("user", "a", None), ("user", "b", None)]),
     ],
 )
-def test_what_a_strategy_gives_is_what_the_round_gets(verdict: Any, seen: list[Any]) -> None:
+def test_strategy_output_is_the_input_of_the_round(verdict: Any, seen: list[Any]) -> None:
     got: list[Any] = []
 
     def step(messages: tuple[Message, ...]) -> str:
@@ -559,7 +559,7 @@ def test_what_a_strategy_gives_is_what_the_round_gets(verdict: Any, seen: list[A
     assert got == seen
 
 
-def test_a_round_on_what_the_strategy_gave_still_has_what_was_said() -> None:
+def test_carried_context_is_kept_with_strategy_output() -> None:
     got: list[list[str]] = []
 
     def step(messages: tuple[Message, ...]) -> str:
@@ -585,18 +585,18 @@ def test_a_round_on_what_the_strategy_gave_still_has_what_was_said() -> None:
         (lambda state: state["nothing"], "KeyError: 'nothing'"),
     ],
 )
-def test_a_strategy_that_gives_nonsense_fails_the_loop(dispatch: Any, error: str) -> None:
+def test_invalid_strategy_result_fails_the_loop(dispatch: Any, error: str) -> None:
     watched = Watched(loop(LoopMode.custom(dispatch)))
     assert watched.result.status == "failed"
     assert error in str(watched.result.error)
 
 
-def test_a_strategy_meets_its_cap_and_locks_the_run() -> None:
+def test_strategy_reaching_its_cap_locks_the_run() -> None:
     watched = Watched(loop(LoopMode.custom(lambda state: True, max=3)))
     assert (watched.result.status, watched.rounds) == ("suspended_locked", 3)
 
 
-def test_a_failed_attempt_leaves_no_trace_in_the_state() -> None:
+def test_failed_attempt_does_not_change_the_state() -> None:
     tries = 0
 
     def dispatch(state: dict[str, Any]) -> Any:
@@ -616,11 +616,11 @@ def test_a_failed_attempt_leaves_no_trace_in_the_state() -> None:
 # Context
 
 
-def test_a_fresh_round_gets_only_what_the_one_before_gave() -> None:
+def test_fresh_context_passes_only_the_previous_result() -> None:
     assert contexts("fresh", LoopMode.count(3), "go") == [["go"], ["1"], ["2"]]
 
 
-def test_a_round_may_carry_all_that_was_said() -> None:
+def test_carry_context_passes_all_messages() -> None:
     assert contexts("carry", LoopMode.count(3), "go") == [["go"], ["go", "1"], ["go", "1", "2"]]
     assert contexts("carry", LoopMode.array(), '["a", "b"]') == [
         ['["a", "b"]', "a"],
@@ -643,7 +643,7 @@ def contexts(context: Any, mode: LoopMode, text: str) -> list[list[str]]:
 # Bodies
 
 
-def test_a_round_that_gives_nothing_changes_nothing() -> None:
+def test_round_without_result_repeats_the_previous_input() -> None:
     got: list[str] = []
 
     def step(text: str, round: int) -> str | None:
@@ -655,7 +655,7 @@ def test_a_round_that_gives_nothing_changes_nothing() -> None:
     assert (watched.results, watched.result.output) == (["x1", None, "x13", "x134"], "x134")
 
 
-def test_a_body_that_never_says_anything() -> None:
+def test_body_without_any_result() -> None:
     watched = Watched(roundel.LoopAgent("Loop", lambda text: None, LoopMode.count(2)), "x")
     assert (watched.results, watched.result.output) == ([None, None], "x")
     assert (
@@ -664,7 +664,7 @@ def test_a_body_that_never_says_anything() -> None:
     )
 
 
-def test_nodes_of_the_body_know_the_round() -> None:
+def test_body_nodes_can_use_the_round() -> None:
     def step(round: int, address: str) -> str:
         return f"{address} in {round}"
 
@@ -682,7 +682,7 @@ def counted(count: int) -> roundel.Graph:
     return graph.edge("W", "W").edge("W", "Gate").edge("Gate", "W").edge("Gate", "Done")
 
 
-def test_a_free_cycle_in_the_body_counts_anew_each_round() -> None:
+def test_free_cycle_in_the_body_restarts_its_count_each_round() -> None:
     watched = Watched(loop(LoopMode.count(3), counted(2)))
     assert watched.result.nodes == {"Loop": 1, "W": 6, "Gate": 6, "Done": 3}
     assert watched.result.loops["W"] == {"rounds": 6, "exit_reason": "max_iterations_reached", "entries": 3}
@@ -690,7 +690,7 @@ def test_a_free_cycle_in_the_body_counts_anew_each_round() -> None:
     assert "Loop[3]/Done" in watched.ran
 
 
-def test_a_free_cycle_in_the_body_that_meets_its_cap_locks_the_run() -> None:
+def test_free_cycle_in_the_body_reaching_its_cap_locks_the_run() -> None:
     graph = roundel.Graph(start="W", end="Done", limits={"rounds": 3}).node("W", "agent")
     graph.node("Done", "passthrough").edge("W", "W")
     graph.edge("W", "Done", condition={"type": "keyword", "config": {"any": ["done"]}})
@@ -698,7 +698,7 @@ def test_a_free_cycle_in_the_body_that_meets_its_cap_locks_the_run() -> None:
     assert (watched.result.status, watched.result.nodes["W"]) == ("suspended_locked", 3)
 
 
-def test_people_are_asked_in_each_round() -> None:
+def test_human_body_is_asked_in_each_round() -> None:
     body = {"id": "Ask", "type": "human", "config": {"description": "well?"}}
     graph = loop(LoopMode.condition("text == 'yes'"), body)
     assert Watched(graph, script={"Ask": ["no", "perhaps", "yes"]}).rounds == 3
@@ -707,7 +707,7 @@ def test_people_are_asked_in_each_round() -> None:
     assert [event.address for event in waiting.named("human_input_required")] == ["Loop[1]/Ask"]
 
 
-def test_people_are_asked_about_many_elements_at_once() -> None:
+def test_human_body_is_asked_about_elements_concurrently() -> None:
     asked: list[str] = []
 
     async def ask(question: roundel.Question) -> str:
@@ -747,7 +747,7 @@ def inner(mode: LoopMode, body: Any = STEP, name: str = "Inner") -> roundel.Grap
     return loop(mode, body, name)
 
 
-def test_loops_in_loops_have_counts_and_addresses_of_their_own() -> None:
+def test_nested_loops_have_their_own_counts_and_addresses() -> None:
     watched = Watched(loop(LoopMode.count(3), inner(LoopMode.count(2)), "Outer"))
     assert watched.result.nodes == {"Outer": 1, "Inner": 3, "Step": 6}
     assert watched.result.loops["Inner"] == {"rounds": 6, "exit_reason": "count_reached", "entries": 3}
@@ -758,13 +758,13 @@ def test_loops_in_loops_have_counts_and_addresses_of_their_own() -> None:
     ]
 
 
-def test_one_strategy_object_in_two_loops_inside_each_other() -> None:
+def test_strategy_object_can_be_shared_by_nested_loops() -> None:
     strategy = Counting(2)
     graph = roundel.LoopAgent("Outer", roundel.LoopAgent("Inner", echo, strategy), strategy)
     assert roundel.run(graph, "x").nodes == {"Outer": 1, "Inner": 2, "echo": 4}
 
 
-def test_one_strategy_object_in_two_loops_beside_each_other() -> None:
+def test_strategy_object_can_be_shared_by_concurrent_loops() -> None:
     strategy = Counting(2)
     loops = [roundel.LoopAgent(name, roundel.Agent(f"{name} step"), strategy) for name in ("One", "Two")]
     graph = roundel.Graph(start=["One", "Two"], end=["One", "Two"]).add(loops[0]).add(loops[1])
@@ -787,7 +787,7 @@ class Counting(roundel.LoopStrategy):
 @pytest.mark.parametrize(
     "strategy", [LoopMode.count(2), LoopMode.custom(Counting(2)), LoopMode.condition("round == 2")]
 )
-def test_a_loop_agent_that_is_entered_again_starts_anew(strategy: LoopMode) -> None:
+def test_reentered_loop_agent_starts_over(strategy: LoopMode) -> None:
     graph = roundel.Graph(start="A", end="Out").node("A", "passthrough").node("Out", "passthrough")
     graph.node("Loop", "loop_agent", strategy=strategy.strategy, body=STEP)
     graph.node("Gate", "loop_counter", max_iterations=3)
@@ -861,7 +861,7 @@ def test_a_structured_result_is_a_value_and_a_text_is_text(given: Any, value: An
     assert gathered(lambda text: given) == [value]
 
 
-def test_the_notes_of_the_engine_do_not_make_a_text_structured() -> None:
+def test_engine_metadata_does_not_make_a_text_structured() -> None:
     def look() -> str:
         """Looks."""
         return "seen"
@@ -891,7 +891,7 @@ def test_the_notes_of_the_engine_do_not_make_a_text_structured() -> None:
         assert json.loads(watched.result.output) == [value]
 
 
-def test_structured_answers_of_agents_are_values() -> None:
+def test_structured_agent_answers_are_values() -> None:
     schema = {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
     body = {"id": "Step", "type": "agent", "config": {"output_schema": schema}}
     lines = ['{"place": "Oslo"}', 'Here:\n```json\n{"place": "Rome"}\n```']
@@ -900,7 +900,7 @@ def test_structured_answers_of_agents_are_values() -> None:
     assert json.loads(watched.result.output) == watched.results
 
 
-def test_values_can_be_read_by_conditions_behind_the_loop() -> None:
+def test_conditions_after_the_loop_can_read_values() -> None:
     graph = loop(LoopMode.array(), STEP).node("Good", "passthrough").node("Bad", "passthrough")
     graph.edge("Loop", "Good", condition={"cel": "data.results.all(r, r.score > 50)"})
     graph.edge("Loop", "Bad", condition={"cel": "data.results.exists(r, r.score <= 50)"})
@@ -908,19 +908,19 @@ def test_values_can_be_read_by_conditions_behind_the_loop() -> None:
     assert "Good" in Watched(graph, "[1, 2]", script={"Step": lines}).result.nodes
 
 
-def test_an_inner_failure_is_caught_by_the_loop_that_says_so() -> None:
+def test_inner_failure_is_caught_by_the_loop_with_on_error() -> None:
     graph = loop(LoopMode.array(on_error="null"), inner(LoopMode.count(2)))
     watched = Watched(graph, "[1, 2]", script={"Step": ["a", {"error": "no"}, "c", "d"]})
     assert watched.results == [None, "d"]
 
 
-def test_an_inner_expression_that_fails_is_caught_too() -> None:
+def test_failing_inner_expression_is_caught() -> None:
     graph = loop(LoopMode.array(on_error="null"), inner(LoopMode.condition("data.n > 0"), ECHO))
     watched = Watched(graph, '[{"n": 1}, "x", {"n": 2}]')
     assert watched.results == [{"n": 1}, None, {"n": 2}]
 
 
-def test_a_loop_agent_behind_a_map_answers_part_by_part() -> None:
+def test_loop_agent_after_a_map_runs_per_part() -> None:
     graph = roundel.Graph(start="In", end="Out").node("In", "passthrough")
     graph.node("Loop", "loop_agent", strategy={"mode": "count", "max": 1}, body=STEP)
     graph.node("Out", "passthrough", only_last_message=False).edge("Loop", "Out")
@@ -933,7 +933,7 @@ def test_a_loop_agent_behind_a_map_answers_part_by_part() -> None:
     assert watched.result.nodes["Step"] == 3
 
 
-def test_parts_in_a_round_that_runs_beside_others_count_on() -> None:
+def test_parts_in_parallel_rounds_continue_their_numbering() -> None:
     """The map is met twice in the round: its second time goes on where the first one ended."""
     body = (
         roundel.Graph(start="In", end="Out").node("In", "literal", content="a b").node("Out", "passthrough")
@@ -954,7 +954,7 @@ def test_parts_in_a_round_that_runs_beside_others_count_on() -> None:
     assert list(map(said.get, sorted(map(str, said)))) == sorted(said.values())
 
 
-def test_long_loops_neither_slow_down_nor_fill_memory() -> None:
+def test_memory_of_long_loops_stays_bounded() -> None:
     import gc
     import tracemalloc
 
@@ -997,7 +997,7 @@ def written(folder: Path, strategy: str) -> Path:
 
 
 @pytest.mark.parametrize("word", ["null", '"null"'])
-def test_null_means_null_however_it_is_written(tmp_path: Path, word: str) -> None:
+def test_on_error_null_accepts_every_spelling_of_null(tmp_path: Path, word: str) -> None:
     file = written(tmp_path, f"{{mode: array, on_error: {word}}}")
     assert Watched(file, "[1, 2, 3]", script=ERRORS).results == ["one", None, "three"]
 
@@ -1045,7 +1045,7 @@ THREE = 3
         ('{mode: array, items: {function: "mine:words"}}', 4),
     ],
 )
-def test_code_beside_the_file(tmp_path: Path, strategy: str, rounds: int) -> None:
+def test_strategy_from_a_module_next_to_the_file(tmp_path: Path, strategy: str, rounds: int) -> None:
     (tmp_path / "mine.py").write_text(CODE)
     watched = Watched(
         written(tmp_path, strategy), "a b c d", script={"Step": ["one", "two", "three", "four"]}
@@ -1053,7 +1053,7 @@ def test_code_beside_the_file(tmp_path: Path, strategy: str, rounds: int) -> Non
     assert watched.rounds == rounds
 
 
-def test_code_that_is_no_strategy_is_refused_before_the_run(tmp_path: Path) -> None:
+def test_invalid_strategy_class_is_rejected_before_the_run(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(CODE)
     with pytest.raises(roundel.WorkflowError) as caught:
         Watched(written(tmp_path, '{mode: custom, use: "mine:Half"}'))
@@ -1079,7 +1079,7 @@ def test_code_that_is_no_strategy_is_refused_before_the_run(tmp_path: Path) -> N
         ("a b:" + "x" * 300, "there is no module 'a b'", "beside the workflow file"),
     ],
 )
-def test_code_that_is_not_there_is_found_by_check(tmp_path: Path, use: str, message: str, hint: str) -> None:
+def test_check_reports_missing_strategy_code(tmp_path: Path, use: str, message: str, hint: str) -> None:
     (tmp_path / "mine.py").write_text(CODE)
     _, report = roundel.check(written(tmp_path, f'{{mode: custom, use: "{use}"}}'))
     [found] = report.errors
@@ -1097,7 +1097,7 @@ def test_code_that_is_not_there_is_found_by_check(tmp_path: Path, use: str, mess
         "try:\n    from nowhere import late\nexcept ImportError:\n    late = lambda state: False\n",
     ],
 )
-def test_names_that_only_running_the_code_shows_are_found(tmp_path: Path, code: str) -> None:
+def test_check_finds_names_defined_at_import_time(tmp_path: Path, code: str) -> None:
     (tmp_path / "mine.py").write_text(code)
     _, report = roundel.check(written(tmp_path, '{mode: custom, use: "mine:late"}'))
     assert report.errors == []
@@ -1110,7 +1110,7 @@ def test_names_that_only_running_the_code_shows_are_found(tmp_path: Path, code: 
         ("def (:\n", "cannot import 'mine': SyntaxError: invalid syntax (mine.py, line 1)"),
     ],
 )
-def test_code_that_only_running_shows_to_be_wrong_is_found(tmp_path: Path, code: str, message: str) -> None:
+def test_check_reports_strategy_code_that_fails_on_import(tmp_path: Path, code: str, message: str) -> None:
     (tmp_path / "mine.py").write_text(code)
     _, report = roundel.check(written(tmp_path, '{mode: custom, use: "mine:late"}'))
     [found] = report.errors
@@ -1123,7 +1123,7 @@ def test_a_strategy_by_its_registered_name(tmp_path: Path) -> None:
     assert Watched(file, "12").results == ["6", "3"]
 
 
-def test_a_condition_that_raises_on_the_way_out_of_a_subgraph_is_caught_by_the_array() -> None:
+def test_array_catches_a_raising_condition_after_a_subgraph() -> None:
     inner = roundel.Graph(start="In", end="In").node("In", "passthrough")
     body = roundel.Graph("Each one", start="Sub", end="After").node("Sub", "subgraph", graph=inner)
     body.node("After", "passthrough").edge("Sub", "After", condition={"cel": "int(text) > 0"})

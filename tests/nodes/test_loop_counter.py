@@ -17,7 +17,7 @@ def loop(limit: int, **counter: Any) -> roundel.Graph:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 29, 30])
-def test_so_many_rounds(limit: int) -> None:
+def test_max_iterations_is_exact(limit: int) -> None:
     result = roundel.run(loop(limit))
     assert result.status == "completed"
     assert result.loops["A"] == {"rounds": limit, "exit_reason": "max_iterations_reached", "entries": 1}
@@ -25,7 +25,7 @@ def test_so_many_rounds(limit: int) -> None:
     assert result.data == {"count": limit, "max_iterations": limit}
 
 
-def test_a_counter_above_the_cap_locks_the_run_instead_of_ending_it_in_silence() -> None:
+def test_counter_above_the_cap_locks_the_run() -> None:
     events: list[roundel.Event] = []
     result = roundel.run(loop(31), on_event=events.append)
     assert result.status == "suspended_locked"
@@ -34,7 +34,7 @@ def test_a_counter_above_the_cap_locks_the_run_instead_of_ending_it_in_silence()
     assert (reached.address, reached.data["what"], reached.data["limit"]) == ("A[30]", "rounds", 30)
 
 
-def test_the_message() -> None:
+def test_message_can_be_configured() -> None:
     assert roundel.run(loop(2, message="enough")).output == "enough"
 
 
@@ -57,11 +57,11 @@ def entered_twice(**counter: Any) -> dict[str, int]:
     return {str(event.address).split(".")[0]: event.data["rounds"] for event in exits}
 
 
-def test_a_count_goes_on_when_the_loop_is_entered_again() -> None:
+def test_count_continues_when_the_loop_is_entered_again() -> None:
     assert entered_twice() == {"Outer[1]": 3, "Outer[2]": 1}
 
 
-def test_unless_its_scope_is_the_loop() -> None:
+def test_loop_scope_resets_the_count_on_entry() -> None:
     assert entered_twice(scope="loop") == {"Outer[1]": 3, "Outer[2]": 3}
 
 

@@ -33,7 +33,7 @@ def run(graph: roundel.Graph, seconds_a_look: float) -> tuple[roundel.Result, li
     return asyncio.run(host.run((Message("go"),))), events
 
 
-def test_it_ends_the_loop_once_the_time_is_up() -> None:
+def test_timer_ends_the_loop_after_max_duration() -> None:
     # The clock is looked at four times a round: once for each node, and once by the timer itself.
     result, _ = run(loop(max_duration=10), seconds_a_look=1)
     assert result.output == "Time limit reached (10 seconds)"
@@ -58,7 +58,7 @@ def test_the_first_trigger_only_starts_the_clock() -> None:
     assert result.loops["A"]["rounds"] == 2
 
 
-def test_below_the_limit_passthrough_goes_only_to_targets_inside_the_loop() -> None:
+def test_passthrough_below_the_limit_reaches_only_targets_inside_the_loop() -> None:
     result, events = run(loop(max_duration=20, passthrough=True), seconds_a_look=1)
     assert result.nodes["Out"] == 1
     assert result.loops["A"]["rounds"] > 3
@@ -66,7 +66,7 @@ def test_below_the_limit_passthrough_goes_only_to_targets_inside_the_loop() -> N
     assert len(inside) == 1
 
 
-def test_a_clock_that_goes_backwards_is_no_time_at_all() -> None:
+def test_clock_going_backwards_counts_as_no_time() -> None:
     times = iter([100.0, 100.0, 100.0, 100.0, *[50.0] * 40, *[99.0] * 40, *[200.0] * 40])
     host = LocalRun(roundel.prepare(loop(max_duration=60)), clock=lambda: next(times))
     result = asyncio.run(host.run((Message("go"),)))
@@ -89,13 +89,13 @@ def outer_loop(reset: bool) -> dict[str, int]:
     return {str(event.address).split(".")[0]: event.data["rounds"] for event in exits}
 
 
-def test_it_resets_every_time() -> None:
+def test_timer_resets_on_every_entry() -> None:
     rounds = outer_loop(reset=True)
     assert len(set(rounds.values())) == 1
     assert all(count > 2 for count in rounds.values())
 
 
-def test_without_reset_it_speaks_at_once_when_the_loop_is_entered_again() -> None:
+def test_timer_without_reset_fires_immediately_on_reentry() -> None:
     rounds = outer_loop(reset=False)
     assert rounds["Outer[1]"] > 2
     assert rounds["Outer[2]"] == rounds["Outer[3]"] == 1

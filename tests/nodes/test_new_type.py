@@ -87,26 +87,26 @@ def run(checkout: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_the_loader_finds_it_and_it_runs(checkout: Path) -> None:
+def test_new_type_is_loaded_and_runs(checkout: Path) -> None:
     run(checkout, "-m", "roundel", "check", "loud.yaml", "--strict")
     assert run(checkout, "-m", "roundel", "run", "loud.yaml", "--input", "tea") == "TEA!!!\n"
 
 
-def test_the_schema_has_it(checkout: Path) -> None:
+def test_new_type_is_in_the_schema(checkout: Path) -> None:
     schema = json.loads(run(checkout, "-m", "roundel", "schema"))
     assert "shout" in schema["$defs"]["node"]["properties"]["type"]["enum"]
     marks = schema["$defs"]["node.shout"]["properties"]["marks"]
     assert (marks["title"], marks["default"]) == ("Exclamation marks", 1)
 
 
-def test_the_descriptions_have_it(checkout: Path) -> None:
+def test_new_type_is_in_the_descriptions(checkout: Path) -> None:
     data = json.loads(run(checkout, "-m", "roundel", "schema", "--fields"))
     shout = data["node_types"]["shout"]
     assert shout["title"] == {"en": "Shout", "zh": "大写"}
     assert shout["fields"][0]["title"]["zh"] == "感叹号"
 
 
-def test_the_manual_gets_an_entry(checkout: Path) -> None:
+def test_new_type_gets_a_manual_entry(checkout: Path) -> None:
     assert run(checkout, "tools/field_tables.py") == "docs/nodes.md rewritten\n"
     page = (checkout / "docs/nodes.md").read_text(encoding="utf-8")
     assert "| [`shout`](#shout) | Shout | Gives its input in capitals. |" in page
@@ -115,6 +115,6 @@ def test_the_manual_gets_an_entry(checkout: Path) -> None:
     assert "- {id: Loud, type: shout, config: {marks: 3}}" in entry
 
 
-def test_it_can_be_drawn(checkout: Path) -> None:
+def test_new_type_can_be_drawn(checkout: Path) -> None:
     assert "Loud" in run(checkout, "-m", "roundel", "show", "loud.yaml", "--format", "svg")
     assert "Loud" in run(checkout, "-m", "roundel", "show", "loud.yaml", "--format", "mermaid")

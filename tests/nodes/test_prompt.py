@@ -26,31 +26,31 @@ def shown(prompt: str, *messages: roundel.Message, flatten: bool = False) -> lis
     return [message.text for message in made]
 
 
-def test_a_prompt_comes_behind_the_input() -> None:
+def test_prompt_follows_the_input() -> None:
     assert shown("Now answer.", DRAFT) == ["a draft", "Now answer."]
 
 
-def test_one_that_names_the_input_replaces_it() -> None:
+def test_prompt_that_uses_the_input_replaces_it() -> None:
     assert shown("Shorten this: {{text}}", NOTE, DRAFT) == ["Shorten this: a draft"]
     listed = '{{messages.map(m, m.source + ": " + m.text)}}'
     assert shown(listed, DRAFT, NOTE) == ['["Writer: a draft", "Critic: shorter"]']
 
 
-def test_one_that_names_only_data_does_not() -> None:
+def test_prompt_that_uses_only_data_does_not_replace_the_input() -> None:
     assert shown("It has {{data.score}} points.", DRAFT) == ["a draft", "It has 7 points."]
     assert shown("It says {{data.text}}.", DRAFT) == ["a draft", "It says hidden."]
 
 
-def test_the_round_is_known() -> None:
+def test_prompt_can_use_the_round() -> None:
     template = Template("This is round {{round}} of {{ round + 1 }}.")
     assert template.render(call(DRAFT, round=3)) == "This is round 3 of 4."
 
 
-def test_values_are_written_as_json_but_for_text() -> None:
+def test_values_are_rendered_as_json_except_text() -> None:
     assert Template("{{data}}|{{[1, 2]}}|{{true}}|{{null}}").render(call(NOTE)) == "{}|[1, 2]|true|null"
 
 
-def test_braces_may_be_meant() -> None:
+def test_literal_braces_are_kept() -> None:
     assert Template('{"a": {"b": 1}} {{"{{"}}').render(call()) == '{"a": {"b": 1}} {{'
 
 
@@ -59,7 +59,7 @@ def test_without_input_the_text_is_empty() -> None:
 
 
 @pytest.mark.parametrize("prompt", ["{{ txt }}", "{{ text + }}", "{{}}"])
-def test_a_prompt_that_cannot_be_read_is_found_before_the_run(prompt: str) -> None:
+def test_invalid_prompt_is_rejected_before_the_run(prompt: str) -> None:
     with pytest.raises(ExpressionError):
         Template(prompt)
     graph = roundel.Graph(start="A", end="A").node("A", "agent", prompt=prompt)
@@ -70,7 +70,7 @@ def test_a_prompt_that_cannot_be_read_is_found_before_the_run(prompt: str) -> No
     assert found.message.startswith("in 'prompt': ")
 
 
-def test_a_field_that_is_not_there_fails_the_node() -> None:
+def test_missing_field_in_a_prompt_fails_the_node() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "agent", prompt="{{data.score}}")
     result = told(graph, {"A": "x"}).result
     assert result.status == "failed"
@@ -93,7 +93,7 @@ def rendered(prompt: str) -> str:
     return Template(prompt).render(call(DRAFT))
 
 
-def test_braces_that_are_never_closed_are_text_however_many_there_are() -> None:
+def test_unclosed_braces_are_text_and_parsed_in_linear_time() -> None:
     within = Deadline(rendered)
     assert within("{{" * 500_000) == "{{" * 500_000
     assert within("{{data.score}} of {{ 10 }} }} {{") == "7 of 10 }} {{"

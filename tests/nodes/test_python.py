@@ -30,7 +30,7 @@ def test_a_message_without_a_fence_is_code() -> None:
     assert roundel.run(code_node(), "print('héllo 世界')").output == "héllo 世界\n"
 
 
-def test_code_that_fails_says_so_and_the_run_goes_on() -> None:
+def test_failing_code_is_reported_and_the_run_continues() -> None:
     result = roundel.run(code_node(), "print('so far')\nraise SystemExit('broken')")
     assert result.status == "completed"
     assert result.output.startswith("==CODE EXECUTION FAILED==\nbroken")
@@ -38,7 +38,7 @@ def test_code_that_fails_says_so_and_the_run_goes_on() -> None:
     assert result.data == {"exit_code": 1}
 
 
-def test_code_that_takes_too_long_is_stopped_with_all_that_it_started() -> None:
+def test_code_timeout_kills_the_process_group() -> None:
     late = 'import time, pathlib; time.sleep(1.5); pathlib.Path("late.txt").touch()'
     code = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', '{late}'])\ntime.sleep(60)"
     result = roundel.run(code_node(timeout_seconds=0.7), code)
@@ -57,13 +57,13 @@ def test_environment_arguments_and_folder() -> None:
     assert len(kept) == 1, "what the code writes is kept in the run's own folder"
 
 
-def test_an_interpreter_that_is_not_there_fails_the_node() -> None:
+def test_missing_interpreter_fails_the_node() -> None:
     result = roundel.run(code_node(interpreter="/no/such/python"), "print(1)")
     assert result.status == "failed"
     assert "cannot start '/no/such/python'" in str(result.error)
 
 
-def test_a_function_gets_what_its_parameters_name() -> None:
+def test_function_receives_the_parameters_it_names() -> None:
     graph = roundel.Graph(start="A", end="B")
 
     @graph.function("A")
@@ -89,7 +89,7 @@ def test_a_function_gets_what_its_parameters_name() -> None:
         (roundel.Message("whole"), "whole", 1),
     ],
 )
-def test_what_a_function_may_give(given: Any, output: str, runs: int) -> None:
+def test_accepted_function_results(given: Any, output: str, runs: int) -> None:
     graph = roundel.Graph(start="A", end="B").node("B", "passthrough").edge("A", "B")
 
     @graph.function("A")
@@ -100,7 +100,7 @@ def test_what_a_function_may_give(given: Any, output: str, runs: int) -> None:
     assert (result.output, result.nodes.get("B", 0)) == (output, runs)
 
 
-def test_a_file_beside_the_workflow(tmp_path: Path) -> None:
+def test_function_from_a_file_next_to_the_workflow(tmp_path: Path) -> None:
     Path("tricks.py").write_text("def double(text):\n    return text + text\n")
     file = Path("flow.yaml")
     file.write_text(
@@ -111,7 +111,7 @@ def test_a_file_beside_the_workflow(tmp_path: Path) -> None:
     assert "tricks" not in sys.modules
 
 
-def test_a_function_that_asks_for_too_much_is_refused_before_the_run() -> None:
+def test_function_with_unknown_parameters_is_rejected_before_the_run() -> None:
     graph = roundel.Graph(start="A", end="A")
 
     @graph.function("A")
@@ -133,7 +133,7 @@ def test_save_and_run_writes_the_files_of_a_message() -> None:
     assert "==CODE EXECUTION FAILED==" in broken.output
 
 
-def test_saved_files_stay_in_the_folder_of_the_run() -> None:
+def test_save_and_run_rejects_paths_outside_the_run_folder() -> None:
     graph = roundel.Graph(start="A", end="B").node("A", "agent").node("B", "passthrough")
     graph.edge("A", "B", process={"type": "function", "config": {"name": "code_save_and_run"}})
     result = roundel.run(graph, "../../../evil.py\n```\nx\n```", script={})
@@ -141,7 +141,7 @@ def test_saved_files_stay_in_the_folder_of_the_run() -> None:
     assert "leads out of" in str(result.error)
 
 
-def test_a_callable_that_cannot_be_hashed_is_called_too() -> None:
+def test_unhashable_callable_is_accepted() -> None:
     class Shout:
         __hash__ = None  # type: ignore[assignment]
 

@@ -42,7 +42,7 @@ def prepare(_node: Any, _services: Any) -> Any:
 FOREIGN = NodeType("notes", Config, "Notes words.", prepare, state=Noted)
 
 
-def test_these_node_types_have_a_state() -> None:
+def test_stateful_node_types_are_the_loop_guards() -> None:
     """A new one is tested here without being named."""
     assert set(STATEFUL) == {"loop", "loop_counter", "loop_timer"}
 
@@ -62,7 +62,7 @@ def plan_with(kind: NodeType) -> Plan:
     return compile_workflow(from_mapping({"graph": {"nodes": nodes, "edges": edges, "start": "A"}}, types))
 
 
-def told(run: Run, fact: Fact) -> list[Command]:
+def step_through_codec(run: Run, fact: Fact) -> list[Command]:
     """As a journal gives it back."""
     return step(run, decode_fact(encode_fact(fact)))[0]
 
@@ -71,10 +71,10 @@ def called(run: Run, state: Any) -> Call:
     """Runs A and then N, which gives a state and goes on; the call of N in the second round."""
     ports = run.plan.sites[1].kind.ports(run.plan.sites[1].config)
     given = Outcome((Message("n"),), "continue" if ports else None, state, stay=True)
-    commands = told(run, Started("run", (Message("go"),), 1.0))
+    commands = step_through_codec(run, Started("run", (Message("go"),), 1.0))
     for outcome in (Outcome((Message("a"),)), given, Outcome((Message("b"),))):
         (command,) = commands
-        commands = told(run, Finished(command.address, outcome, 2.0))
+        commands = step_through_codec(run, Finished(command.address, outcome, 2.0))
     (call,) = commands
     assert isinstance(call, Call)
     assert call.address == "A[2]/N"
@@ -116,8 +116,8 @@ def test_a_long_text_in_a_state_is_stored_beside_the_snapshot() -> None:
 
 def test_a_state_that_does_not_fit_its_type_fails_the_node() -> None:
     run = Run(plan_with(FOREIGN))
-    told(run, Started("run", (Message("go"),), 1.0))
-    told(run, Finished("A[1]/A", Outcome((Message("a"),)), 2.0))
-    told(run, Finished("A[1]/N", Outcome((Message("n"),), state={"words": "many"}), 3.0))
+    step_through_codec(run, Started("run", (Message("go"),), 1.0))
+    step_through_codec(run, Finished("A[1]/A", Outcome((Message("a"),)), 2.0))
+    step_through_codec(run, Finished("A[1]/N", Outcome((Message("n"),), state={"words": "many"}), 3.0))
     assert run.status == "failed"
     assert str(run.error).startswith("A[1]/N: the state does not fit its type: Expected `object`, got `str`")

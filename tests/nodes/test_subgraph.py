@@ -29,7 +29,7 @@ graph:
 
 
 @pytest.mark.parametrize("place", ["inner.yaml", "subgraphs/inner.yaml"])
-def test_a_file_beside_the_workflow_or_in_its_folder_of_subgraphs(tmp_path: Path, place: str) -> None:
+def test_file_next_to_the_workflow_or_in_its_subgraphs_folder(tmp_path: Path, place: str) -> None:
     (tmp_path / "subgraphs").mkdir()
     (tmp_path / "outer.yaml").write_text(OUTER)
     (tmp_path / place).write_text(INNER)
@@ -46,7 +46,7 @@ def test_a_file_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     assert roundel.run("deep/outer.yaml", allow_paths=".").output == "from outside"
 
 
-def test_its_own_variables_come_before_those_of_the_file_that_uses_it(tmp_path: Path) -> None:
+def test_own_variables_override_those_of_the_outer_file(tmp_path: Path) -> None:
     (tmp_path / "outer.yaml").write_text(OUTER)
     (tmp_path / "inner.yaml").write_text("vars: {NAME: inside}" + INNER)
     assert roundel.run(tmp_path / "outer.yaml").output == "from inside"
@@ -58,7 +58,7 @@ def inner_loop() -> roundel.Graph:
     return graph.edge("W", "W").edge("W", "Gate").edge("Gate", "W").edge("Gate", "Done")
 
 
-def test_addresses_lead_into_subgraphs_and_their_loops() -> None:
+def test_addresses_include_subgraphs_and_their_loops() -> None:
     outer = roundel.Graph(start="A", end="Out").node("A", "passthrough").node("Out", "passthrough")
     outer.node("Sub", "subgraph", graph=inner_loop()).node("Gate2", "loop_counter", max_iterations=2)
     outer.edge("A", "Sub").edge("Sub", "A").edge("Sub", "Gate2").edge("Gate2", "A").edge("Gate2", "Out")
@@ -70,7 +70,7 @@ def test_addresses_lead_into_subgraphs_and_their_loops() -> None:
     assert result.loops["W"] == {"rounds": 4, "exit_reason": "max_iterations_reached", "entries": 2}
 
 
-def test_what_comes_out_is_what_its_end_said_last() -> None:
+def test_output_is_the_last_message_of_the_end_node() -> None:
     inner = roundel.Graph(start="A", end="A").node("A", "passthrough", only_last_message=False)
     outer = roundel.Graph(start=["X", "Y"], end="Out").node("X", "literal", content="x")
     outer.node("Y", "literal", content="y").node("Sub", "subgraph", graph=inner)
@@ -80,7 +80,7 @@ def test_what_comes_out_is_what_its_end_said_last() -> None:
     assert roundel.run(outer, on_event=events.append).output == "y"
 
 
-def test_a_subgraph_that_does_not_reach_its_end_says_so_and_triggers_nothing() -> None:
+def test_subgraph_not_reaching_its_end_is_reported_and_triggers_nothing() -> None:
     inner = roundel.Graph(start="A", end="B").node("A", "agent").node("B", "passthrough")
     inner.edge("A", "B", condition={"type": "keyword", "config": {"any": ["never"]}})
     outer = (
@@ -94,7 +94,7 @@ def test_a_subgraph_that_does_not_reach_its_end_says_so_and_triggers_nothing() -
     assert missed == [("Sub", ["A → B"]), (None, ["Sub → Out"])]
 
 
-def test_people_are_asked_inside_subgraphs() -> None:
+def test_human_node_in_a_subgraph_waits_for_input() -> None:
     inner = roundel.Graph(start="Ask", end="Ask").node("Ask", "human", description="well?")
     outer = roundel.Graph(start="Sub", end="Sub").node("Sub", "subgraph", graph=inner)
     events: list[roundel.Event] = []
@@ -118,7 +118,7 @@ def test_a_cap_inside_locks_the_whole_run() -> None:
     assert (result.status, result.nodes["A"]) == ("suspended_locked", 3)
 
 
-def test_ids_with_signs_of_addresses_never_meet() -> None:
+def test_ids_with_address_characters_are_escaped() -> None:
     inner = roundel.Graph(start="T", end="T").node("T", "literal", content="inside")
     outer = roundel.Graph(start=["In", "In/T", "X[1]#2"], end="Join").node("In", "subgraph", graph=inner)
     outer.node("In/T", "literal", content="outside").node("X[1]#2", "literal", content="100%")

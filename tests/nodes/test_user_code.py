@@ -34,7 +34,7 @@ def test_an_idle_thread_is_used_again() -> None:
     asyncio.run(story())
 
 
-def test_calls_at_the_same_time_have_threads_of_their_own() -> None:
+def test_concurrent_calls_use_separate_threads() -> None:
     together = threading.Barrier(5)
 
     def meet() -> int:
@@ -66,14 +66,14 @@ def test_a_thread_that_is_idle_for_too_long_ends(monkeypatch: pytest.MonkeyPatch
     assert asyncio.run(run_in_thread(ident)), "a new one takes its place"
 
 
-def test_a_thread_has_the_name_of_what_it_calls() -> None:
+def test_thread_is_named_after_its_function() -> None:
     def fetch() -> str:
         return threading.current_thread().name
 
     assert asyncio.run(run_in_thread(fetch)) == "roundel-fetch"
 
 
-def test_a_forked_process_has_threads_of_its_own() -> None:
+def test_forked_process_starts_its_own_threads() -> None:
     code = (
         "import asyncio, os, warnings\n"
         "from roundel.nodes.user_code import run_in_thread\n"

@@ -15,7 +15,7 @@ def agents(*names: str) -> list[dict[str, Any]]:
     return [{"id": name, "type": "agent"} for name in names]
 
 
-def people(*names: str) -> list[dict[str, Any]]:
+def humans(*names: str) -> list[dict[str, Any]]:
     return [{"id": name, "type": "human"} for name in names]
 
 
@@ -26,7 +26,7 @@ def vote(*names: str, **config: Any) -> roundel.Graph:
     return graph.edge("Vote", "Yes", port="approved").edge("Vote", "No", port="rejected")
 
 
-def watched(graph: Any, script: Any) -> tuple[roundel.Result, list[roundel.Event]]:
+def run_with_events(graph: Any, script: Any) -> tuple[roundel.Result, list[roundel.Event]]:
     events: list[roundel.Event] = []
     return roundel.run(graph, "Ship it?", script=script, on_event=events.append), events
 
@@ -35,8 +35,10 @@ def running(events: list[roundel.Event]) -> list[str | None]:
     return [event.address for event in events if event.data.get("status") == "running"]
 
 
-def test_enough_who_approve_open_the_way() -> None:
-    result, events = watched(vote(threshold=0.6), {"Ann": "yes", "Bob": "No, not yet.", "Cat": "Approved"})
+def test_threshold_of_approvals_approves() -> None:
+    result, events = run_with_events(
+        vote(threshold=0.6), {"Ann": "yes", "Bob": "No, not yet.", "Cat": "Approved"}
+    )
     assert (result.output, result.nodes) == (
         "approved: 2 of 3",
         {"Vote": 1, "Ann": 1, "Bob": 1, "Cat": 1, "Yes": 1},
@@ -65,7 +67,7 @@ def test_enough_who_approve_open_the_way() -> None:
 )
 def test_abstentions_do_not_count(threshold: float, said: list[str], output: str) -> None:
     script = dict(zip(("Ann", "Bob", "Cat"), said, strict=True))
-    result, _ = watched(vote(threshold=threshold), script)
+    result, _ = run_with_events(vote(threshold=threshold), script)
     assert result.output == output
     assert result.data is not None
     assert result.data["approved"] is output.startswith("approved")
@@ -83,7 +85,7 @@ def test_abstentions_do_not_count(threshold: float, said: list[str], output: str
 )
 def test_scores_count_by_their_mean(said: list[str], output: str, share: float) -> None:
     script = dict(zip(("Ann", "Bob", "Cat"), said, strict=True))
-    result, _ = watched(vote(vote_type="score_1_10"), script)
+    result, _ = run_with_events(vote(vote_type="score_1_10"), script)
     assert result.output == output
     assert result.data is not None
     assert result.data["share"] == pytest.approx(share)
@@ -91,32 +93,32 @@ def test_scores_count_by_their_mean(said: list[str], output: str, share: float) 
 
 def test_ballots_of_scores_are_the_scores() -> None:
     script = {"Ann": {"text": "good", "data": {"score": 8.5}}, "Bob": '{"score": 4}', "Cat": "no idea"}
-    result, _ = watched(vote(vote_type="score_1_10"), script)
+    result, _ = run_with_events(vote(vote_type="score_1_10"), script)
     assert result.data is not None
     assert result.data["ballots"] == {"Ann": 8.5, "Bob": 4, "Cat": "abstain"}
 
 
-def test_all_get_the_input_and_the_question_at_the_same_time() -> None:
+def test_participants_receive_the_input_and_the_question() -> None:
     shown: dict[str, list[str]] = {}
 
     async def ask(question: roundel.Question) -> str:
         shown[question.address] = [message.text for message in question.inputs]
         return "yes"
 
-    graph = vote(participants=people("Ann", "Bob"), question="Yes or no?")
+    graph = vote(participants=humans("Ann", "Bob"), question="Yes or no?")
     assert roundel.run(graph, "Ship it?", ask=ask).output == "approved: 2 of 2"
     assert shown == {"Vote/Ann": ["Ship it?", "Yes or no?"], "Vote/Bob": ["Ship it?", "Yes or no?"]}
 
 
-def test_it_waits_for_people() -> None:
-    graph = vote(participants=[*agents("Ann"), *people("Bob", "Cat")])
-    result, events = watched(graph, {"Ann": "yes", "Bob": "yes"})
+def test_vote_waits_for_human_participants() -> None:
+    graph = vote(participants=[*agents("Ann"), *humans("Bob", "Cat")])
+    result, events = run_with_events(graph, {"Ann": "yes", "Bob": "yes"})
     assert result.status == "waiting"
     waits = [event.data["reason"] for event in events if event.data.get("status") == "waiting"]
     assert waits == ["for Vote/Cat"]
 
 
-def test_who_says_nothing_abstains() -> None:
+def test_silent_participant_abstains() -> None:
     inner = {
         "nodes": [{"id": "Think", "type": "passthrough"}, {"id": "Say", "type": "passthrough"}],
         "edges": [{"from": "Think", "to": "Say", "condition": False}],
@@ -124,22 +126,22 @@ def test_who_says_nothing_abstains() -> None:
         "end": "Say",
     }
     mute = {"id": "Mute", "type": "subgraph", "config": {"type": "config", "config": inner}}
-    result, _ = watched(vote(participants=[*agents("Ann"), mute]), {"Ann": "yes"})
+    result, _ = run_with_events(vote(participants=[*agents("Ann"), mute]), {"Ann": "yes"})
     assert result.output == "approved: 1 of 1, 1 abstained"
     assert result.data is not None
     assert result.data["ballots"] == {"Ann": "approve", "Mute": "abstain"}
 
 
-def test_a_participant_who_fails_fails_the_run_with_its_address() -> None:
-    result, _ = watched(vote(), {"*": "yes", "Bob": {"error": "no model"}})
+def test_failing_participant_fails_the_run_with_its_address() -> None:
+    result, _ = run_with_events(vote(), {"*": "yes", "Bob": {"error": "no model"}})
     assert (result.status, result.error) == ("failed", "Vote/Bob: no model")
 
 
 def test_one_participant_is_enough() -> None:
-    assert watched(vote("Ann"), {"Ann": "yes"})[0].output == "approved: 1 of 1"
+    assert run_with_events(vote("Ann"), {"Ann": "yes"})[0].output == "approved: 1 of 1"
 
 
-def test_each_is_asked_once() -> None:
+def test_each_participant_is_asked_once() -> None:
     node = roundel.prepare(vote("Ann", "Bob")).graph.nodes[0]
     assert node.kind.iterations(node.config) == (1, 1)
 
@@ -157,8 +159,8 @@ def looped() -> roundel.Graph:
     )
 
 
-def test_a_cycle_that_a_vote_ends() -> None:
-    result, events = watched(
+def test_vote_can_end_a_cycle() -> None:
+    result, events = run_with_events(
         looped(), {"Draft": ["d1", "d2", "d3"], "Ann": "yes", "Bob": ["no", "no", "yes"]}
     )
     assert result.output == "approved: 2 of 2"
@@ -166,7 +168,7 @@ def test_a_cycle_that_a_vote_ends() -> None:
     assert "Draft[3]/Vote/Bob" in running(events)
 
 
-def test_in_a_subgraph_in_a_loop_agent_and_in_a_debate() -> None:
+def test_vote_in_a_subgraph_a_loop_agent_and_a_debate() -> None:
     config = {"participants": agents("Ann", "Bob")}
     node = {"id": "Vote", "type": "vote", "config": config}
     inner = roundel.Graph(start="Vote", end="Vote").node("Vote", "vote", **config)
@@ -182,7 +184,7 @@ def test_in_a_subgraph_in_a_loop_agent_and_in_a_debate() -> None:
         (again, "Again[2]/Vote/Bob"),
         (council, "Council[1]/Vote/Bob"),
     ]:
-        result, events = watched(graph, {"Ann": "yes", "Bob": "yes"})
+        result, events = run_with_events(graph, {"Ann": "yes", "Bob": "yes"})
         assert result.output == "approved: 2 of 2"
         assert running(events)[-1] == address
 
@@ -190,7 +192,7 @@ def test_in_a_subgraph_in_a_loop_agent_and_in_a_debate() -> None:
 def test_participants_may_be_loops() -> None:
     body = {"strategy": {"mode": "count", "max": 2}, "body": agents("Bob")[0]}
     graph = vote(participants=[*agents("Ann"), {"id": "Twice", "type": "loop_agent", "config": body}])
-    result, events = watched(graph, {"Ann": "yes", "Bob": ["no", "yes"]})
+    result, events = run_with_events(graph, {"Ann": "yes", "Bob": ["no", "yes"]})
     assert result.output == "approved: 2 of 2"
     assert "Vote/Twice[2]/Bob" in running(events)
 
@@ -205,17 +207,17 @@ def test_a_break_in_a_participant_ends_the_loop_agent_around_the_vote() -> None:
     body = {"id": "Vote", "type": "vote", "config": {"participants": [*agents("Ann"), bob]}}
     graph = roundel.Graph(start="Again", end="Again")
     graph.node("Again", "loop_agent", strategy={"mode": "count", "max": 5}, body=body)
-    result, _ = watched(graph, {"Ann": {"text": "yes", "delay": 2}, "Think": "stop"})
+    result, _ = run_with_events(graph, {"Ann": {"text": "yes", "delay": 2}, "Think": "stop"})
     assert (result.output, result.loops["Again"]["exit_reason"]) == ("stop", "break")
 
 
-def test_a_ballot_is_that_of_its_participant_whoever_comes_first() -> None:
-    result, _ = watched(vote("Ann", "Bob"), {"Ann": {"text": "yes", "delay": 0.05}, "Bob": "no"})
+def test_ballots_are_assigned_regardless_of_completion_order() -> None:
+    result, _ = run_with_events(vote("Ann", "Bob"), {"Ann": {"text": "yes", "delay": 0.05}, "Bob": "no"})
     assert result.data is not None
     assert result.data["ballots"] == {"Ann": "approve", "Bob": "reject"}
 
 
-def test_who_is_slow_changes_nothing() -> None:
+def test_result_does_not_depend_on_completion_order() -> None:
     def told(seed: int) -> tuple[Any, ...]:
         draw = random.Random(seed)
         lines = {"Draft": ["d1", "d2", "d3"], "Ann": ["no", "yes", "yes"], "Bob": ["yes", "no", "yes"]}
@@ -223,7 +225,7 @@ def test_who_is_slow_changes_nothing() -> None:
             name: [{"text": text, "delay": draw.random() / 50} for text in texts]
             for name, texts in lines.items()
         }
-        result, events = watched(looped(), script)
+        result, events = run_with_events(looped(), script)
         ended = {event.address: event.data.get("output") for event in events if "status" in event.data}
         return result.summary, sorted((str(where), str(text)) for where, text in ended.items())
 
@@ -270,7 +272,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "line", "code", "message", "hint"), WRONG)
-def test_what_is_wrong_is_said_where(
+def test_invalid_settings_are_reported_with_their_location(
     text: str, line: int, code: str, message: str, hint: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "vote.yaml"

@@ -60,7 +60,7 @@ def shown(found: Survey) -> list[reference.Pair]:
 
 
 @pytest.mark.parametrize("kind", RANDOM)
-def test_the_loops_are_those_that_a_plain_search_finds(kind: str) -> None:
+def test_loops_match_the_reference_search(kind: str) -> None:
     compared = 0
     for seed in range(200):
         plan = plan_of(RANDOM[kind](seed), seed)
@@ -73,7 +73,7 @@ def test_the_loops_are_those_that_a_plain_search_finds(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", RANDOM)
-def test_what_bounds_a_loop_is_what_its_rules_say(kind: str) -> None:
+def test_loop_bounds_match_the_reference_rules(kind: str) -> None:
     counts: Counter[bool] = Counter()
     for seed in range(200):
         plan = plan_of(RANDOM[kind](seed), seed)
@@ -90,7 +90,7 @@ def test_what_bounds_a_loop_is_what_its_rules_say(kind: str) -> None:
     assert counts[False] > 50
 
 
-def test_side_nodes_are_those_that_a_plain_search_finds() -> None:
+def test_side_nodes_match_the_reference_search() -> None:
     sizes: Counter[int] = Counter()
     for seed in range(2000):
         random = Random(seed)
@@ -110,7 +110,7 @@ def test_side_nodes_are_those_that_a_plain_search_finds() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 100, 300, 1000])
-def test_what_is_not_analysed_is_put_down(limit: int) -> None:
+def test_unanalysed_loops_are_recorded(limit: int) -> None:
     """Whatever a full search finds has been found, or stands in a loop that was put down as unseen."""
     missed = 0
     for seed in range(60):
@@ -156,7 +156,7 @@ def test_a_smaller_budget_never_adds_an_error_or_a_bound(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["dense", "tangle"])
-def test_no_run_does_more_than_is_claimed_within_a_small_budget(kind: str) -> None:
+def test_runs_stay_within_the_bounds_proven_on_a_small_budget(kind: str) -> None:
     compared = 0
     for seed in range(80):
         made = dense(seed, 3, 6, PLAIN) if kind == "dense" else tangle(seed)
@@ -199,7 +199,7 @@ def test_a_tangle_beyond_the_budget_is_reported() -> None:
     assert "loops-not-analysed" not in {found.code for found in report.diagnostics}
 
 
-def test_one_budget_pays_for_all_graphs_of_a_workflow() -> None:
+def test_all_graphs_of_a_workflow_share_one_analysis_budget() -> None:
     inner = complete(9)["graph"]
     body = {"type": "config", "config": inner}
     nodes = [{"id": f"Sub{number}", "type": "subgraph", "config": body} for number in range(20)]
@@ -211,7 +211,7 @@ def test_one_budget_pays_for_all_graphs_of_a_workflow() -> None:
     assert min(analysed) > 0, "outer loops come first, in all graphs"
 
 
-def test_a_guard_in_a_loop_that_is_not_analysed_is_not_called_wrong() -> None:
+def test_guard_in_an_unanalysed_loop_is_not_an_error() -> None:
     """It stands in the innermost loop of very many, and is wired as it should be."""
     _, report = roundel.check(guarded_ladder(600))
     assert report.errors == []
@@ -220,7 +220,7 @@ def test_a_guard_in_a_loop_that_is_not_analysed_is_not_called_wrong() -> None:
     assert len(found.message) < 1000
 
 
-def test_how_often_a_node_runs_in_a_loop_that_is_not_analysed_is_not_known() -> None:
+def test_executions_in_an_unanalysed_loop_are_unknown() -> None:
     plan = compiled(ladder(900))
     runs = {row.node: row.runs for row in forecast(plan).nodes}
     assert runs["N0"].worst == 100
@@ -346,7 +346,7 @@ def test_a_large_graph_runs() -> None:
         assert (done.status, done.output) == ("completed", "a")
 
 
-def test_loops_that_nest_deep_run() -> None:
+def test_deeply_nested_loops_run() -> None:
     done = roundel.run(ladder(300), "go", script={"*": "a"})
     assert (done.status, done.output) == ("completed", "a")
     assert len(done.loops) == 299

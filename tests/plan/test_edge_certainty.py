@@ -56,7 +56,7 @@ def proofs(graph: roundel.Graph) -> dict[str, Any]:
         ("text != '''a' ''' && round < 3", None),
     ],
 )
-def test_how_a_condition_is_read(expression: str, last: int | None) -> None:
+def test_round_conditions_are_parsed(expression: str, last: int | None) -> None:
     (edge, _) = compile_workflow(alone(expression).workflow()).graph.edges
     assert last_round(edge) == last
 
@@ -68,7 +68,7 @@ def test_how_a_condition_is_read(expression: str, last: int | None) -> None:
         *(("round <= 0", 1), ("round < -5", 1), ("text != 'z' && round < 4", 4)),
     ],
 )
-def test_the_bound_is_what_a_run_does(expression: str, most: int) -> None:
+def test_bound_equals_the_rounds_of_a_run(expression: str, most: int) -> None:
     graph = alone(expression)
     proof = proofs(graph)["A"]
     assert (proof.worst_case_rounds, proof.worst_case_total) == (most, most)
@@ -79,14 +79,14 @@ def test_the_bound_is_what_a_run_does(expression: str, most: int) -> None:
     assert roundel.run(graph, "go", script={"A": [f"say {n}" for n in range(9)]}).loops["A"]["rounds"] == most
 
 
-def test_every_way_back_has_to_count() -> None:
+def test_every_back_edge_must_be_bounded() -> None:
     graph = alone("round < 3").node("B", "agent").edge("A", "B").edge("B", "A", condition=cel("round < 5"))
     assert proofs(graph)["A"].bounded_by == (Limit("A → A and B → A", 5),)
     graph = alone("round < 3").node("B", "agent").edge("A", "B").edge("B", "A")
     assert proofs(graph)["A"].worst_case_rounds is None
 
 
-def test_the_condition_may_stand_before_the_edge_back() -> None:
+def test_condition_may_precede_the_back_edge() -> None:
     graph = alone("round < 9").node("B", "agent").edge("A", "B", condition=cel("round <= 2")).edge("B", "A")
     assert proofs(graph)["A"].bounded_by == (Limit("A → A and A → B", 9),)
     graph = alone("false").node("B", "agent").edge("A", "B", condition=cel("round <= 2")).edge("B", "A")
@@ -94,7 +94,7 @@ def test_the_condition_may_stand_before_the_edge_back() -> None:
     assert proofs(graph)["A"].bounded_by == (Limit("A → B", 3),)
 
 
-def test_edges_that_are_not_needed_are_not_named() -> None:
+def test_unneeded_edges_are_not_listed() -> None:
     graph = alone("round < 4").node("B", "agent").edge("A", "B", condition=cel("round < 2"))
     assert proofs(graph.edge("B", "A", condition=False))["A"].bounded_by == (Limit("A → A", 4),)
 
@@ -108,7 +108,7 @@ def nested(inner: str, outer: str) -> roundel.Graph:
     return graph.edge("Check", "Out", condition=cel(f"!({outer})"))
 
 
-def test_the_round_is_that_of_the_innermost_loop() -> None:
+def test_round_refers_to_the_innermost_loop() -> None:
     graph = nested("false", "round < 3")
     assert proofs(graph)["Outer"].worst_case_rounds == 3
     # Body's edges count Body's rounds, also one that leads back to Outer.
@@ -118,7 +118,7 @@ def test_the_round_is_that_of_the_innermost_loop() -> None:
     assert found["Outer"].worst_case_rounds is None or found["Outer"].worst_case_rounds == 1
 
 
-def test_an_edge_back_from_an_inner_loop_goes_on_for_ever() -> None:
+def test_round_condition_of_an_inner_loop_does_not_bound_the_outer() -> None:
     """In each round of Outer the loop of Body is in its first round again."""
     graph = roundel.Graph(start="Outer", end="Out", limits={"rounds": 12}).node("Outer", "agent")
     graph.node("Body", "agent").node("Out", "passthrough").edge("Outer", "Body")
@@ -141,14 +141,14 @@ def test_a_counter_and_a_condition() -> None:
     assert str(proof) == "A: at most 5 rounds, by Guard"
 
 
-def test_a_condition_that_comes_too_late() -> None:
+def test_condition_above_the_cap_is_a_warning() -> None:
     _, report = roundel.check(alone("round < 500"))
     (found,) = report.diagnostics
     assert found.code == "guard-above-cap"
     assert found.message == "'A → A' comes too late: after 100 rounds, not 500, the loop's cap locks the run"
 
 
-def test_many_edges_are_not_all_named() -> None:
+def test_long_lists_of_edges_are_abbreviated() -> None:
     graph = alone("round < 3")
     for number in range(6):
         graph.node(f"N{number}", "agent").edge("A", f"N{number}").edge(
@@ -158,7 +158,7 @@ def test_many_edges_are_not_all_named() -> None:
     assert (limit.guard, limit.limit) == ("A → A and N0 → A and N1 → A and 4 more", 3)
 
 
-def test_the_smallest_limit_that_is_enough_is_found() -> None:
+def test_smallest_sufficient_limit_is_found() -> None:
     graph = alone("round < 12")
     for number in range(10):
         graph.node(f"N{number}", "agent").edge("A", f"N{number}", condition=cel(f"round < {number + 20}"))
@@ -179,7 +179,7 @@ LIMITED = (
 SAID = ("round < {} || text == 'a'", "!(round < {})", "round > {}", "text == 'a' && round < {}")
 
 
-def paced(seed: int) -> Dict:
+def random_round_conditions(seed: int) -> Dict:
     """Rings in rings whose edges count rounds, most of them in a way that bounds the loop."""
     random = Random(seed)
     names = [f"N{number}" for number in range(random.randint(1, 6))]
@@ -201,10 +201,10 @@ def paced(seed: int) -> Dict:
     return {"graph": {**graph, "limits": {"rounds": 25, "steps": 400}}}
 
 
-def test_no_run_contradicts_a_bound_by_conditions() -> None:
+def test_runs_never_exceed_bounds_proven_by_conditions() -> None:
     counts: Counter[str] = Counter()
     for seed in range(1200):
-        plan = plan_of(paced(seed), seed)
+        plan = plan_of(random_round_conditions(seed), seed)
         known = {found.loop.scope: found.proof for found in proven_loops(plan)}
         for number, word in enumerate(WORDS):
             events = Gambler(plan, seed * 31 + number).start(word).finish().events

@@ -45,7 +45,7 @@ def warnings(graph: roundel.Graph | Dict) -> list[str]:
     return [f"{found.severity}: {found.message}" for found in report.diagnostics if found.code in CODES]
 
 
-def test_two_edges_that_may_both_fire() -> None:
+def test_two_entry_edges_that_may_both_fire_are_a_warning() -> None:
     graph = into({}, {"condition": HIT})
     assert warnings(graph) == [
         "warning: a loop may be entered at 'A' and 'B' at once, and then the run fails: "
@@ -54,7 +54,7 @@ def test_two_edges_that_may_both_fire() -> None:
     assert roundel.run(graph, "go", script={"In": "x"}).status == "failed"
 
 
-def test_what_is_certain_is_an_error_and_said_once() -> None:
+def test_certain_double_entry_is_one_error() -> None:
     (found,) = warnings(into({}, {}))
     assert found.startswith("error: a loop is entered at 'A' and 'B' at once")
 
@@ -72,7 +72,7 @@ def test_what_is_certain_is_an_error_and_said_once() -> None:
         (None, False),
     ],
 )
-def test_conditions_that_exclude_each_other(first: Any, second: Any) -> None:
+def test_mutually_exclusive_conditions_are_no_warning(first: Any, second: Any) -> None:
     assert warnings(into({"condition": first}, {"condition": second})) == []
 
 
@@ -92,11 +92,11 @@ def test_conditions_that_exclude_each_other(first: Any, second: Any) -> None:
         ("code_pass", "code_fail"),
     ],
 )
-def test_conditions_that_do_not(first: Any, second: Any) -> None:
+def test_overlapping_conditions_are_a_warning(first: Any, second: Any) -> None:
     assert len(warnings(into({"condition": first}, {"condition": second}))) == 1
 
 
-def test_a_loop_inside_of_one_with_two_entries_is_warned_of_once() -> None:
+def test_inner_loop_of_a_loop_with_two_entries_is_warned_of_once() -> None:
     """C and D may be entered at once from A, and from B; the loop around begins at either of them."""
     graph = roundel.Graph(start="In", end="Out").node("In", "agent").node("Out", "passthrough")
     for name in "ABCD":
@@ -111,7 +111,7 @@ def test_a_loop_inside_of_one_with_two_entries_is_warned_of_once() -> None:
 
 
 @pytest.mark.parametrize("long_way_first", [False, True])
-def test_ways_of_different_length_exclude_each_other_where_they_part(long_way_first: bool) -> None:
+def test_exclusive_paths_of_different_length_are_no_warning(long_way_first: bool) -> None:
     """Fork leads to A at once, or to B by way of Detour: never to both, whoever is named first."""
     graph = ring().node("Fork", "agent").node("Detour", "agent").edge("In", "Fork")
     graph.edge("Fork", "Detour", condition=HIT)
@@ -121,7 +121,7 @@ def test_ways_of_different_length_exclude_each_other_where_they_part(long_way_fi
     assert warnings(graph) == []
 
 
-def test_a_node_that_gives_several_messages_may_take_both_ways() -> None:
+def test_node_with_several_messages_may_take_both_entries() -> None:
     edges = ({"condition": HIT}, {"condition": MISS})
     for last, count in ((True, 0), (False, 1)):
         graph = into(*edges)
@@ -132,7 +132,7 @@ def test_a_node_that_gives_several_messages_may_take_both_ways() -> None:
     assert len(warnings(graph)) == 1
 
 
-def test_parts_of_a_node_behind_a_dynamic_edge_may_take_both_ways() -> None:
+def test_parts_of_a_dynamic_edge_may_take_both_entries() -> None:
     graph = into({"condition": HIT}, {"condition": MISS}).node("First", "agent")
     graph._settings["start"] = ["First"]
     graph.edge("First", "In", dynamic={"type": "map", "split": {"type": "regex", "config": {"pattern": "x"}}})
@@ -162,7 +162,7 @@ def test_a_start_in_the_loop_and_an_edge_into_it() -> None:
     assert found.endswith("'start' names the first, and In → B may fire")
 
 
-def test_sources_that_exclude_each_other() -> None:
+def test_mutually_exclusive_sources_are_no_warning() -> None:
     """Only one of Left and Right runs, and each leads into the loop at another node."""
     graph = ring().node("Left", "agent").node("Right", "agent").node("Far", "agent")
     graph.edge("In", "Left", condition=HIT).edge("In", "Right", condition=MISS)
@@ -171,7 +171,7 @@ def test_sources_that_exclude_each_other() -> None:
     assert len(warnings(graph.edge("In", "Far", condition=keyword(any=["y"])))) == 1
 
 
-def test_a_loop_is_left_by_one_layer_alone() -> None:
+def test_loop_exits_from_a_single_layer() -> None:
     """Check leaves the first loop for A, or its guard does for B, never both."""
     graph = ring().node("Check", "agent").node("Guard", "loop_counter")
     graph.edge("In", "Check").edge("Check", "In").edge("Check", "Guard").edge("Guard", "In")
@@ -183,7 +183,7 @@ def test_a_loop_is_left_by_one_layer_alone() -> None:
     assert len(warnings(graph.edge("Right", "B", condition=HIT))) == 1
 
 
-def test_a_way_that_nothing_leads_to() -> None:
+def test_unreachable_entry_is_no_warning() -> None:
     graph = ring().node("Lost", "agent").edge("In", "A").edge("Lost", "B")
     assert warnings(graph) == []
 
@@ -196,7 +196,7 @@ def test_loops_in_loops_and_in_subgraphs() -> None:
     assert len(warnings(graph)) == 1
 
 
-def test_a_tangle_is_not_warned_of_without_end() -> None:
+def test_warnings_of_a_dense_graph_are_limited() -> None:
     names = [f"N{number}" for number in range(8)]
     graph = roundel.Graph(start="N0", end="Out").node("Out", "passthrough")
     for name in names:
@@ -210,7 +210,7 @@ def test_a_tangle_is_not_warned_of_without_end() -> None:
     assert found[-1] == "warning: there are more loops that may be entered at two nodes at once"
 
 
-def test_a_long_way_back_needs_no_deep_stack() -> None:
+def test_long_paths_need_no_deep_stack() -> None:
     graph = ring()
     for side, condition, target in (("L", HIT, "A"), ("R", MISS, "B")):
         names = [f"{side}{number}" for number in range(1500)]
@@ -279,7 +279,7 @@ def clashing(plan: Plan, seed: int) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_run_fails_without_a_warning(kind: str) -> None:
+def test_runs_never_fail_by_double_entry_without_a_warning(kind: str) -> None:
     counts: Counter[str] = Counter()
     for seed in range(1000):
         plan, report = plan_of(KINDS[kind](seed), seed), Report()

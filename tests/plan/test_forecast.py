@@ -45,20 +45,20 @@ def test_a_node_runs_once_in_each_round_of_its_loop() -> None:
     }
 
 
-def test_what_is_in_a_subgraph_runs_as_often_as_the_subgraph() -> None:
+def test_subgraph_nodes_run_as_often_as_the_subgraph() -> None:
     outer = roundel.Graph(start="Sub", end="Out").node("Sub", "subgraph", graph=review(3))
     outer.node("Out", "passthrough").node("Gate", "loop_counter", max_iterations=2)
     outer.edge("Sub", "Sub").edge("Sub", "Gate").edge("Gate", "Sub").edge("Gate", "Out")
     assert of(outer)["Writer"].worst == 6
 
 
-def test_a_dynamic_edge_brings_nobody_knows_how_many() -> None:
+def test_dynamic_edge_has_an_unknown_worst_case() -> None:
     graph = roundel.Graph(start="In", end="Each").node("In", "passthrough").node("Each", "agent")
     graph.edge("In", "Each", dynamic={"type": "map"})
     assert of(graph)["Each"] == Estimate(None, 3)
 
 
-def test_tokens_are_a_rule_of_thumb() -> None:
+def test_tokens_are_estimated() -> None:
     made = forecast(roundel.prepare(review(2, params={"max_tokens": 100}, role="x" * 400)))
     assert made.model_calls == Estimate(2, 1)
     assert made.tokens == Estimate(None, 100 + 600 + 100)
@@ -84,7 +84,7 @@ def agent(**config: object) -> Forecast:
         ({"tools": "mean", "max_tool_calls": 2, "output_schema": {}, "thinking": THINKING}, (6, 4), (32, 2)),
     ],
 )
-def test_what_one_run_of_an_agent_takes(
+def test_calls_of_one_agent_execution(
     config: dict[str, Any], models: tuple[int, int], tools: tuple[int, int]
 ) -> None:
     made = agent(**config)
@@ -93,7 +93,7 @@ def test_what_one_run_of_an_agent_takes(
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_no_agent_calls_more_than_the_forecast_says(seed: int) -> None:
+def test_agents_never_exceed_the_forecast(seed: int) -> None:
     """Models that ask for tools whenever they may, and answer with what does not fit."""
     draw = random.Random(seed)
     config: dict[str, Any] = {"max_tool_calls": draw.randrange(4), "max_calls_per_round": draw.randint(1, 3)}
@@ -113,13 +113,13 @@ def test_no_agent_calls_more_than_the_forecast_says(seed: int) -> None:
     assert result.usage["tool_calls"] <= made.tool_calls.worst, config
 
 
-def test_further_calls_of_one_run_see_more() -> None:
+def test_later_calls_of_an_execution_have_larger_input() -> None:
     once, thrice = agent(role="x" * 400), agent(role="x" * 400, tools="mean")
     assert once.tokens.typical == 100 + 300 + 300
     assert thrice.tokens.typical == 3 * once.tokens.typical + 300 * (1 + 2)
 
 
-def test_a_price_gives_a_cost_and_what_has_none_is_named() -> None:
+def test_cost_needs_prices_and_unpriced_agents_are_listed() -> None:
     graph = roundel.Graph(start="A", end="C").node("A", "agent").node("B", "agent").node("C", "passthrough")
     plan = roundel.prepare(graph.edge("A", "B").edge("B", "C"))
     made = forecast(plan, lambda node: Price(1, 10) if node.id == "A" else None)
@@ -142,7 +142,7 @@ def test_loop_agents_run_in_iterations() -> None:
 
 
 @pytest.mark.parametrize("block", range(4))
-def test_no_run_exceeds_the_forecast(block: int) -> None:
+def test_runs_never_exceed_the_forecast(block: int) -> None:
     for seed in range(block * 300, (block + 1) * 300):
         workflow, text, script = case(seed)
         plan = plan_of(workflow)
@@ -153,7 +153,7 @@ def test_no_run_exceeds_the_forecast(block: int) -> None:
             assert run.state.summary()["nodes"].get(row.node, 0) <= row.runs.worst, seed
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_forecast_command_prints_the_estimates(tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text(json.dumps(review(4).mapping()))
     command = [sys.executable, "-m", "roundel", "forecast", "flow.yaml"]
     plain = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
@@ -181,7 +181,7 @@ graph:
 """
 
 
-def test_the_command_knows_prices(tmp_path: Path) -> None:
+def test_forecast_command_uses_prices(tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text(PRICED)
     command = [sys.executable, "-m", "roundel", "forecast", "flow.yaml"]
     plain = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
@@ -198,7 +198,7 @@ def test_the_command_knows_prices(tmp_path: Path) -> None:
     assert [row["cost_usd"] is None for row in report["nodes"]] == [False, False, True]
 
 
-def test_no_price_is_looked_for_if_no_agent_names_a_model(tmp_path: Path) -> None:
+def test_prices_are_not_loaded_if_no_agent_names_a_model(tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text(json.dumps(review(2).mapping()))
     code = (
         "import sys; from roundel.cli.workflows import forecast_command; "

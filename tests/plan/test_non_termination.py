@@ -42,12 +42,12 @@ def inner(graph: roundel.Graph) -> roundel.Graph:
     return graph.edge("Tell", "Outer")
 
 
-def test_a_loop_around_another_that_always_leads_back() -> None:
+def test_outer_loop_around_an_inner_loop_that_always_leads_back_never_ends() -> None:
     (found,) = findings(inner(agents("Outer Ask Tell")))
     assert found == "no-way-out: the loop Outer → Ask → Tell → Outer never ends: no edge leaves it"
 
 
-def test_the_inner_loop_may_be_left_before_the_node_that_leads_back() -> None:
+def test_exit_from_the_inner_loop_may_skip_the_back_edge() -> None:
     """Ask may lead to Aside: then Tell does not run, and Outer is not triggered again."""
     graph = inner(agents("Outer Ask Tell Aside")).edge("Ask", "Aside", condition=WORD)
     assert findings(graph.edge("Aside", "Outer", condition=WORD)) == []
@@ -57,13 +57,13 @@ def test_the_inner_loop_may_be_left_before_the_node_that_leads_back() -> None:
     assert result.loops["Outer"]["exit_reason"] == "no_trigger"
 
 
-def test_the_inner_loop_may_be_left_in_the_same_layer() -> None:
+def test_exit_in_the_same_layer_does_not_skip_the_back_edge() -> None:
     graph = inner(agents("Outer Ask Tell Aside")).edge("Tell", "Aside", condition=WORD)
     (found,) = findings(graph.edge("Aside", "Outer", condition=WORD))
     assert found.startswith("no-way-out: the loop Outer → Ask → Tell → Aside → Outer")
 
 
-def test_the_inner_loop_may_end_quietly() -> None:
+def test_inner_loop_may_end_without_a_trigger() -> None:
     graph = (
         agents("Outer Ask Tell").edge("Outer", "Ask").edge("Ask", "Tell").edge("Tell", "Ask", condition=WORD)
     )
@@ -71,14 +71,14 @@ def test_the_inner_loop_may_end_quietly() -> None:
     assert findings(graph) == []
 
 
-def test_a_way_in_that_is_shut_counts_for_nothing() -> None:
+def test_entry_that_never_fires_is_ignored() -> None:
     """Entered at Ask the loop would go on for ever, but nothing enters it there."""
     graph = agents("In Ask Tell Out").edge("In", "Tell").edge("In", "Ask", condition=False)
     graph.edge("Ask", "Ask").edge("Ask", "Tell", condition=False).edge("Tell", "Ask", condition=False)
     assert findings(graph.edge("Tell", "Out", condition=WORD)) == []
 
 
-def test_a_way_out_that_is_shut_is_named() -> None:
+def test_exit_that_never_fires_is_reported() -> None:
     graph = (
         agents("Ask Tell Out").edge("Ask", "Tell").edge("Tell", "Ask").edge("Tell", "Out", condition=False)
     )
@@ -102,7 +102,7 @@ def test_a_break_ends_a_loop() -> None:
     assert roundel.run(repeated(body), "go", script={"*": "a"}).loops["Again"]["exit_reason"] == "break"
 
 
-def test_a_break_may_stand_beside_the_loop() -> None:
+def test_break_next_to_the_loop_ends_it() -> None:
     body = agents("In Ask").edge("In", "Ask").edge("Ask", "Ask")
     (found,) = findings(repeated(body))
     assert found.startswith("no-way-out: the loop Ask → Ask never ends")
@@ -169,7 +169,7 @@ def ended(plan: Plan, seed: int, counts: Counter[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_run_ends_a_non_terminating_loop(kind: str) -> None:
+def test_runs_never_leave_a_loop_reported_as_non_terminating(kind: str) -> None:
     counts: Counter[str] = Counter()
     for seed in range(1000):
         assert ended(plan_of(KINDS[kind](seed), seed), seed, counts) == []

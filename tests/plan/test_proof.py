@@ -49,7 +49,7 @@ def said(graph: roundel.Graph) -> list[str]:
 # A guard beside the edge back.
 
 
-def test_a_guard_under_the_condition_of_the_edge_back() -> None:
+def test_guard_with_the_condition_of_the_back_edge_bounds_the_loop() -> None:
     (proof,) = prove(compile_workflow(review().workflow()))
     assert proof.bounded_by == (Limit("Guard", 3),)
     assert (proof.worst_case_rounds, proof.worst_case_total, proof.cap, proof.depth) == (3, 3, 100, 0)
@@ -58,28 +58,28 @@ def test_a_guard_under_the_condition_of_the_edge_back() -> None:
     assert proof.per_entry == "at most 3 rounds, by Guard"
 
 
-def test_a_guard_that_is_always_led_to() -> None:
+def test_unconditional_guard_bounds_the_loop() -> None:
     assert worst(review(to=None)) == 3
 
 
 @pytest.mark.parametrize("to", [LESS, DONE, False, {"cel": "round > 1"}])
-def test_a_guard_that_is_led_to_under_another_condition_may_miss_a_round(to: Any) -> None:
+def test_guard_with_a_different_condition_does_not_bound_the_loop(to: Any) -> None:
     assert worst(review(to=to)) is None
 
 
-def test_conditions_are_compared_not_understood() -> None:
+def test_conditions_are_compared_literally() -> None:
     assert worst(review(to=MORE, back=LESS)) is None
 
 
 @pytest.mark.parametrize("way", [{"process": DROP}, {"dynamic": EACH}, {"condition": MORE}])
-def test_an_edge_to_the_guard_that_may_bring_nothing(way: dict[str, Any]) -> None:
+def test_edge_to_the_guard_that_may_drop_the_message_does_not_bound_the_loop(way: dict[str, Any]) -> None:
     graph = review(to=False).node("Other", "passthrough").edge("Reviewer", "Other", condition=MORE)
     assert worst(graph.edge("Other", "Guard")) == 3
     graph = review(to=False).node("Other", "passthrough").edge("Reviewer", "Other", condition=MORE)
     assert worst(graph.edge("Other", "Guard", **way)) is None
 
 
-def test_a_function_of_the_host_may_answer_differently_each_time() -> None:
+def test_impure_condition_functions_do_not_bound_the_loop() -> None:
     def whim(_message: roundel.Message) -> bool:
         return True
 
@@ -87,18 +87,18 @@ def test_a_function_of_the_host_may_answer_differently_each_time() -> None:
     assert worst(review(to="code_pass", back="code_pass")) == 3  # this one is pure
 
 
-def test_edges_that_take_no_data_trigger_all_the_same() -> None:
+def test_edges_without_data_still_trigger_the_guard() -> None:
     graph = review(to=False, out={"carry_data": False}).node("Other", "passthrough")
     graph.edge("Reviewer", "Other", carry_data=False, clear_context=True).edge("Other", "Guard")
     assert worst(graph) == 3
 
 
 @pytest.mark.parametrize("out", [{"condition": DONE}, {"process": DROP}, {"trigger": False}])
-def test_a_guard_whose_way_out_is_not_always_open(out: dict[str, Any]) -> None:
+def test_guard_with_a_conditional_exit_does_not_bound_the_loop(out: dict[str, Any]) -> None:
     assert worst(review(out=out)) is None
 
 
-def test_the_guard_may_stand_anywhere_that_each_round_comes_by() -> None:
+def test_guard_may_be_anywhere_on_every_round() -> None:
     graph = review(to=False)
     assert worst(graph.edge("Writer", "Guard")) == 3
 
@@ -125,7 +125,7 @@ def through(kind: str, **config: Any) -> roundel.Graph:
 @pytest.mark.parametrize(
     ("kind", "config"), [("agent", {}), ("human", {}), ("literal", {"content": "x"}), ("passthrough", {})]
 )
-def test_a_way_by_nodes_that_always_speak(kind: str, config: dict[str, Any]) -> None:
+def test_path_through_nodes_that_always_output_bounds_the_loop(kind: str, config: dict[str, Any]) -> None:
     assert worst(through(kind, **config)) == 3
 
 
@@ -138,11 +138,13 @@ def test_a_way_by_nodes_that_always_speak(kind: str, config: dict[str, Any]) -> 
         ("subgraph", {"graph": roundel.Graph(start="A", end="A").node("A", "agent")}),
     ],
 )
-def test_a_way_by_a_node_that_may_be_silent(kind: str, config: dict[str, Any]) -> None:
+def test_path_through_a_node_that_may_be_silent_does_not_bound_the_loop(
+    kind: str, config: dict[str, Any]
+) -> None:
     assert proofs(through(kind, **config))["Writer"].bounded_by == ()
 
 
-def test_a_node_that_only_runs_when_the_guard_does() -> None:
+def test_back_edge_of_a_node_that_runs_only_with_the_guard_is_bounded() -> None:
     """What Late leads back from has been counted: it runs behind Reviewer, under the guard's condition."""
     graph = review(back=False).node("Late", "python").edge("Reviewer", "Late", condition=MORE)
     assert worst(graph.edge("Late", "Writer")) == 3
@@ -150,7 +152,7 @@ def test_a_node_that_only_runs_when_the_guard_does() -> None:
     assert worst(graph.edge("Late", "Writer").edge("Writer", "Late", condition=LESS)) is None
 
 
-def test_every_edge_back_counts() -> None:
+def test_every_back_edge_counts() -> None:
     graph = review().edge("Writer", "Writer", condition=MORE)
     assert worst(graph) is None
     graph = review().edge("Writer", "Writer", condition=MORE).edge("Writer", "Guard", condition=MORE)
@@ -173,7 +175,7 @@ def test_ports() -> None:
 
 
 @pytest.mark.parametrize(("port", "limit"), [(None, 10), ("left", None)])
-def test_a_node_that_always_speaks_may_do_so_at_another_port(port: str | None, limit: int | None) -> None:
+def test_node_that_always_outputs_may_use_another_port(port: str | None, limit: int | None) -> None:
     nodes = [{"id": "Fork", "type": "fork"}, {"id": "Guard", "type": "loop_counter"}]
     edges: list[dict[str, Any]] = [
         {"from": "Fork", "to": "Fork"},
@@ -186,7 +188,7 @@ def test_a_node_that_always_speaks_may_do_so_at_another_port(port: str | None, l
     assert proof.worst_case_rounds == limit
 
 
-def test_a_node_that_decides_by_its_port() -> None:
+def test_loop_node_bounds_the_loop_by_its_port() -> None:
     graph = roundel.Graph(start="Writer", end="Final").node("Writer", "agent").node("Final", "passthrough")
     graph.node("Gate", "loop", max_rounds=4).edge("Writer", "Gate").edge("Gate", "Writer", port="continue")
     assert said(graph.edge("Gate", "Final", port="exit")) == ["Writer: at most 4 rounds, by Gate"]
@@ -195,7 +197,7 @@ def test_a_node_that_decides_by_its_port() -> None:
 # Several guards, clocks, caps.
 
 
-def test_the_least_of_several_guards() -> None:
+def test_smallest_of_several_guards_is_the_bound() -> None:
     graph = review(5).node("First", "loop_counter", max_iterations=2)
     graph.node("Clock", "loop_timer", max_duration=20)
     for guard in ("First", "Clock"):
@@ -210,7 +212,7 @@ def test_two_guards_that_share_the_rounds_bound_nothing_between_them() -> None:
     assert worst(graph.edge("Reviewer", "Other", condition=DONE)) is None
 
 
-def test_a_cap_below_the_guard_comes_first() -> None:
+def test_cap_below_the_guard_is_the_bound() -> None:
     graph = roundel.Graph(start="Writer", end="Final", loops={"Writer": {"max_rounds": 2}})
     graph._nodes, graph._edges = review()._nodes, review()._edges
     assert said(graph) == ["Writer: at most 2 rounds, by its cap"]
@@ -229,7 +231,7 @@ def test_a_loop_that_always_ends_with_its_first_round() -> None:
     assert roundel.check(graph)[1].diagnostics == []
 
 
-def test_what_stays_in_the_loop_does_not_leave_it() -> None:
+def test_passthrough_timer_below_its_limit_does_not_leave_the_loop() -> None:
     """Below its limit a clock that hands on takes the edge back and not the one out."""
     graph = roundel.Graph(start="A", end="Out").node("A", "agent").node("Out", "passthrough")
     graph.node("Clock", "loop_timer", passthrough=True).edge("A", "Clock").edge("Clock", "A").edge(
@@ -262,7 +264,7 @@ def test_nested_loops_are_multiplied() -> None:
     assert (body.depth, body.worst_case_rounds, body.worst_case_total) == (1, 3, 6)
 
 
-def test_more_rounds_than_anybody_could_wait_for_are_not_counted() -> None:
+def test_astronomic_round_totals_are_omitted() -> None:
     graph = nested().edge("Check", "Guard", condition=MORE)
     graph._settings["limits"] = {"rounds": 10**30}
     for node in graph._nodes:
@@ -279,17 +281,17 @@ def test_the_guard_of_an_inner_loop_does_not_bound_the_outer_one() -> None:
     ]
 
 
-def test_an_edge_inside_an_inner_loop_may_be_forgotten_when_that_is_left() -> None:
+def test_edge_inside_an_inner_loop_may_be_dropped_on_exit() -> None:
     """Body leads to Late for certain; but if it leads to Check too, Late does not run."""
     graph = nested().node("Late", "agent").edge("Body", "Late").edge("Late", "Body", condition=MORE)
     assert proofs(graph.edge("Late", "Guard"))["Outer"].worst_case_rounds is None
 
 
-def test_an_edge_out_of_an_inner_loop_is_remembered() -> None:
+def test_edge_out_of_an_inner_loop_counts() -> None:
     assert proofs(nested().edge("Body", "Guard"))["Outer"].worst_case_rounds == 2
 
 
-def test_edges_back_from_an_inner_loop_count_too() -> None:
+def test_back_edges_from_an_inner_loop_count() -> None:
     graph = nested().edge("Check", "Guard", condition=MORE).edge("Body", "Outer", condition=DONE)
     assert proofs(graph)["Outer"].worst_case_rounds is None
 
@@ -297,7 +299,7 @@ def test_edges_back_from_an_inner_loop_count_too() -> None:
 @pytest.mark.parametrize(
     ("to", "limit"), [(MORE, "at most 3 rounds, by Guard"), (LESS, "nothing but its cap")]
 )
-def test_a_loop_that_may_be_entered_at_two_nodes_is_proved_for_each(to: Any, limit: str) -> None:
+def test_loop_with_two_possible_entries_is_proved_for_each(to: Any, limit: str) -> None:
     graph = review(to=to).node("Start", "agent")
     graph._settings["start"] = ["Start"]
     graph.edge("Start", "Writer", condition=MORE).edge("Start", "Reviewer", condition=DONE)
@@ -320,7 +322,7 @@ def test_a_subgraph_in_a_loop() -> None:
     ]
 
 
-def test_nobody_knows_how_often_a_subgraph_behind_a_dynamic_edge_runs() -> None:
+def test_subgraph_after_a_dynamic_edge_has_no_total() -> None:
     graph = roundel.Graph(start="In", end="Many").node("In", "agent").node("Many", "subgraph", graph=review())
     assert said(graph.edge("In", "Many", dynamic=EACH)) == ["Writer: at most 3 rounds each time, by Guard"]
 
@@ -349,12 +351,12 @@ def test_a_graph_that_a_loop_agent_repeats() -> None:
 # What is said against a workflow.
 
 
-def doubts(graph: roundel.Graph) -> list[str]:
+def check_messages(graph: roundel.Graph) -> list[str]:
     _, report = roundel.check(graph)
     return [f"{found.code}: {found.message}" for found in report.diagnostics]
 
 
-def test_a_loop_inside_of_one_with_two_entries_is_warned_of_once() -> None:
+def test_inner_loop_of_a_loop_with_two_entries_is_warned_of_once() -> None:
     """Entered at A, the loop around has one of C and D inside; entered at B, one of A, C and D."""
     graph = roundel.Graph(start="In", end="Out").node("In", "agent").node("Out", "passthrough")
     for name in "ABCD":
@@ -365,45 +367,46 @@ def test_a_loop_inside_of_one_with_two_entries_is_warned_of_once() -> None:
     graph.edge("A", "B", condition=hit).edge("A", "C", condition=miss).edge("B", "C").edge("C", "D")
     graph.edge("D", "C", condition=hit)
     graph.edge("D", "A", condition=miss).edge("D", "Out", condition=DONE)
-    found = [text.split("'")[1] for text in doubts(graph)]
+    found = [text.split("'")[1] for text in check_messages(graph)]
     assert sorted(found) == ["A", "B", "C"]
 
 
-def test_a_loop_that_nothing_but_its_cap_bounds() -> None:
+def test_loop_bounded_only_by_its_cap_is_a_warning() -> None:
     graph = roundel.Graph(start="Writer", end="Reviewer").node("Writer", "agent").node("Reviewer", "human")
     graph.edge("Writer", "Reviewer").edge("Reviewer", "Writer", condition=MORE)
-    assert doubts(graph) == [
+    assert check_messages(graph) == [
         "only-capped: loop 'Writer' is bounded only by its cap of 100 rounds; "
         "whether it ends before depends on what 'Reviewer' says"
     ]
     assert said(graph) == ["Writer: nothing but its cap of 100 rounds"]
 
 
-def test_the_warning_says_why_a_guard_is_of_no_use() -> None:
+def test_warning_explains_why_a_guard_does_not_bound_the_loop() -> None:
     assert (
-        "'Guard' does not bound it, since Reviewer → Writer may begin a round" in doubts(review(to=LESS))[0]
+        "'Guard' does not bound it, since Reviewer → Writer may begin a round"
+        in check_messages(review(to=LESS))[0]
     )
-    assert "its way out is not always open" in doubts(review(out={"condition": DONE}))[0]
+    assert "its way out is not always open" in check_messages(review(out={"condition": DONE}))[0]
     graph = review(to=False).edge("Writer", "Guard", dynamic=EACH)
-    assert "a dynamic edge leads to it" in doubts(graph)[0]
+    assert "a dynamic edge leads to it" in check_messages(graph)[0]
 
 
 @pytest.mark.parametrize("chosen", [{"loops": {"Writer": {"max_rounds": 9}}}, {"limits": {"rounds": 9}}])
-def test_a_cap_that_somebody_chose_is_no_reason_to_warn(chosen: dict[str, Any]) -> None:
+def test_explicit_cap_is_not_warned_of(chosen: dict[str, Any]) -> None:
     graph = review(to=LESS)
     graph._settings.update(chosen)
-    assert doubts(graph) == []
+    assert check_messages(graph) == []
     assert said(graph) == ["Writer: nothing but its cap of 9 rounds"]
 
 
-def test_a_clock_is_no_reason_to_warn() -> None:
+def test_timer_bound_is_not_warned_of() -> None:
     graph = review(to=LESS).node("Clock", "loop_timer", max_duration=1).edge("Writer", "Clock")
     graph.edge("Clock", "Writer").edge("Clock", "Final")
-    assert doubts(graph) == []
+    assert check_messages(graph) == []
     assert said(graph) == ["Writer: at most 1 second, by Clock"]
 
 
-def test_each_entry_is_warned_of_once_however_it_nests() -> None:
+def test_each_loop_entry_is_warned_of_once() -> None:
     names = [f"N{number}" for number in range(6)]
     graph = roundel.Graph(start="N0", end="Out").node("Out", "passthrough")
     for name in names:
@@ -411,15 +414,15 @@ def test_each_entry_is_warned_of_once_however_it_nests() -> None:
     for source in names:
         for target in names:
             graph.edge(source, target, condition=MORE)
-    found = [found.split(";")[0] for found in doubts(graph.edge("N3", "Out", condition=DONE))]
+    found = [found.split(";")[0] for found in check_messages(graph.edge("N3", "Out", condition=DONE))]
     found = [doubt for doubt in found if doubt.startswith("only-capped")]
     assert 0 < len(found) == len(set(found)) <= 6
 
 
-def test_a_way_out_that_nothing_leads_to() -> None:
+def test_unreachable_exit_is_an_error() -> None:
     graph = roundel.Graph(start="A", end="Out").node("A", "agent").node("B", "agent").node("C", "agent")
     graph.node("Out", "passthrough").edge("A", "B").edge("B", "A").edge("B", "C", condition=False)
-    assert doubts(graph.edge("C", "A").edge("C", "Out")) == [
+    assert check_messages(graph.edge("C", "A").edge("C", "Out")) == [
         "unreachable-exit: the loop A → B → C → A never ends: its way out, C → Out, is out of reach"
     ]
 
@@ -457,7 +460,7 @@ def _kind(proof: Proof, most: int) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("part", range(4))
-def test_no_run_contradicts_the_proof(kind: str, part: int) -> None:
+def test_runs_never_contradict_the_proof(kind: str, part: int) -> None:
     counts: Counter[str] = Counter()
     for seed in range(part * SEEDS, (part + 1) * SEEDS):
         assert contradictions(plan_of(KINDS[kind](seed), seed), seed, counts) == []
@@ -468,7 +471,7 @@ def test_no_run_contradicts_the_proof(kind: str, part: int) -> None:
     assert counts["open, and long"], counts
 
 
-def test_guards_that_are_wired_as_they_should_be_are_seen() -> None:
+def test_correctly_wired_guards_are_recognised() -> None:
     """Most counters of these workflows stand beside the edge back; a few are spoilt by one edge more."""
     proved: Counter[bool] = Counter()
     for seed in range(600):

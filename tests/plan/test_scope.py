@@ -83,17 +83,17 @@ def test_a_self_edge_is_a_loop_except_at_the_entry() -> None:
     assert inner.scope.units[0].node is not None
 
 
-def test_data_only_edges_make_no_loop_and_order_where_they_can() -> None:
+def test_data_edges_create_no_loop_but_order_nodes() -> None:
     assert shape(plan("A>B", "A", "B>A").root) == [(0, "A"), (1, "B")]
     assert waits(plan("G>C", "G,D", "D>C").root)["C"] == {"G", "D"}
 
 
-def test_data_that_goes_both_ways_orders_nothing() -> None:
+def test_mutual_data_edges_order_nothing() -> None:
     root = plan("X>S X>T", "X", "S>T", "T>S").root
     assert waits(root)["S"] == waits(root)["T"] == {"X"}
 
 
-def test_in_a_loop_the_next_layer_waits_for_whoever_may_leave() -> None:
+def test_next_layer_of_a_loop_waits_for_nodes_that_may_exit() -> None:
     # B may leave the loop in the layer of C; D follows C alone and must still wait for B.
     graph = plan("A>B A>C C>D D>A B>O B>A", "A")
     (loop,) = loops(graph)
@@ -140,7 +140,7 @@ def test_a_loop_of_one_node_has_side_nodes_too() -> None:
         ("O>N", "N>O"),
     ],
 )
-def test_a_side_node_gives_data_to_the_loop_alone(data: tuple[str, ...]) -> None:
+def test_side_node_gives_data_only_to_its_loop(data: tuple[str, ...]) -> None:
     assert groups(plan("A>B B>A B>N B>O", "A", *data)) == ["A: AB"]
 
 
@@ -152,7 +152,7 @@ def test_a_side_node_triggers_nothing() -> None:
     assert groups(plan("A>B B>A B>N N>M B>O", "A", "N>A", "M>A")) == ["A: AB"]
 
 
-def test_a_side_node_is_triggered_by_its_loop_alone() -> None:
+def test_side_node_is_triggered_only_by_its_loop() -> None:
     assert groups(plan("I>A I>N A>B B>A B>N B>O", "I", "N>A")) == ["A: AB"]
     assert groups(plan("I>A A>B B>A B>O", "I", "I>N", "N>A")) == ["A: AB"]
 
@@ -163,7 +163,7 @@ def test_a_side_node_is_in_neither_start_nor_end() -> None:
     assert groups(plan("A>B B>A B>N B>O", "A", "N>A", end=("O",))) == ["A: ABN"]
 
 
-def test_another_edge_still_leaves_the_loop_or_none_joins() -> None:
+def test_side_nodes_join_only_if_another_exit_remains() -> None:
     assert groups(plan("A>B B>A B>N", "A", "N>A")) == ["A: AB"]
     assert groups(plan("A>B B>A B>N A>M", "A", "N>A", "M>A")) == ["A: AB"]
     assert groups(plan("A>B B>A B>N A>M A>O", "A", "N>A", "M>A")) == ["A: ABNM"]
@@ -182,7 +182,7 @@ def test_side_nodes_of_loops_in_loops() -> None:
     assert groups(plan(f"{ring} A>N", "A", "N>C")) == ["A: ABCN", "B: BC"], "the outer loop triggers it too"
 
 
-def test_what_would_leave_the_outer_loop_without_a_way_out_joins_neither() -> None:
+def test_node_that_is_the_only_exit_of_the_outer_loop_is_no_side_node() -> None:
     assert groups(plan("A>B B>C C>B C>A B>N", "A", "N>C")) == ["A: ABC", "B: BC"]
 
 

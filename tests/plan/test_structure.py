@@ -29,34 +29,34 @@ def ring(*names: str, **fields: Any) -> roundel.Graph:
 WORD = {"type": "keyword", "config": {"any": ["z"]}}
 
 
-def test_a_loop_with_a_way_out_is_fine() -> None:
+def test_loop_with_an_exit_is_valid() -> None:
     assert codes(ring("A", "B").edge("B", "A").edge("B", "Out", condition=WORD)) == []
 
 
-def test_a_loop_that_may_end_quietly_is_fine() -> None:
+def test_loop_that_may_end_without_a_trigger_is_valid() -> None:
     graph = roundel.Graph(start="A", end="B").node("A", "agent").node("B", "human")
     assert codes(graph.edge("A", "B").edge("B", "A", condition=WORD)) == []
 
 
 @pytest.mark.parametrize("names", [("A",), ("A", "B"), ("A", "B", "C", "D")])
-def test_a_loop_that_nothing_leaves(names: tuple[str, ...]) -> None:
+def test_loop_without_an_exit_is_an_error(names: tuple[str, ...]) -> None:
     graph = ring(*names).edge(names[-1], names[0])
     assert "error no-way-out" in codes(graph)
 
 
-def test_a_way_out_that_never_opens_is_none() -> None:
+def test_exit_that_never_fires_is_an_error() -> None:
     graph = ring("A", "B").edge("B", "A").edge("B", "Out", condition=False)
     assert "error no-way-out" in codes(graph)
 
 
-def test_an_inner_loop_that_nothing_leaves() -> None:
+def test_inner_loop_without_an_exit_is_an_error() -> None:
     # Whatever happens outside, B goes round and round; nothing but itself follows it.
     graph = ring("A", "B", "C").edge("C", "A", condition=WORD).edge("C", "Out")
     graph = graph.node("Trap", "passthrough").edge("B", "Trap").edge("Trap", "Trap")
     assert "error no-way-out" in codes(graph)
 
 
-def test_a_silent_node_may_end_a_loop() -> None:
+def test_node_without_output_may_end_a_loop() -> None:
     graph = roundel.Graph(start="A", end="A").edge("A", "A")
     graph.function("A")(lambda: None)
     assert codes(graph) == []
@@ -69,12 +69,12 @@ def guarded(*edges: tuple[str, str], **options: Any) -> roundel.Graph:
     return graph
 
 
-def test_a_guard_wired_as_it_should_be() -> None:
+def test_correctly_wired_guard_is_valid() -> None:
     assert codes(guarded(("Gate", "A"), ("Gate", "Out"))) == []
 
 
 @pytest.mark.parametrize("edges", [[("Gate", "Out")], [("Gate", "A")], []])
-def test_a_guard_that_cannot_act(edges: list[tuple[str, str]]) -> None:
+def test_guard_that_cannot_act_is_an_error(edges: list[tuple[str, str]]) -> None:
     _, report = roundel.check(guarded(*edges))
     found = next(found for found in report.diagnostics if found.code == "guard-wiring")
     assert "'Gate'" in found.message
@@ -88,12 +88,12 @@ def found(graph: roundel.Graph, code: str) -> Any:
     return diagnostic
 
 
-def test_a_guard_with_no_edge_at_all_lacks_both() -> None:
+def test_guard_without_edges_lacks_back_edge_and_exit() -> None:
     message = found(guarded(), "guard-wiring").message
     assert "no edge leads from it back into the loop, and none leads out of the loop" in message
 
 
-def test_a_guard_without_an_exit_in_a_loop_that_is_left_elsewhere() -> None:
+def test_guard_without_an_exit_in_a_loop_with_another_exit_is_a_warning() -> None:
     graph = guarded(("Gate", "A")).edge("A", "Out", condition=WORD)
     assert codes(graph) == ["warning idle-guard"]
     message = found(graph, "idle-guard").message
@@ -103,18 +103,18 @@ def test_a_guard_without_an_exit_in_a_loop_that_is_left_elsewhere() -> None:
     assert "error guard-wiring" in codes(guarded(("Gate", "A")).edge("A", "Out", condition=False))
 
 
-def test_a_guard_that_drives_another() -> None:
+def test_guard_that_only_triggers_another_guard_is_a_warning() -> None:
     graph = guarded(("Gate", "Clock")).node("Clock", "loop_timer").edge("Clock", "A").edge("Clock", "Out")
     assert codes(graph) == ["warning idle-guard"]
     assert "it only triggers 'Clock'" in found(graph, "idle-guard").message
 
 
-def test_a_guard_that_gives_its_loop_nothing_but_data() -> None:
+def test_guard_that_gives_its_loop_only_data_is_a_warning() -> None:
     graph = guarded(("Gate", "A"), trigger=False).edge("A", "Out", condition=WORD)
     assert codes(graph) == ["warning idle-guard"]
 
 
-def test_a_loop_node_outside_of_loops_decides_once() -> None:
+def test_loop_node_outside_of_a_loop_is_a_warning() -> None:
     graph = roundel.Graph(start="A", end="Good").node("A", "agent").node("Gate", "loop", exit_on_score=90)
     graph.node("Good", "passthrough").node("Bad", "passthrough").edge("A", "Gate")
     graph.edge("Gate", "Good", port="exit").edge("Gate", "Bad", port="continue")
@@ -130,13 +130,13 @@ def test_a_guard_of_an_inner_loop_may_lead_to_the_outer_one() -> None:
     assert codes(graph) == []
 
 
-def test_two_starts_in_one_loop() -> None:
+def test_two_starts_in_one_loop_are_an_error() -> None:
     graph = roundel.Graph(start=["A", "B"], end="Out").node("Out", "passthrough")
     graph.node("A", "passthrough").node("B", "passthrough").edge("A", "B").edge("B", "A").edge("B", "Out")
     assert codes(graph) == ["error two-entries"]
 
 
-def test_a_node_that_leads_into_a_loop_twice() -> None:
+def test_node_entering_a_loop_twice_is_an_error() -> None:
     graph = ring("A", "B").edge("B", "A").edge("B", "Out").node("In", "passthrough")
     graph.edge("In", "A").edge("In", "B")
     mapping = graph.mapping()
@@ -153,12 +153,12 @@ def test_nodes_that_never_run_and_ends_that_are_never_reached() -> None:
     assert "warning end-not-reached" in found
 
 
-def test_a_graph_whose_result_is_nobodys() -> None:
+def test_graph_without_an_end_is_a_warning() -> None:
     graph = roundel.Graph(start="A").node("A", "agent").node("B", "agent")
     assert codes(graph.edge("A", "B").edge("B", "A", condition=WORD)) == ["warning no-end"]
 
 
-def test_a_tangle_of_loops_is_checked_in_good_time() -> None:
+def test_dense_loops_are_checked_quickly() -> None:
     """Every node leads to every other: the ways to nest grow without end, the check does not."""
     names = [f"N{number}" for number in range(14)]
     graph = roundel.Graph(start="N0", end="Out").node("Out", "passthrough")
@@ -171,7 +171,7 @@ def test_a_tangle_of_loops_is_checked_in_good_time() -> None:
     assert set(codes(graph)) == {"warning maybe-two-entries", "warning loops-not-analysed"}
 
 
-def test_a_guard_that_is_the_only_way_back() -> None:
+def test_guard_that_is_the_only_back_edge_is_an_error() -> None:
     graph = ring("A", "B").node("Gate", "loop_counter").edge("B", "Gate")
     graph.edge("Gate", "A").edge("Gate", "Out")
     _, report = roundel.check(graph)

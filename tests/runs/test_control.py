@@ -22,7 +22,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "runs.db"
 
 
-async def asked(store: SqliteStore, claim: Claim) -> None:
+async def wait_for_request(store: SqliteStore, claim: Claim) -> None:
     """Until there is a request for the run."""
     while not await store.requests([claim]):
         pass
@@ -37,7 +37,7 @@ async def ended(runs: roundel.Runs, run_id: str) -> None:
     raise AssertionError("it is still executed")
 
 
-def test_a_request_that_nobody_answers_is_withdrawn(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unanswered_request_is_withdrawn(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = kept(place, ALONE).run_id
     monkeypatch.setattr(local, "REQUEST_SECONDS", 0.0)
 
@@ -50,9 +50,7 @@ def test_a_request_that_nobody_answers_is_withdrawn(place: Path, monkeypatch: py
     in_store(place, story)
 
 
-def test_a_run_can_be_stopped_although_its_process_does_not_answer(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_of_an_unresponsive_process_can_be_stopped(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run_id = kept(place, ALONE).run_id
     monkeypatch.setattr(local, "REQUEST_SECONDS", 0.0)
 
@@ -75,7 +73,7 @@ def test_a_request_to_a_process_that_ends_is_applied_to_the_store(place: Path) -
         claim = await store.claim(run_id)
 
         async def end_when_asked() -> None:
-            await asked(store, claim)
+            await wait_for_request(store, claim)
             await store.release(claim)
 
         ending = asyncio.create_task(end_when_asked())
@@ -86,13 +84,13 @@ def test_a_request_to_a_process_that_ends_is_applied_to_the_store(place: Path) -
     in_store(place, story)
 
 
-def test_a_caller_who_is_cancelled_withdraws_the_request(place: Path) -> None:
+def test_cancelled_caller_withdraws_its_request(place: Path) -> None:
     run_id = kept(place, ALONE).run_id
 
     async def story(store: SqliteStore) -> None:
         claim = await store.claim(run_id)
         asking = asyncio.create_task(roundel.Runs(store).stop(run_id))
-        await asked(store, claim)
+        await wait_for_request(store, claim)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
@@ -101,7 +99,7 @@ def test_a_caller_who_is_cancelled_withdraws_the_request(place: Path) -> None:
     in_store(place, story)
 
 
-def test_to_resume_a_run_without_executing_it_changes_nothing(place: Path) -> None:
+def test_resume_without_execution_changes_nothing(place: Path) -> None:
     run_id = kept(place, ALONE).run_id
 
     async def story(store: SqliteStore) -> None:
@@ -112,7 +110,7 @@ def test_to_resume_a_run_without_executing_it_changes_nothing(place: Path) -> No
     in_store(place, story)
 
 
-def test_a_run_that_is_idle_before_anybody_waits_for_it_has_its_result(place: Path) -> None:
+def test_wait_returns_the_result_of_a_run_that_is_already_idle(place: Path) -> None:
     """The answer ends the run, and the task that executes it, before `answer` returns."""
     run_id = kept(place, ALONE).run_id
 
@@ -127,7 +125,7 @@ def test_a_run_that_is_idle_before_anybody_waits_for_it_has_its_result(place: Pa
     in_store(place, story)
 
 
-def test_a_run_that_fails_in_its_host_tells_who_asks_for_its_result(
+def test_result_raises_when_the_run_fails_in_its_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = roundel.Graph(start="A", end="A")

@@ -12,7 +12,7 @@ from roundel.journal.store import StoreError
 from roundel.runs.lookup import opened, resolve_store
 
 
-def test_what_was_asked_for_goes_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explicit_store_overrides_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ROUNDEL_STORE", raising=False)
     assert resolve_store().location == str(Path(".roundel/runs.db"))
     monkeypatch.setenv("ROUNDEL_STORE", "there.db")
@@ -32,7 +32,7 @@ def test_what_was_asked_for_goes_before_the_environment(monkeypatch: pytest.Monk
         ("sqlite:///runs.db?sync=normal", "runs.db"),
     ],
 )
-def test_urls(url: str, path: str) -> None:
+def test_store_urls_are_resolved(url: str, path: str) -> None:
     assert resolve_store(url).location == str(Path(path))
 
 
@@ -46,17 +46,17 @@ def test_urls(url: str, path: str) -> None:
         ("sqlite:///", "sqlite:///PATH"),
     ],
 )
-def test_urls_that_lead_nowhere(url: str, said: str) -> None:
+def test_invalid_store_urls_are_rejected(url: str, said: str) -> None:
     with pytest.raises(StoreError, match=said):
         resolve_store(url)
 
 
-def test_a_password_in_a_url_is_not_repeated() -> None:
+def test_password_in_a_store_url_is_masked() -> None:
     with pytest.raises(StoreError, match=r"mysql://ann:\*\*\*@host/runs"):
         resolve_store("mysql://ann:tea@host/runs")
 
 
-def test_a_store_that_was_brought_is_left_open(tmp_path: Path) -> None:
+def test_given_store_is_left_open(tmp_path: Path) -> None:
     async def story() -> None:
         store = SqliteStore(tmp_path / "runs.db")
         async with opened(store) as there:

@@ -68,7 +68,7 @@ def test_a_prepared_graph_without_functions_is_resumed_elsewhere(tmp_path: Path,
     assert "about tea" in roundel(tmp_path, "log", "last", *place).stdout
 
 
-def test_a_mapping_that_uses_a_file_keeps_the_text_of_both(
+def test_mapping_with_a_subgraph_file_stores_both_texts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -93,7 +93,7 @@ def test_a_prepared_file_keeps_its_variables(tmp_path: Path) -> None:
     assert "More tea?" in roundel(tmp_path, "answer", "last", "--store", "runs.db").stdout
 
 
-def test_a_prepared_graph_with_functions_says_what_it_needs(tmp_path: Path) -> None:
+def test_prepared_graph_with_functions_reports_missing_code(tmp_path: Path) -> None:
     made = engine.Graph("coded", start="Shout")
     made.node("Shout", "python", function=lambda text: text.upper())
     engine.run(engine.prepare(made), "go", store=tmp_path / "runs.db")

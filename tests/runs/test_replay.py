@@ -20,7 +20,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "runs.db"
 
 
-def test_a_changed_message_belongs_to_the_run(place: Path) -> None:
+def test_edited_message_is_part_of_the_replay(place: Path) -> None:
     kept(place)
 
     async def story(runs: roundel.Runs) -> None:
@@ -48,7 +48,7 @@ def test_pauses_and_answers_change_nothing(place: Path) -> None:
     using(place, story)
 
 
-def test_another_question_is_a_difference(place: Path) -> None:
+def test_different_question_is_a_replay_difference(place: Path) -> None:
     flow = {
         "graph": {
             "start": "Ask",
@@ -110,7 +110,7 @@ def test_a_run_resumed_with_other_middleware_replays_the_same(place: Path, first
     using(place, story)
 
 
-def test_a_fork_says_that_no_message_can_be_changed_where_a_node_is_done(place: Path) -> None:
+def test_fork_rejects_a_message_for_a_completed_node(place: Path) -> None:
     class Late(Sign):
         async def after(self, visit: roundel.Visit, messages: object) -> list[str]:  # type: ignore[override]
             raise KeyboardInterrupt
@@ -152,7 +152,7 @@ TALK_SCRIPT = {"Ann": [f"a{number}" for number in range(9)], "Ben": [f"b{number}
 CHECKS = ("cause_understood", "cost_accepted", "workflow_reviewed")
 
 
-def talked(place: Path, limits: dict[str, float]) -> str:
+def locked_run(place: Path, limits: dict[str, float]) -> str:
     result = roundel.run(TALK, "go", script=TALK_SCRIPT, store=place, limits=limits)
     assert result.status == "suspended_locked"
     return result.run_id
@@ -170,10 +170,10 @@ def talked(place: Path, limits: dict[str, float]) -> str:
         ({"steps": 4}, {"limits": {"steps": 500}}),
     ],
 )
-def test_an_unlocked_run_goes_the_same_way_again(
+def test_unlocked_run_replays_the_same(
     place: Path, limits: dict[str, float], unlocked: dict[str, Any]
 ) -> None:
-    run_id = talked(place, limits)
+    run_id = locked_run(place, limits)
 
     async def story(runs: roundel.Runs) -> None:
         assert await runs.replay(run_id) is None, "while it is locked"
@@ -203,8 +203,8 @@ def test_an_unlocked_run_goes_the_same_way_again(
     using(place, story)
 
 
-def test_a_lock_that_another_limit_avoids_or_moves_is_a_difference(place: Path) -> None:
-    run_id = talked(place, {"rounds": 2})
+def test_lock_avoided_or_moved_by_another_limit_is_a_replay_difference(place: Path) -> None:
+    run_id = locked_run(place, {"rounds": 2})
 
     async def story(runs: roundel.Runs) -> None:
         await runs.unlock(run_id, "go on", checks=CHECKS, limits={"rounds": 50})
@@ -222,7 +222,7 @@ def test_a_lock_that_another_limit_avoids_or_moves_is_a_difference(place: Path) 
     using(place, story)
 
 
-def test_the_time_in_which_nobody_worked_does_not_count_when_a_run_is_replayed(place: Path) -> None:
+def test_idle_time_does_not_count_in_replay(place: Path) -> None:
     """It may work for a minute; it was paused for an hour, and later its process was dead for another."""
     nodes = [{"id": name, "type": "agent"} for name in ("A", "B", "C")]
     edges = [{"from": "A", "to": "B"}, {"from": "B", "to": "C"}]

@@ -48,7 +48,7 @@ def rounds(*scores: float | None) -> list[Event]:
         ("every:100", []),
     ],
 )
-def test_rounds_are_chosen(keep: str, stay: list[int]) -> None:
+def test_policy_selects_rounds(keep: str, stay: list[int]) -> None:
     events = rounds(10, 30, 20, 90, 40, 50)
     left = list(select_events(events, parse_policy(keep)))
     nodes = [one.address for one in left if one.event == "node_state_change"]
@@ -65,20 +65,18 @@ def test_the_best_of_rounds_without_scores_is_the_last() -> None:
     assert [one.address for one in left if one.event == "loop_round"] == ["Writer[3]"]
 
 
-def test_of_two_that_are_equally_good_the_later_one_stays() -> None:
+def test_later_of_two_equally_good_rounds_is_kept() -> None:
     left = select_events(rounds(70, 70, 10), ["best"])
     assert [one.address for one in left if one.event == "loop_round"] == ["Writer[2]"]
 
 
 @pytest.mark.parametrize("keep", ["", " , ", "bits", "every:", "every:0", "every:-1", "Best", "first;last"])
-def test_words_that_name_no_rounds(keep: str) -> None:
+def test_invalid_retention_policy_is_rejected(keep: str) -> None:
     with pytest.raises(StoreError, match="every:N"):
         parse_policy(keep)
 
 
-def test_what_is_left_of_a_run_is_read_by_later_versions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kept_events_are_upgraded_by_later_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its events have the version that they were written with, and are upgraded when they are read."""
     path = tmp_path / "runs.db"
 

@@ -45,14 +45,14 @@ def test_score_tokens_and_novelty_of_each_round() -> None:
     assert all(0.2 <= (one.novelty or 0) <= 1 for one in loop.rounds[1:])
 
 
-def test_a_writer_who_repeats_itself_says_nothing_new() -> None:
+def test_repeating_writer_has_zero_novelty() -> None:
     script = {"Writer": [{"text": "the same again", "data": {"score": 1}}], "Editor": "no"}
     seen = events_of({"breaker": False, **POLISH}, script)
     (loop,) = loop_rounds(seen, {"Writer", "Editor"})
     assert [one.novelty for one in loop.rounds] == [1, 0, 0, 0, 0]
 
 
-def test_loops_in_loops_count_for_themselves_and_for_what_is_around() -> None:
+def test_nested_loops_count_for_themselves_and_the_outer_loop() -> None:
     folder = Path(__file__).parents[2] / "examples" / "nested_loops"
     script = {
         "Planner": ["plan a", "plan b"],
@@ -66,7 +66,7 @@ def test_loops_in_loops_count_for_themselves_and_for_what_is_around() -> None:
     assert {one.address.partition(".")[0] for one in inner.rounds} == {one.address for one in outer.rounds}
 
 
-def test_cost_and_time() -> None:
+def test_cost_and_time_of_each_round() -> None:
     def at(second: float, kind: str, address: str, **data: Any) -> Event:
         return Event(1, kind, stamp(1_000_000 + second), "run", "Writer", address, data)
 

@@ -17,7 +17,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path / "runs.db"
 
 
-def test_a_run_is_answered_until_it_is_over(place: Path) -> None:
+def test_run_is_answered_round_by_round_until_it_completes(place: Path) -> None:
     assert kept(place, ALONE).status == "waiting"
 
     async def story(runs: roundel.Runs) -> None:
@@ -39,7 +39,7 @@ def test_a_run_is_answered_until_it_is_over(place: Path) -> None:
     using(place, story)
 
 
-def test_resume_asks_whoever_is_there(place: Path) -> None:
+def test_resume_uses_the_ask_callback(place: Path) -> None:
     run_id = kept(place, ALONE).run_id
     asked: list[str] = []
 
@@ -56,7 +56,7 @@ def test_resume_asks_whoever_is_there(place: Path) -> None:
         roundel.resume(run_id, store=place)
 
 
-def test_a_run_that_no_process_executes_is_paused_and_stopped_in_the_store(place: Path) -> None:
+def test_unowned_run_is_paused_and_stopped_in_the_store(place: Path) -> None:
     kept(place, ALONE)
 
     async def story(runs: roundel.Runs) -> None:
@@ -80,7 +80,7 @@ def test_a_run_that_no_process_executes_is_paused_and_stopped_in_the_store(place
     using(place, story)
 
 
-def test_a_fork_shares_the_past_and_nothing_else(place: Path) -> None:
+def test_fork_shares_only_the_past(place: Path) -> None:
     first = kept(place)
 
     async def story(runs: roundel.Runs) -> None:
@@ -108,7 +108,7 @@ def test_a_fork_shares_the_past_and_nothing_else(place: Path) -> None:
         ("Writer[1]/Gate/x", None, "never reached"),
     ],
 )
-def test_a_fork_that_cannot_be(place: Path, at: str, message: str | None, said: str) -> None:
+def test_invalid_forks_are_rejected(place: Path, at: str, message: str | None, said: str) -> None:
     kept(place)
 
     async def story(runs: roundel.Runs) -> None:
@@ -119,7 +119,7 @@ def test_a_fork_that_cannot_be(place: Path, at: str, message: str | None, said: 
     using(place, story)
 
 
-def test_a_run_goes_the_same_way_until_something_is_changed(place: Path) -> None:
+def test_replay_matches_until_something_is_changed(place: Path) -> None:
     kept(place)
 
     async def story(runs: roundel.Runs) -> None:
@@ -149,7 +149,7 @@ def test_limits_are_pinned(place: Path) -> None:
     using(place, story)
 
 
-def test_a_workflow_with_functions_has_to_be_given_once_more(place: Path) -> None:
+def test_workflow_with_functions_must_be_given_on_resume(place: Path) -> None:
     graph = roundel.Graph("shout", start="Ask", end="Shout").node("Ask", "human")
 
     @graph.function("Shout")
@@ -169,7 +169,7 @@ def test_a_workflow_with_functions_has_to_be_given_once_more(place: Path) -> Non
     using(place, story)
 
 
-def test_names_that_name_no_run(place: Path) -> None:
+def test_unknown_run_references_are_rejected(place: Path) -> None:
     async def story(runs: roundel.Runs) -> None:
         for name in ("last", "", "abc"):
             with pytest.raises(roundel.StoreError, match="no run"):
@@ -178,7 +178,7 @@ def test_names_that_name_no_run(place: Path) -> None:
     using(place, story)
 
 
-def test_pruned_runs_keep_what_was_chosen(place: Path) -> None:
+def test_pruned_runs_keep_the_selected_rounds(place: Path) -> None:
     kept(place)
 
     async def story(runs: roundel.Runs) -> None:
@@ -202,7 +202,7 @@ def test_pruned_runs_keep_what_was_chosen(place: Path) -> None:
     using(place, story)
 
 
-def test_code_works_beside_the_store_wherever_the_run_is_resumed(
+def test_code_nodes_work_next_to_the_store_wherever_the_run_is_resumed(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = {"Write": "open('notes', 'w').write('kept')", "Read": "print(open('notes').read())"}

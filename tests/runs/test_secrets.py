@@ -48,7 +48,7 @@ def test_a_key_in_the_file_is_not_stored(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("named", ["relatively", "absolutely"])
-def test_without_a_script_the_key_is_read_again_or_asked_for(
+def test_resume_reads_the_key_again_or_requires_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -69,7 +69,7 @@ def test_without_a_script_the_key_is_read_again_or_asked_for(
 
 
 @pytest.mark.parametrize("way", ["variable", "environment"])
-def test_a_key_from_elsewhere_is_not_stored(
+def test_key_from_a_variable_or_the_environment_is_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:
     file, place = tmp_path / "flow.yaml", tmp_path / "store" / "runs.db"
@@ -84,7 +84,7 @@ def test_a_key_from_elsewhere_is_not_stored(
     assert roundel.resume("last", store=place).status == "waiting"
 
 
-def test_words_that_are_no_keys_stay(tmp_path: Path) -> None:
+def test_ordinary_words_as_keys_are_stored(tmp_path: Path) -> None:
     file, place = tmp_path / "flow.yaml", tmp_path / "runs.db"
     file.write_text(WORKFLOW.format(key="ollama"))
     assert roundel.run(file, "go", script={"A": "hello"}, store=place).status == "waiting"

@@ -55,7 +55,7 @@ def using(place: Any, story: Callable[[roundel.Runs], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def test_a_started_run_goes_on_in_the_background_and_has_a_result(place: Any) -> None:
+def test_started_run_executes_in_the_background(place: Any) -> None:
     async def story(runs: roundel.Runs) -> None:
         gate = Gate()
         run_id = await runs.start(gate.graph, "tea")
@@ -84,7 +84,7 @@ def test_many_runs_at_once_share_one_poller(place: Any) -> None:
     using(place, story)
 
 
-def test_neither_stores_nor_loops_are_kept_alive(tmp_path: Path) -> None:
+def test_stores_and_event_loops_can_be_garbage_collected(tmp_path: Path) -> None:
     kept: list[weakref.ref[Any]] = []
 
     async def story(runs: roundel.Runs) -> None:
@@ -133,7 +133,7 @@ def test_a_run_that_is_not_stored_is_started_paused_and_stopped(place: Any) -> N
     using(place, story)
 
 
-def test_leaving_the_service_stops_what_it_still_executes(place: Any) -> None:
+def test_closing_the_service_stops_its_runs(place: Any) -> None:
     ids = []
 
     async def story(runs: roundel.Runs) -> None:
@@ -272,7 +272,7 @@ def test_a_run_of_another_process_is_followed_paused_and_stopped(tmp_path: Path)
         assert other.wait(60) == 0
 
 
-def test_a_run_that_cannot_be_stored_or_resumed_leases_nothing(
+def test_run_that_cannot_be_stored_or_resumed_leases_no_resources(
     place: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise the connections to its models would stay open for good."""

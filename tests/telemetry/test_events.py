@@ -20,6 +20,6 @@ from roundel.telemetry.conventions import enclosing_addresses
         ("Summariser#1.2", ["Summariser#1", "Summariser"]),
     ],
 )
-def test_the_nearest_comes_first(address: str, expected: list[str]) -> None:
+def test_enclosing_addresses_start_with_the_nearest(address: str, expected: list[str]) -> None:
     found = list(enclosing_addresses(address))
     assert found[: len(expected)] == expected

@@ -54,7 +54,7 @@ def nobody() -> str:
         return f"http://127.0.0.1:{there.getsockname()[1]}"
 
 
-def test_without_variables_it_is_off_and_nothing_is_imported(tmp_path: Path) -> None:
+def test_telemetry_is_off_and_not_imported_by_default(tmp_path: Path) -> None:
     done = program(tmp_path)
     assert done.stdout.split()[1:] == ["completed", "False"]
     assert done.stderr == ""
@@ -77,13 +77,13 @@ def test_without_variables_it_is_off_and_nothing_is_imported(tmp_path: Path) -> 
         {"OTEL_SERVICE_NAME": "tea"},
     ],
 )
-def test_variables_may_turn_it_off(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+def test_variables_can_disable_telemetry(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert from_environment() is None
 
 
-def test_a_short_program_loses_nothing(tmp_path: Path) -> None:
+def test_short_program_exports_everything(tmp_path: Path) -> None:
     with Collector() as collector:
         done = program(tmp_path, OTEL_EXPORTER_OTLP_ENDPOINT=collector.url)
     run_id, status, _ = done.stdout.split()
@@ -97,7 +97,7 @@ def test_a_short_program_loses_nothing(tmp_path: Path) -> None:
     assert {"gen_ai.client.token.usage", "roundel.runs"} <= collector.metric_names
 
 
-def test_one_signal_alone_may_be_sent(tmp_path: Path) -> None:
+def test_single_signal_can_be_exported(tmp_path: Path) -> None:
     with Collector() as collector:
         named = {"OTEL_SERVICE_NAME": "kitchen"}
         program(tmp_path, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{collector.url}/v1/traces", **named)
@@ -108,7 +108,7 @@ def test_one_signal_alone_may_be_sent(tmp_path: Path) -> None:
         assert "roundel.runs" in collector.metric_names
 
 
-def test_a_console_is_written_to_beside_the_output(tmp_path: Path) -> None:
+def test_console_exporter_writes_to_stderr(tmp_path: Path) -> None:
     done = program(tmp_path, OTEL_TRACES_EXPORTER="console", OTEL_METRICS_EXPORTER="console")
     assert len(done.stdout.splitlines()) == 1
     assert '"name": "invoke_agent Ann"' in done.stderr

@@ -16,7 +16,7 @@ def fresh_failure_filter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "EXPORT_FAILURES", export._ExportFailureFilter())
 
 
-def test_everything_is_sent_before_the_run_is_closed() -> None:
+def test_everything_is_flushed_before_the_run_closes() -> None:
     sent: list[str] = []
     asyncio.run(Flusher(lambda: sent.append("spans"), lambda: sent.append("metrics")).flush_pending())
     assert sent == ["spans", "metrics"]

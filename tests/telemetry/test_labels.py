@@ -6,12 +6,12 @@ from roundel.kernel.events import Event
 from roundel.telemetry.conventions import MAX_RUNS, LabelLimiter, RunRegistry
 
 
-def test_the_first_names_stay_and_all_further_ones_are_the_same() -> None:
+def test_names_beyond_the_first_share_one_label() -> None:
     names = LabelLimiter(2)
     assert [names(name) for name in ("a", "b", "c", "a", "d")] == ["a", "b", "(other)", "a", "(other)"]
 
 
-def test_of_many_runs_the_latest_are_known() -> None:
+def test_registry_keeps_the_latest_runs() -> None:
     known = RunRegistry()
     for number in range(MAX_RUNS + 1):
         known.register(str(number), "polish", ["Ann"])

@@ -55,14 +55,14 @@ def test_tools_are_counted_by_name_and_status(tmp_path: Path) -> None:
     assert watch.metric("gen_ai.execute_tool.duration")["Analyst", "sales"].count == 2
 
 
-def test_a_failure_is_counted_as_one() -> None:
+def test_failure_is_counted() -> None:
     watch = RecordedTelemetry()
     watch.run(agents("Ann", "Ben"), script={"Ann": "hello", "Ben": {"error": "rate limit"}})
     assert watch.counts("roundel.runs") == {("chain", "failed"): 1}
     assert watch.metric("gen_ai.workflow.duration")["failed", "chain"].count == 1
 
 
-def test_tools_that_a_model_makes_up_do_not_become_any_number_of_series() -> None:
+def test_invented_tool_names_do_not_create_unbounded_series() -> None:
     flow = agents("Ann")
     flow["tools"] = {"look": {"python": "tests.llm.tools:look"}}
     flow["graph"]["nodes"][0]["config"] = {"tools": ["look"], "max_tool_calls": 20}

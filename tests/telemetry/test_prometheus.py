@@ -65,7 +65,7 @@ def test_tools_are_counted(tmp_path: Path) -> None:
     assert found["roundel_tool_call_seconds_count", "order"] == 1
 
 
-def test_cost_is_counted_where_it_is_known() -> None:
+def test_known_cost_is_counted() -> None:
     metrics = Metrics()
     used = {"input_tokens": 1, "output_tokens": 2, "model": "openai:gpt-4o", "cost_usd": 0.25}
     now = "2026-11-15T20:00:00.000Z"
@@ -76,7 +76,7 @@ def test_cost_is_counted_where_it_is_known() -> None:
     assert found["roundel_model_calls_total", "openai:gpt-4o"] == 2
 
 
-def test_two_of_them_do_not_share_what_they_count() -> None:
+def test_two_instances_have_separate_registries() -> None:
     one, other = Metrics(), Metrics()
     roundel.run(agents("Ann"), "tea", script={"Ann": "hello"}, middleware=[one])
     assert ("roundel_runs_total", "completed", "chain") in samples(one)

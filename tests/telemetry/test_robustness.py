@@ -21,7 +21,7 @@ def events_of(*names: str) -> list[roundel.Event]:
     return seen
 
 
-def test_a_run_that_is_watched_from_the_middle_on_still_has_spans() -> None:
+def test_run_observed_from_the_middle_has_spans() -> None:
     """The first event that is seen may be any of them."""
     events = events_of("Ann", "Ben")
     for first in range(len(events)):
@@ -63,7 +63,7 @@ def test_a_gap_in_events_means_the_run_resumed_elsewhere() -> None:
     assert watch.counts("roundel.runs") == {("chain", "lost"): 1, ("chain", "completed"): 1}
 
 
-def test_a_run_whose_host_is_gone_leaves_nothing_open_and_others_alone() -> None:
+def test_lost_run_closes_its_spans_without_affecting_others() -> None:
     watch, metrics = RecordedTelemetry(), Metrics()
     gone, other = events_of("Ann"), events_of("Ben")
 
@@ -140,7 +140,7 @@ def test_failing_telemetry_does_not_fail_the_run(caplog: pytest.LogCaptureFixtur
     assert "no spans today" in caplog.text
 
 
-def test_a_processor_that_fails_leaves_no_run_behind() -> None:
+def test_failing_span_processor_does_not_leak_runs() -> None:
     class Broken(SpanProcessor):
         def on_end(self, span: ReadableSpan) -> None:
             raise RuntimeError("no spans today")
@@ -153,7 +153,7 @@ def test_a_processor_that_fails_leaves_no_run_behind() -> None:
     assert (telemetry._spans._segments, telemetry._metrics._runs) == ({}, {})
 
 
-def test_a_run_that_is_stopped_closes_what_is_open() -> None:
+def test_stopped_run_closes_its_open_spans() -> None:
     watch = RecordedTelemetry()
 
     async def story() -> None:
@@ -191,7 +191,7 @@ def test_memory_errors_are_recorded_and_counted() -> None:
     assert watch.counts("roundel.memory_errors") == {(): 1}
 
 
-def test_an_answer_from_the_cache_uses_no_tokens() -> None:
+def test_cached_reply_uses_no_tokens() -> None:
     watch = RecordedTelemetry()
     observe_events(watch, ("token_usage", "Ann", {"model": "gpt-4o", "cost_usd": 0, "cached": True}))
     ann = attributes_of(watch.at("Ann"))
@@ -212,7 +212,7 @@ def test_a_tool_that_was_not_called_has_no_span() -> None:
     assert watch.counts("roundel.tool_calls") == {("order", "rejected"): 1}
 
 
-def test_what_begins_twice_at_one_address_has_two_spans() -> None:
+def test_repeated_start_at_one_address_creates_another_span() -> None:
     watch = RecordedTelemetry()
     running = ("node_state_change", "A[1]/Ann", {"status": "running"})
     round_ = ("loop_round", "A[1]", {"loop": "A", "round": 1})

@@ -31,7 +31,7 @@ def example(folder: Path, name: str, input: str = "tea", **options: Any) -> Reco
     return watch
 
 
-def test_a_run_is_a_span_and_so_is_each_time_that_a_node_runs() -> None:
+def test_run_and_each_node_execution_are_spans() -> None:
     watch, events = RecordedTelemetry(), list[roundel.Event]()
     script = {"Ann": reply("hello", 12, 4), "Ben": reply("good day", 20, 6)}
     result = watch.run(agents("Ann", "Ben"), script=script, on_event=events.append)
@@ -61,7 +61,7 @@ def test_a_run_is_a_span_and_so_is_each_time_that_a_node_runs() -> None:
     assert watch.parents_by_address() == {"Ann": "", "Ben": ""}
 
 
-def test_rounds_hold_their_nodes_and_loops_in_loops_their_rounds(tmp_path: Path) -> None:
+def test_round_spans_contain_nodes_and_inner_rounds(tmp_path: Path) -> None:
     watch = example(tmp_path, "nested_loops")
     parents_by_address = watch.parents_by_address()
     assert (
@@ -93,14 +93,14 @@ def test_rounds_hold_their_nodes_and_loops_in_loops_their_rounds(tmp_path: Path)
         assert all((span.end_time or 0) >= (one.end_time or 0) for one in inside)
 
 
-def test_what_is_in_a_subgraph_is_in_its_span(tmp_path: Path) -> None:
+def test_subgraph_span_contains_its_nodes(tmp_path: Path) -> None:
     parents_by_address = example(tmp_path, "subgraph").parents_by_address()
     assert parents_by_address["Draft"] == parents_by_address["Polish"] == ""
     assert parents_by_address["Draft/Writer[1]"] == parents_by_address["Draft/Latest"] == "Draft"
     assert parents_by_address["Draft/Writer[2]/Critic"] == "Draft/Writer[2]"
 
 
-def test_a_debate_holds_its_rounds_and_they_who_speaks_in_them(tmp_path: Path) -> None:
+def test_debate_span_contains_rounds_and_participants(tmp_path: Path) -> None:
     watch = example(tmp_path, "debate")
     parents_by_address = watch.parents_by_address()
     assert [parents_by_address[f"Council[{number}]"] for number in (1, 2, 3)] == ["Council"] * 3
@@ -109,7 +109,7 @@ def test_a_debate_holds_its_rounds_and_they_who_speaks_in_them(tmp_path: Path) -
     assert watch.at("Council").name == "node Council"
 
 
-def test_rounds_at_the_same_time_have_each_their_own_nodes(tmp_path: Path) -> None:
+def test_parallel_rounds_contain_their_own_nodes(tmp_path: Path) -> None:
     watch = example(tmp_path, "batch")
     parents_by_address = watch.parents_by_address()
     for number in (1, 2, 3, 4):
@@ -121,13 +121,13 @@ def test_rounds_at_the_same_time_have_each_their_own_nodes(tmp_path: Path) -> No
         )
 
 
-def test_parts_of_a_node_are_spans_beside_each_other(tmp_path: Path) -> None:
+def test_parts_of_a_dynamic_edge_are_sibling_spans(tmp_path: Path) -> None:
     parents_by_address = example(tmp_path, "fan_out").parents_by_address()
     assert {parents_by_address[f"Researcher#{number}"] for number in range(1, 6)} == {""}
     assert parents_by_address["Summariser#1.2"] == parents_by_address["Summariser#2.1"] == ""
 
 
-def test_a_call_of_a_tool_is_a_span_in_its_agent(tmp_path: Path) -> None:
+def test_tool_call_is_a_child_span_of_its_agent(tmp_path: Path) -> None:
     watch = example(tmp_path, "analyst")
     agent, second = watch.at("Analyst"), watch.at("Analyst[1]/sales#2")
     assert agent.name == "invoke_agent Analyst"
@@ -149,7 +149,7 @@ def test_a_call_of_a_tool_is_a_span_in_its_agent(tmp_path: Path) -> None:
     assert span_events(agent)["roundel.tool_call"]["roundel.status"] == "waiting"
 
 
-def test_an_agent_in_a_loop_holds_its_tools(tmp_path: Path) -> None:
+def test_agent_span_in_a_loop_contains_its_tool_calls(tmp_path: Path) -> None:
     tools = {"look": {"python": "tests.llm.tools:look"}}
     talker = {"id": "Talker", "type": "agent", "config": {"tools": ["look"]}}
     graph = {**CIRCLE["graph"], "nodes": [talker, {"id": "Out", "type": "passthrough"}]}
@@ -179,7 +179,7 @@ def test_model_and_cost_are_recorded() -> None:
     assert tokens["chat", "gcp.gemini", "gemini-2.5-flash", "input"].sum == 1000
 
 
-def test_what_fails_has_an_error_and_a_reason() -> None:
+def test_failed_span_has_error_status_and_reason() -> None:
     watch = RecordedTelemetry()
     watch.run(agents("Ann", "Ben"), script={"Ann": "hello", "Ben": {"error": "rate limit"}})
     ben, run = watch.at("Ben"), watch.one("invoke_workflow chain")
@@ -266,7 +266,7 @@ def test_an_immediate_answer_stays_in_the_same_process(tmp_path: Path) -> None:
     assert [attributes_of(span).get("roundel.partial", False) for span in answered] == [False, True]
 
 
-def test_an_outer_span_holds_the_run() -> None:
+def test_run_span_is_a_child_of_the_current_span() -> None:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import use_span
 
@@ -283,7 +283,7 @@ def test_an_outer_span_holds_the_run() -> None:
 SECRET = "the heron stands in the reeds"
 
 
-def test_what_was_said_is_not_recorded_unless_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_message_content_is_recorded_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
     script = {"Ann": reply(SECRET), "Ben": SECRET}
     watch = RecordedTelemetry()
     watch.run(agents("Ann", "Ben"), SECRET, script=script)
@@ -301,7 +301,7 @@ def test_what_was_said_is_not_recorded_unless_asked_for(monkeypatch: pytest.Monk
     assert RecordedTelemetry(capture_content=False).text == ""
 
 
-def test_what_tools_are_given_is_recorded_with_content_only(tmp_path: Path) -> None:
+def test_tool_arguments_are_recorded_only_with_content(tmp_path: Path) -> None:
     without, asked = (
         example(tmp_path / "a", "analyst"),
         example(tmp_path / "b", "analyst", capture_content=True),
@@ -312,7 +312,7 @@ def test_what_tools_are_given_is_recorded_with_content_only(tmp_path: Path) -> N
     assert "gen_ai.tool.call.result" in attributes_of(asked.at("Analyst[1]/sales#2"))
 
 
-def test_a_node_that_is_not_to_be_logged_is_not_recorded_either() -> None:
+def test_unlogged_node_output_is_not_recorded() -> None:
     watch = RecordedTelemetry(capture_content=True)
     flow = agents("Ann", "Ben")
     flow["graph"]["nodes"][0]["log_output"] = False

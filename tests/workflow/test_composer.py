@@ -56,7 +56,7 @@ def test_every_duplicate_key_is_named_with_the_line_of_the_first() -> None:
     assert root is not None and root.plain() == {"a": 1, "b": {"a": 2, "c": 3}}
 
 
-def test_tags_are_refused_wherever_they_stand() -> None:
+def test_tags_are_rejected_everywhere() -> None:
     text = "a: !!python/object:os.system x\nb: !mine {c: 1}\n!k d: ! e\nf: !!seq [1]\n"
     assert problems(text) == [("tag", 1, 4), ("tag", 2, 4), ("tag", 3, 1), ("tag", 3, 7), ("tag", 4, 4)]
 
@@ -68,7 +68,7 @@ def test_the_message_names_the_tag() -> None:
 
 
 @pytest.mark.parametrize("text", ["? [a, b]\n: 1\nc: 1\nc: 2", "? {a: b}\n: 1\nc: 1\nc: 2"])
-def test_a_complex_key_is_refused_and_reading_goes_on(text: str) -> None:
+def test_complex_key_is_rejected_and_parsing_continues(text: str) -> None:
     assert problems(text) == [("complex-key", 1, 3), ("duplicate-key", 4, 1)]
 
 
@@ -97,7 +97,7 @@ def test_a_second_document_is_refused() -> None:
     assert root is not None and root.plain() == {"a": 1}
 
 
-def test_the_marks_around_one_document_are_fine() -> None:
+def test_document_markers_are_accepted() -> None:
     assert read("%YAML 1.2\n---\na: 1\n...\n") == {"a": 1}
 
 
@@ -127,14 +127,14 @@ def test_the_slower_parser_joins_surrogate_pairs() -> None:
 # Anchors
 
 
-def test_aliases_share_what_they_name() -> None:
+def test_aliases_share_the_anchored_value() -> None:
     root = read_text("a: &x {k: [1, 2]}\nb: *x\nc: [*x, &y 5, *y]\n", Report())
     assert root is not None and isinstance(root.value, dict)
     assert root.value["b"] is root.value["a"]
     assert root.plain() == {"a": {"k": [1, 2]}, "b": {"k": [1, 2]}, "c": [{"k": [1, 2]}, 5, 5]}
 
 
-def test_an_anchor_may_be_given_anew_and_may_stand_on_a_key() -> None:
+def test_anchor_may_be_redefined_and_may_be_on_a_key() -> None:
     assert read("a: &x 1\nb: *x\nc: &x 2\nd: *x\n&k e: *k\n") == {"a": 1, "b": 1, "c": 2, "d": 2, "e": "e"}
 
 
@@ -143,20 +143,20 @@ def test_an_alias_inside_its_own_anchor_is_refused(text: str) -> None:
     assert [code for code, _, _ in problems(text)] == ["recursive-alias"]
 
 
-def test_an_alias_to_nowhere_may_be_text_without_quotes() -> None:
+def test_unknown_alias_hints_at_missing_quotes() -> None:
     report = Report()
     read_text("a: *important", report)
     assert report.errors[0].code == "unknown-alias"
     assert "quotes" in report.errors[0].hint
 
 
-def test_the_values_behind_aliases_are_counted() -> None:
+def test_values_expanded_by_aliases_are_counted() -> None:
     within = f"a: &x [{'1,' * 999}]\nb: [{'*x,' * (MAX_ALIASED // 1000)}]\n"
     assert problems(within) == []
     assert problems(within + "c: *x\n") == [("alias-bomb", 3, 4)]
 
 
-def test_an_alias_bomb_is_put_out_at_once() -> None:
+def test_alias_bomb_is_rejected_quickly() -> None:
     levels = [f"l{n}: &l{n} [{f'*l{n - 1}, ' * 9}]" for n in range(1, 40)]
     found = problems("\n".join(["l0: &l0 [x]", *levels]))
     assert [code for code, _, _ in found] == ["alias-bomb"]
@@ -170,7 +170,7 @@ def test_aliases_cannot_nest_deeper_than_brackets() -> None:
     assert problems(tower(100)) == [("too-deep", 100, 12)]
 
 
-def test_what_a_mapping_says_itself_wins_over_what_it_merges() -> None:
+def test_own_keys_override_merged_keys() -> None:
     root = read_text("base: &b {x: 1, y: 2}\nuse:\n  y: 3\n  <<: *b\n  z: 4\n", Report())
     assert root is not None and isinstance(root.value, dict)
     assert root.value["use"].plain() == {"x": 1, "y": 3, "z": 4}
@@ -178,7 +178,7 @@ def test_what_a_mapping_says_itself_wins_over_what_it_merges() -> None:
     assert root.value["base"].plain() == {"x": 1, "y": 2}
 
 
-def test_of_several_merged_mappings_the_first_wins() -> None:
+def test_first_of_several_merged_mappings_wins() -> None:
     text = "a: &a {x: 1}\nb: &b {x: 2, y: 2}\nc: {<<: [*a, *b, {z: 3}]}\nd: {<<: {x: 5}}\n"
     assert read(text)["c"] == {"x": 1, "y": 2, "z": 3}
     assert read(text)["d"] == {"x": 5}
@@ -193,7 +193,7 @@ def test_only_mappings_can_be_merged_and_only_once() -> None:
     assert problems("a: &a {x: 1}\nb:\n  <<: *a\n  <<: *a\n") == [("duplicate-key", 4, 3)]
 
 
-def test_the_merge_key_in_quotes_is_a_key_like_others() -> None:
+def test_quoted_merge_key_is_an_ordinary_key() -> None:
     assert read('a: {"<<": {x: 1}}') == {"a": {"<<": {"x": 1}}}
 
 
@@ -202,14 +202,14 @@ def test_the_merge_key_in_quotes_is_a_key_like_others() -> None:
 
 @pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ("{a: ", "}"), ("- ", "")])
-def test_a_hundred_levels_are_read_and_one_more_is_not(parser: Any, opening: str, closing: str) -> None:
+def test_nesting_is_limited_to_a_hundred_levels(parser: Any, opening: str, closing: str) -> None:
     with parsed_by(parser):
         assert problems(opening * 100 + "1" + closing * 100) == []
         assert problems(opening * 101 + "1" + closing * 101) == [("too-deep", 1, 100 * len(opening) + 1)]
 
 
 @pytest.mark.parametrize("piece", ["[", "{", "- ", "? ", '{"a":', "[{a: "])
-def test_absurd_nesting_ends_in_a_diagnostic_and_soon(piece: str) -> None:
+def test_extreme_nesting_is_rejected_quickly(piece: str) -> None:
     assert problems(piece * 200_000)[-1][0] == "too-deep"
 
 

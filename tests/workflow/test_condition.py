@@ -55,13 +55,13 @@ def test_keywords_match_substrings() -> None:
         ("", "a", False),
     ],
 )
-def test_whole_words(text: str, word: str, found: bool) -> None:
+def test_keyword_matches_whole_words(text: str, word: str, found: bool) -> None:
     assert contains_word(text, word) is found
     assert holds(text, any=(word,), word=True) is found
     assert holds(text, none=(word,), word=True) is not found
 
 
-def test_whole_words_in_any_case() -> None:
+def test_whole_words_match_in_any_case() -> None:
     assert holds("I accept", any=("ACCEPT",), word=True, case_sensitive=False)
     assert not holds("unacceptable", any=("ACCEPT",), word=True, case_sensitive=False)
     assert holds("die STRASSE", any=("straße",), word=True, case_sensitive=False)
@@ -72,7 +72,7 @@ def test_patterns_are_not_changed_by_word() -> None:
 
 
 @given(st.text(alphabet="aA_ é\u0301过ー1.", max_size=12), st.text(alphabet="aé过", min_size=1, max_size=3))
-def test_a_whole_word_is_a_substring_and_spaces_make_it_one(text: str, word: str) -> None:
+def test_whole_word_is_a_substring_delimited_by_spaces(text: str, word: str) -> None:
     if contains_word(text, word):
         assert word in text
     assert contains_word(f"{text} {word} {text.lstrip(chr(0x301))}", word)
@@ -84,7 +84,7 @@ def _workflow(config: dict[str, Any]) -> dict[str, Any]:
     return {"graph": {"start": "A", "end": "B", "nodes": nodes, "edges": [edge]}}
 
 
-def test_a_workflow_asks_for_whole_words() -> None:
+def test_workflow_can_require_whole_words() -> None:
     source = _workflow({"any": ["ACCEPT"], "word": True})
     assert roundel.run(source, script={"A": "UNACCEPTABLE"}).output == ""
     assert roundel.run(source, script={"A": "ACCEPT."}).output == "ACCEPT."

@@ -107,14 +107,14 @@ def test_no_two_fields_of_an_object_have_the_same_title(name: str) -> None:
             assert len(choices) == len(set(choices)), choices
 
 
-def test_one_language_can_be_asked_for() -> None:
+def test_descriptions_can_be_localized_to_one_language() -> None:
     chinese = localize(DATA, "zh")
     assert chinese["objects"]["edge"]["title"] == "边"
     assert not list(texts(chinese))
     assert localize(DATA, "en")["node_types"]["human"]["title"] == "Person"
 
 
-def test_the_data_is_json_and_refers_to_nothing_that_is_not_there() -> None:
+def test_data_is_json_and_its_references_resolve() -> None:
     assert json.loads(json.dumps(DATA)) == DATA
     widgets = set(get_args(Widget))
     for _, field in FIELDS:
@@ -180,9 +180,7 @@ def test_the_small_samples_are_valid(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "field"), FIELDS, ids=field_id)
-def test_a_default_is_what_the_loader_takes_for_a_missing_key(
-    name: str, field: Mapping, folder: Path
-) -> None:
+def test_described_default_equals_the_loader_default(name: str, field: Mapping, folder: Path) -> None:
     if field["default"] in (None, "", [], {}):
         return
     without = {key: value for key, value in small(name).items() if key != field["key"]}
@@ -195,7 +193,7 @@ REQUIRED = [(name, field) for name, field in FIELDS if field["required"]]
 
 
 @pytest.mark.parametrize(("name", "field"), REQUIRED, ids=field_id)
-def test_a_required_key_is_missed(name: str, field: Mapping, folder: Path) -> None:
+def test_missing_required_key_is_an_error(name: str, field: Mapping, folder: Path) -> None:
     rest = {key: value for key, value in small(name).items() if key != field["key"]}
     workflow = around(name, rest)
     assert check(workflow, folder)[1]
@@ -210,7 +208,7 @@ NEEDED = [
 
 
 @pytest.mark.parametrize(("name", "key"), NEEDED)
-def test_a_key_that_cannot_be_left_out_is_required(name: str, key: str, folder: Path) -> None:
+def test_key_that_cannot_be_omitted_is_required(name: str, key: str, folder: Path) -> None:
     """The samples hold nothing but such keys."""
     about = ALL[name]
     field = next(field for field in about["fields"] if field["key"] == key)
@@ -254,7 +252,7 @@ def with_variable(name: str, field: Mapping) -> Mapping:
 
 
 @pytest.mark.parametrize(("name", "field"), FIELDS, ids=field_id)
-def test_a_variable_may_stand_where_the_description_says(
+def test_variables_are_accepted_where_the_description_allows(
     name: str, field: Mapping, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if f"{name}.{field['key']}" in ("graph.vars", "edge.port"):

@@ -36,7 +36,7 @@ def test_a_diagnostic_reads_like_a_line_of_a_compiler() -> None:
         ({"line": 2, "column": 4}, "2:4: error: it is wrong"),
     ],
 )
-def test_what_is_not_known_about_the_place_is_left_out(known: dict[str, object], text: str) -> None:
+def test_unknown_parts_of_the_location_are_omitted(known: dict[str, object], text: str) -> None:
     found = msgspec.convert({"code": "x", "severity": "error", "message": "it is wrong", **known}, Diagnostic)
     assert str(found) == text
 
@@ -67,12 +67,12 @@ def test_a_file_name_that_is_not_unicode_still_encodes() -> None:
     assert found.message == "é"
 
 
-def test_a_diagnostic_cannot_be_changed() -> None:
+def test_diagnostic_is_immutable() -> None:
     with pytest.raises(AttributeError):
         FULL.line = 9  # type: ignore[misc]
 
 
-def test_a_report_takes_the_place_from_a_value_from_a_pair_or_from_nothing() -> None:
+def test_report_accepts_a_value_a_pair_or_no_location() -> None:
     report = Report("a.yaml")
     report.error("one", "first", Located("text", 4, 2), "do this")
     report.warning("two", "second", (5, 1))
@@ -99,7 +99,7 @@ def test_a_report_is_sorted_by_file_then_line_then_column() -> None:
     ]
 
 
-def test_the_same_finding_is_kept_once() -> None:
+def test_duplicate_findings_are_reported_once() -> None:
     report = Report()
     for _ in range(3):
         report.error("x", "m", (1, 1))
@@ -107,7 +107,7 @@ def test_the_same_finding_is_kept_once() -> None:
     assert len(report.diagnostics) == 2
 
 
-def test_warnings_alone_leave_a_report_ok() -> None:
+def test_report_with_only_warnings_is_ok() -> None:
     mild, bad = Report(), Report()
     mild.warning("x", "m")
     bad.extend(mild)
@@ -116,7 +116,7 @@ def test_warnings_alone_leave_a_report_ok() -> None:
     assert not bad.ok and [d.code for d in bad.errors] == ["y"]
 
 
-def test_a_report_takes_in_another_without_repeating_it() -> None:
+def test_report_merges_another_without_duplicates() -> None:
     ours, theirs = Report("a.yaml"), Report("b.yaml")
     ours.error("x", "m")
     theirs.error("x", "m")
@@ -133,7 +133,7 @@ def test_an_error_shows_all_its_diagnostics_one_a_line() -> None:
     assert str(error).split("\n") == [str(FULL), "error: no nodes"]
 
 
-def test_an_error_survives_the_way_to_another_process() -> None:
+def test_error_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(WorkflowError([FULL])))
     assert error.diagnostics == (FULL,)
 
@@ -145,14 +145,14 @@ KEYS = ["max_iterations", "reset_on_emit", "message", "scope"]
     "word",
     ["max_iteration", "maxIterations", "max-iterations", "MAX_ITERATIONS", "Maxiteration", "max_itertions"],
 )
-def test_a_near_miss_is_answered_with_the_right_word(word: str) -> None:
+def test_near_miss_suggests_the_right_word(word: str) -> None:
     assert did_you_mean(word, KEYS) == "did you mean 'max_iterations'?"
 
 
 @pytest.mark.parametrize("word", ["temperature", "", "x", "m" * 1_000_000])
-def test_nothing_is_said_when_nothing_is_near(word: str) -> None:
+def test_no_suggestion_without_a_near_miss(word: str) -> None:
     assert did_you_mean(word, KEYS) == ""
 
 
-def test_of_two_spellings_the_first_is_named() -> None:
+def test_first_of_two_spellings_is_suggested() -> None:
     assert did_you_mean("toolIDs", ["tool_ids", "toolIds"]) == "did you mean 'tool_ids'?"

@@ -25,7 +25,7 @@ def file_problems(path: Path) -> list[tuple[str, int, int]]:
     return [(found.code, found.line, found.column) for found in report.diagnostics]
 
 
-def test_a_file_is_read_and_named_in_what_is_found(tmp_path: Path) -> None:
+def test_diagnostics_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "flow.yaml"
     path.write_bytes(b"a: 1\r\na: 2\r\n")
     report = Report()
@@ -34,13 +34,13 @@ def test_a_file_is_read_and_named_in_what_is_found(tmp_path: Path) -> None:
     assert [(found.file, found.line) for found in report.errors] == [(str(path), 2)]
 
 
-def test_a_name_that_the_report_already_has_is_kept(tmp_path: Path) -> None:
+def test_existing_file_name_of_the_report_is_kept(tmp_path: Path) -> None:
     report = Report("flow.yaml")
     read_file(tmp_path / "missing.yaml", report)
     assert [found.file for found in report.errors] == ["flow.yaml"]
 
 
-def test_five_megabytes_are_read_and_a_byte_more_is_not(tmp_path: Path) -> None:
+def test_file_size_is_limited_to_five_megabytes(tmp_path: Path) -> None:
     path = tmp_path / "flow.yaml"
     head = b"a: 1\n#"
     path.write_bytes(head + b"x" * (MAX_BYTES - len(head)))
@@ -54,14 +54,14 @@ def test_a_text_is_bounded_like_a_file() -> None:
     assert problems("#" * (MAX_BYTES + 1)) == [("file-too-large", 0, 0)]
 
 
-def test_an_endless_file_is_given_up() -> None:
+def test_endless_file_is_rejected() -> None:
     endless = Path("/dev/zero")
     if not endless.exists():
         pytest.skip("this system has no /dev/zero")
     assert file_problems(endless) == [("file-too-large", 0, 0)]
 
 
-def test_paths_that_cannot_be_read_say_why(tmp_path: Path) -> None:
+def test_unreadable_paths_are_reported_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a: 1")
     report = Report()
     for path in (tmp_path / "none.yaml", tmp_path / "file" / "x", tmp_path, Path("nul\0.yaml")):
@@ -82,7 +82,7 @@ def test_a_missing_permission_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
-def test_wide_encodings_are_told_from_damage(tmp_path: Path, encoding: str) -> None:
+def test_wide_encodings_are_distinguished_from_damage(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "flow.yaml"
     path.write_text("version: 1\ngraph: {id: x}\n", encoding=encoding)
     report = Report()
@@ -90,7 +90,7 @@ def test_wide_encodings_are_told_from_damage(tmp_path: Path, encoding: str) -> N
     assert [(found.code, found.hint) for found in report.errors] == [("encoding", "save the file as UTF-8")]
 
 
-def test_utf_8_is_read_with_and_without_its_mark(tmp_path: Path) -> None:
+def test_utf_8_is_read_with_and_without_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "flow.yaml"
     for encoding in ("utf-8", "utf-8-sig"):
         path.write_text("名: 价值 😀\n", encoding=encoding)
@@ -204,7 +204,7 @@ def test_no_text_breaks_the_reader(text: str, parser: Any) -> None:
 )
 @settings(deadline=None, max_examples=500)
 @example("? ", PARSERS[0])
-def test_no_heap_of_yaml_signs_breaks_the_reader(text: str, parser: Any) -> None:
+def test_random_yaml_punctuation_does_not_break_the_reader(text: str, parser: Any) -> None:
     report = Report()
     with parsed_by(parser):
         sound(read_text(text, report), report)

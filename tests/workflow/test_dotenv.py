@@ -47,7 +47,7 @@ def test_an_entry_is_a_name_and_a_value(tmp_path: Path, line: str, value: str) -
 @pytest.mark.parametrize(
     "line", ["secret", "1A=secret", "A='secret", 'A="secret" x', "=secret", "A B=secret", "- secret"]
 )
-def test_a_line_that_cannot_be_read_is_a_warning_that_does_not_repeat_it(tmp_path: Path, line: str) -> None:
+def test_invalid_line_is_a_warning_without_its_text(tmp_path: Path, line: str) -> None:
     values, [found] = dotenv(tmp_path, f"# first\n\n{line}\nB=2\n")
     assert values == {"B": "2"}
     assert (found.code, found.severity, found.line) == ("bad-dotenv", "warning", 3)
@@ -55,7 +55,7 @@ def test_a_line_that_cannot_be_read_is_a_warning_that_does_not_repeat_it(tmp_pat
     assert "secret" not in str(found)
 
 
-def test_the_last_of_two_entries_counts(tmp_path: Path) -> None:
+def test_last_of_two_entries_wins(tmp_path: Path) -> None:
     assert dotenv(tmp_path, "A=1\nA=2")[0] == {"A": "2"}
 
 
@@ -65,7 +65,7 @@ def test_no_file_means_no_entries(tmp_path: Path) -> None:
     assert report.diagnostics == []
 
 
-def test_a_file_that_cannot_be_read_is_a_warning(tmp_path: Path) -> None:
+def test_unreadable_file_is_a_warning(tmp_path: Path) -> None:
     values, [found] = dotenv(tmp_path, b"A=\xff\n")
     assert values == {} and found.severity == "warning"
     report = Report()
@@ -73,6 +73,6 @@ def test_a_file_that_cannot_be_read_is_a_warning(tmp_path: Path) -> None:
     assert [each.severity for each in report.diagnostics] == ["warning"]
 
 
-def test_a_report_is_not_needed(tmp_path: Path) -> None:
+def test_report_is_optional(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("bad line\nA=1")
     assert read_dotenv(tmp_path / ".env") == {"A": "1"}

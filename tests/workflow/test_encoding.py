@@ -43,7 +43,7 @@ def places(workflow: Workflow) -> list[tuple[int, int]]:
     return [(node.at.line, node.at.column) for node in workflow.graph.nodes]
 
 
-def test_every_workflow_of_the_project_survives() -> None:
+def test_every_workflow_of_the_project_round_trips() -> None:
     found = [workflow for source in sources() if (workflow := sound(source)) is not None]
     assert len(found) > 40
     for workflow in found:
@@ -53,7 +53,7 @@ def test_every_workflow_of_the_project_survives() -> None:
         assert len(compile_workflow(read).sites) == len(compile_workflow(workflow).sites)
 
 
-def test_values_of_every_kind_survive() -> None:
+def test_values_of_every_kind_round_trip() -> None:
     values: dict[str, Any] = {
         "numbers": [0, -1, 2**70, 0.1, 1e300, float("inf")],
         "texts": ["", "ünï \ud800 \x00 '\"\\", '{"s": []}'],
@@ -77,7 +77,7 @@ def test_functions_are_written_by_name() -> None:
     assert decode_workflow(text, TYPES).functions == {name: None}
 
 
-def test_a_value_that_json_cannot_hold_is_refused() -> None:
+def test_value_that_is_not_json_is_rejected() -> None:
     with pytest.raises(EncodingError, match=r"\(object\) cannot be stored as JSON"):
         encode_workflow(with_variables({"odd": object()}))
 
@@ -121,7 +121,7 @@ def test_secrets_are_written_by_name() -> None:
     assert read.variables == {"MY_TOKEN": "${secret:DOOR}", "room": PIN}
 
 
-def test_secrets_come_from_the_environment_again() -> None:
+def test_secrets_are_restored_from_the_environment() -> None:
     workflow = secretive()
     text = encode_workflow(workflow)
     assert decode_workflow(text, TYPES, {"SERVICE": KEY, "DOOR": PIN}) == workflow
@@ -129,7 +129,7 @@ def test_secrets_come_from_the_environment_again() -> None:
     assert half.models["default"].headers == {"X-Auth": f"Bearer {KEY} ${{secret:DOOR}}"}
 
 
-def test_references_survive_when_a_workflow_is_written_again() -> None:
+def test_secret_references_survive_reencoding() -> None:
     text = encode_workflow(secretive())
     again = encode_workflow(decode_workflow(text, TYPES))
     assert again == text
@@ -173,12 +173,12 @@ BREAKS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("fault", BREAKS)
-def test_what_another_version_wrote_is_refused_with_the_reason(fault: str) -> None:
+def test_encoding_of_another_version_is_rejected_with_a_reason(fault: str) -> None:
     change, reason = BREAKS[fault]
     with pytest.raises(EncodingError, match=reason):
         decode_workflow(changed(change), TYPES)
 
 
-def test_no_json_at_all_is_refused() -> None:
+def test_invalid_json_is_rejected() -> None:
     with pytest.raises(EncodingError, match="cannot be read"):
         decode_workflow("graph:", TYPES)

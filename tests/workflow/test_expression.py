@@ -142,20 +142,20 @@ def test_a_cheap_expression_is_evaluated(source: str) -> None:
     assert numbers(source, 2000) == ("value", True)
 
 
-def test_many_values_are_refused_even_where_nothing_is_repeated() -> None:
+def test_large_values_are_rejected_without_macros() -> None:
     source = " && ".join(["data.x == data.x"] * 100)
     assert numbers(source, 100) == ("value", True)
     assert "more than 5000000 steps" in numbers(source, 100_000)[1]
 
 
 @pytest.mark.parametrize("source", ["size(data.x) == 1", "data.x == data.x", "data.x.map(a, a).size() == 1"])
-def test_values_that_are_nested_without_an_end_do_not_crash_the_process(source: str) -> None:
+def test_recursive_values_do_not_crash_the_process(source: str) -> None:
     assert nested(source, 50) == ("value", True)
     for kind, text in (nested(source, 50_000), itself(source)):
         assert kind == "failed" and ("nested more than 100 deep" in text or "5000000 steps" in text)
 
 
-def test_an_edge_that_would_take_too_long_fails_its_node() -> None:
+def test_expensive_edge_condition_fails_its_node() -> None:
     status, error = edge("size(data.x.map(a, data.x)) > 0")
     assert status == "failed"
     assert error.startswith(
@@ -166,24 +166,24 @@ def test_an_edge_that_would_take_too_long_fails_its_node() -> None:
 # What it is given
 
 
-def test_it_is_given_no_more_than_it_looks_at() -> None:
+def test_expression_receives_only_the_fields_it_uses() -> None:
     values = {"data": {"score": 95, "other": object()}, "text": object(), "round": 1}
     assert evaluated("data.score > 90 && has(data.score) && !has(data.none)", values) == ("value", True)
     assert evaluated('data["score"] > 90', values)[0] == "failed"
 
 
-def test_a_field_that_is_not_there_is_named() -> None:
+def test_missing_field_is_reported_by_name() -> None:
     kind, text = evaluated("data.score > 90", {"data": {"other": 1, "more": 2}})
     assert (kind, "needs 'score'" in text) == ("failed", True)
 
 
 @pytest.mark.parametrize("name", ["min(1, 2) == 1", "max(1, 2) == 2", "bool('true')", "dyn(1) == 1"])
-def test_a_function_that_the_evaluator_does_not_have_is_refused_when_the_file_is_loaded(name: str) -> None:
+def test_unknown_function_is_rejected_at_load(name: str) -> None:
     with pytest.raises(ExpressionError, match="which is not a CEL function"):
         Expression(name, NAMES)
 
 
-def test_a_pattern_that_is_put_together_is_refused() -> None:
+def test_computed_pattern_is_rejected() -> None:
     with pytest.raises(ExpressionError, match="the pattern of 'matches' must be a text or a field"):
         Expression("text.matches('a' + data.x)", NAMES)
 
@@ -197,7 +197,7 @@ PREFIXES = st.sampled_from(["", "r", "R", "b", "B", "br", "Rb"])
 
 @settings(max_examples=300, deadline=None)
 @given(PREFIXES, QUOTES, BODIES)
-def test_a_text_is_the_same_text_to_both(prefix: str, quotes: str, body: str) -> None:
+def test_parser_and_evaluator_agree_on_text_literals(prefix: str, quotes: str, body: str) -> None:
     source = f"{prefix}{quotes}{body}{quotes}"
     try:
         program = _load_cel().compile(source)
@@ -225,7 +225,7 @@ SOUP = st.lists(TOKENS, max_size=40).map("".join)
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(SOUP)
-def test_any_source_is_refused_or_has_an_end(source: str) -> None:
+def test_any_source_is_rejected_or_terminates(source: str) -> None:
     kind, _ = numbers(source, 300)
     assert kind in ("refused", "failed", "value")
 
@@ -248,7 +248,7 @@ ATOMS = st.sampled_from(["data.x", "data", "text", "a", "1", "true", "data.x[0]"
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.recursive(ATOMS, bodies, max_leaves=8), st.sampled_from([0, 3, 200, 3000, 100_000]))
-def test_any_expression_has_an_end_on_any_data(source: str, count: int) -> None:
+def test_any_expression_terminates_on_any_data(source: str, count: int) -> None:
     kind, _ = numbers(source, count)
     assert kind in ("refused", "failed", "value")
 
@@ -280,7 +280,7 @@ def test_a_long_source_neither_hangs_nor_crashes(source: str) -> None:
     assert numbers(source, 20)[0] in ("refused", "failed", "value")
 
 
-def test_what_only_the_evaluator_reads_is_refused() -> None:
+def test_syntax_known_only_to_the_evaluator_is_rejected() -> None:
     with pytest.raises(UnsupportedSyntax):
         parse_expression("a.?b")
     with pytest.raises(ExpressionError, match="cannot use"):

@@ -58,7 +58,7 @@ def checked(folder: Path, path: str, *options: str) -> Result:
 
 
 @pytest.mark.parametrize("path", ["parts/inner.yaml", "inside_link.yaml", "parts/../parts/inner.yaml"])
-def test_files_inside(flows: Path, path: str) -> None:
+def test_files_inside_the_folder_are_allowed(flows: Path, path: str) -> None:
     assert checked(flows, path).exit_code == 0
 
 
@@ -89,7 +89,7 @@ def test_files_outside_are_refused_unless_allowed(flows: Path, path: str, call: 
     assert elsewhere.exit_code == 2
 
 
-def test_an_absolute_path_is_judged_by_where_it_leads(flows: Path) -> None:
+def test_absolute_path_is_checked_by_its_target(flows: Path) -> None:
     assert checked(flows, str(flows / "parts/inner.yaml")).exit_code == 0
     path = str(flows.parent / "library/inner.yaml")
     refused = checked(flows, path)
@@ -98,21 +98,21 @@ def test_an_absolute_path_is_judged_by_where_it_leads(flows: Path) -> None:
     assert checked(flows, path, "--allow-path", "flows/parts", "--allow-path", "library").exit_code == 0
 
 
-def test_a_link_is_allowed_by_where_it_leads_and_not_by_where_it_is(flows: Path) -> None:
+def test_link_is_checked_by_its_target(flows: Path) -> None:
     assert checked(flows, "file_link.yaml", "--allow-path", "flows").exit_code == 2
     (flows.parent / "alias").symlink_to("library")
     assert checked(flows, "file_link.yaml", "--allow-path", "alias").exit_code == 0
 
 
 @pytest.mark.parametrize("path", ["loop.yaml", "a\0b", "x" * 5000])
-def test_names_that_lead_nowhere(flows: Path, path: str) -> None:
+def test_unresolvable_names_are_rejected(flows: Path, path: str) -> None:
     (flows / "loop.yaml").symlink_to("loop.yaml")
     done = checked(flows, path)
     assert done.exit_code == 2
     assert "[no-file]" in done.stdout
 
 
-def test_files_of_files_are_judged_by_the_folder_of_the_first(flows: Path) -> None:
+def test_nested_files_are_checked_against_the_folder_of_the_first(flows: Path) -> None:
     """A file in a folder of the workflow may name one beside that folder."""
     (flows / "beside.yaml").write_text(INNER)
     (flows / "parts/middle.yaml").write_text(outer("../beside.yaml"))
@@ -124,14 +124,14 @@ def test_files_of_files_are_judged_by_the_folder_of_the_first(flows: Path) -> No
     assert "library/middle.yaml:8:43: error" in refused.stdout
 
 
-def test_a_folder_that_is_not_there_cannot_be_allowed(flows: Path) -> None:
+def test_missing_folder_cannot_be_allowed(flows: Path) -> None:
     for name in ("nowhere", "flows/parts/inner.yaml"):
         done = checked(flows, "parts/inner.yaml", "--allow-path", name)
         assert done.exit_code == 2
         assert "--allow-path" in done.stderr
 
 
-def test_in_python(flows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_allowed_paths_in_python(flows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (flows / "outer.yaml").write_text(outer("../library/inner.yaml"))
     library = flows.parent / "library"
     for refused in (roundel.load, roundel.prepare, roundel.run):
@@ -173,7 +173,7 @@ def test_a_resumed_run_keeps_its_files(flows: Path) -> None:
     assert (done.exit_code, done.stdout) == (0, "an answer\n")
 
 
-def test_a_file_that_came_later_is_not_taken_for_one_that_the_run_was_started_with(flows: Path) -> None:
+def test_file_added_after_the_start_is_not_used_on_resume(flows: Path) -> None:
     """The folder beside the workflow is looked at first, and had no such file then."""
     (flows / "subgraphs").mkdir()
     (flows / "subgraphs/asks.yaml").write_text(ASKS)
@@ -197,7 +197,7 @@ def test_another_workflow_of_a_run_may_need_another_folder(flows: Path) -> None:
         assert (alone.exit_code, "--workflow" in alone.stderr) == (2, True)
 
 
-def test_a_workflow_from_python_goes_on_with_its_own_text(
+def test_workflow_from_python_resumes_with_its_own_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And not with that of its subgraph, which is the only one that stands in a file."""
@@ -240,7 +240,7 @@ def remembering(flows: Path, path: str, kind: str = "file") -> None:
     (flows / "outer.yaml").write_text(text)
 
 
-def troubles(flows: Path, *options: str) -> list[str]:
+def memory_errors(flows: Path, *options: str) -> list[str]:
     (flows / "script.yaml").write_text("Reader: [ok]\n")
     run = ("run", "flows/outer.yaml", "-i", "tea", "--script", "flows/script.yaml", "--no-store", "--json")
     done = command(flows.parent, *run, *options)
@@ -250,11 +250,11 @@ def troubles(flows: Path, *options: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", ["file", "simple", "blackboard"])
-def test_files_of_memories(flows: Path, kind: str) -> None:
+def test_memory_files_outside_are_rejected_unless_allowed(flows: Path, kind: str) -> None:
     (flows.parent / "library/notes.json").write_text('["tea is green"]')
     (flows / "notes.json").write_text('["tea is green"]')
     remembering(flows, "notes.json", kind)
-    assert troubles(flows) == []
+    assert memory_errors(flows) == []
     for path in ("../library/notes.json", str(flows.parent / "library/notes.json")):
         remembering(flows, path, kind)
         refused = command(flows.parent, "check", "flows/outer.yaml")
@@ -262,7 +262,7 @@ def test_files_of_memories(flows: Path, kind: str) -> None:
         assert f"the memory 'notes' cannot read '{path}': it leads to" in refused.stdout
         assert "flows/outer.yaml:8:" in refused.stdout
         assert "--allow-path" in refused.stdout
-        assert troubles(flows, "--allow-path", "library") == []
+        assert memory_errors(flows, "--allow-path", "library") == []
 
 
 def test_files_of_memories_may_be_in_the_working_folder(flows: Path) -> None:
@@ -270,22 +270,22 @@ def test_files_of_memories_may_be_in_the_working_folder(flows: Path) -> None:
     (flows.parent / "library/notes.txt").write_text("tea is green")
     remembering(flows, "library")
     assert command(flows.parent, "check", "flows/outer.yaml").exit_code == 0
-    assert troubles(flows) == []
+    assert memory_errors(flows) == []
 
 
-def test_a_link_in_a_folder_of_a_memory(flows: Path) -> None:
+def test_link_in_a_memory_folder_is_checked_by_its_target(flows: Path) -> None:
     """Found when the folder is read; what else is there is read all the same."""
     (flows.parent / "secret.txt").write_text("coffee")
     (flows / "notes").mkdir()
     (flows / "notes/plain.txt").write_text("tea")
     (flows / "notes/link.txt").symlink_to(flows.parent / "secret.txt")
     remembering(flows, "notes")
-    (told,) = troubles(flows)
+    (told,) = memory_errors(flows)
     assert "link.txt cannot be read: it leads to" in told
-    assert troubles(flows, "--allow-path", ".") == []
+    assert memory_errors(flows, "--allow-path", ".") == []
 
 
-def test_a_run_keeps_the_folders_that_it_may_read(flows: Path) -> None:
+def test_allowed_folders_are_stored_with_the_run(flows: Path) -> None:
     (flows.parent / "library/notes.txt").write_text("tea is green")
     remembering(flows, "../library/notes.txt")
     text = (flows / "outer.yaml").read_text()

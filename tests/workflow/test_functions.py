@@ -74,7 +74,7 @@ def written(folder: Path, code: str, text: str) -> Path:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_module_that_cannot_be_imported_is_a_diagnostic(place: str, fault: str, tmp_path: Path) -> None:
+def test_unimportable_module_is_a_diagnostic(place: str, fault: str, tmp_path: Path) -> None:
     (code, cause), (text, line) = BROKEN[fault], PLACES[place]
     file = written(tmp_path, code, text)
     _, report = roundel.check(file)
@@ -87,7 +87,7 @@ def test_a_module_that_cannot_be_imported_is_a_diagnostic(place: str, fault: str
     assert caught.value.diagnostics == (found,)
 
 
-def test_ctrl_c_is_not_held_back(tmp_path: Path) -> None:
+def test_keyboard_interrupt_during_import_is_raised(tmp_path: Path) -> None:
     file = written(tmp_path, "raise KeyboardInterrupt\n", PLACES["tool"][0])
     with pytest.raises(KeyboardInterrupt):
         roundel.check(file)
@@ -122,7 +122,7 @@ def test_the_command_line_shows_no_traceback(fault: str, tmp_path: Path) -> None
 PRINTS = "print('hello from the module')\n\n\ndef f(text: str = '') -> str:\n    return text\n"
 
 
-def test_what_a_module_prints_stays_out_of_standard_output(tmp_path: Path) -> None:
+def test_module_output_goes_to_stderr(tmp_path: Path) -> None:
     written(tmp_path, PRINTS, PLACES["tool"][0].replace("type: agent", "type: agent, config: {tools: [t]}"))
     (tmp_path / "script.yaml").write_text("'*': x\n")
     checked = command(tmp_path, "check", "flow.yaml", "--json")
@@ -134,7 +134,7 @@ def test_what_a_module_prints_stays_out_of_standard_output(tmp_path: Path) -> No
     assert all(json.loads(line)["event"] for line in ran.stdout.splitlines())
 
 
-def test_a_package_around_a_module_that_ends_the_program(
+def test_package_that_exits_on_import_is_a_diagnostic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package = tmp_path / "lib" / "leaving"

@@ -27,14 +27,14 @@ def test_tabs_are_white_space_in_json() -> None:
     assert read('\t{\n\t"a"\t:\t[\t1,\n\t\t2]\n\t,"b"\n:\t{\t}}\t\n') == {"a": [1, 2], "b": {}}
 
 
-def test_json_on_one_long_line_knows_its_columns() -> None:
+def test_columns_are_correct_in_one_long_json_line() -> None:
     text = json.dumps({"pad": "x" * 100_000, "k" * 5000: 1, "list": [1] * 1000, "last": {"id": 1, "x": 2}})
     broken = text.replace('"x": 2', '"id": 2')
     assert read(text) == json.loads(text)
     assert problems(broken) == [("duplicate-key", 1, broken.rindex('"id"') + 1)]
 
 
-def test_json_may_hold_what_yaml_forbids_in_strings() -> None:
+def test_json_strings_may_contain_characters_forbidden_in_yaml() -> None:
     assert read('{"a": "\x7f\x85\u2028", "<<": 1}') == {"a": "\x7f\x85\u2028", "<<": 1}
 
 
@@ -46,13 +46,13 @@ def test_text_that_is_nearly_json_is_yaml() -> None:
 @given(json_values, st.booleans(), st.sampled_from([None, 1, "\t"]))
 @settings(deadline=None, max_examples=300)
 @example({"\x7f": "\U0001f600"}, True, None)
-def test_what_json_writes_is_read_back(value: Any, ascii_only: bool, indent: int | str | None) -> None:
+def test_json_round_trips(value: Any, ascii_only: bool, indent: int | str | None) -> None:
     assert read(json.dumps(value, ensure_ascii=ascii_only, indent=indent)) == value
 
 
 @given(json_values, st.sampled_from([None, 0, 3]))
 @settings(deadline=None)
-def test_at_the_place_of_each_value_stands_that_value(value: Any, indent: int | None) -> None:
+def test_locations_of_json_values_are_exact(value: Any, indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
     lines = text.split("\n")
 

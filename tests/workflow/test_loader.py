@@ -14,7 +14,7 @@ def codes(source: Any) -> list[str]:
     return [found.code for found in roundel.check(source)[1].diagnostics]
 
 
-def test_warnings_are_kept_whatever_a_workflow_comes_from(tmp_path: Path) -> None:
+def test_warnings_are_the_same_for_every_source(tmp_path: Path) -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "literal", content="x", colour="blue")
     file = tmp_path / "flow.yaml"
     file.write_text(
@@ -23,7 +23,7 @@ def test_warnings_are_kept_whatever_a_workflow_comes_from(tmp_path: Path) -> Non
     assert codes(graph) == codes(graph.mapping()) == codes(file) == ["unknown-key"]
 
 
-def test_a_function_that_is_not_there_is_found_before_a_run() -> None:
+def test_missing_function_is_reported_before_the_run() -> None:
     graph = roundel.Graph(start="A", end="A").node("A", "python", function="nowhere:double")
     assert codes(graph) == ["unknown-function"]
 
@@ -62,7 +62,7 @@ def test_memory_settings_without_effect_are_warned_about(said: str) -> None:
 
 
 @pytest.mark.parametrize("size", [0, "a", 1.5, True])
-def test_vectors_have_a_length(size: Any) -> None:
+def test_vector_length_must_be_positive(size: Any) -> None:
     embedding = {"model": "small", "params": {"dimensions": size}}
     memory = {"name": "m", "type": "simple", "config": {"embedding": embedding}}
     graph = {"nodes": [{"id": "A", "type": "agent"}], "start": "A", "memory": [memory]}
@@ -80,7 +80,7 @@ def test_disabling_tool_discovery_has_no_effect(where: str) -> None:
     ]
 
 
-def test_what_stands_beside_the_graph_of_a_subgraph_file_counts_for_it(tmp_path: Path) -> None:
+def test_settings_next_to_the_graph_of_a_subgraph_file_apply(tmp_path: Path) -> None:
     (tmp_path / "outer.yaml").write_text(
         "vars: {WORD: outer, OTHER: shared}\n"
         "graph:\n"

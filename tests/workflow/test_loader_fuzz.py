@@ -498,7 +498,7 @@ def changed(sample: dict[str, Any], *path: Any) -> dict[str, Any]:
 @example(changed(PARTS, "graph", "edges", 2, "process", "config", "group", "²"))
 @example(changed(PARTS, "graph", "edges", 2, "process", "config", {"pattern": "[[o]", "dotall": True}))
 @in_time
-def test_damaged_values_meet_diagnostics_and_accepted_ones_run(value: dict[str, Any]) -> None:
+def test_damaged_values_are_diagnosed_or_run(value: dict[str, Any]) -> None:
     workflow, report = roundel.check(value)
     accepted = assert_sound(workflow, report)
     unknown = any(found.code == "unknown-key" for found in report.diagnostics)
@@ -568,7 +568,7 @@ def misspelt(draw: st.DrawFn) -> tuple[dict[str, Any], str, str]:
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(misspelt())
 @in_time
-def test_a_misspelt_key_is_never_ignored_in_silence(case: tuple[dict[str, Any], str, str]) -> None:
+def test_misspelt_key_is_always_reported(case: tuple[dict[str, Any], str, str]) -> None:
     value, key, word = case
     workflow, report = roundel.check(value)
     assert_sound(workflow, report)
@@ -631,7 +631,7 @@ def damaged_text(draw: st.DrawFn) -> str:
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(damaged_text())
 @in_time
-def test_damaged_text_meets_diagnostics_and_accepted_text_runs(text: str) -> None:
+def test_damaged_text_is_diagnosed_or_runs(text: str) -> None:
     workflow, report = examine_text(text, TYPES)
     # A value that is missing at the very end may stand in the line after it.
     lines = text.replace("\r\n", "\n").replace("\r", "\n").count("\n") + 2
@@ -645,7 +645,7 @@ def test_damaged_text_meets_diagnostics_and_accepted_text_runs(text: str) -> Non
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: data.decode("utf-8", "replace")))
 @in_time
-def test_any_text_at_all_meets_diagnostics(text: str) -> None:
+def test_arbitrary_text_is_diagnosed(text: str) -> None:
     workflow, report = examine_text(text, TYPES)
     assert workflow is None and not report.ok
 
@@ -662,7 +662,7 @@ def test_the_schema_is_a_valid_schema() -> None:
     Draft202012Validator.check_schema(SCHEMA)
 
 
-def test_the_schema_refuses_broken_files_that_have_the_wrong_form() -> None:
+def test_schema_rejects_broken_files_of_the_wrong_shape() -> None:
     form = {"wrong-type", "missing-key", "unknown-type"}
     readable, wrong, missed = 0, 0, []
     for path in FILES:

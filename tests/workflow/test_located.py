@@ -9,14 +9,14 @@ import pytest
 from roundel.workflow.document import line_and_column, locate
 
 
-def test_a_python_value_is_located_nowhere() -> None:
+def test_python_value_has_no_location() -> None:
     thing = object()
     root = locate({"a": (1, [2.5, None]), 3: {"b": thing}})
     assert root.plain() == {"a": [1, [2.5, None]], "3": {"b": thing}}
     assert (root.line, root.column, root.keys) == (0, 0, {})
 
 
-def test_a_python_value_that_holds_itself_is_refused() -> None:
+def test_recursive_python_value_is_rejected() -> None:
     knot: list[Any] = []
     knot.append(knot)
     with pytest.raises(ValueError, match="contains itself"):

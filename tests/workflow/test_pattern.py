@@ -36,7 +36,7 @@ def two(**edge: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("pattern", [r"^(\w+\s?)*$", r"(x+x+)+y", r"(a|aa)+$", r"(.*)*,(.*)*;"])
-def test_a_condition_ends(pattern: str) -> None:
+def test_slow_pattern_in_a_condition_terminates(pattern: str) -> None:
     condition = {"type": "keyword", "config": {"regex": pattern}}
     text = "x" * 5000 + "a" * 5000 + "!"
     status, error = within(two(condition=condition), text)
@@ -51,22 +51,22 @@ def slow(where: str, graph: dict[str, Any], address: str = "A") -> None:
     assert "make it simpler" in error
 
 
-def test_a_condition_that_takes_too_long_fails_its_node_and_says_which() -> None:
+def test_slow_condition_fails_its_node_and_is_named() -> None:
     condition = {"type": "keyword", "config": {"regex": ["y", SLOW]}}
     slow("the condition on A → B", two(condition=condition))
 
 
-def test_a_processor_that_takes_too_long_fails_its_node() -> None:
+def test_slow_processor_fails_its_node() -> None:
     process = {"type": "regex_extract", "config": {"pattern": SLOW, "multiple": True}}
     slow("the processor on A → B", two(process=process))
 
 
-def test_a_split_that_takes_too_long_fails_the_node_that_it_leads_to() -> None:
+def test_slow_split_fails_its_target_node() -> None:
     dynamic = {"type": "map", "split": {"type": "regex", "config": {"pattern": SLOW}}}
     slow("the split on A → B", two(dynamic=dynamic), "B")
 
 
-def test_a_score_that_takes_too_long_fails_its_loop() -> None:
+def test_slow_score_fails_its_loop() -> None:
     nodes = [
         {"id": "A", "type": "passthrough"},
         {"id": "L", "type": "loop", "config": {"max_rounds": 2, "score": {"regex": SLOW}}},
@@ -127,12 +127,12 @@ compared = Deadline(matches)
 
 
 @pytest.mark.parametrize(("pattern", "text"), DIFFERENT)
-def test_what_the_engine_would_read_differently_means_what_python_says(pattern: str, text: str) -> None:
+def test_patterns_read_differently_by_the_engine_follow_python(pattern: str, text: str) -> None:
     found, expected = matches(pattern, text)
     assert found == expected
 
 
-def test_a_letter_is_the_same_letter_to_both_when_case_is_ignored() -> None:
+def test_case_folding_matches_python() -> None:
     cased = [chr(code) for code in range(0x2D30) if chr(code).upper() != chr(code).lower()]
     text = "".join(cased)
     for letter in cased[::7]:
@@ -174,7 +174,7 @@ PATTERNS = st.builds(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(PATTERNS, st.text(ALPHABET, max_size=8))
-def test_a_pattern_means_the_same_to_both(pattern: str, text: str) -> None:
+def test_patterns_match_like_python(pattern: str, text: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         try:
@@ -205,7 +205,7 @@ def test_a_pattern_means_the_same_to_both(pattern: str, text: str) -> None:
         ("(?i)" + r"\b" * 2000, "too large"),
     ],
 )
-def test_what_cannot_be_used_is_refused(pattern: str, reason: str) -> None:
+def test_unsupported_patterns_are_rejected(pattern: str, reason: str) -> None:
     with pytest.raises(PatternError, match=reason):
         Pattern(pattern)
 
@@ -223,18 +223,18 @@ def test_what_cannot_be_used_is_refused(pattern: str, reason: str) -> None:
         },
     ],
 )
-def test_it_is_checked_as_it_will_be_used(edge: dict[str, Any]) -> None:
+def test_pattern_is_checked_with_its_flags(edge: dict[str, Any]) -> None:
     with pytest.raises(roundel.WorkflowError, match=r"both \(\?a\) and \(\?i\)"):
         roundel.run({"graph": two(**edge)})
 
 
-def test_the_first_match_is_all_that_is_looked_for_if_one_is_wanted() -> None:
+def test_single_match_stops_at_the_first_match() -> None:
     process = {"type": "regex_extract", "config": {"pattern": "(x+x+)+y|z"}}
     graph = two(process=process)
     assert within(graph, "z" + "x" * 10_000) == ("completed", "None")
 
 
-def test_a_bad_pattern_is_an_error_of_the_file() -> None:
+def test_invalid_pattern_is_a_workflow_error() -> None:
     condition = {"type": "keyword", "config": {"regex": ["fine", r"\p{L}"]}}
     with pytest.raises(roundel.WorkflowError) as refused:
         roundel.run({"graph": two(condition=condition)})

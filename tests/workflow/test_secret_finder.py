@@ -42,12 +42,12 @@ def test_numbers_follow_the_file_and_a_value_has_one_name() -> None:
     }
 
 
-def test_a_header_is_secret_by_the_words_behind_its_scheme() -> None:
+def test_header_value_after_the_scheme_is_secret() -> None:
     models = {"a": {"model": "openai:m", "headers": {"Authorization": f"Bearer {LONG}"}}}
     assert secrets(models=models) == {"ROUNDEL_SECRET_1": LONG}
 
 
-def test_a_variable_gives_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secret_from_a_variable_uses_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOUSE_TOKEN", LONG)
     found = secrets(
         models={"a": {"model": "openai:m", "headers": {"Authorization": "Bearer ${HOUSE_TOKEN}"}}}
@@ -71,14 +71,14 @@ def test_other_variables_are_not_secret(monkeypatch: pytest.MonkeyPatch) -> None
     assert secrets(vars={"topic": "${TOPIC_OF_TODAY}", "size": 3}) == {}
 
 
-def test_dotenv_beside_the_file(tmp_path: Path) -> None:
+def test_dotenv_next_to_the_file_is_read(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text(f"SERVICE_TOKEN={LONG}\nTOPIC=tea-and-biscuits\n")
     file = tmp_path / "flow.yaml"
     file.write_text("graph: {start: A, nodes: [{id: A, type: literal, config: {content: '${TOPIC}'}}]}")
     assert load(file).secrets == {"SERVICE_TOKEN": LONG}
 
 
-def test_a_value_of_the_environment_that_stands_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_secret_written_in_the_file_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOUSE_TOKEN", LONG)
     found = load({"graph": graph(agent(prompt=f"use {LONG}"))})
     assert found.secrets == {"HOUSE_TOKEN": LONG}
@@ -104,7 +104,7 @@ def test_credentials_of_urls() -> None:
     assert secrets(models=models) == {"ROUNDEL_SECRET_1": "pa55%40word", "ROUNDEL_SECRET_2": "q-0123456789"}
 
 
-def test_a_property_of_a_schema_is_no_secret() -> None:
+def test_schema_property_is_not_a_secret() -> None:
     schema = {"type": "object", "properties": {"env": {"type": "object", "description": "an environment"}}}
     assert secrets(graph=graph(agent(output_schema=schema))) == {}
 
@@ -141,7 +141,7 @@ def test_a_marked_variable_without_any_value() -> None:
     assert load({"vars": {"db": {"secret": True}}, "graph": graph()}).secrets == {}
 
 
-def test_the_value_in_the_file_is_secret_although_another_is_given() -> None:
+def test_overridden_value_in_the_file_is_still_secret() -> None:
     source = {"vars": {"db": {"value": "in-the-file-0123", "secret": True}}, "graph": graph()}
     found = load(source, {"db": LONG}).secrets
     assert found == {"db": LONG, "ROUNDEL_SECRET_1": "in-the-file-0123"}
@@ -155,19 +155,19 @@ def test_the_value_in_the_file_is_secret_although_another_is_given() -> None:
         ({"vlaue": LONG, "secret": True}, "the secret variable 'db' has an unknown key 'vlaue'"),
     ],
 )
-def test_a_mark_that_is_wrong(value: dict[str, Any], message: str) -> None:
+def test_invalid_secret_mark_is_rejected(value: dict[str, Any], message: str) -> None:
     _, report = check({"vars": {"db": value}, "graph": graph()})
     assert [(found.code, found.message) for found in report.errors] == [("secret-variable", message)]
 
 
-def test_mappings_that_are_no_marks_stay_values() -> None:
+def test_mappings_that_are_not_secret_marks_are_values() -> None:
     plain = {"secret": True, "name": "x", "size": 3}
     workflow = load({"vars": {"config": plain, "box": {"value": 1}}, "graph": graph()})
     assert workflow.vars == {"config": plain, "box": {"value": 1}}
     assert workflow.secrets == {}
 
 
-def test_all_that_a_secret_mapping_holds_is_secret() -> None:
+def test_all_values_of_a_secret_mapping_are_secret() -> None:
     found = secrets(vars={"PASSWORDS": {"ann": "first-0123456", "ben": ["second-0123456"]}})
     assert sorted(found.values()) == ["first-0123456", "second-0123456"]
 
@@ -188,7 +188,7 @@ def test_diagnostics_do_not_repeat_secrets(monkeypatch: pytest.MonkeyPatch) -> N
     assert "12345" not in text
 
 
-def test_a_secret_is_no_name() -> None:
+def test_secret_in_a_node_name_is_rejected() -> None:
     source = {"vars": {"API_TOKEN": LONG}, "graph": graph({"id": "to ${API_TOKEN}", "type": "passthrough"})}
     _, report = check(source)
     (found,) = report.errors
@@ -207,7 +207,7 @@ def test_a_secret_is_no_name() -> None:
     ],
     ids=["graph", "group"],
 )
-def test_a_secret_is_not_a_graph_or_group_name(source: dict[str, Any]) -> None:
+def test_secret_in_a_graph_or_group_name_is_rejected(source: dict[str, Any]) -> None:
     _, report = check({"vars": {"API_TOKEN": LONG}, **source})
     assert [found.code for found in report.errors] == ["secret-in-name"]
 
@@ -258,7 +258,7 @@ def test_texts_that_a_run_repeats_are_masked_and_prompts_are_not() -> None:
     assert found.edges[0].process.regex.template == "{match} ***"
 
 
-def test_a_workflow_without_secrets_is_left_as_it_is() -> None:
+def test_workflow_without_secrets_is_unchanged() -> None:
     workflow = load({"vars": {"topic": "tea"}, "graph": graph()})
     assert workflow.secrets == {}
     assert roundel.run(workflow).output == "hello"

@@ -27,12 +27,12 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "house_token", "Secret", "PGPASSWORD", "keys"])
-def test_names_that_are_secret(name: str) -> None:
+def test_secret_names_are_recognised(name: str) -> None:
     assert is_secret_name(name)
 
 
 @pytest.mark.parametrize("name", ["TOPIC", "PATH", "K_E_Y", "user"])
-def test_names_that_are_not(name: str) -> None:
+def test_ordinary_names_are_not_secret(name: str) -> None:
     assert not is_secret_name(name)
 
 
@@ -50,25 +50,25 @@ def test_names_that_are_not(name: str) -> None:
         str({"key": [ODD]}),
     ],
 )
-def test_a_value_is_found_however_it_is_written(written: str) -> None:
+def test_encoded_secret_is_masked(written: str) -> None:
     mask_value = SecretMasker([ODD]).mask(f"before {written} after")
     assert MASK in mask_value
     assert "word" not in mask_value
     assert mask_value.startswith("before ") and mask_value.endswith(" after")
 
 
-def test_the_longest_goes_first() -> None:
+def test_longest_secret_is_masked_first() -> None:
     secrets = SecretMasker(["sk-0123456", "sk-0123456-and-more"])
     assert secrets.mask("sk-0123456-and-more, sk-0123456") == "***, ***"
 
 
-def test_a_key_behind_its_scheme() -> None:
+def test_key_after_its_scheme_is_masked() -> None:
     secrets = SecretMasker()
     secrets.add_header(f"Bearer {KEY}")
     assert secrets.mask(f"Bearer {KEY} or {KEY}") == "*** or ***"
 
 
-def test_the_lines_of_a_long_secret() -> None:
+def test_lines_of_a_multiline_secret_are_masked() -> None:
     secrets = SecretMasker(["-----BEGIN-----\nMIIBVAIBADANBg\nkqhkiG9w0BAQEF\n"])
     assert secrets.mask("cannot read MIIBVAIBADANBg") == "cannot read ***"
 
@@ -81,14 +81,14 @@ def test_credentials_of_a_url() -> None:
     assert secrets.mask(text) == "https://ann:***@host/v1?api_key=***&page=2 *** *** *** ann"
 
 
-def test_what_basic_authentication_hides() -> None:
+def test_password_in_basic_authentication_is_masked() -> None:
     word = base64.b64encode(b"ann:pa55-word").decode()
     secrets = SecretMasker()
     secrets.add_header(f"Basic {word}")
     assert secrets.mask(f"{word} is pa55-word") == "*** is ***"
 
 
-def test_a_token_in_the_place_of_a_user() -> None:
+def test_token_used_as_url_user_is_masked() -> None:
     secrets = SecretMasker()
     secrets.add_urls("https://ghp_0123456789abcdef:x-oauth-basic@host and ssh://git@host")
     assert secrets.mask("ghp_0123456789abcdef x-oauth-basic git") == "*** x-oauth-basic git"
@@ -98,11 +98,11 @@ def test_a_token_in_the_place_of_a_user() -> None:
 
 
 @pytest.mark.parametrize("short", ["", "a", "1234567"])
-def test_a_short_value_is_not_searched_for(short: str) -> None:
+def test_short_value_is_not_masked(short: str) -> None:
     assert SecretMasker([short]).mask(f"a{short} 12345678") == f"a{short} 12345678"
 
 
-def test_a_short_password_is_hidden_in_its_url_alone() -> None:
+def test_short_password_is_masked_only_in_its_url() -> None:
     secrets = SecretMasker()
     secrets.add_urls("http://ann:tea@host/?key=cup")
     assert (
@@ -111,7 +111,7 @@ def test_a_short_password_is_hidden_in_its_url_alone() -> None:
     )
 
 
-def test_words_of_the_format_and_names_are_not_searched_for() -> None:
+def test_format_keywords_and_names_are_not_masked() -> None:
     secrets = SecretMasker(["assistant", "complete", "Reviewer", "tool_call"], names=["The Reviewer"])
     text = "assistant completed The Reviewer tool_calls"
     assert secrets.mask(text) == text
@@ -153,7 +153,7 @@ def test_secrets_are_detected_in_json() -> None:
 # The environment.
 
 
-def test_the_environment_is_known_and_looked_at_again_when_it_changes(
+def test_environment_secrets_are_reloaded_when_they_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert not SecretMasker()
@@ -168,7 +168,7 @@ def test_the_environment_is_known_and_looked_at_again_when_it_changes(
 
 
 @given(st.data())
-def test_a_stream_shows_the_same_wherever_it_is_cut(data: st.DataObject) -> None:
+def test_masked_stream_does_not_depend_on_chunk_boundaries(data: st.DataObject) -> None:
     secrets = SecretMasker([KEY, "sk-live-0123456789-longer"])
     parts = data.draw(st.lists(st.sampled_from([KEY, "sk-live", "sk-live-0123456789-longer", " ", "tea"])))
     text = "".join(parts) + " the end."

@@ -229,7 +229,7 @@ def test_one_misspelt_key_is_one_error(text: str, tmp_path: Any) -> None:
     assert [found.code for found in report.errors] == ["unknown-key"], report.diagnostics
 
 
-def test_a_short_form_beside_a_long_one_is_reported() -> None:
+def test_short_form_next_to_a_long_one_is_reported() -> None:
     edges = [
         {"from": "A", "to": "A", "condition": {"type": "keyword", "config": {"any": "x"}, "cel": "true"}}
     ]
@@ -269,10 +269,10 @@ def test_the_replies_of_a_script_are_checked_too(key: str, meant: str) -> None:
         ("条件", "condition", False),
     ],
 )
-def test_what_counts_as_a_misspelling(word: str, known: str, meant: bool) -> None:
+def test_misspellings_are_recognised(word: str, known: str, meant: bool) -> None:
     assert match_misspelling(word, [known]) == (known if meant else None)
 
 
-def test_the_nearest_word_is_meant_and_the_first_of_several() -> None:
+def test_nearest_word_is_suggested_and_the_first_of_several() -> None:
     assert match_misspelling("min_waits", ["min_wait_s", "max_wait", "min_wait"]) == "min_wait_s"
     assert match_misspelling("model_cal", ["model_call", "model_cale"]) == "model_call"

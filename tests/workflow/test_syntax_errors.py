@@ -51,7 +51,7 @@ from tests.workflow.parsing import PARSERS, parsed_by, problems
         ("{a: 1} b", 1, 8, "after the end", "brackets"),
     ],
 )
-def test_syntax_errors_speak_plainly(
+def test_syntax_errors_have_plain_messages(
     parser: Any, text: str, line: int, column: int, message: str, hint: str
 ) -> None:
     report = Report()
@@ -82,7 +82,7 @@ def test_a_colon_without_a_space_inside_brackets_is_explained() -> None:
         assert problems("a: {b:[1]}") == []
 
 
-def test_a_mistake_in_json_is_found_behind_escapes_that_only_json_has() -> None:
+def test_json_error_after_json_only_escapes_is_located() -> None:
     report = Report()
     assert read_text('{"a": "\\ud83d\\ude00",\n "b": 1\n "c": 2}', report) is None
     [found] = report.errors

@@ -47,7 +47,7 @@ def complaints(text: str, **sources: Any) -> list[Diagnostic]:
 # Where values come from
 
 
-def test_a_name_is_looked_for_from_the_nearest_source_to_the_farthest() -> None:
+def test_variable_sources_have_a_fixed_precedence() -> None:
     sources: dict[str, Any] = {
         "overrides": {"A": "override"},
         "environment": {"A": "env", "B": "env", "C": "env"},
@@ -57,7 +57,7 @@ def test_a_name_is_looked_for_from_the_nearest_source_to_the_farthest() -> None:
     assert filled(text, **sources)["x"] == ["override", "var", "env", "dot"]
 
 
-def test_variables_may_be_made_of_variables_in_any_order() -> None:
+def test_variables_may_reference_each_other_in_any_order() -> None:
     text = "vars:\n  URL: ${HOST}/v1\n  HOST: https://${NAME}\n  NAME: example.org\nx: ${URL}"
     assert filled(text) == {
         "vars": {"URL": "https://example.org/v1", "HOST": "https://example.org", "NAME": "example.org"},
@@ -65,7 +65,7 @@ def test_variables_may_be_made_of_variables_in_any_order() -> None:
     }
 
 
-def test_an_override_is_what_vars_say_from_then_on() -> None:
+def test_override_replaces_the_value_in_vars() -> None:
     root = tree("vars:\n  A: ${MISSING}\n  B: <${A}>\n")
     report = Report()
     done = substitute(root, report, overrides={"A": 5})
@@ -73,7 +73,7 @@ def test_an_override_is_what_vars_say_from_then_on() -> None:
     assert (child(done, "vars", "A").line, child(done, "vars", "A").column) == (2, 6)
 
 
-def test_values_from_outside_are_taken_as_they_are() -> None:
+def test_external_values_are_not_expanded() -> None:
     outside = {"environment": {"E": "${A}"}, "dotenv": {"D": "$${A}"}, "overrides": {"O": "${O}"}}
     assert filled("vars: {A: 1}\nx: ['${E}', '${D}', '${O}']", **outside)["x"] == ["${A}", "$${A}", "${O}"]
 
@@ -82,13 +82,13 @@ def test_values_from_outside_are_taken_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("value", ["5", "'5'", "2.5", "true", "null", "[1, {a: b}]", "{a: [1]}", "''"])
-def test_a_string_that_is_only_a_placeholder_takes_the_value_with_its_type(value: str) -> None:
+def test_lone_placeholder_keeps_the_type_of_its_value(value: str) -> None:
     done = filled(f"vars: {{V: {value}}}\nx: ${{V}}\ny: ['${{V}}']")
     assert done["x"] == done["vars"]["V"] == done["y"][0]
     assert type(done["x"]) is type(done["vars"]["V"])
 
 
-def test_the_value_stands_at_the_place_of_its_placeholder() -> None:
+def test_substituted_value_has_the_location_of_its_placeholder() -> None:
     root = tree("vars:\n  V: {a: 1}\nx:\n  - ${V}\n  - <${V}>\n")
     done = substitute(root, Report())
     value = child(done, "x", 0)
@@ -113,7 +113,7 @@ def test_inside_text_every_value_becomes_text(value: str, text: str) -> None:
     assert filled(f"vars: {{V: {value}}}\nx: a ${{V}}${{V}} b")["x"] == f"a {text}{text} b"
 
 
-def test_two_dollars_stand_for_the_placeholder_itself() -> None:
+def test_double_dollar_escapes_a_placeholder() -> None:
     text = "vars: {A: 1, B: '$${A}'}\nx: ['$${A}', 'a $${A} ${A}', '$$${A}', '${B}', '${B}!', '$${NONE}']"
     assert filled(text)["x"] == ["${A}", "a ${A} 1", "$${A}", "${A}", "${A}!", "${NONE}"]
 
@@ -130,7 +130,7 @@ def test_names_are_letters_digits_and_underscores_of_any_script() -> None:
     assert filled("vars: {_a1: x, 名: y}\nx: ${_a1}${名}")["x"] == "xy"
 
 
-def test_keys_are_left_alone() -> None:
+def test_keys_are_not_expanded() -> None:
     assert filled("vars: {A: 1}\nx: {'${A}': '${A}'}")["x"] == {"${A}": 1}
 
 
@@ -165,7 +165,7 @@ def test_a_document_needs_no_vars(text: str) -> None:
 
 
 @pytest.mark.parametrize("vars_", ["[A]", "text", "5", "${A}"])
-def test_vars_that_are_no_mapping_are_an_error(vars_: str) -> None:
+def test_vars_that_is_not_a_mapping_is_an_error(vars_: str) -> None:
     found = complaints(f"x: 1\nvars: {vars_}", environment={"A": "1"})
     assert [(each.code, each.line, each.column) for each in found] == [("bad-vars", 2, 7)]
 
@@ -173,7 +173,7 @@ def test_vars_that_are_no_mapping_are_an_error(vars_: str) -> None:
 # What is said
 
 
-def test_each_missing_name_is_named_once_at_each_place() -> None:
+def test_each_missing_name_is_reported_once_per_location() -> None:
     found = complaints("x: ${A} ${B} ${A}\ny:\n  - ${A}\n")
     assert [(each.code, each.message, each.line, each.column) for each in found] == [
         ("unresolved-variable", "${A} has no value", 1, 4),
@@ -187,13 +187,13 @@ def test_a_placeholder_without_a_value_stays_as_it_is() -> None:
     assert done.plain() == {"vars": {"A": 1}, "x": "1 ${NO}", "y": "${NO}"}
 
 
-def test_the_hint_says_what_to_do() -> None:
+def test_hint_lists_ways_to_set_the_variable() -> None:
     [found] = complaints("x: ${SECRET}")
     assert found.hint == ("add it to `vars`, set the environment variable SECRET, or pass --var SECRET=…")
 
 
 @pytest.mark.parametrize("source", ["overrides", "environment", "dotenv"])
-def test_the_hint_knows_similar_names(source: str) -> None:
+def test_hint_suggests_similar_names(source: str) -> None:
     [found] = complaints("x: ${api_key}", **{source: {"API_KEY": "1"}})
     assert found.hint.startswith("did you mean 'API_KEY'? ")
 
@@ -211,7 +211,7 @@ def test_a_missing_name_inside_vars_is_reported_there_and_not_where_it_is_used()
         ("x: ${B}\nvars: {X: '${A}', A: '${B}', B: '${A}'}", "A → B → A"),
     ],
 )
-def test_a_circle_is_named_once_with_its_chain(text: str, circle: str) -> None:
+def test_cycle_is_reported_once_with_its_chain(text: str, circle: str) -> None:
     found = complaints(text)
     assert [(each.code, each.message) for each in found] == [
         ("variable-cycle", f"variables refer to each other in a circle: {circle}")
@@ -224,7 +224,7 @@ def test_a_variable_that_shadows_the_environment_gets_a_hint() -> None:
     assert "another name" in found.hint
 
 
-def test_using_one_variable_twice_is_no_circle() -> None:
+def test_using_a_variable_twice_is_not_a_cycle() -> None:
     assert filled("vars: {A: 1, B: '${A}${A}', C: '${A}${B}'}\nx: ${C}${B}")["x"] == "11111"
 
 
@@ -240,7 +240,7 @@ def doubling(levels: int, pattern: str) -> str:
     "pattern", ["${{V{0}}}${{V{0}}}", "['${{V{0}}}', '${{V{0}}}']", "{{a: '${{V{0}}}', b: 'x ${{V{0}}}'}}"]
 )
 @pytest.mark.parametrize("backwards", [False, True])
-def test_variables_that_double_are_stopped(pattern: str, backwards: bool) -> None:
+def test_exponential_expansion_is_rejected(pattern: str, backwards: bool) -> None:
     lines = doubling(30, pattern).split("\n")
     if backwards:
         lines[1:] = reversed(lines[1:])
@@ -249,23 +249,23 @@ def test_variables_that_double_are_stopped(pattern: str, backwards: bool) -> Non
     assert {each.code for each in found} == {"variable-too-large"}
 
 
-def test_variables_that_double_a_little_are_fine() -> None:
+def test_moderate_expansion_is_accepted() -> None:
     assert filled(doubling(15, "${{V{0}}}${{V{0}}}"))["x"] == "abcdefghij" * 2**14
 
 
-def test_a_long_text_of_the_file_itself_is_no_bomb() -> None:
+def test_long_text_in_the_file_is_accepted() -> None:
     text = "vars: {A: " + "y" * 1_500_000 + "}\nx: " + "z" * 1_500_000 + "${B}\ny: ${A}"
     assert len(filled(text, environment={"B": "b"})["x"]) == 1_500_001
 
 
-def test_the_growth_of_the_whole_is_bounded_and_reported_once() -> None:
+def test_total_expansion_is_bounded_and_reported_once() -> None:
     text = "vars: {A: " + "y" * 500_000 + "}\nx:\n" + "  - +${A}\n" * 1000
     found = complaints(text)
     assert [each.code for each in found] == ["variable-too-large"]
     assert found[0].line == 36
 
 
-def test_lists_in_place_of_placeholders_count_too() -> None:
+def test_substituted_lists_count_towards_the_bound() -> None:
     text = "vars: {A: [" + "y" * 500_000 + "]}\nx:\n" + "  - ${A}\n" * 1000
     assert [(each.code, each.line) for each in complaints(text)] == [("variable-too-large", 36)]
 
@@ -337,7 +337,7 @@ def by_hand(text: str, known: dict[str, str]) -> str:
 
 @given(st.lists(strings(signs, placeholders), min_size=1, max_size=5), st.randoms(use_true_random=False))
 @settings(deadline=None, max_examples=300)
-def test_text_is_filled_in_as_if_by_hand(texts: list[str], chance: random.Random) -> None:
+def test_substitution_matches_the_reference(texts: list[str], chance: random.Random) -> None:
     """Each variable uses only those before it, whatever the order in which they are written down."""
     variables: dict[str, str] = {}
     expected: dict[str, str] = {}

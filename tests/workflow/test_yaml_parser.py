@@ -38,13 +38,13 @@ def test_control_characters_are_located_one_by_one() -> None:
     assert len(problems("\x01" * 100_000)) == 20
 
 
-def test_a_python_text_with_half_a_pair_is_refused() -> None:
+def test_text_with_a_lone_surrogate_is_rejected() -> None:
     assert problems("a: \ud83d") == [("control-character", 1, 4)]
 
 
 @given(texts_only, st.booleans(), st.sampled_from(PARSERS))
 @settings(deadline=timedelta(seconds=5))
-def test_what_yaml_writes_in_quotes_is_read_back(value: Any, unicode: bool, parser: Any) -> None:
+def test_quoted_yaml_round_trips(value: Any, unicode: bool, parser: Any) -> None:
     text = yaml.safe_dump(value, default_style='"', allow_unicode=unicode)
     with parsed_by(parser):
         assert read("# not JSON\n" + text) == value

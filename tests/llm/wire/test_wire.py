@@ -139,7 +139,7 @@ def test_the_request_is_recorded(wire: Wire, talk: Talk, make: Make) -> None:
 
 
 @every_model
-def test_parameters_are_what_the_settings_made(wire: Wire, talk: Talk, make: Make) -> None:
+def test_settings_become_request_parameters(wire: Wire, talk: Talk, make: Make) -> None:
     wire.replies(Reply(text="Rain."))
     talk(make)
     expected: dict[str, dict[str, object]] = {
@@ -169,7 +169,7 @@ def test_parallel_calls_arrive_and_their_results_go_back(wire: Wire, talk: Talk,
 
 
 @pytest.mark.parametrize("make", [responses, anthropic, google])
-def test_thinking_comes_signed_and_goes_back(wire: Wire, talk: Talk, make: Make) -> None:
+def test_signed_thinking_is_received_and_sent_back(wire: Wire, talk: Talk, make: Make) -> None:
     wire.replies(Reply(thinking="Is it raining?", text="Rain."))
     answer = talk(make)
     (thought,) = (part for part in answer.parts if isinstance(part, ThinkingPart))
@@ -186,7 +186,7 @@ def test_gemini_signs_the_first_call_after_a_thought(wire: Wire, talk: Talk) -> 
     assert [part.provider_details for part in calls] == [{"thought_signature": SIGNATURE}, None]
 
 
-def test_gemini_need_not_give_ids(wire: Wire, talk: Talk) -> None:
+def test_gemini_may_omit_call_ids(wire: Wire, talk: Talk) -> None:
     wire.replies(
         Reply(tool_calls=((None, "weather", {"place": "Oslo"}), (None, "weather", {"place": "Bergen"})))
     )
@@ -221,7 +221,7 @@ def test_a_refused_key_is_echoed(wire: Wire, talk: Talk, make: Make) -> None:
 
 
 @every_model
-def test_a_cut_stream_raises_after_what_came_before(wire: Wire, make: Make) -> None:
+def test_interrupted_stream_raises_after_the_received_text(wire: Wire, make: Make) -> None:
     wire.replies(Reply(text="one two three four five six seven eight", cut_after=7))
 
     async def listen() -> str:
@@ -235,7 +235,7 @@ def test_a_cut_stream_raises_after_what_came_before(wire: Wire, make: Make) -> N
 
 
 @every_model
-def test_half_an_answer_raises(wire: Wire, make: Make) -> None:
+def test_truncated_answer_raises(wire: Wire, make: Make) -> None:
     wire.replies(Reply(text="never seen", cut_after=0))
 
     async def listen() -> None:
@@ -247,7 +247,7 @@ def test_half_an_answer_raises(wire: Wire, make: Make) -> None:
 
 
 @every_model
-def test_a_body_that_is_no_json_raises(wire: Wire, talk: Talk, make: Make) -> None:
+def test_invalid_json_body_raises(wire: Wire, talk: Talk, make: Make) -> None:
     wire.replies(Reply(raw=b'{"choices": [nonsense'))
     with pytest.raises((ModelAPIError, UnexpectedModelBehavior)):
         talk(make)
@@ -268,7 +268,7 @@ def test_the_finish_reason_can_be_chosen(wire: Wire, talk: Talk, make: Make, wor
     assert talk(make).finish_reason == "length"
 
 
-def test_replies_go_out_in_order_and_the_last_repeats(wire: Wire, talk: Talk) -> None:
+def test_replies_are_sent_in_order_and_the_last_repeats(wire: Wire, talk: Talk) -> None:
     def counted(request: Recorded) -> Reply:
         return Reply(text=f"{len(wire.requests)} of {request.provider}")
 
@@ -294,7 +294,7 @@ def test_two_hundred_streams_at_once(wire: Wire) -> None:
     assert wire.peak > 90
 
 
-def test_delays_are_kept(wire: Wire, talk: Talk) -> None:
+def test_delays_are_applied(wire: Wire, talk: Talk) -> None:
     wire.replies(Reply(text="one two three", delay=0.1, chunk_delay=0.05))
     began = time.monotonic()
     talk(anthropic)
@@ -303,7 +303,7 @@ def test_delays_are_kept(wire: Wire, talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("reply", [Reply(text="late", delay=60), Reply(text="a b c", chunk_delay=60)])
-def test_a_client_that_leaves_is_noticed(wire: Wire, reply: Reply) -> None:
+def test_client_disconnect_is_detected(wire: Wire, reply: Reply) -> None:
     wire.replies(reply)
 
     async def leave() -> None:
@@ -320,7 +320,7 @@ def test_a_client_that_leaves_is_noticed(wire: Wire, reply: Reply) -> None:
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_usage_is_streamed_to_those_who_ask(wire: Wire, wanted: bool) -> None:
+def test_usage_is_streamed_on_request(wire: Wire, wanted: bool) -> None:
     wire.replies(Reply(text="Rain.", input_tokens=3))
 
     async def usages() -> list[int]:
@@ -336,7 +336,7 @@ def test_usage_is_streamed_to_those_who_ask(wire: Wire, wanted: bool) -> None:
     assert asyncio.run(usages()) == ([3] if wanted else [])
 
 
-def test_an_unknown_path_is_recorded_and_not_found(wire: Wire) -> None:
+def test_unknown_path_is_recorded_and_returns_404(wire: Wire) -> None:
     for url in (f"{wire.openai_url}/embeddings", wire.anthropic_url.replace("anthropic", "nobody")):
         with pytest.raises(HTTPError) as raised:
             urlopen(Request(url, data=b'{"input": "x"}', method="POST"))
@@ -348,7 +348,7 @@ def test_an_unknown_path_is_recorded_and_not_found(wire: Wire) -> None:
     ]
 
 
-def test_a_mistake_of_the_test_comes_out_at_the_end() -> None:
+def test_missing_reply_fails_the_test_at_the_end() -> None:
     async def ask(wire: Wire) -> None:
         async with google(wire) as model:
             with pytest.raises(AgentRunError):
