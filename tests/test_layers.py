@@ -114,3 +114,15 @@ def test_only_the_journal_uses_sqlite() -> None:
         if word in path.read_text(encoding="utf-8")
     }
     assert not wrong
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """The config of each node type is called Config; every other name means one thing."""
+    homes: dict[str, set[str]] = {}
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not (
+                node.name == "Config" and room_of(name_of(path)) == "nodes"
+            ):
+                homes.setdefault(node.name, set()).add(name_of(path))
+    assert not {name: sorted(found) for name, found in homes.items() if len(found) > 1}

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from roundel.nodes.loop_agent import describe_value, strategy_methods
 
-Predicate = str | Callable[..., Any]
+PredicateLike = str | Callable[..., Any]
 """A CEL expression, or a function of the messages."""
 
 
@@ -48,7 +48,7 @@ class LoopMode(Struct, frozen=True):
 
     @classmethod
     def condition(
-        cls, predicate: Predicate, max: int = 1000, on_limit: Literal["finish", "suspend"] = "finish"
+        cls, predicate: PredicateLike, max: int = 1000, on_limit: Literal["finish", "suspend"] = "finish"
     ) -> LoopMode:
         """Rounds until the predicate is true; it is tested before each round."""
         return cls({"mode": "condition", "until": _to_config(predicate), "max": max, "on_limit": on_limit})
@@ -56,7 +56,7 @@ class LoopMode(Struct, frozen=True):
     @classmethod
     def array(
         cls,
-        converter: Predicate | None = None,
+        converter: PredicateLike | None = None,
         *,
         max: int = 1000,
         max_parallel: int = 1,
@@ -95,7 +95,7 @@ class LoopMode(Struct, frozen=True):
         return self.strategy.get("mode") == "array"
 
 
-def _to_config(value: Predicate) -> Any:
+def _to_config(value: PredicateLike) -> Any:
     return {"function": value} if callable(value) else value
 
 

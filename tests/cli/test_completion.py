@@ -12,7 +12,7 @@ import pytest
 
 from roundel.cli import COMMANDS, cli
 from roundel.cli.completion import FILES, RUNS
-from roundel.cli.options import RunName, WorkflowFile
+from roundel.cli.options import RunName, WorkflowPath
 from tests.cli.stored_runs import prepare, roundel, run, runs
 
 PROGRAM = Path(sys.executable).with_name("roundel")
@@ -197,7 +197,7 @@ def test_command_lists_match_the_registered_commands() -> None:
         command = cli.get_command(context, name)
         assert command is not None
         arguments = [param for param in command.params if isinstance(param, click.Argument)]
-        kinds = {WorkflowFile: "file", RunName: "run"}
+        kinds = {WorkflowPath: "file", RunName: "run"}
         if arguments and type(arguments[0].type) in kinds:
             first[name] = kinds[type(arguments[0].type)]
     assert sorted(FILES) == sorted(name for name, kind in first.items() if kind == "file")

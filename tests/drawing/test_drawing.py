@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from roundel.drawing.assembly import draw
 from roundel.drawing.drawing import Density
-from roundel.drawing.labels import fit, text_width, wrap
 from roundel.drawing.mermaid import mermaid, quoted
+from roundel.drawing.text import fit, text_width, wrap
 from tests.drawing.drawings import (
     assert_tidy,
     assert_unbroken,

@@ -34,7 +34,7 @@ from roundel.cli.progress import (
     ToolCall,
     UsageTotals,
 )
-from roundel.drawing.labels import truncate
+from roundel.drawing.text import truncate
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
 from roundel.plan.graph import Plan

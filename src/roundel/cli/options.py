@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
-class WorkflowFile(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
+class WorkflowPath(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.5
     """The path of a workflow or a script; completed to files with a matching suffix, and to folders."""
 
     name = "file"
@@ -50,7 +50,7 @@ class RunName(click.ParamType):  # type: ignore[type-arg]  # generic since click
         return runs(incomplete, ctx.params.get("place"))
 
 
-file_argument = click.argument("file", type=WorkflowFile())
+file_argument = click.argument("file", type=WorkflowPath())
 run_argument = click.argument("run", type=RunName())
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import msgspec
 
-from roundel.drawing.labels import escape_controls, visible
+from roundel.drawing.text import escape_controls, visible
 from roundel.workflow.diagnostics import Diagnostic, Report
 from roundel.workflow.secrets import MASK, SecretMasker, is_secret_name
 

@@ -22,8 +22,8 @@ import click
 from roundel.cli.options import run_argument
 from roundel.cli.output import console, dollars, echo, one_line
 from roundel.cli.store_access import NotFound, store_option, with_run
-from roundel.drawing.labels import fit, text_width
 from roundel.drawing.svg import RULES, stylesheet
+from roundel.drawing.text import fit, text_width
 from roundel.journal.store import RunRow
 from roundel.runs.rounds import LoopRounds
 from roundel.runs.runs import Runs

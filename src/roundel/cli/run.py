@@ -17,7 +17,7 @@ from roundel.cli import INVALID
 from roundel.cli.execution import execute, is_interactive
 from roundel.cli.next_step import current_step, set_current_run, suggest_for_run, suggest_without_store
 from roundel.cli.options import (
-    WorkflowFile,
+    WorkflowPath,
     file_argument,
     limit_option,
     parse_limits,
@@ -54,7 +54,7 @@ from roundel.workflow.message import Message
     "--script",
     "script_file",
     metavar="FILE",
-    type=WorkflowFile(),
+    type=WorkflowPath(),
     help="Replies for models and people, to run offline.",
 )
 @click.option("--record", "record_file", metavar="FILE", help="Write the model replies to a script.")
@@ -190,7 +190,7 @@ def _input(text: str | None, workflow: Workflow) -> str:
 @click.option(
     "--workflow",
     metavar="FILE",
-    type=WorkflowFile(),
+    type=WorkflowPath(),
     help="Use this workflow instead of the one that the run was started with.",
 )
 @allow_option
@@ -199,7 +199,7 @@ def _input(text: str | None, workflow: Workflow) -> str:
     "--script",
     "script_file",
     metavar="FILE",
-    type=WorkflowFile(),
+    type=WorkflowPath(),
     help="Other replies for models and people.",
 )
 @click.option("--no-run", is_flag=True, help="Print the id of the new run, and do not execute it.")
@@ -254,7 +254,7 @@ def fork_command(
 @click.option(
     "--workflow",
     metavar="FILE",
-    type=WorkflowFile(),
+    type=WorkflowPath(),
     help="Use this workflow instead of the one that the run was started with.",
 )
 @allow_option

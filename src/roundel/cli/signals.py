@@ -39,7 +39,7 @@ GRACE_SECONDS = 10.0
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 SHOW_CURSOR = "\x1b[?25h"
 
-Action = Callable[[], object]
+SignalAction = Callable[[], object]
 
 
 class Interrupts:
@@ -58,7 +58,7 @@ class Interrupts:
         """The command that `exit_now` suggests; it is set in advance, since `exit_now` must not compute
         it."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._action: Action = lambda: None
+        self._action: SignalAction = lambda: None
         """What the first signal does inside the event loop."""
         self._synchronous = False
         """Whether code now blocks the event loop, so that a callback in the loop would run too late."""
@@ -97,7 +97,7 @@ class Interrupts:
     # The states of a command.
 
     @contextlib.contextmanager
-    def in_event_loop(self, cancel: Action) -> Iterator[None]:
+    def in_event_loop(self, cancel: SignalAction) -> Iterator[None]:
         """While an event loop runs in the main thread: the first signal calls `cancel` in that loop."""
         import asyncio
 
@@ -111,7 +111,7 @@ class Interrupts:
             self._loop = None
 
     @contextlib.contextmanager
-    def with_action(self, action: Action) -> Iterator[None]:
+    def with_action(self, action: SignalAction) -> Iterator[None]:
         """Replaces the action of the first signal inside the block.
 
         If the block succeeds, the action becomes a no-op and is not restored: the command has its

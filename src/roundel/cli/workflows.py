@@ -17,7 +17,7 @@ import click
 
 from roundel.cli import INVALID
 from roundel.cli.next_step import suggest_without_store
-from roundel.cli.options import WorkflowFile, file_argument, load_or_exit, suggest_check, suggest_run
+from roundel.cli.options import WorkflowPath, file_argument, load_or_exit, suggest_check, suggest_run
 from roundel.cli.output import (
     allow_option,
     console,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=WorkflowFile())
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=WorkflowPath())
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="Set a variable of the workflow.")

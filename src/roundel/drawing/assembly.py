@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from typing import Literal
 
 from roundel.drawing.drawing import Density, Drawing, DrawnEdge, DrawnNode, Label, Mark, Rect, Region
-from roundel.drawing.labels import Labels, Mask, fit
+from roundel.drawing.labels import Labels, Mask
 from roundel.drawing.layout import MEASURES, Frame, Layout
 from roundel.drawing.nesting import Group, GroupPart, Problems, nest
 from roundel.drawing.routes import START, VOTE, Connector, Curve, flow, lane, self_curve, simplified
+from roundel.drawing.text import fit
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Diagnostic, Finding
 from roundel.workflow.graph_reader import is_missing

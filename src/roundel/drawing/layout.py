@@ -25,10 +25,11 @@ from math import ceil
 from msgspec import Struct
 
 from roundel.drawing.drawing import Density
-from roundel.drawing.labels import Labels, fit, text_width
+from roundel.drawing.labels import Labels
 from roundel.drawing.nesting import Group, GroupPart
 from roundel.drawing.ranks import Link, RankItem, arrange, place
 from roundel.drawing.routes import START, Connector, Wiring, wiring_of
+from roundel.drawing.text import fit, text_width
 
 
 class DensityMeasures(Struct, frozen=True, kw_only=True):

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import chain, count
 
-from roundel.drawing.labels import Labels, Mask, truncate
+from roundel.drawing.labels import Labels, Mask
 from roundel.drawing.nesting import Group, GroupPart, Problems, has_error, nest, wires
+from roundel.drawing.text import truncate
 from roundel.plan.graph import NodePlan, Plan
 from roundel.workflow.diagnostics import Diagnostic, Finding
 

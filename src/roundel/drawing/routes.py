@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from roundel.drawing.labels import Labels, text_width, wrap
+from roundel.drawing.labels import Labels
 from roundel.drawing.nesting import Group, GroupPart, Wire, paths, wires
+from roundel.drawing.text import text_width, wrap
 
 if TYPE_CHECKING:
     from roundel.drawing.layout import DensityMeasures, Frame

@@ -12,9 +12,9 @@ from html import escape
 from string import Template
 
 from roundel.drawing.drawing import Drawing, DrawnEdge, DrawnNode, Label, Mark, Rect, Region
-from roundel.drawing.labels import visible
 from roundel.drawing.layout import MEASURES, DensityMeasures
 from roundel.drawing.nesting import has_error
+from roundel.drawing.text import visible
 from roundel.workflow.diagnostics import Diagnostic
 
 OTHER = "other"

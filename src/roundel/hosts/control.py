@@ -168,7 +168,7 @@ class Unlock(_Request, frozen=True, tag="unlock"):
     exit: str = ""
 
 
-Request = Pause | Resume | Stop | Answer | Unlock
+RunRequest = Pause | Resume | Stop | Answer | Unlock
 REQUEST_TYPES: Mapping[str, type[Any]] = {
     "pause": Pause,
     "resume": Resume,
@@ -178,7 +178,7 @@ REQUEST_TYPES: Mapping[str, type[Any]] = {
 }
 
 
-def to_fact(request: Request, now: float) -> Fact:
+def to_fact(request: RunRequest, now: float) -> Fact:
     """The fact that a request becomes. The times of control facts are those of the applying process: the
     clock of the requester may belong to another machine."""
     if isinstance(request, Pause):
@@ -201,7 +201,7 @@ def to_fact(request: Request, now: float) -> Fact:
     )
 
 
-def resolve_request(request: Request, state: Run) -> Request:
+def resolve_request(request: RunRequest, state: Run) -> RunRequest:
     """Checks a request against the state of its run, and adds the address of the question to an answer.
 
     StoreError if the run asks no such question, the answer does not fit, or a run is to be unlocked that
@@ -230,20 +230,20 @@ def find_question(address: str, state: Run) -> Question:
     return questions[address or addresses]
 
 
-def encode_request(request: Request) -> dict[str, Any]:
+def encode_request(request: RunRequest) -> dict[str, Any]:
     """The body of a control request in a store."""
     body: dict[str, Any] = msgspec.to_builtins(request)
     del body["type"]
     return body
 
 
-def decode_request(stored: ControlRequest) -> Request:
+def decode_request(stored: ControlRequest) -> RunRequest:
     """ValueError if this version knows no such request."""
     kind = REQUEST_TYPES.get(stored.kind)
     if kind is None:
         raise ValueError(f"this version of roundel knows no request '{stored.kind}'")
     try:
-        request: Request = msgspec.convert({"type": stored.kind, **stored.body}, kind)
+        request: RunRequest = msgspec.convert({"type": stored.kind, **stored.body}, kind)
     except msgspec.ValidationError as error:
         raise ValueError(f"the request '{stored.kind}' cannot be read: {error}") from error
     return request

@@ -33,7 +33,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from roundel.hosts.control import Request, Stop, Unanswered, to_fact
+from roundel.hosts.control import RunRequest, Stop, Unanswered, to_fact
 from roundel.hosts.core import Action, Effect, HostCore, RunLog
 from roundel.hosts.executor import Executor
 from roundel.kernel.commands import Call, Cancel, Command
@@ -259,7 +259,7 @@ class Driver:
 
     # Control requests.
 
-    async def request(self, request: Request) -> str:
+    async def request(self, request: RunRequest) -> str:
         """Returns when the request is applied and committed: empty, or the reason why it was refused."""
         if self._task is None:
             return f"the run is {self._log.state.status}"

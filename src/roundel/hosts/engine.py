@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from roundel.hosts.control import AskHandler, Request
+from roundel.hosts.control import AskHandler, RunRequest
 from roundel.journal.store import Pinned, RunRow
 from roundel.kernel.events import Event
 from roundel.kernel.state import Run
@@ -128,7 +128,7 @@ class Engine(Protocol):
     async def control(
         self,
         run_id: str,
-        request: Request,
+        request: RunRequest,
         *,
         execute: Attach | None = None,
         workflow: Source | None = None,

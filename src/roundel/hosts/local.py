@@ -34,7 +34,7 @@ from typing import Any
 
 import msgspec
 
-from roundel.hosts.control import Answer, Request, Resume, Stop, encode_request, resolve_request, to_fact
+from roundel.hosts.control import Answer, Resume, RunRequest, Stop, encode_request, resolve_request, to_fact
 from roundel.hosts.engine import (
     Attach,
     Attachment,
@@ -217,7 +217,7 @@ class LocalEngine:
     async def control(
         self,
         run_id: str,
-        request: Request,
+        request: RunRequest,
         *,
         execute: Attach | None = None,
         workflow: Source | None = None,
@@ -252,7 +252,7 @@ class LocalEngine:
         await self._resume(claim, request, execute, workflow)
         return True
 
-    async def _forward(self, run_id: str, request: Request) -> bool:
+    async def _forward(self, run_id: str, request: RunRequest) -> bool:
         """Leaves a request in the store for the process that owns the run. Whether that process has
         applied it; False if it does not own the run any more. A stop is always carried out: an owner
         that does not answer in time loses the run. Busy if a run was to be resumed that is not paused.
@@ -300,7 +300,7 @@ class LocalEngine:
                 await asyncio.sleep(0.05)
             return outcome
 
-    async def _mask_request(self, run_id: str, request: Request) -> dict[str, Any]:
+    async def _mask_request(self, run_id: str, request: RunRequest) -> dict[str, Any]:
         """The body of a request without the secrets of its run: it is stored before the owner, which
         masks every fact, gets to see it."""
         body = encode_request(request)
@@ -311,7 +311,7 @@ class LocalEngine:
         address = {"address": body["address"]} if "address" in body else {}
         return {**secrets.mask_value(body), **address}
 
-    async def _apply(self, claim: Claim, request: Request) -> None:
+    async def _apply(self, claim: Claim, request: RunRequest) -> None:
         """Applies a request to a run that nobody executes, and releases the claim. No host is needed for
         it: one step, one commit, and none of the commands that follow is started."""
         journal = RunJournal(self.store, claim)
@@ -331,7 +331,9 @@ class LocalEngine:
         finally:
             await journal.close()
 
-    async def _resume(self, claim: Claim, request: Request, attach: Attach, workflow: Source | None) -> None:
+    async def _resume(
+        self, claim: Claim, request: RunRequest, attach: Attach, workflow: Source | None
+    ) -> None:
         """Applies a request to a run that nobody executes, commits it, and executes the run. Returns
         when the request is durable; the run continues in its task.
 
@@ -371,7 +373,7 @@ class LocalEngine:
         execution.awaited = False  # a later exception is for those who wait for the result
 
     async def _open_to_resume(
-        self, journal: RunJournal, request: Request, workflow: Source | None
+        self, journal: RunJournal, request: RunRequest, workflow: Source | None
     ) -> Inspection:
         """Opens a run with everything that executing it needs; StoreError if it cannot be resumed."""
         store, run_id = self.store, journal.claim.run_id

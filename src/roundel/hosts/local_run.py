@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from roundel.hosts.control import AnswerSource, AskHandler, Request, decode_request, get_poller
+from roundel.hosts.control import AnswerSource, AskHandler, RunRequest, decode_request, get_poller
 from roundel.hosts.core import Observer, RunLog
 from roundel.hosts.driver import Driver, event_logger
 from roundel.hosts.engine import Result, make_result
@@ -236,7 +236,7 @@ class LocalRun:
         self._interrupted = self._interrupted or reason
         self._driver.interrupt(self._interrupted)
 
-    async def request(self, request: Request) -> str:
+    async def request(self, request: RunRequest) -> str:
         """Returns when the request is applied and durable: empty, or the reason why it was refused."""
         return await self._driver.request(request)
 

@@ -311,7 +311,9 @@ class Claims:
             if chunk is not None:
                 insert_chunk(db, number, 0, chunk)
             made.append(Claim(run.id, number, 1, count, count))
-            return made[0]
+            # The last one: the writer may repeat a batch, and another process may have taken the number
+            # of the first attempt in between.
+            return made[-1]
 
         def undo(db: sqlite3.Connection) -> None:
             # If the transaction was rolled back, another process may have used the number for its own
@@ -349,7 +351,7 @@ class Claims:
             db.execute("UPDATE runs SET fence = ?, owner = ? WHERE no = ?", changed)
             before.append(lease[0])
             taken.append(Claim(run_id, number, fence + 1, facts, facts - frozen))
-            return taken[0]
+            return taken[-1]  # see create
 
         def undo(db: sqlite3.Connection) -> None:
             # Restores the old fence, so that a live owner from which the run was taken can continue.

@@ -54,7 +54,7 @@ from roundel.kernel.facts import (
 from roundel.kernel.snapshot import (
     PlanIndex,
     SnapshotError,
-    Source,
+    TextSource,
     decode,
     digest_of,
     freeze,
@@ -134,7 +134,7 @@ class Snapshotter:
         self._bytes = self._size = 0
         """Bytes written since the last snapshot, and the size of that one."""
         self._index: PlanIndex | None = None
-        self._sources: dict[str, Source] | None = None
+        self._sources: dict[str, TextSource] | None = None
         """Where the long texts of the last snapshot are stored, by digest; None until that was read. It
         grows with the state, not with the journal: a text that left the state comes back only by another
         fact."""
@@ -173,7 +173,7 @@ class Snapshotter:
         self._size = len(body)
         await self._store.save_snapshot(self._claim, Snapshot(facts, seq, body), unknown)
 
-    async def _find_sources(self, digests: Sequence[str], facts: int) -> dict[str, Source]:
+    async def _find_sources(self, digests: Sequence[str], facts: int) -> dict[str, TextSource]:
         """Where texts are stored, as far as they are; searches the facts since the last snapshot for new
         ones."""
         run_id = self._claim.run_id
@@ -186,7 +186,7 @@ class Snapshotter:
         self._searched_facts = facts
         return new | self._sources
 
-    async def _read_last_sources(self) -> dict[str, Source]:
+    async def _read_last_sources(self) -> dict[str, TextSource]:
         """The texts of the last snapshot, which another process may have taken."""
         assert self._index is not None
         last = await self._store.snapshot(self._claim.run_id) if self._searched_facts else None
@@ -200,17 +200,17 @@ class Snapshotter:
         return {}
 
 
-def _find_texts(entries: Iterable[Entry], first: int) -> dict[str, Source]:
+def _find_texts(entries: Iterable[Entry], first: int) -> dict[str, TextSource]:
     """The long texts of entries by digest, each with the number of its first entry and its ordinal
     there."""
-    found: dict[str, Source] = {}
+    found: dict[str, TextSource] = {}
     for number, entry in enumerate(entries, first):
         for ordinal, text in enumerate(texts_in(entry)):
             found.setdefault(digest_of(text), [number, ordinal])
     return found
 
 
-async def fetch_texts(store: Store, run_id: str, sources: Sequence[Source]) -> list[str]:
+async def fetch_texts(store: Store, run_id: str, sources: Sequence[TextSource]) -> list[str]:
     """The texts that a snapshot refers to; SnapshotError if one is missing."""
     facts = {source[0] for source in sources if not isinstance(source, str)}
     digests = [source for source in sources if isinstance(source, str)]
@@ -223,7 +223,7 @@ async def fetch_texts(store: Store, run_id: str, sources: Sequence[Source]) -> l
         raise SnapshotError(f"one of its texts is missing: {error!r}") from None
 
 
-def _resolve_text(source: Source, in_facts: Mapping[int, list[str]], texts: Mapping[str, str]) -> str:
+def _resolve_text(source: TextSource, in_facts: Mapping[int, list[str]], texts: Mapping[str, str]) -> str:
     if isinstance(source, str):
         return texts[source]
     number, ordinal = source

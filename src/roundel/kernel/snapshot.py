@@ -192,7 +192,7 @@ TRUSTED_PACKAGES = ("roundel",)
 VERSION = 4
 LONG = 256
 """Texts of at least this many characters are stored beside the table."""
-Source = list[int] | str
+TextSource = list[int] | str
 """The place of a long text: the number of a fact and the number of the text in it, or a digest."""
 _MUTABLE: dict[str, type[Any]] = {
     kind.__name__: kind
@@ -225,7 +225,7 @@ class StoredSnapshot(Struct, frozen=True, array_like=True):
     fingerprint: int
     shapes: dict[str, list[str]]
     table: list[Any]
-    sources: list[Source]
+    sources: list[TextSource]
     checksum: str
 
 
@@ -245,7 +245,7 @@ class FrozenState(Struct, frozen=True):
     texts: list[str]
     """The distinct long texts."""
 
-    def encode(self, sources: Sequence[Source]) -> bytes:
+    def encode(self, sources: Sequence[TextSource]) -> bytes:
         """Encodes it; `sources` has the place of each of the `texts`, in the same order."""
         stored = StoredSnapshot(
             self.fingerprint, self.shapes, self.table, list(sources), checksum(self.texts)

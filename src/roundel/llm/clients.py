@@ -135,7 +135,7 @@ def _add_headers_hook(headers: Mapping[str, str]) -> Callable[[Any], Awaitable[N
     return add
 
 
-Made = TypeVar("Made")
+T = TypeVar("T")
 KEY_VARIABLES = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -163,9 +163,7 @@ async def _no_close(_client: object) -> None:
     """A client has no connections of its own: the HTTP client has them, and the pool closes that."""
 
 
-def _lease_client(
-    profile: Profile, secrets: SecretMasker, lease: ResourceLease, make: Callable[..., Made]
-) -> Made:
+def _lease_client(profile: Profile, secrets: SecretMasker, lease: ResourceLease, make: Callable[..., T]) -> T:
     provider, name = profile.provider_and_name
     provider = PROVIDER_ALIASES.get(provider, provider)
     key = profile.api_key or _find_key(provider) or (NO_KEY if profile.base_url else "")

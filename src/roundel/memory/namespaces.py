@@ -36,9 +36,9 @@ from roundel.workflow.memory_config import (
     find_path,
 )
 
-Scope = Mapping[str, tuple[MemoryDeclaration, str]]
+MemoryScope = Mapping[str, tuple[MemoryDeclaration, str]]
 """The memories that an agent may name: the declaration of each, and the graph that owns it."""
-BUILT_IN: Scope = {name: (builtin_memory(name), "") for name in BUILTIN_MEMORIES}
+BUILT_IN: MemoryScope = {name: (builtin_memory(name), "") for name in BUILTIN_MEMORIES}
 PATH_PREFIX, NAME_PREFIX, FILES_PREFIX = "path:", "name:", "files:"
 """Prefixes of the shelves of declared memories, so that none can have the name of working or long-term
 memory."""
@@ -63,7 +63,7 @@ def bind_memories(plan: Plan) -> dict[int, tuple[MemoryBinding, ...]]:
 
 
 def _bind_graph(
-    graph: GraphPlan, outer_scope: Scope, owner: str
+    graph: GraphPlan, outer_scope: MemoryScope, owner: str
 ) -> Iterator[tuple[Node, tuple[MemoryBinding, ...]]]:
     scope = {**outer_scope, **{one.name: (one, owner) for one in graph.graph.memory}}
     for node in graph.nodes:

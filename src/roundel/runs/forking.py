@@ -67,7 +67,7 @@ from roundel.plan.graph import Plan
 from roundel.workflow.document import AllowPaths
 from roundel.workflow.message import Message
 
-Effect = Finished | Failed | Answered | EdgesEvaluated | Intercepted | Edited
+RecordedEffect = Finished | Failed | Answered | EdgesEvaluated | Intercepted | Edited
 ControlFact = Waited | Paused | Resumed | Reopened | Unlocked
 """Facts that answer no command, but decide what runs and which time counts."""
 InterceptPoint = tuple[str, str]
@@ -159,7 +159,7 @@ class Rerun:
                 del self._history[number]
                 # Facts before this one were skipped. A skipped unlock means that the run was locked
                 # here.
-                if isinstance(past_fact.fact, Effect):
+                if isinstance(past_fact.fact, RecordedEffect):
                     self._compare_locks(self._history[:number])
                 return events
         return None
@@ -240,7 +240,7 @@ class Rerun:
 class _PastFact(Struct, frozen=True):
     """A fact of the past that the rerun may apply."""
 
-    fact: Effect | ControlFact
+    fact: RecordedEffect | ControlFact
     requested: Command | None = None
     """The command that an effect answered."""
     lock: Lock | None = None
@@ -279,7 +279,7 @@ class _PastRun:
         the step removes the call, and the lock."""
         if isinstance(fact, ControlFact):
             self.history.append(_PastFact(fact, lock=state.lock if isinstance(fact, Unlocked) else None))
-        elif isinstance(fact, Effect):
+        elif isinstance(fact, RecordedEffect):
             command = state.calls[fact.address].command
             assert command is not None
             if not (isinstance(command, Call) and plan.sites[command.site].kind.pure):
