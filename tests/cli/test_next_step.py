@@ -279,6 +279,7 @@ def test_suggestion_uses_the_program_name_as_invoked(tmp_path: Path, how: str) -
     ask = next_of(shell(f"{called} run flow.yaml --script script.json --input tea", WAITING))
     assert ask.startswith(f"{called} answer ")
     assert "OK, or what to change?" in shell(ask, DONE).stdout
+    assert next_of(shell(f"{called} run", INVALID)) == f"{called} run --help"
 
 
 def test_the_demo_ends_with_a_command_that_works_and_shows_the_one_that_unlocks(tmp_path: Path) -> None:

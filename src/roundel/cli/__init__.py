@@ -150,7 +150,9 @@ def _show(error: click.ClickException, step: NextStep) -> None:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is not None:
         echo(context.get_usage())
-        step.command = step.command or shlex.join([*program(), *context.command_path.split()[1:], "--help"])
+        # The path of the root is several words if the program was started with `python -m roundel`.
+        words = context.command_path.removeprefix(context.find_root().command_path).split()
+        step.command = step.command or shlex.join([*program(), *words, "--help"])
     echo(f"Error: {error.format_message()}")
 
 
