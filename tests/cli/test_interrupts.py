@@ -237,7 +237,7 @@ def test_an_interrupted_run_is_resumed_to_the_same_end(tmp_path: Path, name: str
     )
     assert (summary["event"], summary["data"]["status"]) == ("run_summary", "paused")
     (row,) = runs(folder)
-    assert (row["status"], row["at_work"]) == ("paused", None)
+    assert (row["status"], row["owner"]) == ("paused", None)
     assert process.complaints.splitlines()[-1].endswith(f"roundel resume {row['run_id']}")
     cancelled = begun(folder)
     open_gate(folder)
@@ -346,7 +346,7 @@ def test_interrupt_during_imports_leaves_the_run_unchanged(
         assert process.complaints.splitlines()[-1].endswith(" ".join(("roundel", *RUN, "--json")))
     else:
         (row,) = runs(tmp_path)
-        assert (row["status"], row["at_work"]) == ("waiting", None)
+        assert (row["status"], row["owner"]) == ("waiting", None)
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -369,7 +369,7 @@ def test_closed_output_pipe_pauses_the_run(tmp_path: Path, stream: str) -> None:
         assert process.wait(timeout=60) == 130
     assert "Traceback" not in said
     (row,) = runs(tmp_path)
-    assert (row["status"], row["at_work"]) == ("paused", None)
+    assert (row["status"], row["owner"]) == ("paused", None)
     if stream == "stdout":
         assert said.splitlines()[-1].endswith(f"roundel resume {row['run_id']}")
     done = roundel(tmp_path, "resume", "last")
@@ -400,7 +400,7 @@ def test_second_ctrl_c_exits_immediately(tmp_path: Path) -> None:
         process.popen.send_signal(signal.SIGINT)
         assert process.end() == 130
     (row,) = runs(tmp_path)
-    assert (row["status"], row["at_work"]) == ("running", None)
+    assert (row["status"], row["owner"]) == ("running", None)
     assert process.complaints.splitlines()[-2] == "exited at once"
     assert process.complaints.splitlines()[-1].endswith(f"roundel resume {row['run_id']}")
     open_gate(tmp_path)
@@ -437,7 +437,7 @@ def test_two_signals_in_quick_succession_leave_a_resumable_run(
     assert "Traceback" not in process.complaints
     (row,) = runs(tmp_path)
     assert row["status"] in (("paused",) if second == signal.SIGTERM else ("paused", "running"))
-    assert row["at_work"] is None
+    assert row["owner"] is None
     open_gate(tmp_path)
     assert roundel(tmp_path, "resume", "last").exit_code == 0
 
@@ -508,7 +508,7 @@ def test_closing_the_terminal_pauses_the_run(tmp_path: Path) -> None:
         terminal.hang_up()
         assert terminal.popen.wait(timeout=60) == 130
     (row,) = runs(tmp_path)
-    assert (row["status"], row["at_work"]) == ("paused", None)
+    assert (row["status"], row["owner"]) == ("paused", None)
 
 
 def approval() -> tuple[dict[str, Any], dict[str, Any]]:
@@ -540,7 +540,7 @@ def test_interrupt_at_a_prompt_leaves_the_question_open(tmp_path: Path, what: st
         assert terminal.is_restored
     (row,) = runs(tmp_path)
     assert "Traceback" not in terminal.seen
-    assert (row["status"], row["at_work"]) == ("waiting", None)
+    assert (row["status"], row["owner"]) == ("waiting", None)
     assert terminal.lines[-1].endswith(f"roundel answer {row['run_id']}")
     answered = roundel(tmp_path, "answer", "last", "yes")
     assert (answered.exit_code, answered.stdout) == (0, output), answered.output
@@ -609,7 +609,7 @@ def test_interrupt_at_an_unlock_prompt_leaves_the_run_locked(
         assert terminal.end() == (130 if keys == CTRL_C else 1), terminal.seen
     assert "Traceback" not in terminal.seen
     (row,) = runs(tmp_path)
-    assert (row["status"], row["at_work"]) == ("suspended_locked", None)
+    assert (row["status"], row["owner"]) == ("suspended_locked", None)
     assert terminal.lines[-1].endswith(f"roundel unlock {row['run_id']}")
 
 

@@ -82,9 +82,9 @@ def test_log_has_a_line_per_tool_call_start_and_end() -> None:
 def test_the_display_shows_the_tools_of_the_latest_round_below_their_agent() -> None:
     plan = analyst()
     events = events_of(plan, SCRIPT)
-    at_work = picture(plan, until(events, "Analyst[1].Analyst[1]/fmean", "running")).splitlines()
-    assert at_work[2][4:].startswith("Analyst[1]/Analyst  0.")
-    assert re.fullmatch(r' {6}. mean {"data": \[1, 2, 3\]}  round 1 · 0\.\d s', at_work[3])
+    in_flight = picture(plan, until(events, "Analyst[1].Analyst[1]/fmean", "running")).splitlines()
+    assert in_flight[2][4:].startswith("Analyst[1]/Analyst  0.")
+    assert re.fullmatch(r' {6}. mean {"data": \[1, 2, 3\]}  round 1 · 0\.\d s', in_flight[3])
     failed = picture(plan, until(events, "Analyst[1].Analyst[1]/fmean", "failed"))
     assert "✗ fmean  round 1 · failed  " in failed
     second = picture(plan, until(events, "Analyst[1].Analyst[2]/mean", "completed"))

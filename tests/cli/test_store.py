@@ -128,7 +128,7 @@ def test_runs_are_listed_with_the_newest_first(finished: Path) -> None:
     waiting, done = runs(finished)
     assert (waiting["status"], done["status"]) == ("waiting", "completed")
     assert (done["workflow"], done["input"], done["rounds"]) == ("press", "tea", 2)
-    assert done["started"] < done["updated"] and done["at_work"] is None
+    assert done["started"] < done["updated"] and done["owner"] is None
     table = roundel(finished, "runs").stdout.splitlines()
     assert table[0].split() == ["run", "workflow", "status", "rounds", "started", "updated", "owner"]
     assert table[1].startswith(f"{waiting['run_id']}  press")

@@ -27,7 +27,7 @@ def test_a_killed_run_resumes_where_it_was(folder: Path) -> None:
         process.popen.send_signal(signal.SIGKILL)
         process.end()
     (row,) = runs(folder)
-    assert (row["status"], row["at_work"]) == ("running", None)
+    assert (row["status"], row["owner"]) == ("running", None)
     open_gate(folder)
     with Process(folder, "resume", "last") as again:
         assert again.end() == 4, again.complaints
@@ -104,7 +104,7 @@ graph:
 
 def test_no_other_process_can_execute_a_run_meanwhile(folder: Path) -> None:
     with begun(folder) as process:
-        assert runs(folder)[0]["at_work"] == f"process {process.popen.pid}"
+        assert runs(folder)[0]["owner"] == f"process {process.popen.pid}"
         busy = roundel(folder, "resume", "last")
         assert busy.exit_code == 1
         assert f"another process executes run {runs(folder)[0]['run_id']}" in busy.stderr

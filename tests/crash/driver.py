@@ -107,7 +107,7 @@ async def begun() -> bool:
 def command(case: dict[str, Any], place: str, number: int) -> None:
     """Ends the process, with the command's exit code."""
     os.chdir(case["folder"])
-    goes_on = asyncio.run(begun())
+    continues = asyncio.run(begun())
     prepare(case, place, number, signal.SIGINT)
 
     def print_json(event: Any) -> None:
@@ -117,7 +117,7 @@ def command(case: dict[str, Any], place: str, number: int) -> None:
     execution.print_json = print_json  # type: ignore[attr-defined,assignment]
     run = [str(STORY / "workflow.yaml"), "--script", str(STORY / "script.yaml"), "--input", "go"]
     begin = ["run", *run, "--var", f"WIDTH={case['width']}"]
-    sys.argv = ["roundel", *(["resume", "last"] if goes_on else begin)]
+    sys.argv = ["roundel", *(["resume", "last"] if continues else begin)]
     sys.argv += ["--json", "--store", "sqlite:///runs.db?sync=normal"]
     main()
 

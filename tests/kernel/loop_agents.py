@@ -401,7 +401,7 @@ class Loop:
             return self.over_list()
         done, notice = 0, []
         try:
-            while self.goes_on(done):
+            while self.continues(done):
                 given = self.given(done)
                 if done >= self.strategy["max"]:
                     raise Locked
@@ -414,7 +414,7 @@ class Loop:
             notice = [("system", text)]
         return notice + said(texts_of(self.last) or [""])
 
-    def goes_on(self, done: int) -> bool:
+    def continues(self, done: int) -> bool:
         mode: str = self.strategy["mode"]
         limit: int = self.strategy["max"]
         if mode == "count":

@@ -55,7 +55,7 @@ class Simulator:
         self.journal: list[bytes] = []
         self.events: list[Event] = []
         self.executions: list[Execution] = []
-        self.at_work: list[Command] = []
+        self.in_flight: list[Command] = []
         self.clock = 1_000_000.0
         self.behaviours = {
             node.site: node.kind.prepare(node.node, self) for node in plan.sites if not node.kind.speaks
@@ -82,7 +82,7 @@ class Simulator:
     def resume(self, journal: Iterable[bytes]) -> Self:
         """Goes on where a journal ends."""
         self.journal = list(journal)
-        self.state, self.at_work = replay(self.plan, map(decode_entry, self.journal))
+        self.state, self.in_flight = replay(self.plan, map(decode_entry, self.journal))
         self.clock += 0.25 * len(self.journal)
         return self
 
@@ -93,13 +93,13 @@ class Simulator:
         self.events += events
         for command in commands:
             if isinstance(command, Cancel):
-                self.at_work = [other for other in self.at_work if other.address != command.address]
+                self.in_flight = [other for other in self.in_flight if other.address != command.address]
             else:
-                self.at_work.append(command)
+                self.in_flight.append(command)
 
     def finish(self) -> Self:
-        while self.at_work:
-            command = self.at_work.pop(self.choose(len(self.at_work)))
+        while self.in_flight:
+            command = self.in_flight.pop(self.choose(len(self.in_flight)))
             self.tell(self.answer(command))
         return self
 

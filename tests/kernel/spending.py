@@ -33,11 +33,11 @@ class Spender(Simulator):
     ) -> None:
         super().__init__(plan, script, choose)
         self.sizes = sizes or constant(100)
-        self.most_at_work = 0
+        self.max_in_flight = 0
 
     def answer(self, command: Command) -> Fact:
-        models = [other for other in (command, *self.at_work) if self._is_model(other)]
-        self.most_at_work = max(self.most_at_work, len(models))
+        models = [other for other in (command, *self.in_flight) if self._is_model(other)]
+        self.max_in_flight = max(self.max_in_flight, len(models))
         fact = super().answer(command)
         if not isinstance(fact, Finished) or not isinstance(command, Call):
             return fact

@@ -221,8 +221,8 @@ def test_only_the_last_messages_of_a_long_round_are_stored() -> None:
     graph = {"nodes": nodes, "edges": edges, "start": "Top", "end": "End", "loops": loops}
     run = Simulator(plan_of({"breaker": {"timeout": False}, "graph": graph}), {"A0": [SAME]}).start("go")
     most = 0
-    while run.at_work:
-        run.tell(run.answer(run.at_work.pop()))
+    while run.in_flight:
+        run.tell(run.answer(run.in_flight.pop()))
         assert run.state.root is not None
         most = max([most, *(len(history.current_messages) for history in run.state.root.histories.values())])
     [event] = tripped(run)
@@ -336,8 +336,8 @@ def test_waiting_for_human_input_does_not_count_as_working_time() -> None:
     workflow = agent_ring(3)
     workflow["graph"]["nodes"][0] = {"id": "A0", "type": "human"}
     run = Simulator(plan_of({**workflow, "breaker": {"seconds": 5}}), {"A0": ["a", "b", "c"]}).start("go")
-    while run.at_work:
-        command = run.at_work.pop()
+    while run.in_flight:
+        command = run.in_flight.pop()
         run.clock += 1000 if command.address.endswith("A0") else 0
         run.tell(run.answer(command))
     assert run.state.status == "completed"

@@ -125,7 +125,7 @@ def test_break_in_parallel_rounds_gives_the_sequential_result(width: int) -> Non
         summary = run.state.summary()
         assert (summary["status"], summary["data"]) == ("completed", alone["data"])
         assert not run.state.calls
-        assert not run.at_work
+        assert not run.in_flight
 
 
 # A break in one of several rounds that run at the same time.
@@ -147,13 +147,13 @@ def stopping() -> Simulator:
 
 
 def finish(run: Simulator, address: str) -> None:
-    [command] = [other for other in run.at_work if other.address == address]
-    run.at_work.remove(command)
+    [command] = [other for other in run.in_flight if other.address == address]
+    run.in_flight.remove(command)
     run.tell(run.answer(command))
 
 
 def in_flight(run: Simulator) -> list[str]:
-    return [command.address for command in run.at_work]
+    return [command.address for command in run.in_flight]
 
 
 def test_break_cancels_later_rounds_and_finishes_earlier_ones() -> None:
@@ -180,7 +180,7 @@ def test_break_discards_results_of_later_rounds() -> None:
     finish(run, "Each[2]/W")
     finish(run, "Each[2]/Stop")
     assert (run.state.status, run.state.summary()["output"]) == ("completed", '["one", "stop"]')
-    assert not run.at_work
+    assert not run.in_flight
 
 
 def test_pause_prevents_the_next_round_of_a_loop_agent() -> None:

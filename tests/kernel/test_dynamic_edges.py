@@ -58,17 +58,17 @@ def test_each_part_has_its_own_address_and_reply() -> None:
 
 
 def test_max_parallel_limits_concurrent_parts() -> None:
-    at_work: list[int] = []
+    in_flight: list[int] = []
     most: list[int] = []
     made = roundel.Graph(start="In", end="Each").node("In", "passthrough")
     made.edge("In", "Each", dynamic=lines(max_parallel=2))
 
     @made.function("Each")
     async def work() -> str:
-        at_work.append(1)
-        most.append(sum(at_work))
+        in_flight.append(1)
+        most.append(sum(in_flight))
         await asyncio.sleep(0.01)
-        at_work.append(-1)
+        in_flight.append(-1)
         return "x"
 
     assert roundel.run(made, "a\nb\nc\nd\ne").nodes["Each"] == 5

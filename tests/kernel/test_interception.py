@@ -45,8 +45,8 @@ def pair(**limits: Any) -> Plan:
 
 
 def only(run: Simulator) -> Command:
-    (command,) = run.at_work
-    run.at_work = []
+    (command,) = run.in_flight
+    run.in_flight = []
     return command
 
 
@@ -150,9 +150,9 @@ def test_veto_after_a_node_fails_it_and_counts_its_usage() -> None:
 
 def test_node_waiting_for_middleware_holds_its_reservation() -> None:
     run = Simulator(pair(tokens=100), {}).start("go", InterceptPoints(before=("A", "B")))
-    assert [command.address for command in run.at_work] == ["A"]  # 60 and 60 are more than 100
+    assert [command.address for command in run.in_flight] == ["A"]  # 60 and 60 are more than 100
     run.tell(run.answer(only(run)))
-    assert isinstance(run.at_work[0], Call)
+    assert isinstance(run.in_flight[0], Call)
     run.finish()
     assert run.state.status == "suspended_locked"
 

@@ -138,12 +138,12 @@ def test_edges_are_evaluated_per_message_of_a_result() -> None:
     ]
     workflow = graph(agent(), passing("B"), passing("C"), edges=edges)
     run = Judging(plan_of(workflow, {"like": lambda _message: True}), {}).start("go")
-    run.at_work.clear()
+    run.in_flight.clear()
     run.tell(Finished("A", Outcome((Message("one"), Message("two"))), run.now()))
-    [consult] = run.at_work
+    [consult] = run.in_flight
     assert isinstance(consult, EvaluateEdges)
     assert consult.pairs == ((0, 0), (1, 0), (0, 1), (1, 1))
-    run.at_work.clear()
+    run.in_flight.clear()
     run.tell(
         EdgesEvaluated(
             "A", (EdgeResult(0, 0, False), EdgeResult(1, 0, True), EdgeResult(0, 1, True)), run.now()
@@ -151,7 +151,7 @@ def test_edges_are_evaluated_per_message_of_a_result() -> None:
     )
     given = {
         command.address: [message.text for message in command.inputs]
-        for command in run.at_work
+        for command in run.in_flight
         if isinstance(command, Call)
     }
     assert given["B"] == ["two"]
@@ -164,10 +164,10 @@ def test_edges_are_evaluated_per_message_of_a_result() -> None:
 def test_context_window_keeps_own_output_with_the_assistant_role() -> None:
     workflow = graph(agent(context_window=-1), edges=[{"from": "A", "to": "A"}], limits={"rounds": 2})
     run = Simulator(plan_of(workflow), {}).start("go")
-    run.at_work.clear()
+    run.in_flight.clear()
     said = Message("first", "user", {"score": 1}, {"from": "model"})
     run.tell(Finished("A[1]/A", Outcome((said,)), run.now()))
-    [call] = run.at_work
+    [call] = run.in_flight
     assert isinstance(call, Call)
     kept = [message for message in call.inputs if message.role == "assistant"]
     assert msgspec.to_builtins(kept[0])["metadata"] == {"from": "model"}

@@ -24,8 +24,8 @@ def started(names: str, edges: list[Dict], **fields: Any) -> Simulator:
 
 
 def finish_call(run: Simulator, address: str, text: str, **fields: Any) -> None:
-    [command] = [other for other in run.at_work if other.address == address]
-    run.at_work.remove(command)
+    [command] = [other for other in run.in_flight if other.address == address]
+    run.in_flight.remove(command)
     run.tell(Finished(address, Outcome((Message(text, "assistant", **fields),)), run.now()))
 
 
@@ -34,7 +34,7 @@ def told(run: Simulator, name: str) -> list[tuple[str | None, Dict]]:
 
 
 def in_flight(run: Simulator) -> list[str]:
-    return [command.address for command in run.at_work]
+    return [command.address for command in run.in_flight]
 
 
 def pair() -> Simulator:
@@ -59,7 +59,7 @@ def test_first_exit_in_file_order_gives_the_exit_reason(order: str) -> None:
         finish_call(run, f"A[1]/{name}", f"out, says {name}", data={"exit_reason": f"{name} is done"})
     [(address, data)] = told(run, "loop_exit")
     assert (address, data) == ("A[1]", {"loop": "A", "rounds": 1, "reason": "B is done", "by": "B"})
-    [out] = run.at_work
+    [out] = run.in_flight
     assert [message.text for message in out.inputs] == ["out, says B", "out, says C"]  # type: ignore[union-attr]
 
 

@@ -57,7 +57,7 @@ class Pausing(Simulator):
         self.pauses = 0
 
     def finish(self) -> Self:
-        while self.at_work or self.state.status == "paused":
+        while self.in_flight or self.state.status == "paused":
             if self.state.status == "paused":
                 self.go_on()
             elif self.state.status == "running" and not self.state.paused and not self.chance.randrange(3):
@@ -65,7 +65,7 @@ class Pausing(Simulator):
                 self.pauses += 1
             else:
                 before = len(self.state.calls)
-                self.tell(self.answer(self.at_work.pop(self.choose(len(self.at_work)))))
+                self.tell(self.answer(self.in_flight.pop(self.choose(len(self.in_flight)))))
                 assert not self.state.paused or len(self.state.calls) < before  # nothing new has begun
         return self
 
@@ -112,11 +112,11 @@ class Interrupting(Pausing):
     """Is interrupted after some of its facts, kept as a journal or as a snapshot, and resumed."""
 
     def finish(self) -> Self:
-        while self.at_work:
+        while self.in_flight:
             if self.state.status == "running" and not self.chance.randrange(3):
                 self.interrupt()
             else:
-                self.tell(self.answer(self.at_work.pop(self.choose(len(self.at_work)))))
+                self.tell(self.answer(self.in_flight.pop(self.choose(len(self.in_flight)))))
         return self
 
     def interrupt(self) -> None:
@@ -124,17 +124,17 @@ class Interrupting(Pausing):
             self.tell(Paused("lunch", self.now()))
             if self.state.status == "paused":  # only people are asked
                 return self.go_on()
-        in_flight = sorted(command.address for command in self.at_work)
+        in_flight = sorted(command.address for command in self.in_flight)
         self.tell(Paused("interrupted", self.now(), interrupt=True))
         assert (self.state.status, self.events[-1].data["reason"]) == ("paused", "interrupted")
         self.pauses += 1
-        self.at_work = []
+        self.in_flight = []
         if self.chance.randrange(2):
             self.state, _ = replay(self.plan, map(decode_entry, self.journal))
         self.go_on()
         again = [call.command for call in self.state.calls.values() if call.command is not None]
         assert set(in_flight) <= {command.address for command in again}
-        self.at_work = again
+        self.in_flight = again
         return None
 
 
@@ -194,7 +194,7 @@ def test_failure_or_lock_before_an_interrupt_takes_effect_after_resume(end: str)
     graph = {"nodes": nodes, "start": ["A", "B"], "edges": [{"from": "A", "to": "C"}], **limits}
     first = ["!no"] if end == "failed" else ["a"]
     run = Simulator(plan_of({"graph": graph}), {"A": first}).start("go")
-    run.tell(run.answer(run.at_work.pop(0)))
+    run.tell(run.answer(run.in_flight.pop(0)))
     run.tell(Paused("interrupted", run.now(), interrupt=True))
     assert run.state.status == "paused"
     run.tell(Resumed(run.now()))
@@ -366,13 +366,13 @@ def test_a_tool_loop_is_snapshot_at_every_call() -> None:
     plain = Simulator(make(), script).start("go").finish()
     other = Simulator(make(), script).start("go")
     steps = 0
-    while other.at_work:
+    while other.in_flight:
         body, plan = freeze(other.state, PlanIndex(other.state.plan)), make()
         other.state = copied(other.state, plan)
         assert freeze(other.state, PlanIndex(plan)) == body
         calls = other.state.calls
-        other.at_work = [c for asked in other.at_work if (c := calls[asked.address].command) is not None]
-        other.tell(other.answer(other.at_work.pop(0)))
+        other.in_flight = [c for asked in other.in_flight if (c := calls[asked.address].command) is not None]
+        other.tell(other.answer(other.in_flight.pop(0)))
         steps += 1
     assert steps >= 8
     assert other.events == plain.events

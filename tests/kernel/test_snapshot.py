@@ -48,11 +48,11 @@ def frozen_at_every_step(
     again = iter(choices)
     other = Simulator(make(), script, lambda _count: next(again)).start(text, intercepts)
     steps = 0
-    while other.at_work:
+    while other.in_flight:
         other.state = copied(other.state, make())
         waiting = {call.address: call.command for call in other.state.calls.values()}
-        other.at_work = [waiting[command.address] for command in other.at_work]  # type: ignore[misc]
-        command = other.at_work.pop(next(again))
+        other.in_flight = [waiting[command.address] for command in other.in_flight]  # type: ignore[misc]
+        command = other.in_flight.pop(next(again))
         other.tell(other.answer(command))
         steps += 1
     assert other.events == plain.events

@@ -163,8 +163,8 @@ def test_failure_finishes_calls_in_flight_and_cancels_questions() -> None:
     }
     run = Simulator(plan_of(workflow), {}).start("go")
     run.tell(Failed("Bad", "no credit", run.now()))
-    assert [command.address for command in run.at_work if command.address != "Bad"] == ["Slow"]
-    run.at_work = [command for command in run.at_work if command.address == "Slow"]
+    assert [command.address for command in run.in_flight if command.address != "Bad"] == ["Slow"]
+    run.in_flight = [command for command in run.in_flight if command.address == "Slow"]
     run.finish()
     assert run.state.status == "failed"
     assert run.state.error == "Bad: no credit"

@@ -194,13 +194,13 @@ def test_an_illegal_fact_raises_and_changes_nothing(seed: int, order: int) -> No
     workflow, text, script = case_with_tools(seed)
     run = Simulator(plan_of(workflow), script, chooser(order)).start(text)
     index = PlanIndex(run.plan)
-    while run.at_work and len(run.journal) < 40:
+    while run.in_flight and len(run.journal) < 40:
         before = freeze(run.state, index)
         for fact in wrong_facts(run, run.clock):
             with pytest.raises(IllegalFact):
                 step(run.state, fact)
         assert freeze(run.state, index) == before
-        command = run.at_work.pop(run.choose(len(run.at_work)))
+        command = run.in_flight.pop(run.choose(len(run.in_flight)))
         run.tell(run.answer(command))
     if run.state.over:
         with pytest.raises(IllegalFact):
@@ -217,13 +217,13 @@ def agents(*names: str, **config: Any) -> dict[str, Any]:
 
 
 def do(run: Simulator, address: str) -> None:
-    (command,) = [command for command in run.at_work if command.address == address]
-    run.at_work.remove(command)
+    (command,) = [command for command in run.in_flight if command.address == address]
+    run.in_flight.remove(command)
     run.tell(run.answer(command))
 
 
-def at_work(run: Simulator) -> list[str]:
-    return [command.address for command in run.at_work]
+def in_flight(run: Simulator) -> list[str]:
+    return [command.address for command in run.in_flight]
 
 
 def test_unlogged_output_is_not_in_tool_events() -> None:
@@ -245,7 +245,7 @@ def test_locked_run_finishes_calls_in_flight_and_starts_no_new_ones() -> None:
     do(run, "B")
     do(run, "A[1]/look")
     do(run, "A")
-    assert at_work(run) == ["B[1]/look", "B[1]/look#2"]
+    assert in_flight(run) == ["B[1]/look", "B[1]/look#2"]
     assert run.state.status == "running", "two calls are still out"
     run.finish()
     assert run.state.status == "suspended_locked"
@@ -284,7 +284,7 @@ def test_unlocked_agent_executes_the_request_that_reached_the_limit(frozen: bool
     if frozen:
         run.state = copied(run.state, run.plan)
     run.tell(unlocked(run, limits={"rounds": 3}))
-    assert sorted(at_work(run)) == ["A[3]/ask", "A[3]/look"]
+    assert sorted(in_flight(run)) == ["A[3]/ask", "A[3]/look"]
     assert model_calls(run) == 3, "the model is not asked for what it has asked for"
     run.finish()
     assert (run.state.status, run.state.lock.limit) == ("suspended_locked", 3)  # type: ignore[union-attr]
@@ -300,12 +300,12 @@ def test_answers_received_while_locked_are_used_once() -> None:
     run = Simulator(plan_of(workflow), script).start("go")
     for address in ("A", "B", "A[1]/look", "A"):
         do(run, address)
-    assert at_work(run) == ["B[1]/ask", "B[1]/ask#2"]
+    assert in_flight(run) == ["B[1]/ask", "B[1]/ask#2"]
     do(run, "B[1]/ask")
     do(run, "B[1]/ask#2")
-    assert (run.state.status, at_work(run)) == ("suspended_locked", [])
+    assert (run.state.status, in_flight(run)) == ("suspended_locked", [])
     run.tell(unlocked(run))
-    assert sorted(at_work(run)) == ["A[2]/look", "B[1]/ask", "B[1]/ask#2"]
+    assert sorted(in_flight(run)) == ["A[2]/look", "B[1]/ask", "B[1]/ask#2"]
 
 
 def test_unlock_without_a_limit_grants_the_same_number_of_rounds() -> None:
@@ -340,9 +340,9 @@ def test_failure_elsewhere_finishes_tools_and_cancels_questions() -> None:
         "go"
     )
     do(run, "A")
-    assert at_work(run) == ["B", "A[1]/look", "A[1]/ask"]
+    assert in_flight(run) == ["B", "A[1]/look", "A[1]/ask"]
     do(run, "B")
-    assert at_work(run) == ["A[1]/look"]
+    assert in_flight(run) == ["A[1]/look"]
     run.finish()
     assert (run.state.status, run.state.error) == ("failed", "B: !no")
     assert len(run.executions) == 3, "the model of A is not asked again"
@@ -352,7 +352,7 @@ def test_stopping_a_run_cancels_its_calls() -> None:
     run = Simulator(plan_of(agents("A", approval=["ask"])), {"A": ["?look ask look"]}).start("go")
     do(run, "A")
     commands, events = step(run.state, Stopped("enough", run.now()))
-    assert [command.address for command in commands if isinstance(command, Cancel)] == at_work(run)
+    assert [command.address for command in commands if isinstance(command, Cancel)] == in_flight(run)
     skipped = [event for event in events if event.event == "node_state_change"]
     assert [(event.address, event.data) for event in skipped] == [
         ("A", {"status": "skipped", "reason": "enough"})
@@ -377,10 +377,10 @@ def test_ending_a_round_cancels_its_tool_calls() -> None:
     }
     run = Simulator(plan_of(workflow), {"A": ["stop", "?look look"]}).start('["n", "s"]')
     do(run, "Each[2]/A")
-    assert at_work(run) == ["Each[1]/A", "Each[2].A[1]/look", "Each[2].A[1]/look#2"]
+    assert in_flight(run) == ["Each[1]/A", "Each[2].A[1]/look", "Each[2].A[1]/look#2"]
     do(run, "Each[1]/A")
     do(run, "Each[1]/Out")
-    assert not run.at_work
+    assert not run.in_flight
     summary = run.state.summary()
     assert (summary["status"], summary["data"]["results"]) == ("completed", ["stop"])
     skipped = [event.address for event in run.events if event.data.get("reason") == "the round was ended"]

@@ -91,7 +91,7 @@ def test_unlock_records_who_when_and_why() -> None:
     assert (fact.by, fact.checks) == ("mei", CHECKS)  # type: ignore[union-attr]
     assert decode_fact(encode_fact(fact)) == fact
     assert address == "A[3]"
-    assert "A[4]/A" in [command.address for command in run.at_work]
+    assert "A[4]/A" in [command.address for command in run.in_flight]
 
 
 def test_unlock_grants_the_same_rounds_again_unless_a_limit_is_given() -> None:
@@ -121,7 +121,7 @@ def test_raised_cap_applies_each_time_the_loop_is_entered() -> None:
 
 def test_edit_replaces_the_pending_message() -> None:
     run = capped().unlock(message="Start again from the beginning.")
-    assert [message.text for message in run.at_work[0].inputs][-1] == "Start again from the beginning."  # type: ignore[union-attr]
+    assert [message.text for message in run.in_flight[0].inputs][-1] == "Start again from the beginning."  # type: ignore[union-attr]
     assert events(run, "breaker_unlocked")[0]["message"] == "Start again from the beginning."
 
 
@@ -129,7 +129,7 @@ def test_edit_replaces_the_message_of_a_node_with_one_incoming_edge() -> None:
     nodes = [{"id": "A", "type": "agent"}, {"id": "B", "type": "agent"}]
     graph = {"nodes": nodes, "edges": [{"from": "A", "to": "B"}], "start": "A", "limits": {"steps": 1}}
     run = locked({"graph": graph}, {"A": ["a draft"]}).unlock(message="Another draft.", limits={"steps": 9})
-    [call] = run.at_work
+    [call] = run.in_flight
     assert [(message.text, message.source) for message in call.inputs] == [("Another draft.", "A")]  # type: ignore[union-attr]
 
 
@@ -148,7 +148,7 @@ def test_note_reaches_only_the_next_agent() -> None:
     run = locked(ring(30, limits={"steps": 4}))
     assert run.state.lock.address == "A[2]/B"  # type: ignore[union-attr]
     run.unlock(limits={"steps": 50}, note="Be brief.")
-    [call] = run.at_work
+    [call] = run.in_flight
     assert call.address == "A[2]/B"
     assert call.inputs[-1].text == "Be brief."  # type: ignore[union-attr]
     assert call.inputs[-1].role == "system"  # type: ignore[union-attr]
@@ -252,7 +252,7 @@ def test_dead_loop_agent_can_be_unlocked_with_an_edit() -> None:
     assert run.state.status == "suspended_locked"
     assert "twice in a row" in can(run.state, unlocked(run.now()))
     run.unlock(message="Try it another way.")
-    assert run.at_work[0].inputs[-1].text == "Try it another way."  # type: ignore[union-attr]
+    assert run.in_flight[0].inputs[-1].text == "Try it another way."  # type: ignore[union-attr]
     assert run.finish().state.status == "completed"
 
 
@@ -304,7 +304,7 @@ def test_input_of_an_agent_with_tools_can_be_edited(where: str) -> None:
     script = {"A": [f"{ASKS}look", "done"]}
     run = locked({"tools": TOOL, "graph": {"nodes": nodes, "start": "A"}}, script)
     run.unlock(message="Look elsewhere.", limits={"model_calls": 9})
-    [call] = run.at_work
+    [call] = run.in_flight
     assert call.address == "A"
     assert [message.text for message in call.inputs] == ["Look elsewhere."]  # type: ignore[union-attr]
     assert run.finish().state.status == "completed"
@@ -319,8 +319,8 @@ def test_cap_reached_during_another_lock_is_reported_after_unlock() -> None:
     run = Spender(plan_of({"graph": graph}), {}).start("go")
 
     def finish(address: str) -> None:
-        [command] = [other for other in run.at_work if other.address == address]
-        run.at_work.remove(command)
+        [command] = [other for other in run.in_flight if other.address == address]
+        run.in_flight.remove(command)
         run.tell(run.answer(command))
 
     for address in ("In", "A[1]/A", "A[1]/B", "A[1]/Guard", "A[2]/A", "A[2]/B", "C", "A[2]/Guard"):
@@ -367,7 +367,7 @@ def compare(
     while run.state.status == "suspended_locked" and run.state.lock_budget is not None:
         locks += 1
         run = run.thawed(make()) if dice.random() < 0.5 else run.replayed(make())
-        assert not run.at_work
+        assert not run.in_flight
         run.unlock(limits={run.state.lock.what: HIGH}).finish()  # type: ignore[union-attr]
         assert locks < 200
     whole = Spender(free(), script, sizes, Random(seed + 1).randrange).start(text).finish()

@@ -427,16 +427,16 @@ def test_items_function_that_returns_no_list_is_reported(answer: Any) -> None:
 
 @pytest.mark.parametrize("width", [1, 2, 3, 7, 20])
 def test_max_parallel_is_respected_and_results_keep_element_order(width: int) -> None:
-    at_work = 0
+    in_flight = 0
     most = 0
     pause = random.Random(width)
 
     async def step(text: str) -> str:
-        nonlocal at_work, most
-        at_work += 1
-        most = max(most, at_work)
+        nonlocal in_flight, most
+        in_flight += 1
+        most = max(most, in_flight)
         await asyncio.sleep(pause.random() / 200)
-        at_work -= 1
+        in_flight -= 1
         return f"<{text}>"
 
     agent = roundel.LoopAgent("Loop", step, LoopMode.array(max_parallel=width))

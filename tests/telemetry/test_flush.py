@@ -42,22 +42,22 @@ def test_a_slow_flush_times_out_and_is_not_repeated(caplog: pytest.LogCaptureFix
 
 def test_spans_that_end_during_a_flush_are_flushed_next() -> None:
     left, sent = ["first"], list[str]()
-    at_work, go_on = threading.Event(), threading.Event()
+    in_flight, proceed = threading.Event(), threading.Event()
 
     def flush() -> None:
         batch, left[:] = list(left), []
-        at_work.set()
-        go_on.wait()
+        in_flight.set()
+        proceed.wait()
         sent.extend(batch)
 
     async def two_runs() -> None:
         one = Flusher(flush, seconds=60)
         first = asyncio.create_task(one.flush_pending())
-        await asyncio.to_thread(at_work.wait)
+        await asyncio.to_thread(in_flight.wait)
         left.append("second")
         second = asyncio.create_task(one.flush_pending())
         await asyncio.sleep(0)
-        go_on.set()
+        proceed.set()
         await asyncio.gather(first, second)
 
     asyncio.run(two_runs())

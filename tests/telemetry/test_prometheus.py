@@ -30,7 +30,7 @@ def test_runs_nodes_models_and_tokens_are_counted() -> None:
     script = {"Ann": reply("hello", 12, 4), "Ben": {"error": "rate limit"}}
     roundel.run(agents("Ann", "Ben"), "tea", script=script, middleware=[metrics])
     assert samples(metrics) == {
-        ("roundel_runs_at_work",): 0,
+        ("roundel_runs_in_flight",): 0,
         ("roundel_runs_total", "failed", "chain"): 1,
         ("roundel_run_seconds_count", "chain"): 1,
         ("roundel_nodes_total", "Ann", "completed"): 1,

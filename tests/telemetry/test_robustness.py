@@ -33,7 +33,7 @@ def test_run_observed_from_the_middle_has_spans() -> None:
         assert attributes_of(run)["roundel.status"] == "completed"
         assert attributes_of(run).get("roundel.partial", False) is (first > 0)
         assert all(span.end_time is not None for span in watch.spans)
-        assert metrics.registry.get_sample_value("roundel_runs_at_work") == 0
+        assert metrics.registry.get_sample_value("roundel_runs_in_flight") == 0
 
 
 def test_an_agent_first_seen_when_it_ends_has_its_tokens() -> None:
@@ -84,9 +84,9 @@ def test_lost_run_closes_its_spans_without_affecting_others() -> None:
     asyncio.run(program())
     assert [attributes_of(span)["roundel.run_id"] for span in watch.spans] == [gone[0].run_id] * 2
     assert attributes_of(watch.one("invoke_workflow chain"))["roundel.status"] == "lost"
-    assert metrics.registry.get_sample_value("roundel_runs_at_work") == 1
+    assert metrics.registry.get_sample_value("roundel_runs_in_flight") == 1
     see(other[3:])
-    assert metrics.registry.get_sample_value("roundel_runs_at_work") == 0
+    assert metrics.registry.get_sample_value("roundel_runs_in_flight") == 0
 
 
 def test_many_runs_at_once_share_one_telemetry() -> None:
@@ -111,7 +111,7 @@ def test_many_runs_at_once_share_one_telemetry() -> None:
             "invoke_workflow chain",
         ]
         assert len({span.context.trace_id for span in spans if span.context}) == 1
-    assert metrics.registry.get_sample_value("roundel_runs_at_work") == 0
+    assert metrics.registry.get_sample_value("roundel_runs_in_flight") == 0
     labels = {"workflow": "chain", "status": "completed"}
     assert metrics.registry.get_sample_value("roundel_runs_total", labels) == 20
 

@@ -218,7 +218,7 @@ def test_the_next_segment_records_who_unlocked_the_run(tmp_path: Path) -> None:
         "completed",
     ]
     assert span_events(later)["roundel.breaker_unlocked"]["roundel.by"] == "ada"
-    assert span_events(later)["roundel.goes_on"]["roundel.reason"] == "unlocked: it is late"
+    assert span_events(later)["roundel.resumed"]["roundel.reason"] == "unlocked: it is late"
 
 
 def test_a_run_resumed_elsewhere_is_one_trace(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def _as_data(row: RunRow) -> dict[str, Any]:
         "rounds": _rounds(row),
         "started": stamp(row.created),
         "updated": stamp(row.updated),
-        "at_work": row.owner or None,
+        "owner": row.owner or None,
         "input": row.input,
         "parent": row.parent or None,
         "forked_at": row.forked_at or None,

@@ -61,7 +61,7 @@ class _PrometheusMetrics(MetricsSink):
         def seconds(name: str, text: str, *labels: str) -> Histogram:
             return Histogram(f"roundel_{name}_seconds", text, labels, registry=registry, buckets=BUCKETS)
 
-        self._active_runs = Gauge("roundel_runs_at_work", "Runs that are in flight now.", registry=registry)
+        self._active_runs = Gauge("roundel_runs_in_flight", "Runs that are in flight now.", registry=registry)
         self._runs = counter("runs", "Runs that became idle.", "workflow", "status")
         self._run_seconds = seconds("run", "From the start or resume of a run until it is idle.", "workflow")
         self._nodes = counter("nodes", "Executions of nodes.", "node", "status")

@@ -469,7 +469,7 @@ def _on_run_started(segment: RunSegment, event: Event, _: int) -> None:
 def _on_run_state_change(segment: RunSegment, event: Event, now: int) -> None:
     reason = event.data.get("reason", "")
     if event.data.get("status") == "running":
-        segment.root.span.add_event("roundel.goes_on", {REASON: reason}, now)
+        segment.root.span.add_event("roundel.resumed", {REASON: reason}, now)
     else:
         segment.root.span.set_attribute(REASON, reason)
 
